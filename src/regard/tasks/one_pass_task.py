@@ -24,6 +24,13 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
 
     Attributes:
         least_for_test: Fewer different texts than these hold none out to test on.
+
+    Example:
+        >>> class Spelling(OnePassTask[str, str, str, str]):
+        ...     unit = "words"
+        >>> train, valid = Spelling.hold_out(Recipe(), [f"word {n}" for n in range(10)])
+        >>> len(train), valid, Spelling.is_written
+        (9, ['word 0'], False)
     """
 
     least_for_test: ClassVar[int] = LEAST_FOR_TEST

@@ -15,7 +15,7 @@ SettingsT = TypeVar("SettingsT")
 
 
 def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
-    """The recipe in a TOML file.
+    r"""The recipe in a TOML file.
 
     Args:
         path: The file.
@@ -23,6 +23,14 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
 
     Raises:
         SettingError: The file cannot be read or is no TOML, or a key or value is not known.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "small.toml"
+        >>> _ = path.write_text('task = "translation"\n[model]\nmodel_dim = 64', encoding="utf-8")
+        >>> recipe = read_recipe(path, ["model.num_heads=4"])
+        >>> recipe.name, recipe.model_type, recipe.model.model_dim, recipe.model.num_heads
+        ('small', 'transformer', 64, 4)
     """
     try:
         table = read_toml(path)
@@ -83,6 +91,16 @@ def saved_recipe(table: Mapping[str, JsonValue]) -> RecipeTable:
 
     A setting that is newer than the run says what the run meant without it, which need not be what
     a new recipe means. A table of an unknown task or model is left as it is.
+
+    Args:
+        table: As the run has it.
+
+    Example:
+        >>> saved = {"task": "translation", "model": {"type": "rnn_seq2seq", "hidden_dim": 64}}
+        >>> saved_recipe(saved)["model"]
+        {'output_bias': False, 'beginning': 'both', 'type': 'rnn_seq2seq', 'hidden_dim': 64}
+        >>> recipe_from_table({"model": {"type": "rnn_seq2seq"}}).model.beginning
+        'backward'
     """
     kind = TASKS.get(str(table.get("task", "translation")))
     if kind is None:

@@ -70,6 +70,17 @@ class DataConfig(SequenceData):
         on_long: The same for a sentence beyond max_length.
         source_end: Whether the model reads an end token after the source. Without it every place
             that can be looked at is a piece of the sentence, which suits alignments.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(DataConfig, {"train": ["train.zh", "train.en"]}, where="data").train
+        ('train.zh', 'train.en')
+        >>> build(DataConfig, {"train": "phrasebook", "on_long": "cut"}, where="data")
+        Traceback (most recent call last):
+        regard.errors.SettingError: data.on_long must be one of error, skip; got 'cut'.
     """
 
     train: tuple[str, ...] | str = ()
@@ -116,7 +127,24 @@ class HasPositions(Protocol):
 
 
 class RecipeTable(TypedDict, total=False):
-    """A recipe as TOML holds it."""
+    """A recipe as TOML holds it.
+
+    Attributes:
+        task: What is learned, such as ``translation``.
+        data: Where the text is.
+        tokenizer: How it is cut into pieces.
+        model: The architecture as ``type``, and its settings.
+        head: What stands on the model.
+        training: How it is trained.
+        decoding: How outputs are searched for.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table: RecipeTable = {"task": "translation", "model": {"num_heads": 4}}
+        >>> whole: RecipeTable = recipe_from_table(table).table()
+        >>> whole["model"]["num_heads"], whole["model"]["model_dim"], whole["data"]["max_length"]
+        (4, 512, 256)
+    """
 
     task: str
     data: dict[str, JsonValue]

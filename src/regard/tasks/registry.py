@@ -63,6 +63,13 @@ class TaskEntry:
         begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
         beside: Whether it reads texts beside each other, which a model may tell apart.
         load: Gives the class that turns text into tensors and back, which needs torch.
+
+    Example:
+        >>> entry = TASKS["image_classification"]
+        >>> entry.sections, entry.is_written, list(entry.models)
+        (('data', 'model', 'training'), False, ['vision_transformer'])
+        >>> entry.task.__name__
+        'ImageClassification'
     """
 
     data: type[object]
@@ -220,6 +227,17 @@ def register_task(name: str, entry: TaskEntry) -> None:
 
     Raises:
         SettingError: The name is taken, or the class lacks something that a task must have.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> class Glossing(translation.TranslationTask):
+        ...     unit = "glosses"
+        >>> register_task("glossing", replace(TASKS["translation"], load=lambda: Glossing))
+        >>> TASKS.pop("glossing").task.unit  # found by its name, and taken out again
+        'glosses'
+        >>> register_task("tagging", TASKS["translation"])
+        Traceback (most recent call last):
+        regard.errors.SettingError: name must be of no other task; got 'tagging'. Choose another.
     """
     task = entry.load()
     if name in TASKS and TASKS[name].load() != task:
@@ -238,5 +256,12 @@ def read_parts(recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ob
 
     Raises:
         DataError: The training text is not named, cannot be read, or is too short to hold some out.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> data = {"example": "sine", "points": 20}
+        >>> parts = read_parts(recipe_from_table({"task": "regression", "data": data}))
+        >>> len(parts.train), len(parts.valid), len(parts.test)
+        (20, 50, 0)
     """
     return TASKS[recipe.task].task.read_parts(recipe, bad_lines=bad_lines)

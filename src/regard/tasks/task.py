@@ -65,6 +65,14 @@ class Table:
         columns: Names of the columns.
         rows: As many cells each; floats are figures in percent.
         is_matrix: Whether rows and columns are the same things, so that it can be drawn as a map.
+
+    Example:
+        >>> from regard.tasks.tables import confusion_table
+        >>> table = confusion_table(["good", "bad", "bad"], ["good", "good", "bad"])
+        >>> table.title, table.columns, table.is_matrix
+        ('right label ↓ taken for →', ('', 'good', 'bad'), True)
+        >>> table.rows
+        (('good', 1, 1), ('bad', 0, 1))
     """
 
     title: str
@@ -88,6 +96,12 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         metrics: The figures of ``score``: 1 where more is better, -1 where less is.
         is_written: Whether answers are written token by token, not computed in one pass.
         recipe: Whose settings hold.
+
+    Example:
+        >>> from regard.tasks import TASKS
+        >>> task = TASKS["tagging"].task
+        >>> issubclass(task, Task), task.unit, dict(task.metrics), task.is_written
+        (True, 'sentences', {'accuracy': 1, 'f1': 1}, False)
     """
 
     unit: ClassVar[str]

@@ -95,6 +95,11 @@ class Translation:
         alignment: What its tokens looked at, if that was asked for; None of an empty text, of one
             in parts, and of all but the best.
         utility: How like the other candidates it is, where minimum Bayes risk chose it.
+
+    Example:
+        >>> one = Translation("我爱中国", "I love China", -0.5, -1.25, (5, 6, 7), is_finished=True)
+        >>> Translations((one,)).to_dict()
+        {'source': '我爱中国', 'translation': 'I love China', 'score': -0.5, 'log_prob': -1.25}
     """
 
     source: str

@@ -35,6 +35,12 @@ class BatchPlan:
     Attributes:
         indices: Their places in the corpus.
         cursor: How many samples of the epoch are used up when this batch is.
+
+    Example:
+        >>> lengths = np.array([3, 9, 4, 8])
+        >>> plan = next(Batches(lengths, lengths, max_tokens=20, seed=0).epoch(0))
+        >>> sorted(plan.indices.tolist()), plan.cursor
+        ([1, 3], 2)
     """
 
     indices: Indices
@@ -51,6 +57,13 @@ class Batch:
         target_in: What the decoder reads: begin, then the target.
         labels: What it should say: the target, then end.
         target_lengths: How many of each row of ``target_in`` and of ``labels`` are real.
+
+    Example:
+        >>> batch = pad_pairs([[7], [8, 9]], [[5, 6], [4]])
+        >>> batch.source.tolist(), batch.source_lengths.tolist()
+        ([[7, 3, 0], [8, 9, 3]], [2, 3])
+        >>> batch.target_in.tolist(), batch.labels.tolist(), batch.target_lengths.tolist()
+        ([[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]], [3, 2])
     """
 
     source: Int[Tensor, "B S"]
@@ -281,6 +294,14 @@ def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: boo
         sources: Ids of each, without their end.
         targets: The same of the targets, without begin and end.
         source_end: Whether sources end with the end id.
+
+    Returns:
+        Sources (B, S) and targets (B, T), each padded to its longest, with their lengths (B).
+
+    Example:
+        >>> batch = pad_pairs([[7], [8, 9]], [[5, 6], [4]], source_end=False)
+        >>> batch.source.tolist(), batch.target_in.tolist(), batch.labels.tolist()
+        ([[7, 0], [8, 9]], [[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]])
     """
     source, source_lengths = _padded(sources, after=[EOS_ID] * source_end)
     target_in, target_lengths = _padded(targets, before=[BOS_ID])

@@ -44,6 +44,15 @@ class Line:
         where: ``file:line``, counted from 1.
         problem: What is not UTF-8 in it; None if all is.
         guess: Of such a line, the encoding that its file may be in, and how the line reads in it.
+
+    Example:
+        >>> line = next(decode_lines(["café".encode("latin-1")], "menu.txt"))
+        >>> line.text, line.where, line.problem
+        ('caf�', 'menu.txt:1', 'byte 0xE9 at place 4')
+        >>> readable(line)
+        Traceback (most recent call last):
+        regard.errors.DataError: menu.txt:1: not UTF-8 (byte 0xE9 at place 4). Convert the file,
+        which reads 'café' in WINDOWS-1252: iconv -f WINDOWS-1252 -t UTF-8 menu.txt > utf8-menu.txt
     """
 
     text: str
@@ -140,13 +149,21 @@ class BadLines:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``; rows as lines of JSON.
+    r"""The lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
 
     Lines end with LF or CR LF, and with nothing else that Unicode calls a line's end. A byte-order
-    mark at the start of the file is dropped.
+    mark at the start of the file is dropped. The rows of a table are lines of JSON.
 
     Raises:
         DataError: The file is missing, unreadable or damaged.
+        SettingError: It is a table, and pyarrow is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "lines.txt"
+        >>> _ = path.write_text("我\n爱\n", encoding="utf-8")
+        >>> [(line.text, line.where.rpartition(":")[2]) for line in read_lines(path)]
+        [('我', '1'), ('爱', '2')]
     """
     with open_text(path) as file:
         yield from decode_lines(file, str(path))
@@ -184,13 +201,21 @@ def decode_lines(
 
 @contextmanager
 def open_text(path: Path) -> Iterator[Iterable[bytes]]:
-    """The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
+    r"""The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
 
     The rows of a ``.parquet`` or ``.arrow`` table are lines of JSON.
 
     Raises:
         DataError: The file is missing, unreadable or damaged.
         SettingError: It is a table, and pyarrow is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "lines.txt.gz"
+        >>> _ = path.write_bytes(gzip.compress(b"one\ntwo\n"))
+        >>> with open_text(path) as lines:
+        ...     list(lines)
+        [b'one\n', b'two\n']
     """
     try:
         with path.open("rb") as file:

@@ -27,6 +27,15 @@ class Masked:
     Attributes:
         ids: What the model reads.
         chosen: Which places it is to guess; their ids before are the answers.
+
+    Example:
+        >>> ids, words = torch.tensor([[7, 8, 9]]), torch.tensor([[0, 1, 2]])
+        >>> dice = torch.Generator().manual_seed(0)
+        >>> masked = mask_words(
+        ...     ids, words, mask_id=4, vocab_size=10, kept=0, swapped=0, generator=dice
+        ... )
+        >>> masked.ids.tolist(), masked.chosen.tolist(), ids[masked.chosen].tolist()
+        ([[7, 8, 4]], [[False, False, True]], [9])
     """
 
     ids: Int[Tensor, "B N"]

@@ -20,6 +20,14 @@ class PairTokenizer:
     Attributes:
         source: Encodes what is read.
         target: Encodes and decodes what is written; the same object if the vocabulary is shared.
+
+    Example:
+        >>> settings = TokenizerConfig(type="words", shared=False)
+        >>> pair = train_pair_tokenizer(["我爱中国。"], ["I love China."], settings)
+        >>> pair.source.vocab_size, pair.target.vocab_size, pair.is_shared
+        (10, 19, False)
+        >>> pair.target.decode(pair.target.encode("I love China."))
+        'I love China.'
     """
 
     source: Tokenizer
@@ -94,6 +102,14 @@ def load_pair_tokenizer(folder: Path) -> PairTokenizer:
 
     Raises:
         RunError: A file is missing, damaged or of a newer format; the message names it.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp()) / "tokenizer"
+        >>> pair = train_pair_tokenizer(["我爱"], ["I love"], TokenizerConfig(type="words"))
+        >>> pair.save(folder)
+        >>> load_pair_tokenizer(folder).source.encode("我爱") == pair.source.encode("我爱")
+        True
     """
     table = read_table(folder, _PAIR_FILE)
     markup = str(table.get("placeholders", "none"))

@@ -28,6 +28,13 @@ class Piece:
         id: Its number in the vocabulary.
         start: Place of its first character in the normalised text.
         end: One past its last character. The bytes of one character all share its place.
+
+    Example:
+        >>> from regard.text import TokenizerConfig, train_tokenizer
+        >>> tokenizer = train_tokenizer(["I love China."], TokenizerConfig(type="words"))
+        >>> piece = tokenizer.pieces("I love China.")[1]
+        >>> piece, "I love China."[piece.start : piece.end]
+        (Piece(text='love', id=18, start=2, end=6), 'love')
     """
 
     text: str

@@ -25,7 +25,7 @@ _COLUMNS_CURE = "--columns 1 2 (regard data), or --set 'data.columns=[1,2]' (reg
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence and its translation, both normalised.
+    r"""A sentence and its translation, both normalised.
 
     Attributes:
         source: What is translated.
@@ -33,6 +33,14 @@ class Pair:
         references: Every right translation, ``target`` first.
         where: ``file:line`` it was read at.
         target_where: The same of the target, where that is in a file of its own.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "pairs.tsv"
+        >>> _ = path.write_text("你好\tHello\n你好\tHi\n", encoding="utf-8")
+        >>> (pair,) = read_pairs(path, layout=PairLayout(merge_references=True))
+        >>> pair.source, pair.target, pair.references
+        ('你好', 'Hello', ('Hello', 'Hi'))
     """
 
     source: str
@@ -56,6 +64,20 @@ class PairLayout:
         references_key: JSONL: where a list of all right translations may be.
         merge_references: Whether all pairs with one source become one pair with several
             references, as for evaluation. Off, each is a pair of its own, as for training.
+
+    Raises:
+        SettingError: ``columns`` names one alone, the same one twice, one below 1, or some
+            by number and some by name.
+
+    Example:
+        >>> layout = PairLayout(columns=("translation.zh", "translation.en"))
+        >>> layout.keys
+        ('translation.zh', 'translation.en')
+        >>> PairLayout(columns=(2, 2))
+        Traceback (most recent call last):
+        regard.errors.SettingError: columns must differ from each other; got [2, 2]. Name the
+        source's, then the target's: --columns 1 2 (regard data), or --set 'data.columns=[1,2]'
+        (regard train).
     """
 
     columns: tuple[int | str, ...] = ()

@@ -28,6 +28,13 @@ class Tokenizer(Protocol):
     """Text to ids and back: ``decode(encode(text)) == normalize(text)`` for known characters.
 
     Ids 0 to 3 are ``pad_id``, ``unk_id``, ``bos_id`` and ``eos_id`` of every tokenizer.
+
+    Example:
+        >>> tokenizer = train_tokenizer(["我爱中国。"], TokenizerConfig(type="characters"))
+        >>> isinstance(tokenizer, Tokenizer), tokenizer.vocab_size, tokenizer.names
+        (True, 10, ['<pad>', '<unk>', '<s>', '</s>', ' ', '。', '中', '国', '我', '爱'])
+        >>> tokenizer.encode("爱我"), tokenizer.decode(tokenizer.encode("爱我"))
+        ([9, 8], '爱我')
     """
 
     @property
@@ -102,6 +109,18 @@ class TokenizerConfig:
             (``xml``). Pairs whose sides hold different markup are not learned from.
         folder: Where a tokenizer of that type was saved, to be taken as it is; None learns one from
             the text. A run keeps its own in ``tokenizer/text``.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range, or
+            the type has no use for a setting.
+
+    Example:
+        >>> TokenizerConfig(type="words", min_count=2).begins
+        False
+        >>> TokenizerConfig(type="bpe", min_count=2)
+        Traceback (most recent call last):
+        regard.errors.SettingError: min_count must be left out unless type is characters or words;
+        got type = 'bpe'.
     """
 
     type: TokenizerType = "bpe"
@@ -170,6 +189,13 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
     Raises:
         RunError: A file is missing, damaged or of a newer format.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> train_tokenizer(["我爱中国。"], TokenizerConfig(type="characters")).save(folder)
+        >>> load_tokenizer(folder).encode("中国")
+        [6, 7]
     """
     table = read_table(folder)
     try:

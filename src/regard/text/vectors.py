@@ -25,6 +25,12 @@ class WordVectors:
     Attributes:
         words: Each once, in the order of the file.
         table: One row a word.
+
+    Example:
+        >>> vectors = WordVectors(("love", "china"), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> embedding = torch.zeros(3, 2)
+        >>> vectors.place(embedding, ["I", "love", "China"]), embedding.tolist()
+        (2, [[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
     """
 
     words: tuple[str, ...]
@@ -62,7 +68,7 @@ class WordVectors:
 
 
 def read_vectors(path: Path, *, wanted: Sequence[str] | None = None) -> WordVectors:
-    """The vectors in a file.
+    r"""The vectors in a file.
 
     Args:
         path: In word2vec's or GloVe's text format.
@@ -72,6 +78,14 @@ def read_vectors(path: Path, *, wanted: Sequence[str] | None = None) -> WordVect
     Raises:
         DataError: The file is missing or empty, or a line is no word with as many finite numbers as
             the others; named as ``file:line``.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "vectors.txt"
+        >>> _ = path.write_text("love 1 2\nhate -1 -2\n", encoding="utf-8")
+        >>> found = read_vectors(path, wanted=["Love"])
+        >>> found.words, found.table.tolist()
+        (('love',), [[1.0, 2.0]])
     """
     kept = None if wanted is None else {*wanted, *(word.lower() for word in wanted)}
     words: dict[str, None] = {}
@@ -104,6 +118,15 @@ def write_vectors(
 
     Raises:
         DataError: There is not one word for each row, or a word cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "vectors.txt"
+        >>> write_vectors(path, ["love", "hate"], torch.tensor([[1.0, 2.0], [-1.0, -2.5]]))
+        >>> print(path.read_text(encoding="utf-8").rstrip())
+        2 2
+        love 1 2
+        hate -1 -2.5
     """
     if len(words) != len(table):
         raise DataError(f"words must be one for each row, {len(table)}; got {len(words)}.")

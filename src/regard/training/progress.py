@@ -49,7 +49,21 @@ class TrainingSummary(TypedDict):
 
 @runtime_checkable
 class Reporter(Protocol):
-    """Who is told how training goes."""
+    """Who is told how training goes.
+
+    Example:
+        >>> class Best(Reporter):
+        ...     update: int | None = None
+        ...     def training(self, share):
+        ...         return nullcontext()
+        ...     def validated(self, update, figures, *, is_best, samples):
+        ...         self.update = update if is_best else self.update
+        >>> best = Best()
+        >>> for update, is_best in ((40, True), (80, False)):
+        ...     best.validated(update, {"loss": 1.5}, is_best=is_best, samples=[])
+        >>> isinstance(best, Reporter), best.update
+        (True, 40)
+    """
 
     def started(self, facts: Sequence[str], *, counted: str) -> None:
         """Text and model are ready; ``counted`` is what ``updated`` counts, in the plural."""
@@ -82,6 +96,15 @@ class ConsoleReporter:
         console: Where to; a bar is drawn if it is a terminal. None is stderr, and what that does
             not take, since its reader has gone or its disk is full, is lost without a word.
         quiet: Whether samples and notes are left out.
+
+    Example:
+        >>> import io
+        >>> reporter = ConsoleReporter(Console(file=io.StringIO()), quiet=True)
+        >>> reporter.started(["100 pairs to train on"])
+        >>> reporter.validated(40, {"loss": 1.25, "bleu": 20.5}, is_best=True, samples=["a → b"])
+        >>> print(reporter.console.file.getvalue().rstrip())
+        100 pairs to train on
+        validation at update 40: loss 1.25  bleu 20.5  (best so far)
     """
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:

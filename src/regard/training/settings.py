@@ -72,6 +72,19 @@ class TrainingConfig:
             starts anew. What the recipe does not say of tokenizer and model is as it was there.
         distill: The folder of a translator's run, whose translations are learned instead of the
             targets of the training text (Kim & Rush, 2016). A recipe that names no text has its.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range;
+            nothing ends the training; or the metric is not measured.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(TrainingConfig, {"updates": 500}, where="training").batch_tokens
+        4096
+        >>> build(TrainingConfig, {"patience": 5}, where="training")
+        Traceback (most recent call last):
+        regard.errors.SettingError: [training] one of updates, epochs, minutes must be set; got
+        none. Training would never end.
     """
 
     updates: Count | None = None

@@ -53,6 +53,19 @@ class Trained:
         path: The run folder.
         predictor: The trained model in use.
         summary: Updates, tokens, seconds, validation figures.
+
+    Example:
+        >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
+        >>> recipe = recipe_from_table({"task": "regression", **settings})
+        >>> kind = TASKS["regression"].task
+        >>> task = kind.learn(recipe, kind.read(recipe, "train"))
+        >>> figures = {"loss": 0.49, "rmse": 0.7}
+        >>> counts = {"updates": 40, "epochs": 2, "target_tokens": 100, "seconds": 1.5}
+        >>> chosen = {"weights": "last", "validation": figures, "candidates": {"last": figures}}
+        >>> predictor = Predictor(task.build_model(), task)
+        >>> trained = Trained(Path("run"), predictor, TrainedSummary(**counts, **chosen))
+        >>> trained.summary["validation"]["rmse"], round(trained.model.predict("1.5")[0].value, 1)
+        (0.7, 2.9)
     """
 
     path: Path
@@ -94,6 +107,16 @@ def train(
         RunError: The folder holds another recipe's run, is damaged, or is in use.
         TrainingError: The loss was not finite.
         Interrupted: Asked to stop; the same call goes on.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "run"
+        >>> train(recipe_from_table({"training": {"updats": 500}}), path)
+        Traceback (most recent call last):
+        regard.errors.SettingError: training.updats is not a setting. Did you mean training.updates?
+        >>> train(recipe_from_table({"training": {"updates": 500}}), path)
+        Traceback (most recent call last):
+        regard.errors.DataError: data.train must name the training text; got nothing.
     """
     path = Path(path)
     with joined() as ranks, ExitStack() as stack:
@@ -137,6 +160,18 @@ def with_test(recipe: Recipe, path: str | Path) -> Recipe:
     Args:
         recipe: What is to be trained.
         path: The run folder. A run that is there goes on with the text that it began with.
+
+    Raises:
+        RunError: The run that is there is damaged, or its teacher is no finished run.
+        SettingError: A setting of training is unknown or out of range.
+
+    Example:
+        >>> table = {"data": {"train": "pairs.tsv"}, "training": {"updates": 500}}
+        >>> with_test(recipe_from_table(table), "no-run-yet").data.test
+        'held out'
+        >>> table["data"]["test"] = "test.tsv"
+        >>> with_test(recipe_from_table(table), "no-run-yet").data.test
+        'test.tsv'
     """
     run = Run.open(path) if is_run(path) else None
     recipe, _ = learn_from(recipe, run)
@@ -167,6 +202,19 @@ def resume(
         reporter: Who is told; None prints to the console.
         translating: Shows how a teacher's translating goes, where there is one.
         preparing: Shows how a text that is kept on disk is read and encoded.
+
+    Raises:
+        RunError: The folder holds no run, a damaged one, or one that is in use.
+        SettingError: A setting is unknown, out of range, or cannot change.
+        DataError: The text cannot be used any more.
+        TrainingError: The loss was not finite.
+        Interrupted: Asked to stop; the same call goes on.
+
+    Example:
+        >>> resume("no-run-yet")
+        Traceback (most recent call last):
+        regard.errors.RunError: no-run-yet must be a run folder; got nothing there. Make one with
+        `regard train`.
     """
     table = cast(dict[str, JsonValue], kept_recipe(Run.open(path)).table())
     assign(table, settings)

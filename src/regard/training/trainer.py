@@ -70,6 +70,24 @@ class Trainer(Generic[BatchT]):
             several processes, in the update after that.
         ranks: The processes that train the model together. The first alone writes the run; to the
             others it may be open for reading.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.tasks.regression import Regression
+        >>> from regard.training.progress import SILENT
+        >>> from regard.training.task_training import TaskTraining
+        >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
+        >>> recipe = recipe_from_table({"task": "regression", **settings})
+        >>> points = Regression.read(recipe, "train")
+        >>> task = Regression.learn(recipe, points)
+        >>> config = TrainingConfig(updates=10, learning_rate=0.1)
+        >>> with Run.create(Path(tempfile.mkdtemp()) / "run", recipe.table(), recipe.task) as run:
+        ...     training = TaskTraining(task, points, points, config)
+        ...     trainer = Trainer(run, task.build_model(), training, config, SILENT)
+        >>> trainer.peak, trainer.position.update, len(trainer.parameters)  # as it begins
+        (0.1, 0, 1)
     """
 
     def __init__(

@@ -24,6 +24,26 @@ def draw_examples(examples: Iterable[Example], opening: View | None = None) -> s
     Args:
         examples: What there is to look at.
         opening: The layer of attention to the source that is drawn; None draws the mean of all.
+
+    Raises:
+        SettingError: ``opening`` names a layer that the model does not have.
+
+    Example:
+        >>> from regard.viewer import Prediction
+        >>> nothing = {"output": "", "source_tokens": (), "output_tokens": ()}
+        >>> good, bad = (Prediction(labels=(each,)) for each in (("good", 0.75), ("bad", 0.5)))
+        >>> examples = [
+        ...     Example(source="好吃", answer=good, **nothing),
+        ...     Example(source="难吃", answer=bad, **nothing),
+        ... ]
+        >>> print(draw_examples(examples))
+        好吃
+        <BLANKLINE>
+        good  ██████████████████████▌         0.750
+        <BLANKLINE>
+        难吃
+        <BLANKLINE>
+        bad  ███████████████                 0.500
     """
     layer = opening.layer if opening is not None and opening.kind == "cross" else "mean"
     blocks: list[str] = []
@@ -131,6 +151,18 @@ def draw_attention(example: Example, *, layer: int | None = None, width: int = 8
 
     Raises:
         SettingError: The model has no such layer.
+
+    Example:
+        >>> from regard.viewer import HeadMap
+        >>> seen = HeadMap(kind="cross", layer=0, head=0, rows=[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+        >>> words = [Token(text="bin", start=0, end=3), Token(text="da", start=4, end=6)]
+        >>> written = [Token(text="am", start=0, end=2), Token(text="here", start=3, end=7)]
+        >>> written.append(Token(text="</s>", start=7, end=7))
+        >>> sides = {"source_tokens": tuple(words), "output_tokens": tuple(written)}
+        >>> print(draw_attention(Example(source="bin da", output="am here", maps=(seen,), **sides)))
+              bin     da
+          am  ██ .90     .10
+        here  ░░ .20  ▓▓ .80
     """
     found = [m.rows for m in example.maps if m.kind == "cross" and layer in (None, m.layer)]
     if not found:

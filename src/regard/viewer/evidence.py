@@ -36,6 +36,15 @@ def importances_of(found: Evidence, output: int | None = None) -> tuple[Importan
 
     Returns:
         One for each measure, attention first, each with its rank correlation with the attention.
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> evidence = {"removed": torch.tensor([0.2, 0.8]), "attention": torch.tensor([0.4, 0.6])}
+        >>> correlation = {("attention", "removed"): 0.5}
+        >>> found = SimpleNamespace(output=(1, 7), evidence=evidence, correlation=correlation)
+        >>> [(each.method, each.values, each.correlation) for each in importances_of(found)]
+        [('attention', (0.4, 0.6), None), ('leave one out', (0.2, 0.8), 0.5)]
     """
     names = sorted(found.evidence, key=lambda name: (name != "attention", name))
     return tuple(

@@ -27,6 +27,16 @@ class Token:
         start: First character, counted in Unicode code points of the source or output text.
         end: One past the last character; equal to ``start`` for a token that is no text, such as
             the end of the sentence.
+
+    Example:
+        >>> text = "I see."
+        >>> tokens = (Token(text="▁see", start=2, end=5), Token(text="</s>", start=6, end=6))
+        >>> [text[token.start : token.end] for token in tokens]
+        ['see', '']
+        >>> Example(source="I see", output="", source_tokens=tokens, output_tokens=())
+        Traceback (most recent call last):
+        regard.errors.DataError: source_tokens must lie within the 5 characters of source; got
+        '</s>' at 6:6.
     """
 
     text: str
@@ -41,6 +51,14 @@ class GoldLinks:
     Attributes:
         sure: Links that every annotator sets.
         possible: Links that some would set; those in ``sure`` need not be repeated.
+
+    Example:
+        >>> import torch
+        >>> from regard.viewer import show
+        >>> gold = GoldLinks(sure=((0, 0),), possible=((2, 1),))
+        >>> page = show(torch.eye(2, 3), ["ich", "nicht", "da"], output=["I", "not"], gold=gold)
+        >>> page.document.examples[0].summaries[0].measures["alignment_error"]
+        (0.3333,)
     """
 
     sure: tuple[Link, ...] = ()
@@ -55,6 +73,17 @@ class View:
         kind: ``cross`` (output looks at source), ``encoder`` or ``decoder`` (each at itself).
         layer: Counted from 0, the page shows it counted from 1; or ``"mean"`` over layers.
         head: Counted from 0, or ``"mean"`` over the heads of the layer.
+
+    Raises:
+        SettingError: The kind is unknown, or a number is below 0.
+
+    Example:
+        >>> View(layer=2, head=0)
+        View(kind='cross', layer=2, head=0)
+        >>> View(kind="corss")
+        Traceback (most recent call last):
+        regard.errors.SettingError: kind must be one of cross, decoder, encoder; got 'corss'. Did
+        you mean 'cross'?
     """
 
     kind: Kind = "cross"
@@ -109,6 +138,15 @@ class Change:
         edit: What was changed, in words: "layer 2, head 3 muted".
         output: The output after it.
         score: Its score, or None.
+
+    Example:
+        >>> tried = Change(edit="layer 2, head 3 muted", output="I like China", score=-0.75)
+        >>> example = Example(
+        ...     source="我爱中国", output="I love China", score=-0.5,
+        ...     source_tokens=(), output_tokens=(), changes=(tried,),
+        ... )
+        >>> [f"{each.edit}: {each.output} ({each.score})" for each in example.changes]
+        ['layer 2, head 3 muted: I like China (-0.75)']
     """
 
     edit: str
@@ -125,6 +163,17 @@ class Importance:
         values: One per token of the source; of the output where there is no source.
         output: The output token it was measured for, or None for all of the output.
         correlation: Rank correlation with the attention beside it, or None.
+
+    Example:
+        >>> tokens = (Token(text="好", start=0, end=1), Token(text="吃", start=1, end=2))
+        >>> found = Importance(method="leave one out", values=(0.75, 0.25), correlation=1.0)
+        >>> [(token.text, value) for token, value in zip(tokens, found.values, strict=True)]
+        [('好', 0.75), ('吃', 0.25)]
+        >>> sides = {"source_tokens": tokens[:1], "output_tokens": ()}
+        >>> Example(source="好吃", output="", importances=(found,), **sides)
+        Traceback (most recent call last):
+        regard.errors.DataError: importances must have a value for each of 1 tokens; got 2 of 'leave
+        one out'.
     """
 
     method: str
@@ -144,6 +193,20 @@ class Prediction:
         values: A number for each of these tokens, such as how unexpected it was.
         measure: What ``values`` are, in words.
         side: Whose tokens these are, where both texts have some; None is as ``tags`` says.
+
+    Example:
+        >>> from regard.viewer import draw_examples
+        >>> tokens = (Token(text="Hans", start=0, end=4), Token(text="ran", start=5, end=8))
+        >>> said = Prediction(tags=("PER", "O"), values=(0.2, 0.1), measure="how unexpected it was")
+        >>> example = Example(
+        ...     source="Hans ran", output="", source_tokens=tokens, output_tokens=(), answer=said
+        ... )
+        >>> print(draw_examples([example]))
+        Hans ran
+        <BLANKLINE>
+        Hans/PER ran
+        <BLANKLINE>
+        how unexpected it was: Hans 0.2, ran 0.1
     """
 
     labels: tuple[Share, ...] = ()
@@ -177,6 +240,20 @@ class Example:
         importances: How much each token mattered by other measures.
         answer: What was said of the text, where nothing was written.
         image: The picture whose parts the source tokens are, or None.
+
+    Raises:
+        DataError: A token lies outside its text, a map, summary or list is not of as many tokens as
+            there are, or a number is not finite.
+
+    Example:
+        >>> from regard.viewer import draw_attention
+        >>> seen = HeadMap(kind="cross", layer=0, head=0, rows=[[0.9, 0.1], [0.2, 0.8]])
+        >>> words = (Token(text="ich", start=0, end=3), Token(text="da", start=4, end=6))
+        >>> written = (Token(text="here", start=0, end=4), Token(text="</s>", start=4, end=4))
+        >>> sides = {"source_tokens": words, "output_tokens": written}
+        >>> print(draw_attention(Example(source="ich da", output="here", maps=(seen,), **sides)))
+              ich     da
+        here  ██ .90     .10
     """
 
     source: str

@@ -20,6 +20,19 @@ class Image:
         pixels: Rows of pixels, each of one number (grey) or of three (red, green, blue), 0 to 1.
         boxes: For each source token the part of the picture that it is: its top row, its first
             column, and how many rows and columns; None for a token that is none of it.
+
+    Raises:
+        DataError: Rows differ in length, a pixel is not one number or three from 0 to 1, or a box
+            lies outside the picture.
+
+    Example:
+        >>> pixels = (((0.25,), (0.5,)), ((1.0,), (0.75,)))
+        >>> print(draw_image(Image(pixels=pixels, boxes=((0, 0, 1, 2), (1, 0, 1, 2)))))
+        ░░▒▒
+        ██▓▓
+        >>> Image(pixels=pixels, boxes=((0, 0, 1, 2), (2, 0, 1, 2)))
+        Traceback (most recent call last):
+        regard.errors.DataError: image.boxes must lie within 2 × 2 pixels; got [2, 0, 1, 2].
     """
 
     pixels: tuple[tuple[tuple[float, ...], ...], ...]

@@ -28,6 +28,17 @@ class HeadLines:
     Attributes:
         values: (H, P) values; a point stands for the mean over its tokens.
         places: How many tokens a point stands for; the last point may have fewer.
+
+    Raises:
+        SettingError: ``places`` is below 1.
+
+    Example:
+        >>> from regard.viewer import pack
+        >>> lines = HeadLines(values=pack([[0.0, 0.5, 1.0]]), places=2)  # of one head
+        >>> LayerSummary(kind="encoder", layer=0, heads=(0,), entropy=lines).check(5, 5)
+        >>> LayerSummary(kind="encoder", layer=0, heads=(0,), entropy=lines).check(9, 9)
+        Traceback (most recent call last):
+        regard.errors.DataError: entropy must be of shape [1, 5]; got [1, 3] in encoder layer 0.
     """
 
     values: PackedArray
@@ -64,6 +75,20 @@ class LayerSummary:
         top_keys: (len(top_heads), N, K) keys with the largest weights; -1 where fewer are seen.
         top_weights: Their weights, falling.
         rows: (H, N, M) all weights, where the text is short.
+
+    Raises:
+        SettingError: The kind is unknown, or the layer is below 0.
+        DataError: A measure has no number for each head, or top_heads and top_counts do not fit.
+
+    Example:
+        >>> import torch
+        >>> from regard.viewer import show
+        >>> page = show(torch.eye(3), ["I", "love", "you"])
+        >>> (layer,) = page.document.examples[0].summaries
+        >>> layer.kind, layer.heads, layer.measures
+        ('encoder', (0,), {'entropy': (0.0,), 'first': (0.3333,), 'distance': (0.0,)})
+        >>> layer.rows.values().round(3).tolist()
+        [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
     """
 
     kind: Kind

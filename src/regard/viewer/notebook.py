@@ -42,9 +42,23 @@ class ExampleOptions(TypedDict, total=False):
 class NotebookPage:
     """A page that a notebook displays, in a frame that can reach nothing around it.
 
+    Args:
+        document: What is shown.
+        height: Of the frame, in pixels.
+        rows: What answers with exact rows, as ``show`` takes it; None shows those of the document.
+
     Attributes:
         document: What is shown.
         height: Of the frame, in pixels.
+
+    Raises:
+        SettingError: The height is below 100.
+
+    Example:
+        >>> import torch
+        >>> page = show(torch.eye(3), ["I", "love", "you"], title="To itself", height=300)
+        >>> page, page.height, page.page()[:15]
+        (NotebookPage('To itself', 1 examples), 300, '<!doctype html>')
     """
 
     def __init__(self, document: Document, *, height: int = 760, rows: AskedRows | None = None):

@@ -148,6 +148,11 @@ def pack(
 
     Raises:
         DataError: A value is not finite.
+
+    Example:
+        >>> packed = pack([0.0, 0.001, 1.0], scale="log")
+        >>> packed.shape, packed.bits, packed.values().round(4).tolist(), round(packed.step, 3)
+        ((3,), 8, [0.0, 0.001, 1.0], 0.014)
     """
     array = np.asarray(values, dtype=np.float64)
     if not np.isfinite(array).all():

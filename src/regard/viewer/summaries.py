@@ -291,6 +291,19 @@ def watched_rows(
     Returns:
         A function of (example, kind, layer, head, queries), as ``viewer.show`` takes it; None if
         ``seen`` has no rows.
+
+    Raises:
+        DataError: There is no such row, or there are more tokens than places.
+
+    Example:
+        >>> import torch, regard
+        >>> from regard.interop import use
+        >>> layer = use(torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
+        >>> with regard.watch(layer, keep=True) as seen:
+        ...     _ = layer(torch.zeros(1, 3, 8))
+        >>> rows = watched_rows(seen, example_of(seen, ["a", "b", "c"]))
+        >>> rows(0, "encoder", 0, "mean", [1]).round(3).tolist()
+        [[0.333, 0.333, 0.333]]
     """
     rows = getattr(seen, "rows", None)
     if rows is None or not example.summaries:

@@ -23,6 +23,11 @@ class Text:
     Attributes:
         text: What was read or written.
         tokens: Its tokens in order.
+
+    Example:
+        >>> given = Text.of(["▁The", "▁do", "g"])
+        >>> given.text, [given.text[token.start : token.end] for token in given.tokens]
+        ('The dog', ['The', 'do', 'g'])
     """
 
     text: str

@@ -24,6 +24,17 @@ class MaskedTextData(RunningTextData):
         masking: ``words`` masks whole words, Chinese ones too; ``pieces`` single tokens.
         next_sentence: Whether the model is also asked if the second half of a window follows the
             first; in half of them it comes from elsewhere.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(MaskedTextData, {"train": "tales.txt", "rate": 0.2}, where="data").masking
+        'words'
+        >>> build(MaskedTextData, {"train": "tales.txt", "rate": 15}, where="data")
+        Traceback (most recent call last):
+        regard.errors.SettingError: data.rate must be at least 0 and below 1; got 15.0.
     """
 
     train: tuple[str, ...] | str = ()

@@ -104,6 +104,15 @@ class MaskedLanguageModelling(
         recipe: Whose settings hold.
         tokenizer: Learned from the training text.
         words: Where its words are.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "masked_language_modelling", "tokenizer": {"type": "words"}}
+        >>> text = Passage(("I love China.",), "a.txt:1")
+        >>> task = MaskedLanguageModelling.learn(recipe_from_table(table), [text])
+        >>> batch = task.collate(task.encode([task.request("I [MASK] China.", "a.txt:2")]))
+        >>> batch.ids.shape, batch.chosen[0].tolist()
+        (torch.Size([1, 6]), [False, False, True, False, False, False])
     """
 
     unit: ClassVar[str] = "passages"

@@ -22,6 +22,16 @@ class Choices:
         choices: The answers, at least two.
         right: The place of the right one; −1 where it is asked for.
         where: Where it was read.
+
+    Example:
+        >>> import json, tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "tales.jsonl"
+        >>> asked = {"question": "Who was old?", "context": "A king was old."}
+        >>> asked |= {"choices": ["a dog", "the king"], "answers": ["the king"]}
+        >>> _ = path.write_text(json.dumps(asked), encoding="utf-8")
+        >>> (read,) = read_choices(path, num_wrong=1, on_bad_line="error", bad_lines=None)
+        >>> read.choices, read.choices[read.right]
+        (('a dog', 'the king'), 'the king')
     """
 
     text: str

@@ -21,6 +21,18 @@ class ChoicesData:
         max_length: Most tokens of a text that are read; what is beyond is cut off.
         max_answer: Most tokens of question and answer together.
         on_bad_line: Whether a question that cannot be used is an ``error``, or is left out.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "multiple_choice", "data": {"train": "tales.jsonl", "num_wrong": 2}}
+        >>> recipe_from_table(table).data.num_wrong
+        2
+        >>> recipe_from_table({"task": "multiple_choice", "data": {"num_wrongs": 2}})
+        Traceback (most recent call last):
+        regard.errors.SettingError: data.num_wrongs is not a setting. Did you mean data.num_wrong?
     """
 
     train: tuple[str, ...] | str = ()

@@ -84,6 +84,11 @@ class Choice:
         answer: Its text.
         place: Its place among the choices, from 0.
         probabilities: Of every choice.
+
+    Example:
+        >>> answer = Choice("the king", 1, (0.25, 0.75))
+        >>> answer.probabilities[answer.place], answer.to_dict()
+        (0.75, {'answer': 'the king', 'choice': 1, 'probabilities': [0.25, 0.75]})
     """
 
     answer: str
@@ -106,6 +111,16 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
     Args:
         recipe: Whose settings hold.
         tokenizer: Learned from questions, answers and texts of training.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> asked = Choices("Who was old?", "A king was old.", ("a dog", "the king"), 1, "a:1")
+        >>> recipe = recipe_from_table({"task": "multiple_choice", "tokenizer": {"type": "words"}})
+        >>> task = MultipleChoiceAnswering.learn(recipe, [asked])
+        >>> task.collate(task.encode([asked])).lengths.shape  # one question, two answers
+        torch.Size([1, 2])
+        >>> task.score(task.baselines([], [asked])["longest overlap"], [asked])
+        {'accuracy': 100.0}
     """
 
     unit: ClassVar[str] = "questions"

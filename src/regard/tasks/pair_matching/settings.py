@@ -24,6 +24,18 @@ class PairsData:
         label: The label's, likewise; the key is else "label".
         max_length: Most tokens of each text; what is beyond is cut off.
         on_bad_line: Whether a pair that cannot be used is an ``error``, or is left out (``skip``).
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range, or
+            two columns are one.
+
+    Example:
+        >>> PairsData(train="pairs.tsv", first="question", second="passage", label="fits").second
+        'passage'
+        >>> PairsData(train="pairs.tsv", first=2)
+        Traceback (most recent call last):
+        regard.errors.SettingError: first, second and label must be different columns; got 2, 2 and
+        3.
     """
 
     train: tuple[str, ...] | str = ()

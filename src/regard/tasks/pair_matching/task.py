@@ -64,13 +64,22 @@ _FILE = "labels.json"
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """Two texts and how they stand to each other.
+    r"""Two texts and how they stand to each other.
 
     Attributes:
         first: Normalised.
         second: Normalised.
         label: None where it is asked for.
         where: Where it was read.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "pairs.tsv"
+        >>> _ = path.write_text("He sleeps.\tHe is awake.\tcontradiction\n", encoding="utf-8")
+        >>> recipe = Recipe(task="pair_matching", data=PairsData(train=str(path)))
+        >>> (pair,) = PairMatching.read(recipe, "train")
+        >>> pair.first, pair.second, pair.label
+        ('He sleeps.', 'He is awake.', 'contradiction')
     """
 
     first: str
@@ -118,6 +127,17 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
         recipe: Whose settings hold.
         tokenizer: Learned from the training texts.
         labels: In order of their numbers.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> pairs = [
+        ...     LabelledPair("Is it old?", "It is old.", "match", "a.tsv:1"),
+        ...     LabelledPair("Is it old?", "He ran.", "other", "a.tsv:2"),
+        ... ]
+        >>> recipe = recipe_from_table({"task": "pair_matching", "tokenizer": {"type": "words"}})
+        >>> task = PairMatching.learn(recipe, pairs)
+        >>> task.labels, [answer.label for answer in task.baselines(pairs, pairs)["word overlap"]]
+        (['match', 'other'], ['match', 'other'])
     """
 
     unit: ClassVar[str] = "pairs"

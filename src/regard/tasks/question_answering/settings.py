@@ -23,6 +23,18 @@ class QuestionsData(AskedData):
         max_answer: Longest answer that is given, in tokens.
         on_bad_line: Whether a question that cannot be used, such as one whose answer is not in its
             text, is an ``error``, or is left out (``skip``).
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range, or
+            ``stride`` is above ``max_length``.
+
+    Example:
+        >>> QuestionsData(train="squad.json", max_length=256, stride=128).max_answer
+        30
+        >>> QuestionsData(train="squad.json", max_length=128)
+        Traceback (most recent call last):
+        regard.errors.SettingError: stride must be at most max_length, or text between two windows
+        is never read; got stride=192, max_length=128.
     """
 
     train: tuple[str, ...] | str = ()

@@ -59,6 +59,17 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
         tokenizer: Learned from questions and texts of training.
         may_have_none: Whether training had questions that their texts do not answer, so that "no
             answer" is one.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.text.questions import Answer
+        >>> asked = Question("Who was old?", "A king was old.", (Answer("A king", 0),))
+        >>> table = {"task": "question_answering", "tokenizer": {"type": "words"}}
+        >>> task = QuestionAnswering.learn(recipe_from_table(table), [asked])
+        >>> task.encode([asked])[0].answers  # the first and the last token of "A king"
+        [(0, 1)]
+        >>> task.score([SpanAnswer("king", 2, 6, 0.9)], [asked])
+        {'exact_match': 100.0, 'f1': 100.0}
     """
 
     unit: ClassVar[str] = "questions"

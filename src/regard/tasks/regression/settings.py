@@ -25,6 +25,16 @@ class RegressionData:
         points: How many points of the example are drawn.
         noise: Deviation of the noise in their targets.
         seed: Another one draws others.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range.
+
+    Example:
+        >>> from regard.tasks import read_parts, recipe_from_table
+        >>> table = {"example": "sine", "points": 3, "noise": 0.0}
+        >>> parts = read_parts(recipe_from_table({"task": "regression", "data": table}))
+        >>> [(round(point.inputs[0], 2), round(point.target, 2)) for point in parts.train]
+        [(0.44, 1.38), (2.48, 3.3), (3.84, 1.65)]
     """
 
     train: tuple[str, ...] | str = ()
@@ -49,6 +59,18 @@ class RegressionConfig:
 
     Attributes:
         loss: The ``mean`` of a batch's squared errors, or their ``sum``.
+
+    Raises:
+        SettingError: ``loss`` is none of these.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> recipe_from_table({"task": "regression", "head": {"loss": "sum"}}).head
+        RegressionConfig(loss='sum')
+        >>> recipe_from_table({"task": "regression", "head": {"loss": "median"}})
+        Traceback (most recent call last):
+        regard.errors.SettingError: head.loss must be one of mean, sum; got 'median'. Did you mean
+        'mean'?
     """
 
     loss: Literal["mean", "sum"] = "mean"

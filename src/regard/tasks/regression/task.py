@@ -54,6 +54,14 @@ class PointBatch:
         asked: Where to guess, scaled.
         targets: What is right.
         own: Places among the training points; -1 for those that are none.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> points = [Point((x,), 2 * x, ("x",), "") for x in (1.0, 2.0, 3.0)]
+        >>> task = Regression.learn(recipe_from_table({"task": "regression"}), points)
+        >>> batch = task.collate(task.encode(points, training=True))
+        >>> batch.asked.tolist(), batch.targets.tolist(), batch.own.tolist()
+        ([[1.0], [2.0], [3.0]], [[2.0], [4.0], [6.0]], [0, 1, 2])
     """
 
     asked: Float[Tensor, "B D"]
@@ -63,7 +71,15 @@ class PointBatch:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A number."""
+    """A number.
+
+    Attributes:
+        value: What is guessed, in the unit of the targets.
+
+    Example:
+        >>> Guess(2 / 3).text(), Guess(0.5).to_dict()
+        ('0.666667', {'value': 0.5})
+    """
 
     value: float
 
@@ -92,6 +108,16 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         step: What it is divided by then.
         places: Inputs of the training points, scaled: the keys.
         seen: Their targets: the values.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> points = [Point((x,), 2 * x, ("x",), "") for x in (1.0, 2.0, 3.0)]
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> task = Regression.learn(recipe, points)
+        >>> asked = [task.request("2.0", "line 1"), task.request({"x": 3.0}, "line 2")]
+        >>> guesses = task.predict(task.build_model(), task.collate(task.encode(asked)))
+        >>> [round(guess.value, 3) for guess in guesses]  # of 2, 4 and 6, the nearer counts more
+        [4.0, 4.993]
     """
 
     unit: ClassVar[str] = "points"

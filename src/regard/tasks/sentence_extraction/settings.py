@@ -21,6 +21,19 @@ class ExtractionData:
             text have on average.
         max_length: Most tokens of a document that are read, a begin for each sentence among them.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range, or
+            both columns are one.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(ExtractionData, {"train": "news.tsv", "sentences": 3}, where="data").max_length
+        1024
+        >>> build(ExtractionData, {"train": "news.tsv", "document": 2}, where="data")
+        Traceback (most recent call last):
+        regard.errors.SettingError: [data] document and summary must be different columns; got 2 and
+        2.
     """
 
     train: tuple[str, ...] | str = ()

@@ -69,6 +69,15 @@ class SentenceExtraction(OnePassTask[DocumentExample, EncodedDocument, DocumentB
         recipe: Whose settings hold.
         tokenizer: Of the documents.
         count: Sentences that are taken out.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> tale = DocumentExample("A king was old. He had a son.", "", ("An old king.",), "a:1")
+        >>> table = {"task": "sentence_extraction", "tokenizer": {"type": "words"}}
+        >>> task = SentenceExtraction.learn(recipe_from_table(table), [tale])
+        >>> (encoded,) = task.encode([tale])
+        >>> encoded.sentences, encoded.labels, task.count
+        (('A king was old.', 'He had a son.'), [1, 0], 1)
     """
 
     unit: ClassVar[str] = "documents"

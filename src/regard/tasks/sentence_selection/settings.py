@@ -20,6 +20,17 @@ class SentencesData(AskedData):
         oov_buckets: Ids that all other words share by their spelling, so that a name that stands in
             question and text is seen to be the same; 0 gives them one id.
         on_bad_line: Whether a question that cannot be used is an ``error``, or is left out.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(SentencesData, {"train": "squad.json", "min_count": 1}, where="data").max_words
+        60
+        >>> build(SentencesData, {"train": "squad.json", "min_count": 0}, where="data")
+        Traceback (most recent call last):
+        regard.errors.SettingError: data.min_count must be at least 1; got 0.
     """
 
     train: tuple[str, ...] | str = ()

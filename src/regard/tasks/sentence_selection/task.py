@@ -91,6 +91,17 @@ class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAns
     Args:
         recipe: Whose settings hold.
         words: Of questions and texts of training.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.text.questions import Answer
+        >>> asked = Question("Who was old?", "A king was old. He ran.", (Answer("A king", 0),))
+        >>> recipe = recipe_from_table({"task": "sentence_selection"})
+        >>> task = SentenceSelection.learn(recipe, [asked])
+        >>> task.encode([asked])[0].right
+        [True, False]
+        >>> task.baselines([], [asked])["word overlap"][0].to_dict()
+        {'sentence': 'A king was old.', 'start': 0, 'end': 15, 'probability': 1.0}
     """
 
     spans: ClassVar[bool] = True

@@ -38,6 +38,19 @@ class TaggingData:
         max_length: Longest sentence, in words, or in their pieces, that is read at once; a longer
             one is read in parts.
         on_bad_line: Whether a sentence that cannot be read is an ``error``, or is left out.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range, or
+            ``word`` and ``tag`` are one column.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"train": "names.conllu", "tag": "upos", "lowercase": True}
+        >>> recipe_from_table({"task": "tagging", "data": table}).data.tag
+        'upos'
+        >>> TaggingData(word=2)
+        Traceback (most recent call last):
+        regard.errors.SettingError: word and tag must be different columns; got 2 for both.
     """
 
     train: tuple[str, ...] | str = ()

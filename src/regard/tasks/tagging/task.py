@@ -77,6 +77,15 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         tags: In order of their ids.
         rare: Words that occur once in training.
         tokenizer: What cuts words into pieces; None reads them as they are.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> sentence = TaggedWords(("Hans", "ran"), ("B-PER", "O"), "a.conll:1")
+        >>> task = Tagging.learn(recipe_from_table({"task": "tagging"}), [sentence])
+        >>> task.tags, task.collate(task.encode([sentence])).tags.tolist()
+        (['B-PER', 'O'], [[0, 1]])
+        >>> task.show(sentence, Tags(("Hans", "ran"), ("B-PER", "O")))
+        '[Hans PER] ran'
     """
 
     unit: ClassVar[str] = "sentences"

@@ -40,7 +40,23 @@ _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
 
 
 class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
-    """A sentence for a sentence."""
+    """A sentence for a sentence.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Of sources and targets.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> pair = Pair("我爱中国", "I love China", ("I love China",), "a.tsv:1")
+        >>> recipe = recipe_from_table({"tokenizer": {"type": "words"}})
+        >>> task = TranslationTask.learn(recipe, [pair])
+        >>> batch = task.collate(task.encode([pair], training=True)).padded
+        >>> batch.source.shape, batch.labels.shape
+        (torch.Size([1, 5]), torch.Size([1, 4]))
+        >>> task.tokenizer.target.decode(batch.labels[0].tolist())
+        'I love China'
+    """
 
     metrics: ClassVar[Mapping[str, int]] = {"bleu": 1}
     held_out: ClassVar[Literal["hash", "end"]] = "hash"

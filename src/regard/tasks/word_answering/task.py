@@ -58,6 +58,10 @@ class WordAnswer:
     Attributes:
         word: In lower case.
         probability: Of the word.
+
+    Example:
+        >>> WordAnswer("kitchen", 0.875).to_dict()
+        {'answer': 'kitchen', 'probability': 0.875}
     """
 
     word: str
@@ -82,6 +86,16 @@ class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
         recipe: Whose settings hold.
         words: Of questions and stories of training.
         answers: What may be answered, in order of their numbers.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.text.questions import Answer
+        >>> asked = Question("Where is Hans?", "Hans went to a kitchen.", (Answer("kitchen", 15),))
+        >>> task = WordAnswering.learn(recipe_from_table({"task": "word_answering"}), [asked])
+        >>> task.answers_known[task.encode([asked])[0].number]
+        'kitchen'
+        >>> task.score(task.baselines([asked], [asked])["last word"], [asked])
+        {'accuracy': 100.0}
     """
 
     spans: ClassVar[bool] = False
