@@ -131,7 +131,8 @@ def _server_figure(samples: Samples, threads: int) -> Figure:
         beside=f"one client, one at a time: {middle('one client', 'throughput'):.0f}; "
         f"64 clients without batches: {middle('64 clients, no batches', 'throughput'):.0f}",
         note=f"{ratio('one client'):.1f} × and {ratio('64 clients, no batches'):.1f} × as many; "
-        "asked for: 4 ×, batches of at least 4; 2 cores, the clients on them too",
+        "asked for: 4 ×, batches of at least 4; the clients are on the same cores; "
+        f"threads: {threads}",
     )
 
 

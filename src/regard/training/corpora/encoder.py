@@ -129,7 +129,7 @@ def received(message: Message) -> Encoded:
 
 
 def _told(encoded: Encoded) -> tuple[dict[str, object], list[np.ndarray]]:
-    table = {
+    table: dict[str, object] = {
         "names": [*encoded.arrays],
         "bad_lines": counted(encoded.bad_lines),
         "too_long": counted(encoded.too_long),
