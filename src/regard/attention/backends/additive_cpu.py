@@ -317,6 +317,7 @@ class _Gradients:
                 self.query.numpy(),
                 *(array[part] for array in written),
                 d_scores.numpy(),
+                additive.sums(self.query.shape[3], self.value.shape[3]),
                 work.place,
                 lanes,
                 some,

@@ -5,92 +5,111 @@ key, a hidden unit costs a few additions and products and a division. Where expo
 overflow, or queries are too few to be worth the keys' exponentials, tanh itself is worked out, as a
 quotient of polynomials.
 
-A hidden unit lives in a register, and in the backward pass in a row of them that stays in the
-first cache.
+A hidden unit lives in a register, and in the backward pass in a row that stays in the first cache.
+Keys are taken four at a time, so that what belongs to a query is read and written once for the
+four; one by one where a mask hides some of them. Backward, what is read and written of four keys
+lies in one array, constant distances apart: rows that might overlap for all that is known would be
+worked on a number at a time.
 """
 
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Bool, Float32, UInt8
 
-from regard.attention.engine.kernels.compiling import compiled, inlined
+from regard.attention.engine.kernels.compiling import (
+    compiled,
+    inlined,
+    shared,
+    uncounted,
+    uncounted_part,
+    written_in,
+)
 from regard.attention.engine.kernels.elementary import exp, tanh
 
 # Batch row, head and query of a block's first; how many heads it has; batch row, head and key of
 # the first of ``key``, ``rest`` and ``value``, and the key after the block's last.
 Place: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
+# What is kept of the keys at hand, of their values and of a query; which of four keys it sees, and
+# the numbers of those four pairs.
+Sums: TypeAlias = tuple[
+    Float32[np.ndarray, "fours c of_key"],
+    Float32[np.ndarray, "fours e of_value"],
+    Float32[np.ndarray, "c of_query"],
+    Bool[np.ndarray, "4"],
+    Float32[np.ndarray, "12"],
+]
+
 f32 = np.float32
 
 # Keys whose gradients are summed up over a few queries before they join the whole sum: so many
 # stay in the first cache, and a sum in two steps is rounded less.
-_KEYS, _QUERIES = 16, 32
+_KEYS, _QUERIES = 8, 32
+# Hidden units, or features of values, in a row of what is kept of four keys: of more, there are
+# several such arrays.
+_ROW = 128
+# Where its rows begin: keys, their rest, and their gradients; values, and theirs; and the hidden
+# units of a query's pairs, its gradient, and that of the weights of hidden units.
+_REST, _OF_KEY, _KEY_ROWS = 4 * _ROW, 8 * _ROW, 12 * _ROW
+_OF_VALUE, _VALUE_ROWS = 4 * _ROW, 8 * _ROW
+_OF_QUERY, _OF_W, _QUERY_ROWS = 4 * _ROW, 5 * _ROW, 6 * _ROW
+# The numbers of four pairs: scores that become weights, weights after dropout, gradients of scores.
+_DROPPED, _SLOPE, _PAIR_NUMBERS = 4, 8, 12
 _LEAST = np.finfo(np.float32).min
 
 
 @inlined
-def _by_tanh(query, key, w):  # type: ignore[no-untyped-def]
-    """``w · tanh(q + k)`` of one pair."""
-    total = f32(0)
-    for d in range(w.shape[0]):
-        total += w[d] * tanh(query[d] + key[d])
-    return total
+def _pick(array, i):  # type: ignore[no-untyped-def]
+    """An entry, or nothing of nothing."""
+    if array is None:
+        return None
+    return array[i]
 
 
 @inlined
-def _by_exponentials(query, key, rest, w):  # type: ignore[no-untyped-def]
-    """The same from factors of ``u``."""
-    total = f32(0)
-    for d in range(w.shape[0]):
-        u = query[d] * key[d] + rest[d]
-        total += w[d] * (u / (u + f32(2)))
-    return total
+def _unit(query, key, rest):  # type: ignore[no-untyped-def]
+    """A hidden unit: ``tanh(q + k)``, from factors of ``u`` where there is a rest."""
+    if rest is None:
+        return tanh(query + key)
+    u = query * key + rest
+    return u / (u + f32(2))
 
 
 @inlined
 def _score_all(query, key, rest, w, scores):  # type: ignore[no-untyped-def]
     """The scores of a query with all keys."""
-    if rest is None:
-        for m in range(scores.size):
-            scores[m] = _by_tanh(query, key[m], w)
-    else:
-        for m in range(scores.size):
-            scores[m] = _by_exponentials(query, key[m], rest[m], w)
+    fours = scores.size - scores.size % 4
+    for m in range(0, fours, 4):
+        k0, k1, k2, k3 = key[m], key[m + 1], key[m + 2], key[m + 3]
+        r0, r1, r2, r3 = _pick(rest, m), _pick(rest, m + 1), _pick(rest, m + 2), _pick(rest, m + 3)
+        s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
+        for d in range(w.shape[0]):
+            s0 += w[d] * _unit(query[d], k0[d], _pick(r0, d))
+            s1 += w[d] * _unit(query[d], k1[d], _pick(r1, d))
+            s2 += w[d] * _unit(query[d], k2[d], _pick(r2, d))
+            s3 += w[d] * _unit(query[d], k3[d], _pick(r3, d))
+        scores[m], scores[m + 1], scores[m + 2], scores[m + 3] = s0, s1, s2, s3
+    for m in range(fours, scores.size):
+        k0, r0, s0 = key[m], _pick(rest, m), f32(0)
+        for d in range(w.shape[0]):
+            s0 += w[d] * _unit(query[d], k0[d], _pick(r0, d))
+        scores[m] = s0
 
 
 @inlined
-def _score_kept(query, key, rest, m, w, units):  # type: ignore[no-untyped-def]
-    """The score of a query with one key; its hidden units are kept."""
-    total = f32(0)
-    if rest is None:
-        for d in range(units.size):
-            units[d] = tanh(query[d] + key[m, d])
-            total += w[d] * units[d]
-    else:
-        for d in range(units.size):
-            u = query[d] * key[m, d] + rest[m, d]
-            t = u / (u + f32(2))
-            units[d] = t
-            total += w[d] * t
-    return total
+def _lane(of_pairs, b, h):  # type: ignore[no-untyped-def]
+    """Where in (b or 1, h or 1, n, m) a head's pairs are; the view there of none is empty."""
+    return b % max(1, of_pairs.shape[0]), h % max(1, of_pairs.shape[1])
 
 
 @inlined
-def _row(of_pairs, b, h, n):  # type: ignore[no-untyped-def]
-    """What (b or 1, h or 1, n, m) holds for a query, or nothing."""
-    if of_pairs.size:
-        return of_pairs[b % of_pairs.shape[0], h % of_pairs.shape[1], n]
-    return of_pairs.reshape(-1)
-
-
-@inlined
-def _adjust(scores, bias, hidden):  # type: ignore[no-untyped-def]
+def _adjust(scores, bias, hidden, n):  # type: ignore[no-untyped-def]
     """Bias and mask applied to a query's scores."""
-    for m in range(bias.size):
-        scores[m] += bias[m]
-    for m in range(hidden.size):
-        if hidden[m]:
+    for m in range(bias.shape[1]):
+        scores[m] += bias[n, m]
+    for m in range(hidden.shape[1]):
+        if hidden[n, m]:
             scores[m] = -np.inf
 
 
@@ -108,10 +127,10 @@ def _to_powers(scores):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _mix(powers, factor, total, value, out):  # type: ignore[no-untyped-def]
+def _mix(powers, factor, n, total, value, out):  # type: ignore[no-untyped-def]
     """The values weighted by powers over their total, written to ``out``."""
-    for m in range(factor.size):
-        powers[m] *= factor[m]
+    for m in range(factor.shape[1]):
+        powers[m] *= factor[n, m]
     scale = f32(1) / total if total != 0 else f32(0)
     for e in range(out.size):
         out[e] = f32(0)
@@ -122,32 +141,178 @@ def _mix(powers, factor, total, value, out):  # type: ignore[no-untyped-def]
                 out[e] += weight * value[m, e]
 
 
+@shared
+def _fill(rows, begin, features):  # type: ignore[no-untyped-def]
+    """Copies what keys have, (m, D), to the rows of their fours, (m / 4, D / row, …)."""
+    for m in range(features.shape[0]):
+        for d in range(features.shape[1]):
+            rows[m // 4, d // _ROW, begin + m % 4 * _ROW + d % _ROW] = features[m, d]
+
+
+@uncounted_part
+def _empty(rows, begin, features):  # type: ignore[no-untyped-def]
+    """Adds what lies in rows, (D / row, …), to ``features``, and sets it to zero."""
+    for c in range(rows.shape[0]):
+        total = features[c * _ROW : c * _ROW + _ROW]
+        row = rows[c, begin : begin + total.size]
+        for d in range(total.size):
+            total[d] += row[d]
+        row[:] = f32(0)
+
+
+@shared
+def _see(seen, hidden, n, m, end):  # type: ignore[no-untyped-def]
+    """Which of four keys a query sees; how many."""
+    count = 0
+    for i in range(4):
+        is_seen = m + i < end and not (hidden.size and hidden[n, m + i])
+        seen[i] = is_seen
+        count += is_seen
+    return count
+
+
 @inlined
-def _value_part(weight, d_out, value, of_values, m):  # type: ignore[no-untyped-def]
-    """The gradient of a pair's weight; adds to that of its value."""
-    slope = f32(0)
+def _score_four(query, rest, w, keys, units, numbers):  # type: ignore[no-untyped-def]
+    """Adds the part of a row of hidden units to the scores of four pairs, and keeps the units."""
+    s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
+    for d in range(w.size):
+        t = _unit(query[d], keys[d], _pick(rest, _REST + d))
+        units[d] = t
+        s0 += w[d] * t
+        t = _unit(query[d], keys[_ROW + d], _pick(rest, _REST + _ROW + d))
+        units[_ROW + d] = t
+        s1 += w[d] * t
+        t = _unit(query[d], keys[2 * _ROW + d], _pick(rest, _REST + 2 * _ROW + d))
+        units[2 * _ROW + d] = t
+        s2 += w[d] * t
+        t = _unit(query[d], keys[3 * _ROW + d], _pick(rest, _REST + 3 * _ROW + d))
+        units[3 * _ROW + d] = t
+        s3 += w[d] * t
+    numbers[0] += s0
+    numbers[1] += s1
+    numbers[2] += s2
+    numbers[3] += s3
+
+
+@uncounted_part
+def _hide(seen, units, numbers):  # type: ignore[no-untyped-def]
+    """Sets to zero what belongs to pairs that are not seen."""
+    for i in range(4):
+        if not seen[i]:
+            units[:, i * _ROW : i * _ROW + _ROW] = f32(0)
+            numbers[i], numbers[_DROPPED + i] = f32(0), f32(0)
+
+
+@shared
+def _weigh(numbers, bias, factor, n, m, end, best, scale):  # type: ignore[no-untyped-def]
+    """Scores of four pairs turned to weights."""
+    if bias.size:
+        for i in range(min(4, end - m)):
+            numbers[i] += bias[n, m + i]
+    for i in range(4):
+        numbers[i] = exp(numbers[i] - best) * scale
+        numbers[_DROPPED + i] = numbers[i]
+    if factor.size:
+        for i in range(min(4, end - m)):
+            numbers[_DROPPED + i] *= factor[n, m + i]
+
+
+@inlined
+def _value_four(numbers, d_out, values):  # type: ignore[no-untyped-def]
+    """Adds the part of a row of features to the gradients of four weights, and to the values'."""
+    w0, w1, w2, w3 = numbers[4], numbers[5], numbers[6], numbers[7]
+    s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
     for e in range(d_out.size):
-        slope += d_out[e] * value[m, e]
-        of_values[m, e] += weight * d_out[e]
-    return slope
+        g = d_out[e]
+        s0 += g * values[e]
+        s1 += g * values[_ROW + e]
+        s2 += g * values[2 * _ROW + e]
+        s3 += g * values[3 * _ROW + e]
+        values[_OF_VALUE + e] += w0 * g
+        values[_OF_VALUE + _ROW + e] += w1 * g
+        values[_OF_VALUE + 2 * _ROW + e] += w2 * g
+        values[_OF_VALUE + 3 * _ROW + e] += w3 * g
+    numbers[_SLOPE] += s0
+    numbers[_SLOPE + 1] += s1
+    numbers[_SLOPE + 2] += s2
+    numbers[_SLOPE + 3] += s3
+
+
+@shared
+def _value_each(numbers, d_out, values, seen):  # type: ignore[no-untyped-def]
+    """The same for seen pairs alone, where the gradient has a NaN or an infinity."""
+    for i in range(4):
+        if seen[i]:
+            for e in range(d_out.size):
+                numbers[_SLOPE + i] += d_out[e] * values[i * _ROW + e]
+                values[_OF_VALUE + i * _ROW + e] += numbers[_DROPPED + i] * d_out[e]
+
+
+@shared
+def _lower(numbers, seen, d_scores, n, m, mean):  # type: ignore[no-untyped-def]
+    """Gradients of four weights turned to those of their scores."""
+    for i in range(4):
+        slope = numbers[_SLOPE + i] * numbers[_DROPPED + i] - numbers[i] * mean
+        numbers[_SLOPE + i] = slope if seen[i] else f32(0)
+    if d_scores.size:
+        for i in range(4):
+            if seen[i]:
+                d_scores[n, m + i] = numbers[_SLOPE + i]
 
 
 @inlined
-def _unit_part(slope, units, of_query, of_keys, m, of_w):  # type: ignore[no-untyped-def]
-    """Adds to the gradients of a pair's query, key and hidden units."""
-    for d in range(units.size):
-        t = units[d]
-        change = slope - slope * t * t
-        of_query[0, d] += change
-        of_keys[m, d] += change
-        of_w[0, d] += slope * t
+def _unit_four(numbers, keys, units, size):  # type: ignore[no-untyped-def]
+    """Adds to the gradients of a row of hidden units: of four keys, their query, and ``w``."""
+    g0, g1, g2, g3 = numbers[8], numbers[9], numbers[10], numbers[11]
+    for d in range(size):
+        t0, t1, t2, t3 = units[d], units[_ROW + d], units[2 * _ROW + d], units[3 * _ROW + d]
+        p0, p1, p2, p3 = g0 * t0, g1 * t1, g2 * t2, g3 * t3
+        units[_OF_W + d] += p0 + p1 + p2 + p3
+        p0, p1, p2, p3 = g0 - p0 * t0, g1 - p1 * t1, g2 - p2 * t2, g3 - p3 * t3
+        keys[_OF_KEY + d] += p0
+        keys[_OF_KEY + _ROW + d] += p1
+        keys[_OF_KEY + 2 * _ROW + d] += p2
+        keys[_OF_KEY + 3 * _ROW + d] += p3
+        units[_OF_QUERY + d] += p0 + p1 + p2 + p3
 
 
-@inlined
-def _add_rows(total, part):  # type: ignore[no-untyped-def]
-    for i in range(part.shape[0]):
-        for d in range(part.shape[1]):
-            total[i, d] += part[i, d]
+@written_in
+def _add_up(asks, rest, w, pairs, sums, place, rows):  # type: ignore[no-untyped-def]
+    """Adds to ``sums`` the part that some queries have in the gradients of some keys and of ``w``.
+
+    And to ``d_query`` what those keys have in the queries'.
+    """
+    query, top, total, d_out, mean, d_query = asks
+    hidden, bias, factor, d_scores = pairs
+    of_keys, of_values, of_query, seen, numbers = sums
+    n0, first, end = place
+    for n in range(rows[0], rows[1]):
+        if total[n0 + n] == 0:  # nothing is seen
+            continue
+        question, given, common = query[n0 + n], d_out[n0 + n], mean[n0 + n]
+        for m in range(first, end, 4):
+            keys, values = of_keys[(m - first) // 4], of_values[(m - first) // 4]
+            count = _see(seen, hidden, n, m, end)
+            if count == 0:
+                continue
+            numbers[:] = f32(0)
+            for c in range(keys.shape[0]):
+                part = slice(c * _ROW, min(w.size, c * _ROW + _ROW))
+                others = None if rest is None else keys[c]
+                _score_four(question[part], others, w[part], keys[c], of_query[c], numbers)
+            _weigh(numbers, bias, factor, n, m, end, top[n0 + n], f32(1) / total[n0 + n])
+            if count < 4:
+                _hide(seen, of_query, numbers)
+            for c in range(values.shape[0]):
+                part = slice(c * _ROW, min(given.size, c * _ROW + _ROW))
+                if count == 4 or np.isfinite(common):
+                    _value_four(numbers, given[part], values[c])
+                else:
+                    _value_each(numbers, given[part], values[c], seen)
+            _lower(numbers, seen, d_scores, n, m, common)
+            for c in range(keys.shape[0]):
+                _unit_four(numbers, keys[c], of_query[c], min(w.size - c * _ROW, _ROW))
+        _empty(of_query, _OF_QUERY, d_query[n0 + n])
 
 
 @compiled
@@ -193,16 +358,30 @@ def forward(
         keys, values = key[kept][first:last], value[kept][first:last]
         others = None if rest is None else rest[kept][first:last]
         weights = w[(h0 + h) % w.shape[0]]
+        biased, unseen = bias[_lane(bias, b, h)], hidden[_lane(hidden, b, h)]
+        times = factor[_lane(factor, b, h)]
         for n in range(rows[0], rows[1]):
             asks = query[b0 + b, h0 + h, n0 + n]
             _score_all(asks, keys, others, weights, scores)
-            _adjust(scores, _row(bias, b, h, n), _row(hidden, b, h, n))
+            _adjust(scores, biased, unseen, n)
             best, powers = _to_powers(scores)
-            _mix(scores, _row(factor, b, h, n), powers, values, out[b0 + b, h0 + h, n0 + n])
+            _mix(scores, times, n, powers, values, out[b0 + b, h0 + h, n0 + n])
             top[b0 + b, h0 + h, n0 + n], total[b0 + b, h0 + h, n0 + n] = best, powers
 
 
-@compiled
+def sums(units: int, features: int) -> Sums:
+    """What ``backward`` works with, for so many hidden units and features of values."""
+    across, along = -(-units // _ROW), -(-features // _ROW)
+    return (
+        np.zeros((_KEYS // 4, across, _KEY_ROWS), f32),
+        np.zeros((_KEYS // 4, along, _VALUE_ROWS), f32),
+        np.zeros((across, _QUERY_ROWS), f32),
+        np.zeros(4, np.bool_),
+        np.zeros(_PAIR_NUMBERS, f32),
+    )
+
+
+@uncounted
 def backward(
     query: Float32[np.ndarray, "B H N D"],
     key: Float32[np.ndarray, "b h M D"],
@@ -221,6 +400,7 @@ def backward(
     d_value: Float32[np.ndarray, "b h M E"],
     d_w: Float32[np.ndarray, "B H D"],
     d_scores: Float32[np.ndarray, "..."],
+    sums: Sums,
     place: Place,
     lanes: tuple[int, int],
     rows: tuple[int, int],
@@ -247,47 +427,35 @@ def backward(
         d_value: The same.
         d_w: Added to.
         d_scores: Written, (b, h, n, m) of the block, where there is a bias that wants it.
+        sums: From ``sums``, one's own.
         place: As of ``forward``.
         lanes: See there.
         rows: See there.
     """
     b0, h0, n0, width, kb, kh, first, last = place
-    D, E = w.shape[1], value.shape[3]
-    units, of_query, of_w = np.empty(D, f32), np.empty((1, D), f32), np.empty((1, D), f32)
-    of_keys, of_values = np.empty((_KEYS, D), f32), np.empty((_KEYS, E), f32)
+    of_keys, of_values, of_query, _, _ = sums
     for lane in range(lanes[0], lanes[1]):
         b, h = lane // width, lane % width
-        kept = (b0 + b - kb, h0 + h - kh)
-        weights, d_weights = w[(h0 + h) % w.shape[0]], d_w[b0 + b, h0 + h : h0 + h + 1]
+        at, kept = (b0 + b, h0 + h), (b0 + b - kb, h0 + h - kh)
+        asks = query[at], top[at], total[at], d_out[at], mean[at], d_query[at]
+        pairs = (
+            hidden[_lane(hidden, b, h)],
+            bias[_lane(bias, b, h)],
+            factor[_lane(factor, b, h)],
+            d_scores[_lane(d_scores, b, h)],
+        )
         for m0 in range(first, last, _KEYS):
             some = slice(m0, min(last, m0 + _KEYS))
-            keys, values = key[kept][some], value[kept][some]
-            others = None if rest is None else rest[kept][some]
-            for start in range(rows[0], rows[1], _QUERIES):
-                of_w[:], of_keys[:], of_values[:] = f32(0), f32(0), f32(0)
-                for n in range(start, min(start + _QUERIES, rows[1])):
-                    at = (b0 + b, h0 + h, n0 + n)
-                    if total[at] == 0:  # nothing is seen
-                        continue
-                    of_query[:] = f32(0)
-                    unseen, added = _row(hidden, b, h, n), _row(bias, b, h, n)
-                    times, slopes = _row(factor, b, h, n), _row(d_scores, b, h, n)
-                    asks, given = query[at], d_out[at]
-                    best, powers, common = top[at], total[at], mean[at]
-                    for i in range(len(keys)):
-                        m = m0 - first + i
-                        if unseen.size and unseen[m]:
-                            continue
-                        score = _score_kept(asks, keys, others, i, weights, units)
-                        score += added[m] if added.size else f32(0)
-                        weight = exp(score - best) / powers
-                        share = times[m] if times.size else f32(1)
-                        part = _value_part(weight * share, given, values, of_values, i)
-                        slope = weight * (part * share - common)
-                        if slopes.size:
-                            slopes[m] = slope
-                        _unit_part(slope, units, of_query, of_keys, i, of_w)
-                    _add_rows(d_query[b0 + b, h0 + h, n0 + n : n0 + n + 1], of_query)
-                _add_rows(d_key[kept][some], of_keys[: len(keys)])
-                _add_rows(d_value[kept][some], of_values[: len(keys)])
-                _add_rows(d_weights, of_w)
+            _fill(of_keys, 0, key[kept][some])
+            if rest is not None:
+                _fill(of_keys, _REST, rest[kept][some])
+            _fill(of_values, 0, value[kept][some])
+            corner = (n0, m0 - first, some.stop - first)
+            for n in range(rows[0], rows[1], _QUERIES):
+                queries = (n, min(n + _QUERIES, rows[1]))
+                _add_up(asks, rest, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
+                for m in range(m0, some.stop):
+                    four, row = (m - m0) // 4, (m - m0) % 4 * _ROW
+                    _empty(of_keys[four], _OF_KEY + row, d_key[kept][m])
+                    _empty(of_values[four], _OF_VALUE + row, d_value[kept][m])
+                _empty(of_query, _OF_W, d_w[at])

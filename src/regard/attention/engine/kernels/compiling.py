@@ -45,10 +45,27 @@ def compiled(loop: Callable[..., None]) -> Callable[..., None]:
     A division by zero gives an infinity or NaN, as it does in tensors. What checks arguments in
     tests is taken off. Where nothing can be kept, every process compiles for itself.
     """
+    return _entry(loop, counts=True)
+
+
+def uncounted(loop: Callable[..., None]) -> Callable[..., None]:
+    """The same of a loop that makes no arrays, and calls nothing that hands one back.
+
+    References to what it slices are not counted, which can cost more than the work on a slice.
+    """
+    return _entry(loop, counts=False)
+
+
+def _entry(loop: Callable[..., None], *, counts: bool) -> Callable[..., None]:
     room = Path(unwrap(loop).__code__.co_filename).parent
     with _kept_in(_writable_folder(frozenset({room}))) as is_kept:
-        made: Callable[..., None] = numba.njit(
-            fastmath=_RULES, nogil=True, error_model="numpy", cache=is_kept, boundscheck=False
+        made: Callable[..., None] = numba.njit(  # type: ignore[call-overload]
+            fastmath=_RULES,
+            nogil=True,
+            error_model="numpy",
+            cache=is_kept,
+            boundscheck=False,
+            _nrt=counts,
         )(unwrap(loop))
     return made
 
@@ -61,6 +78,19 @@ def inlined(loop: Callable[P, R]) -> Callable[P, R]:
     return _part(loop, _RULES)
 
 
+def uncounted_part(loop: Callable[P, R]) -> Callable[P, R]:
+    """``loop`` as a part of ``uncounted`` loops that they call, and that slices arrays itself."""
+    return _part(loop, _RULES, is_inlined=False, counts=False)
+
+
+def written_in(loop: Callable[P, R]) -> Callable[P, R]:
+    """``loop`` as lines of the one loop that calls it: a long part would be compiled alone, too."""
+    made: Callable[P, R] = numba.njit(inline="always", fastmath=_RULES, error_model="numpy")(
+        unwrap(loop)
+    )
+    return made
+
+
 def shared(loop: Callable[P, R]) -> Callable[P, R]:
     """The same of a longer part that several places call: it is made once, not once for each."""
     return _part(loop, _RULES, is_inlined=False)
@@ -71,7 +101,9 @@ def in_order(loop: Callable[P, R]) -> Callable[P, R]:
     return _part(loop, _IN_ORDER)
 
 
-def _part(loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True) -> Callable[P, R]:
+def _part(
+    loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True, counts: bool = True
+) -> Callable[P, R]:
     made: Callable[P, R] = numba.njit(  # type: ignore[call-overload]
         fastmath=rules,
         nogil=True,
@@ -80,6 +112,7 @@ def _part(loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True) -> 
         no_cpython_wrapper=True,  # compiled in three quarters of the time
         no_cfunc_wrapper=True,
         forceinline=is_inlined,
+        _nrt=counts,
     )(unwrap(loop))
     return made
 
