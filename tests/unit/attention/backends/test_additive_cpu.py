@@ -283,3 +283,37 @@ def test_inputs_may_lie_in_memory_in_any_order(dim):
     torch.testing.assert_close(out, want)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("units", "features"), [(127, 129), (128, 3), (300, 257)])
+@pytest.mark.parametrize("gaps", [None, 0.3, 0.9])
+@pytest.mark.parametrize("shift", [1.0, 30.0])
+def test_more_units_and_features_than_a_row_holds(units, features, gaps, shift):
+    torch.manual_seed(2)
+    query, key = torch.randn(2, 1, 9, units) * shift, torch.randn(2, 1, 13, units)
+    leaves = [query, key, torch.randn(2, 1, 13, features), torch.randn(units) / units**0.5]
+    leaves = [leaf.requires_grad_() for leaf in leaves]
+    mask = None if gaps is None else torch.rand(2, 1, 9, 13) > gaps
+    _, ours = gradients("additive_cpu", leaves, mask=mask)
+    exact = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    _, want = gradients("tiled", exact, mask=mask)
+    for one, other in zip(ours, want, strict=True):
+        torch.testing.assert_close(one.double(), other, atol=3e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("place", "poison"),
+    [("gradient", float("nan")), ("gradient", float("inf")), ("query", float("nan"))],
+)
+def test_nan_of_a_query_reaches_no_key_that_it_does_not_see(place, poison):
+    query, key, value, w = make(9, 13, batch=1)
+    mask = torch.ones(9, 13, dtype=torch.bool)
+    mask[4] = torch.arange(13) % 3 == 1  # of every four keys, some
+    grad = torch.randn(1, 9, 5)
+    (grad if place == "gradient" else query)[:, 4] = poison
+    leaves = [t.requires_grad_() for t in (query, key, value, w)]
+    _, (d_query, d_key, d_value, _) = gradients("additive_cpu", leaves, grad, mask=mask)
+    assert d_query[:, [0, 1, 2, 3, 5, 6, 7, 8]].isfinite().all()
+    for d in (d_key, d_value):
+        assert d[:, ~mask[4]].isfinite().all()
+        assert not d[:, mask[4]].isfinite().any(dim=-1).all()
