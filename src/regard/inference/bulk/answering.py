@@ -13,6 +13,7 @@ import torch
 from regard.config import JsonValue
 from regard.devices.kinds import AUTO
 from regard.errors import DataError
+from regard.fields import Count, checked, hints_of
 from regard.inference.bulk.shards import Shard
 from regard.inference.embedding import Embedder
 from regard.inference.filtering import AnsweredLine, answers, of_file
@@ -40,6 +41,9 @@ class BulkOptions:
         threads: Of the processor, for each worker. In what order sums are rounded depends on it, so
             that with as many the answers are the same byte for byte, wherever they are made.
 
+    Raises:
+        SettingError: The format or the precision is none of the choices, or threads are none.
+
     Example:
         >>> BulkOptions(output_format="text", decoding={"beam_size": 1})
         BulkOptions(output_format='text', embed=False, decoding={'beam_size': 1},
@@ -51,7 +55,12 @@ class BulkOptions:
     decoding: dict[str, JsonValue] = field(default_factory=dict)
     precision: Precision = "auto"
     device: str = AUTO
-    threads: int = 1
+    threads: Count = 1
+
+    def __post_init__(self) -> None:
+        hints = hints_of(type(self))
+        for name in ("output_format", "embed", "precision", "threads"):
+            checked(name, getattr(self, name), hints[name])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

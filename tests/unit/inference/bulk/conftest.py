@@ -71,3 +71,12 @@ def contents(folder):
 def patterns(files):
     """What names them all."""
     return [f"{files}/**/*.*"]
+
+
+@pytest.fixture
+def one_thread():
+    """As many threads as a worker has: scores' last digits depend on how sums are shared out."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -24,7 +24,7 @@ def out(tmp_path):
 
 
 def test_each_file_has_its_answers_as_the_command_gives_them(
-    translator, files, patterns, out, capsys
+    translator, files, patterns, out, capsys, one_thread
 ):
     found = answer_files(translator, patterns, out)
     assert (found.answered, found.skipped, found.errors, found.failed) == (5, 0, 0, [])
@@ -311,3 +311,17 @@ def test_tables_and_folders_are_answered_as_objects_of_jsonl(translator, files, 
     answers = contents(out)
     assert answers["e.jsonl.jsonl"] == answers["f.parquet.jsonl"]
     assert answers["e.jsonl.jsonl"].count(b"\n") == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"output_format": "csv"}, r"output_format must be one of jsonl, text; got 'csv'"),
+        ({"precision": "int9"}, r"precision must be one of .*; got 'int9'"),
+        ({"threads": 0}, r"threads must be at least 1; got 0"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_options_say_what_they_do_not_take(wrong, message):
+    with pytest.raises(SettingError, match=message):
+        BulkOptions(**wrong)
