@@ -1,5 +1,7 @@
 """In what numbers a model's weights are kept while it is used."""
 
+import ctypes
+import sys
 from typing import TypeVar
 
 import torch
@@ -53,7 +55,14 @@ def in_precision(model: ModelT, precision: Precision) -> ModelT:
         return model.to(torch.bfloat16)
     if precision == "int8":
         _round(model)
+        _hand_back()
     return model
+
+
+def _hand_back() -> None:
+    """Let the system have what is free: glibc keeps the room of matrices of up to 32 MiB."""
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 def _round(model: nn.Module) -> None:
