@@ -12,6 +12,7 @@ lies in one array, constant distances apart: rows that might overlap for all tha
 worked on a number at a time.
 """
 
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -56,6 +57,8 @@ _OF_VALUE, _VALUE_ROWS = 4 * _ROW, 8 * _ROW
 _OF_QUERY, _OF_W, _QUERY_ROWS = 4 * _ROW, 5 * _ROW, 6 * _ROW
 # The numbers of four pairs: scores that become weights, weights after dropout, gradients of scores.
 _DROPPED, _SLOPE, _PAIR_NUMBERS = 4, 8, 12
+# Bytes of a cache line.
+_LINE = 64
 _LEAST = np.finfo(np.float32).min
 
 
@@ -369,13 +372,21 @@ def forward(
             top[b0 + b, h0 + h, n0 + n], total[b0 + b, h0 + h, n0 + n] = best, powers
 
 
+def _zeros(*shape: int) -> Float32[np.ndarray, "..."]:
+    """Zeros from where a cache line begins: a vector across two lines would be read from both."""
+    size = math.prod(shape)
+    room = np.zeros(size + _LINE // 4, f32)
+    first = -room.ctypes.data % _LINE // 4
+    return room[first : first + size].reshape(shape)
+
+
 def sums(units: int, features: int) -> Sums:
     """What ``backward`` works with, for so many hidden units and features of values."""
     across, along = -(-units // _ROW), -(-features // _ROW)
     return (
-        np.zeros((_KEYS // 4, across, _KEY_ROWS), f32),
-        np.zeros((_KEYS // 4, along, _VALUE_ROWS), f32),
-        np.zeros((across, _QUERY_ROWS), f32),
+        _zeros(_KEYS // 4, across, _KEY_ROWS),
+        _zeros(_KEYS // 4, along, _VALUE_ROWS),
+        _zeros(across, _QUERY_ROWS),
         np.zeros(4, np.bool_),
         np.zeros(_PAIR_NUMBERS, f32),
     )
