@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,6 +17,11 @@ from regard.training.settings import Precision
 
 # The loss scale to begin with, and the updates after which a larger one is tried: torch's own.
 _FIRST_SCALE, _SCALED_FOR = 2.0**16, 2000
+
+# What oneDNN and torch's layer above it remember at most, where neither is told otherwise: 1024. An
+# update asks for some thirty. See
+# https://uxlfoundation.github.io/oneDNN/dev_guide_primitive_cache.html.
+_PRIMITIVES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64", "LRU_CACHE_CAPACITY": "8"}
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
@@ -137,3 +143,14 @@ def keep_freed_memory() -> None:
         # From malloc.h: M_MMAP_THRESHOLD is -3, M_TRIM_THRESHOLD is -1.
         library.mallopt(-3, 1 << 30)
         library.mallopt(-1, (1 << 31) - 1)
+
+
+def keep_few_primitives() -> None:
+    """Ask oneDNN, which multiplies bfloat16 on a CPU, to remember few of its compiled products.
+
+    It compiles one for each shape and remembers a thousand, each with its own buffers: half of what
+    a small model's training takes, for shapes that hardly come twice. It is read at the first such
+    product of a process; what the user has set stays.
+    """
+    for name, count in _PRIMITIVES.items():
+        os.environ.setdefault(name, count)

@@ -36,6 +36,7 @@ from regard.training.position import Position, TrainerState, is_validated
 from regard.training.precision import (
     LossScale,
     compute_dtype,
+    keep_few_primitives,
     keep_freed_memory,
     mixed_precision,
     products_of,
@@ -136,6 +137,7 @@ class Trainer(Generic[BatchT]):
                 other error leaves, unless that struck in the middle of an update.
         """
         keep_freed_memory()
+        keep_few_primitives()
         with repeatable(self.device), products_of(self.config.precision, self.device):
             torch.manual_seed(self.config.seed)
             self._resume()
