@@ -51,8 +51,9 @@ AnswerT = TypeVar("AnswerT", bound=Answer, covariant=True, default=Answer)
 
 # Tokens of a batch that is answered in one pass, padding included.
 _BATCH_TOKENS = 8192
-# Tokens to read, times the width of the search, from which a model is prepared for a search.
-_WORTH_PREPARING = 1024
+# Tokens to read, times the width of the search, from which a model is prepared for a search; and
+# tokens from which it is to read alone.
+_WORTH_PREPARING, _WORTH_PREPARING_TO_READ = 1024, 2048
 
 
 class Predictor(Generic[AnswerT]):
@@ -391,14 +392,17 @@ class Predictor(Generic[AnswerT]):
 
         def answer_all(places: Sequence[int]) -> None:
             batch = moved(task.collate([encoded[place] for place in places]), self.device)
-            model = Once(self.model) if with_loss else self.model
-            answers = task.predict(model, batch)
+            asked = Once(model) if with_loss else model
+            answers = task.predict(asked, batch)
             if with_loss:
-                summed, count = task.loss(model, batch)
+                summed, count = task.loss(asked, batch)
                 losses.append((float(summed), count))
             found.update(zip(places, answers, strict=True))
 
-        for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
+        sizes, model = task.lengths(encoded).tolist(), self.model
+        if self._is_warm or sum(sizes) >= _WORTH_PREPARING_TO_READ:
+            model = self.preparation.of(model)
+        for places in batched(sizes, _BATCH_TOKENS):
             in_halves(answer_all, places, self.device)
             if progress is not None:
                 progress(len(places))

@@ -131,6 +131,23 @@ class Encoder(TextReader):
             SettingError: Parts are missing where words are read from them, or not wanted; or
                 features are not.
         """
+        states = self.embedded(ids, segments=segments, parts=parts, features=features)
+        mask = None if lengths is None else visible(lengths)
+        packing = Packing.if_worthwhile(lengths, ids.shape[1])
+        if packing is not None:
+            states = packing.pack(states)
+        states = self.norm(self.layers(states, mask=mask, packing=packing)[0])
+        return states if packing is None else packing.pad(states)
+
+    def embedded(
+        self,
+        ids: Int[Tensor, "B N"],
+        *,
+        segments: Int[Tensor, "B N"] | None = None,
+        parts: Int[Tensor, "B N L"] | None = None,
+        features: Float[Tensor, "B N F"] | None = None,
+    ) -> Float[Tensor, "B N C"]:
+        """What the first layer is given; arguments and errors are those of ``forward``."""
         check_given(parts, self.config.parts)
         if features is not None and self.features is None:
             raise SettingError("features must be left out where num_features is 0; got some.")
@@ -143,13 +160,8 @@ class Encoder(TextReader):
             states = self.positions(states)
         if self.segments is not None:
             states = states + (self.segments[0] if segments is None else self.segments[segments])
-        states = self.dropout(self.embedding_norm(states))
-        mask = None if lengths is None else visible(lengths)
-        packing = Packing.if_worthwhile(lengths, ids.shape[1])
-        if packing is not None:
-            states = packing.pack(states)
-        states = self.norm(self.layers(states, mask=mask, packing=packing)[0])
-        return states if packing is None else packing.pad(states)
+        embedded: Tensor = self.dropout(self.embedding_norm(states))
+        return embedded
 
 
 class MaskedLanguageModel(nn.Module):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float32, Int
@@ -22,6 +23,9 @@ from regard.models.prepared.products import Int8Embedding, Int8Linear
 from regard.models.prepared.sharing import in_blocks
 from regard.models.transformer import Transformer
 
+if TYPE_CHECKING:
+    from regard.models.prepared.encoder_kernels import Layers
+
 
 class PreparedEncoder:
     """The encoder of a Transformer, and keys and values of its sources for every decoder layer.
@@ -36,10 +40,6 @@ class PreparedEncoder:
         from regard.models.prepared import maps
 
         blocks, config = list(model.encoder), model.config
-        own, own_out, inner, outer = (
-            maps.map_of([maps.part_of(each) for each in several]) for several in _maps_of(blocks)
-        )
-        norms = norms_of(blocks, model.encoder_norm)
         embedding_norm, embedding_norm_bias = numbers_of(model.source_norm)
         embedding = model.source_embedding
         assert isinstance(embedding, TokenEmbedding | Int8Embedding)
@@ -50,13 +50,8 @@ class PreparedEncoder:
             for outputs in (slice(width), slice(width, None))
         )
         self._kernels = kernels
-        self._weights = kernels.Weights(
-            own=own,
-            own_out=own_out,
-            inner=inner,
-            outer=outer,
-            norms=np.stack([weight for weight, _ in norms]),
-            norm_biases=np.stack([bias for _, bias in norms]),
+        self._layers = layers_of(blocks, model.encoder_norm)
+        self._ends = kernels.Ends(
             key=key,
             value=value,
             embedding=maps.table_of(embedding),
@@ -76,10 +71,8 @@ class PreparedEncoder:
     @staticmethod
     def can_read(model: Transformer) -> bool:
         """Whether a model that can be prepared has an encoder that one loop can take."""
-        blocks = list(model.encoder)
-        parts: list[nn.Module | None] = [each for several in _maps_of(blocks) for each in several]
-        parts += [_of_memory(block.look) for block in model.decoder if block.look is not None]
-        return options_of(blocks, None).activation >= 0 and bytes_of(parts) <= MOST_BYTES
+        looks = [_of_memory(block.look) for block in model.decoder if block.look is not None]
+        return fit_one_loop(list(model.encoder), looks)
 
     def __call__(
         self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
@@ -97,19 +90,50 @@ class PreparedEncoder:
             begins=begins,
             unseen=len(begin),
             places=self._places.until(longest),
-            waves=self._waves.until(longest),
-            reach=longest if self._reach is None else self._reach,
             mixes_embeddings=self._mixes_embeddings,
         )
+        reach = longest if self._reach is None else self._reach
+        seen = self._kernels.Seen(self._waves.until(longest), reach)
         layers, width = self._shape
         memory = np.zeros((layers, *source.shape, width), np.float32)
-        read, weights, options = self._kernels.read_sources, self._weights, self._options
-        in_blocks(len(rows), lambda *part: read(*part, sources, weights, options, memory))
+        given = (sources, seen, self._ends, self._layers, self._options, memory)
+        in_blocks(len(rows), lambda *part: self._kernels.read_sources(*part, *given))
         return memory
 
 
+def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> "Layers":
+    """The weights of an encoder's layers, and of the norm behind them where it is pre-norm."""
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.models.prepared import encoder_kernels as kernels
+    from regard.models.prepared import maps
+
+    own, own_out, inner, outer = (
+        maps.map_of([maps.part_of(each) for each in several]) for several in _maps_of(blocks)
+    )
+    norms = norms_of(blocks, last)
+    return kernels.Layers(
+        own=own,
+        own_out=own_out,
+        inner=inner,
+        outer=outer,
+        norms=np.stack([weight for weight, _ in norms]),
+        norm_biases=np.stack([bias for _, bias in norms]),
+    )
+
+
+def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module] = ()) -> bool:
+    """Whether one loop can take layers that can be prepared, with weights that are small enough.
+
+    Args:
+        blocks: The layers.
+        others: Maps besides theirs.
+    """
+    parts: list[nn.Module | None] = [each for several in _maps_of(blocks) for each in several]
+    return options_of(blocks, None).activation >= 0 and bytes_of([*parts, *others]) <= MOST_BYTES
+
+
 def _maps_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
-    """The linear maps of each kind, in the order of ``encoder_kernels.Weights``."""
+    """The linear maps of each kind, in the order of ``encoder_kernels.Layers``."""
     attends = [block.attend for block in blocks if block.attend is not None]
     return [
         [each.query_key_value for each in attends if each.query_key_value is not None],

@@ -1,15 +1,19 @@
 """A model made ready, whichever it is."""
 
-from typing import TypeVar, cast
+from copy import copy
+from typing import TypeGuard, TypeVar, cast
 
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
 from regard.errors import SettingError
+from regard.models.classifier import MultipleChoice
 from regard.models.conv_seq2seq import ConvSeq2Seq
 from regard.models.decoder import Decoder
+from regard.models.encoder import Encoder
 from regard.models.prepared.conv_translator import PreparedConvSeq2Seq
 from regard.models.prepared.language_model import PreparedDecoder
+from regard.models.prepared.reader import PreparedReader
 from regard.models.prepared.recurrent_language_model import PreparedRecurrentLm
 from regard.models.prepared.rnn_translator import PreparedRnnSeq2Seq
 from regard.models.prepared.translator import PreparedTransformer
@@ -22,14 +26,14 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
 def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
-    """The model with steps that cost little, or itself where it cannot be prepared.
+    """The model with steps and reading that cost little, or itself where it cannot be prepared.
 
     It is itself, too, while somebody edits or observes its attention: compiled steps ask no editor,
     and tell of their attention to a source alone.
 
     Args:
-        model: A sequence model in evaluation mode. What is made of it may hold copies of its
-            weights: prepare it again when it has learned more.
+        model: A sequence model, or one whose encoder reads for a head, in evaluation mode. What is
+            made of it may hold copies of its weights: prepare it again when it has learned more.
         shortlist: What answers may be made of, by their sources; None is all tokens.
 
     Raises:
@@ -63,7 +67,22 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
         made = PreparedConvSeq2Seq(model, shortlist=shortlist).eval()
     elif isinstance(model, RecurrentLm) and PreparedRecurrentLm.refuse(model) is None:
         made = PreparedRecurrentLm(model).eval()
+    elif isinstance(model, MultipleChoice):
+        made = _with_part(model, "score", prepared(model.score))
+    elif _reads_ready(reader := getattr(model, "reader", None)):
+        made = _with_part(model, "reader", PreparedReader(reader).eval())
     return cast(ModelT, made)
+
+
+def _reads_ready(reader: object) -> TypeGuard[Encoder]:
+    return isinstance(reader, Encoder) and PreparedReader.refuse(reader) is None
+
+
+def _with_part(model: nn.Module, name: str, part: nn.Module) -> nn.Module:
+    """The model with another module in a place; they share all the others."""
+    made = copy(model)
+    made._modules = {**model._modules, name: part}
+    return made
 
 
 def check_shortlist(model: nn.Module) -> None:

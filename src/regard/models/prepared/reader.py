@@ -1,0 +1,115 @@
+"""An encoder that reads many texts, where all weights are small."""
+
+from itertools import accumulate
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention.observing import current_editor, current_observer
+from regard.layers import Packing
+from regard.models.encoder import Encoder
+from regard.models.interfaces import TextReader
+from regard.models.prepared.encoder import fit_one_loop, layers_of
+from regard.models.prepared.layers import (
+    Places,
+    Waves,
+    numbers_of,
+    options_of,
+    why_not_prepared,
+)
+from regard.models.prepared.sharing import in_blocks
+
+# The longest texts that one loop reads: it has all scores of a text and a head at once.
+_LONGEST = 1024
+
+
+class PreparedReader(TextReader):
+    """An encoder whose layers are one compiled loop over texts without padding.
+
+    It gives the same states; what a text gets does not depend on the others. Its weights are
+    copies: prepare it again when the model has learned more.
+
+    Args:
+        encoder: In evaluation mode.
+
+    Example:
+        >>> from regard.models import EncoderConfig
+        >>> config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> encoder = Encoder(config, vocab_size=11).eval()
+        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
+        >>> found, states = PreparedReader(encoder)(ids, lengths), encoder(ids, lengths)
+        >>> torch.allclose(found[1, :3], states[1, :3], atol=1e-5)
+        True
+    """
+
+    reads_features = True
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.models.prepared import encoder_kernels as kernels
+        from regard.models.prepared import maps
+
+        blocks = list(encoder.layers)
+        attend = blocks[0].attend
+        assert attend is not None
+        norm, norm_bias = numbers_of(encoder.embedding_norm)
+        self.encoder = encoder
+        self.max_length, self.output_dim = encoder.max_length, encoder.output_dim
+        self._kernels = kernels
+        self._ends = kernels.Ends(
+            key=maps.NO_MAP,
+            value=maps.NO_MAP,
+            embedding=maps.table_of(encoder.embedding),
+            embedding_norm=norm,
+            embedding_norm_bias=norm_bias,
+        )
+        self._layers = layers_of(blocks, encoder.norm)
+        self._options, self._waves = options_of(blocks, None), Waves(attend.rotary)
+        self._places = Places(encoder.positions, encoder.output_dim)
+        segments = encoder.segments
+        self._first_segment = None if segments is None else segments[0].detach().numpy()
+
+    @staticmethod
+    def refuse(encoder: Encoder) -> str | None:
+        """Why an encoder cannot be prepared, or None if it can."""
+        blocks = list(encoder.layers)
+        if (reason := why_not_prepared(blocks)) is not None:
+            return reason
+        return None if fit_one_loop(blocks) else "its weights are large, or its layers gated"
+
+    @torch.no_grad()
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        segments: Int[Tensor, "B N"] | None = None,
+        parts: Int[Tensor, "B N L"] | None = None,
+        features: Float[Tensor, "B N F"] | None = None,
+    ) -> Float[Tensor, "B N C"]:
+        """See the encoder, whose attention can be watched and edited here as well."""
+        reading = {"segments": segments, "parts": parts, "features": features}
+        B, N = ids.shape
+        if N > _LONGEST or not current_observer() is current_editor() is None:
+            states: Tensor = self.encoder(ids, lengths, **reading)
+            return states
+        lengths = torch.full((B,), N) if lengths is None else lengths
+        packing, given = Packing(lengths, N), np.zeros((0, 0), np.float32)
+        if any(each is not None for each in reading.values()):
+            given = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
+        places = self._places.until(N)[:N]
+        texts = self._kernels.Sources(
+            tokens=packing.pack(ids).numpy(),
+            begins=np.array([0, *accumulate(lengths.tolist())]),
+            unseen=0,
+            places=places if self._first_segment is None else places + self._first_segment,
+            mixes_embeddings=False,
+        )
+        seen = self._kernels.Seen(self._waves.until(N), N)
+        made = torch.empty(B, N, self.output_dim)
+        rest = (texts, given, seen, self._ends, self._layers, self._options, made.numpy())
+        in_blocks(B, lambda *part: self._kernels.read_texts(*part, *rest))
+        return made
