@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import select
 import socket
 import struct
 import sys
@@ -18,9 +19,19 @@ from regard.server.problems import Problem
 _SLOWEST = 1024
 
 
-# Linux's name for a filter of packets, and the one instruction of one that drops them all.
+# Linux's name for a filter of packets, and one that drops whatever asks for a connection: what each
+# instruction does, how many to skip if that is true and if not, and its operand. To drop all would
+# break those that are half open: their clients take them for open, and are reset once the listener
+# is closed.
 _ATTACH_FILTER = 26
-_RETURN, _NOTHING = 0x06, 0
+_LOAD_BYTE, _IF_ANY_BIT, _RETURN = 0x30, 0x45, 0x06
+_FLAGS, _SYN, _NOTHING, _ALL = 13, 0x02, 0, 0xFFFFFFFF
+_NO_NEWCOMERS = (
+    (_LOAD_BYTE, 0, 0, _FLAGS),
+    (_IF_ANY_BIT, 0, 1, _SYN),
+    (_RETURN, 0, 0, _NOTHING),
+    (_RETURN, 0, 0, _ALL),
+)
 
 
 class Protocol(H11Protocol):
@@ -71,10 +82,16 @@ def hold_shut(listener: socket.socket) -> None:
     """
     if not sys.platform.startswith("linux"):
         return
-    drop = ctypes.create_string_buffer(struct.pack("HBBI", _RETURN, 0, 0, _NOTHING))
-    program = struct.pack("HP", 1, ctypes.addressof(drop))
+    code = b"".join(struct.pack("HBBI", *each) for each in _NO_NEWCOMERS)
+    drop = ctypes.create_string_buffer(code)
+    program = struct.pack("HP", len(_NO_NEWCOMERS), ctypes.addressof(drop))
     with suppress(OSError):  # a container may forbid it: then the door is closed at once
         listener.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+
+
+def stand_before(listener: socket.socket) -> bool:
+    """Whether there are connections that wait to be let in."""
+    return bool(select.select([listener], [], [], 0)[0])
 
 
 async def close_idle(connections: Collection[Any], patience: float) -> None:

@@ -16,7 +16,7 @@ import uvicorn
 from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.server.app import make_app
-from regard.server.connections import Protocol, close_idle, hold_shut
+from regard.server.connections import Protocol, close_idle, hold_shut, stand_before
 from regard.server.guard import loopback_hosts
 from regard.server.limits import Limits
 from regard.server.service import Service
@@ -149,6 +149,9 @@ async def _close_door(server: uvicorn.Server, listener: socket.socket) -> None:
     """
     hold_shut(listener)
     await asyncio.sleep(_ENTERING)
+    until = asyncio.get_running_loop().time() + _UNHEARD
+    while stand_before(listener) and asyncio.get_running_loop().time() < until:
+        await asyncio.sleep(_ENTERING)
     for door in server.servers:
         door.close()
     loop = asyncio.get_running_loop()
