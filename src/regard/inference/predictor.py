@@ -29,7 +29,7 @@ from regard.inference.preparation import Preparation
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.layers.choices import Precision
 from regard.models import Seq2Seq
-from regard.models.prepared import PreparedSeq2Seq, check_shortlist, in_precision
+from regard.models.prepared import PreparedReader, PreparedSeq2Seq, check_shortlist, in_precision
 from regard.models.shortlist import Shortlist
 from regard.runs.run import Run
 from regard.tasks import (
@@ -97,6 +97,10 @@ class Predictor(Generic[AnswerT]):
         self._is_warm = True
         if isinstance(self.task, SequenceTask):
             self.translate(["."])
+            return
+        for module in self.preparation.of(self.model).modules():
+            if isinstance(module, PreparedReader):
+                module(torch.zeros(1, 1, dtype=torch.long))
 
     @classmethod
     def load(

@@ -5,8 +5,14 @@ import torch
 
 from regard.inference import Predictor
 from regard.models import Transformer
-from regard.models.prepared import PreparedTransformer, kernels, recurrent_kernels
-from regard.tasks import recipe_from_table
+from regard.models.prepared import (
+    PreparedTransformer,
+    encoder_kernels,
+    kernels,
+    recurrent_kernels,
+)
+from regard.tasks import TASKS, recipe_from_table
+from regard.tasks.classification import LabelledText
 from regard.tasks.translation import TranslationTask
 from regard.text import train_pair_tokenizer
 
@@ -177,3 +183,38 @@ def test_recurrent_models_are_prepared_too_and_their_alignments_are_seen(monkeyp
         torch.testing.assert_close(
             one.alignment.weights, other.alignment.weights, atol=1e-5, rtol=0
         )
+
+
+TEXTS = [" ".join("abcdefgh"[(7 * i + j * j) % 8] for j in range(32)) for i in range(64)]
+
+
+def labeller():
+    sizes = {"model_dim": 12, "num_heads": 3, "num_layers": 2, "ffn_dim": 17}
+    model = {"type": "transformer", "dropout": 0.0, **sizes}
+    recipe = recipe_from_table(
+        {"task": "classification", "tokenizer": {"type": "words"}, "model": model}
+    )
+    texts = [*TEXTS, "no label is like this"]
+    examples = [
+        LabelledText(text, text[0], None, f"a.tsv:{line}") for line, text in enumerate(texts, 1)
+    ]
+    task = TASKS["classification"].task.learn(recipe, examples)
+    torch.manual_seed(5)
+    return Predictor(task.build_model().eval(), task)
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_warm", "is_read"), [(64, False, True), (60, False, False), (1, True, True)]
+)
+def test_many_texts_are_labelled_by_a_compiled_loop(texts, is_warm, is_read, monkeypatch):
+    made, loop, calls = labeller(), encoder_kernels.read_texts, []
+    right = [made.predict([text])[0] for text in TEXTS[:texts]]
+    monkeypatch.setattr(encoder_kernels, "read_texts", lambda *all: calls.append(0) or loop(*all))
+    if is_warm:
+        made.warm_up()
+        assert len(calls) == 1
+    found = made.predict(TEXTS[:texts])
+    assert bool(calls[is_warm:]) == is_read
+    for one, other in zip(found, right, strict=True):
+        assert one.label == other.label
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
