@@ -261,7 +261,8 @@ def main() -> None:
 
     if not (torch.cuda.is_available() or TINY):
         sys.exit("benchmarks.gpu_attention needs a CUDA GPU, and torch sees none. Nothing written.")
-    before = machine()
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    before = {**machine(), "gpu": gpu}
     error = largest_error()
     print(f"largest error of additive attention beside float64: {error:.1e}")
     if error > LARGEST_ERROR:
@@ -286,7 +287,6 @@ def main() -> None:
         title="The engine on a GPU, beside torch's fused kernel and flex_attention",
         figures=figures,
         details={
-            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
             "cuda": torch.version.cuda,
             "rounds": options.rounds,
             "error": error,

@@ -13,14 +13,11 @@ Stages, each of which leaves a file in ``--work`` and is not done again while th
   all validation left out. The machine should be idle: two minutes.
 - ``words``: subword models of ``gutenberg-books`` and ``brown``, a Transformer and an LSTM, for
   the same CPU minutes, beside interpolated Kneser-Ney on the same tokens.
-- ``gpu``: nanoGPT's larger setting (6 layers, 384 wide, context 256, 5,000 iterations), theirs
-  alone, for a machine with a GPU; never part of the others.
 
 The record is written once the first four are there, with what there is of words.
 """
 
 import argparse
-import gzip
 import json
 import statistics
 from collections.abc import Callable, Mapping
@@ -73,11 +70,11 @@ def main() -> None:
     if given.nanogpt is None:
         print("left out: nanoGPT, as --nanogpt names no folder with its train.py. No record.")
     for name in given.stages:
-        if given.nanogpt is None and name in ("nanogpt", "gpu"):
+        if given.nanogpt is None and name == "nanogpt":
             continue
         path = given.work / f"{name}.json"
         if not path.exists():
-            found = {**STAGES, "gpu": gpu}[name](given)
+            found = STAGES[name](given)
             path.write_text(json.dumps({"machine": before, **found}, indent=1), "utf-8")
         print(path.read_text("utf-8")[:2000])
     done = [name for name in STAGES if (given.work / f"{name}.json").exists()]
@@ -88,7 +85,7 @@ def main() -> None:
 
 def theirs(given: argparse.Namespace) -> dict[str, Any]:
     """Their script to its end, and the loss of its model."""
-    home, _ = _texts(given)
+    home, _ = nanogpt.texts(given.work, given.nanogpt)
     iterations = int(nanogpt.CPU_FLAGS["max_iters"])
     nanogpt.train(home, nanogpt.CPU_FLAGS, iterations=iterations, threads=given.threads)
     found = processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)
@@ -97,14 +94,14 @@ def theirs(given: argparse.Namespace) -> dict[str, Any]:
 
 def ours(given: argparse.Namespace, name: str) -> dict[str, Any]:
     """A recipe of ours to its end, and its loss."""
-    _, text = _texts(given)
+    _, text = nanogpt.texts(given.work, given.nanogpt)
     found = _ours(name, text, given, run=f"run-{name}", updates=UPDATES[name])
     return {"updates": UPDATES[name], **found, "milliseconds": None}
 
 
 def speed(given: argparse.Namespace) -> dict[str, Any]:
     """The median milliseconds of an iteration of each side, round by round."""
-    home, text = _texts(given)
+    home, text = nanogpt.texts(given.work, given.nanogpt)
 
     def their_pace() -> float:
         found = nanogpt.train(home, nanogpt.CPU_FLAGS, iterations=TIMED, threads=given.threads)
@@ -181,13 +178,6 @@ def word_table(home: Path, model: Mapping[str, Any], minutes: float) -> dict[str
     }
 
 
-def gpu(given: argparse.Namespace) -> dict[str, Any]:
-    """The larger setting of nanoGPT on a GPU: the loss to compare with."""
-    home, _ = _texts(given)
-    nanogpt.train(home, nanogpt.GPU_FLAGS, iterations=5000, threads=given.threads)
-    return {"nanoGPT": processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)}
-
-
 # Each leaves a file of its name.
 STAGES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "nanogpt": theirs,
@@ -249,19 +239,6 @@ def _word_figures(words: Mapping[str, Any]) -> list[Figure]:
             )
         )
     return figures
-
-
-def _texts(given: argparse.Namespace) -> tuple[Path, Path]:
-    """Where nanoGPT works, and the two parts of the text as files."""
-    home, folder = given.work / "nanogpt", given.work / "characters"
-    with gzip.open(measuring.corpora() / "tinyshakespeare" / "input.txt.gz", "rt") as file:
-        text = file.read()
-    if given.nanogpt is not None:
-        nanogpt.prepare(given.nanogpt, home, text)
-    folder.mkdir(exist_ok=True)
-    for name, part in zip(("train", "valid"), nanogpt.parts(text), strict=True):
-        (folder / f"{name}.txt").write_text(part, "utf-8")
-    return home.resolve(), folder.resolve()
 
 
 def _ours(

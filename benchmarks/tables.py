@@ -84,6 +84,9 @@ QUOTED = {
     "own_batches": "training_speed: its own batches",
     "translating": "joey_side_by_side: translating",
     "nanogpt": "language_modelling: nanoGPT's CPU recipe",
+    "two_processes": "process_scaling: Training by two",
+    "far": "process_scaling: base, 25,000 tokens each, 64 GPUs, 100 Gbit/s",
+    "near": "process_scaling: base, 25,000 tokens each, 64 GPUs, NVLink",
     "shakespeare": "language_modelling: our own recipe",
     "books": "language_modelling: gutenberg",
     "brown": "language_modelling: brown",
@@ -119,7 +122,13 @@ QUOTED = {
 GROUPS = (
     Group(
         title="The engine",
-        figures=("additive_attention", "attention", "attention_growth", "thread_scaling"),
+        figures=(
+            "additive_attention",
+            "attention",
+            "attention_growth",
+            "thread_scaling",
+            "gpu_attention",
+        ),
         picture="![Time and memory against the length](figures/attention_growth.svg)",
         says="""
         Additive scores, windows and rows of documents, for which torch has no kernel of
@@ -318,6 +327,7 @@ GROUPS = (
             "labelling_speed",
             "large_corpus",
             "process_scaling",
+            "gpu_training",
             "precision_loss",
             "recurrent_decoding",
             "shortlist",
@@ -327,8 +337,18 @@ GROUPS = (
         in Joey NMT and {torch_modules.ours[0]} times as fast as `nn.Transformer` in a
         plain loop; with the batches each program makes itself it is
         {own_batches.ours[0]} times, and the difference is sorting by length.
+        Two processes train {two_processes.ours[0]} times as fast as one. On paper,
+        {near.what[1]} GPUs are {near.ours[0]} % efficient where NVLink joins all of them,
+        and {far.ours[0]} % where a card of {far.what[2]} Gbit/s joins eight: the network
+        between machines breaks first,
+        {far.note[1]} ms of sending for {far.note[0]} ms of work. On a GPU nothing is
+        measured yet; `benchmarks.gpu_training` and `benchmarks.gpu_attention` do that.
         """,
-        holds=("{own_batches.ours[0]} > {joey.ours[0]}",),
+        holds=(
+            "{own_batches.ours[0]} > {joey.ours[0]}",
+            "{far.note[1]} > {far.note[0]}",
+            "{far.ours[0]} < {near.ours[0]}",
+        ),
     ),
     Group(
         title="Serving",

@@ -62,7 +62,7 @@ def fill(lengths: Iterable[tuple[int, int]], budget: int = BUDGET) -> Iterator[l
             batch, longest = [], 0
 
 
-def shuffled(pairs: int, *, updates: int, seed: int, pairs_per_update: int = 450) -> list[int]:
+def shuffled(pairs: int, *, updates: int, seed: int, pairs_per_update: int) -> list[int]:
     """Numbers of pairs, one random permutation after another, enough for so many updates."""
     order: list[int] = []
     epoch = 0
@@ -108,7 +108,8 @@ def draw(
             then shuffled.
     """
     lengths = [(len(s), len(t)) for s, t in zip(source, target, strict=True)]
-    order = shuffled(len(lengths), updates=updates, seed=seed)
+    most = 450 * max(1, -(-budget // 4096))  # pairs of a batch
+    order = shuffled(len(lengths), updates=updates, seed=seed, pairs_per_update=most)
     if sort:
         order = by_length(order, lengths)
     batches = [[order[n] for n in batch] for batch in fill((lengths[n] for n in order), budget)]

@@ -1,9 +1,9 @@
 """The plain torch baseline: ``nn.Transformer`` as its documentation shows it, timed.
 
 Run in a process of its own, ``python -m benchmarks.peers.nn_transformer BATCHES --updates 12``; it
-prints one JSON line (see ``regard_speed``). 4+4 layers, model_dim 128, ffn_dim 256, 4 heads, one
-embedding shared three ways and scaled by √d, sinusoidal positions, dropout 0.3, post-norm, float
-masks, logits for every position, ``F.cross_entropy`` with label smoothing 0.1, Adam.
+prints one JSON line (see ``regard_speed``). One of ``sizes``, with one embedding shared three ways
+and scaled by √d, sinusoidal positions, post-norm, float masks, logits for every position,
+``F.cross_entropy`` with label smoothing 0.1, Adam; in bfloat16 by autocast.
 """
 
 import argparse
@@ -19,36 +19,38 @@ from torch import Tensor, nn
 
 from benchmarks import measuring
 from benchmarks.peers import batches
+from benchmarks.peers.sizes import SIZES, Size
 
 VOCAB_SIZE = measuring.sized(9712, 300)
-MODEL_DIM, FFN_DIM, NUM_HEADS, NUM_LAYERS = 128, 256, 4, 4
-DROPOUT, SMOOTHING = 0.3, 0.1
-PEAK_RATE, WARMUP = 0.005, 2000
+SMOOTHING = 0.1
 
 
 class PlainTransformer(nn.Module):
     """Scaled embedding, sinusoidal positions, ``nn.Transformer``, and a tied projection."""
 
-    def __init__(self, *, max_length: int = 256) -> None:
+    def __init__(self, size: Size, *, max_length: int = 256) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCAB_SIZE, MODEL_DIM, padding_idx=batches.PAD)
-        self.dropout = nn.Dropout(DROPOUT)
+        self.embedding = nn.Embedding(VOCAB_SIZE, size.model_dim, padding_idx=batches.PAD)
+        self.dropout = nn.Dropout(size.dropout)
         self.transformer = nn.Transformer(
-            d_model=MODEL_DIM,
-            nhead=NUM_HEADS,
-            num_encoder_layers=NUM_LAYERS,
-            num_decoder_layers=NUM_LAYERS,
-            dim_feedforward=FFN_DIM,
-            dropout=DROPOUT,
+            d_model=size.model_dim,
+            nhead=size.num_heads,
+            num_encoder_layers=size.num_layers,
+            num_decoder_layers=size.num_layers,
+            dim_feedforward=size.ffn_dim,
+            dropout=size.dropout,
             batch_first=True,
         )
-        self.register_buffer("positions", sinusoids(max_length), persistent=False)
+        positions = sinusoids(max_length, size.model_dim)
+        self.register_buffer("positions", positions, persistent=False)
         nn.init.xavier_uniform_(self.embedding.weight)
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
         """Logits for every target position, padding included: (B, T, V)."""
         source_pad, target_pad = float_padding(source), float_padding(target_in)
-        causal = nn.Transformer.generate_square_subsequent_mask(target_in.shape[1])
+        causal = nn.Transformer.generate_square_subsequent_mask(
+            target_in.shape[1], device=target_in.device
+        )
         states = self.transformer(
             self.embed(source),
             self.embed(target_in),
@@ -63,16 +65,16 @@ class PlainTransformer(nn.Module):
     def embed(self, ids: Tensor) -> Tensor:
         """Scaled embeddings plus positions: (B, N) to (B, N, C)."""
         assert isinstance(self.positions, Tensor)
-        scaled = self.embedding(ids) * math.sqrt(MODEL_DIM)
+        scaled = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
         embedded: Tensor = self.dropout(scaled + self.positions[: ids.shape[1]])
         return embedded
 
 
-def sinusoids(length: int) -> Tensor:
+def sinusoids(length: int, model_dim: int) -> Tensor:
     """Sines in the even columns and cosines in the odd ones: (length, C)."""
     place = torch.arange(length).unsqueeze(1)
-    rate = torch.exp(torch.arange(0, MODEL_DIM, 2) * (-math.log(10000.0) / MODEL_DIM))
-    table = torch.zeros(length, MODEL_DIM)
+    rate = torch.exp(torch.arange(0, model_dim, 2) * (-math.log(10000.0) / model_dim))
+    table = torch.zeros(length, model_dim)
     table[:, 0::2] = torch.sin(place * rate)
     table[:, 1::2] = torch.cos(place * rate)
     return table
@@ -80,7 +82,8 @@ def sinusoids(length: int) -> Tensor:
 
 def float_padding(ids: Tensor) -> Tensor:
     """Minus infinity at padding, zero elsewhere: (B, N)."""
-    return torch.zeros(ids.shape).masked_fill_(ids == batches.PAD, -torch.inf)
+    zeros = torch.zeros(ids.shape, device=ids.device)
+    return zeros.masked_fill_(ids == batches.PAD, -torch.inf)
 
 
 def tensors(batch: batches.IdBatch) -> tuple[Tensor, Tensor, Tensor]:
@@ -92,30 +95,40 @@ def tensors(batch: batches.IdBatch) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(given)  # type: ignore[return-value]
 
 
-def measure(given: list[batches.IdBatch], *, warmup: int) -> dict[str, float]:
+def measure(
+    given: list[batches.IdBatch],
+    *,
+    warmup: int,
+    size: Size,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> dict[str, float]:
     """Train on the batches in order and time all but the first ``warmup``."""
     torch.manual_seed(42)
-    model = PlainTransformer().train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate_factor)
+    model = PlainTransformer(size).train().to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=size.rate, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda update: rate_factor(update, size.warmup)
+    )
     losses: list[float] = []
     start = time.perf_counter()
     for number, batch in enumerate(given):
         if number == warmup:
             start = time.perf_counter()
-        source, target_in, labels = tensors(batch)
+        source, target_in, labels = (each.to(device) for each in tensors(batch))
         optimizer.zero_grad()
-        logits = model(source, target_in)
-        loss = F.cross_entropy(
-            logits.flatten(0, 1),
-            labels.flatten(),
-            ignore_index=batches.PAD,
-            label_smoothing=SMOOTHING,
-        )
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
+            logits = model(source, target_in)
+            loss = F.cross_entropy(
+                logits.flatten(0, 1),
+                labels.flatten(),
+                ignore_index=batches.PAD,
+                label_smoothing=SMOOTHING,
+            )
         torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
-        losses.append(loss.item())
+        losses.append(loss.item())  # a GPU is waited for
     seconds = time.perf_counter() - start
     timed = given[warmup:]
     return {
@@ -126,10 +139,10 @@ def measure(given: list[batches.IdBatch], *, warmup: int) -> dict[str, float]:
     }
 
 
-def rate_factor(update: int) -> float:
+def rate_factor(update: int, warmup: int) -> float:
     """Linear warm-up, then the inverse square root, as a fraction of the peak."""
     step = update + 1
-    return min(step / WARMUP, math.sqrt(WARMUP / step))
+    return min(step / warmup, math.sqrt(warmup / step))
 
 
 def main() -> None:
@@ -139,10 +152,19 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
     parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--size", choices=SIZES, default="tiny")
+    parser.add_argument("--device", type=torch.device, default="cpu")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    given = batches.read(arguments.batches)[: arguments.updates]
-    print(json.dumps(measure(given, warmup=arguments.warmup)))
+    found = measure(
+        batches.read(arguments.batches)[: arguments.updates],
+        warmup=arguments.warmup,
+        size=SIZES[arguments.size],
+        device=arguments.device,
+        dtype=getattr(torch, arguments.precision),
+    )
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

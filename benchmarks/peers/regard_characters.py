@@ -18,6 +18,7 @@ import torch
 
 from benchmarks.peers.windows import whole_loss
 from regard.cli.recipes import packaged_recipe
+from regard.devices import CPU
 from regard.tasks import read_recipe
 from regard.text import EOS_ID
 from regard.training import train
@@ -69,7 +70,7 @@ def measure(
     made = read_recipe(packaged_recipe(recipe), [*files, *lengths, *settings])
     clock = Clock()
     trained = train(made, run, reporter=clock)
-    model, tokenizer = trained.predictor.model.eval(), trained.predictor.task.tokenizer
+    model, tokenizer = trained.predictor.model.eval().to(CPU), trained.predictor.task.tokenizer
     letters = (text / "valid.txt").read_text("utf-8")
     known = {letter: tokenizer.encode(letter) for letter in set(letters) - {"\n", " "}}
     # A space alone is no text; between others it is a token.

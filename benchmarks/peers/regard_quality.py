@@ -24,7 +24,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.peers import batches
-from benchmarks.peers.regard_speed import MODEL, VOCAB_SIZE, fit, summary, swapped
+from benchmarks.peers.regard_speed import VOCAB_SIZE, fit, settings_of, summary, swapped
 from regard.decoding import greedy
 from regard.models import Transformer
 from regard.runs import Run
@@ -45,7 +45,9 @@ def train(given: list[batches.IdBatch], folder: Path) -> dict[str, float]:
 
 def translate(folder: Path, text: Path) -> dict[str, Any]:
     """Both splits, translated greedily."""
-    model = Transformer(MODEL, source_vocab=VOCAB_SIZE, target_vocab=VOCAB_SIZE, shared_vocab=True)
+    model = Transformer(
+        settings_of(), source_vocab=VOCAB_SIZE, target_vocab=VOCAB_SIZE, shared_vocab=True
+    )
     model.load_state_dict(Run.open(folder).load_model())
     model.eval()
     processor = sentencepiece.SentencePieceProcessor(model_file=str(text / "spm.model"))

@@ -1,8 +1,8 @@
 """regard's own side of the speed measurement, with the interface all sides share.
 
 ``python -m benchmarks.peers.regard_speed BATCHES --updates 12 --warmup 2 --threads 2`` trains
-Transformer-tiny on the first batches of a batches file (``batches.py`` says what is in it) and
-prints one JSON line::
+Transformer-tiny, or another of ``sizes``, on the first batches of a batches file (``batches.py``
+says what is in it) and prints one JSON line::
 
     {"updates": 10, "tokens": 18011, "seconds": 5.2, "loss": 7.71}
 
@@ -31,6 +31,8 @@ from torch import nn
 
 from benchmarks import measuring
 from benchmarks.peers import batches
+from benchmarks.peers.sizes import SIZES
+from regard.devices import find_device
 from regard.models import Transformer, TransformerConfig
 from regard.runs import Run
 from regard.tasks.sequence_task import SequenceTask
@@ -41,24 +43,15 @@ from regard.training.shares import ALL, Share
 
 UNAVAILABLE = 3
 VOCAB_SIZE = measuring.sized(9712, 300)
-MODEL = TransformerConfig(
-    model_dim=128,
-    ffn_dim=256,
-    num_heads=4,
-    num_encoder_layers=4,
-    num_decoder_layers=4,
-    dropout=0.3,
-)
 
 
 class GivenBatches:
     """The task of training on these batches, in this order."""
 
-    model_dim = MODEL.model_dim
     metrics: ClassVar[Mapping[str, int]] = {"loss": -1}
 
-    def __init__(self, given: list[batches.IdBatch]) -> None:
-        self.given = given
+    def __init__(self, given: list[batches.IdBatch], *, model_dim: int) -> None:
+        self.given, self.model_dim = given, model_dim
         self.num_samples = sum(len(batch.source) for batch in given)
 
     def begin_epoch(self, epoch: int) -> None:
@@ -130,20 +123,45 @@ def swapped(ids: Sequence[int]) -> list[int]:
     return [1 - token if token < 2 else token for token in ids]
 
 
-def fit(given: list[batches.IdBatch], run: Run, *, seed: int = 42) -> tuple[nn.Module, Stopwatch]:
+def settings_of(name: str = "tiny") -> TransformerConfig:
+    """One of the sizes, as regard's model takes it."""
+    size = SIZES[name]
+    return TransformerConfig(
+        model_dim=size.model_dim,
+        ffn_dim=size.ffn_dim,
+        num_heads=size.num_heads,
+        num_encoder_layers=size.num_layers,
+        num_decoder_layers=size.num_layers,
+        dropout=size.dropout,
+    )
+
+
+def fit(
+    given: list[batches.IdBatch],
+    run: Run,
+    *,
+    size: str = "tiny",
+    device: str = "cpu",
+    seed: int = 42,
+    **settings: Any,
+) -> tuple[nn.Module, Stopwatch]:
     """A model trained once on every batch, with the peers' schedule; and how long it took."""
     config = TrainingConfig(
         updates=len(given),
-        learning_rate=0.005,
-        warmup=2000,
+        learning_rate=SIZES[size].rate,
+        warmup=SIZES[size].warmup,
         schedule="inverse_sqrt",
         validate_every=len(given),
         seed=seed,
+        **settings,
     )
     torch.manual_seed(seed)
-    model = Transformer(MODEL, source_vocab=VOCAB_SIZE, target_vocab=VOCAB_SIZE, shared_vocab=True)
+    model = Transformer(
+        settings_of(size), source_vocab=VOCAB_SIZE, target_vocab=VOCAB_SIZE, shared_vocab=True
+    ).to(find_device(device))
     stopwatch = Stopwatch()
-    Trainer(run, model, GivenBatches(given), config, stopwatch).fit()
+    task = GivenBatches(given, model_dim=SIZES[size].model_dim)
+    Trainer(run, model, task, config, stopwatch).fit()
     return model, stopwatch
 
 
@@ -165,13 +183,24 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
     parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--size", choices=SIZES, default="tiny")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--compile", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     given = batches.read(arguments.batches)[: arguments.updates]
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         with Run.create(Path(folder) / "run", {"task": "translation"}, "translation") as run:
-            _, stopwatch = fit(given, run)
+            _, stopwatch = fit(
+                given,
+                run,
+                size=arguments.size,
+                device=arguments.device,
+                precision=arguments.precision,
+                compile=arguments.compile,
+            )
     print(json.dumps(summary(stopwatch, warmup=arguments.warmup, began=began)))
 
 

@@ -31,6 +31,7 @@ _EXAMPLES = 3
 # Characters shown of a line in an encoding that was guessed.
 _SHOWN = 20
 _UNPACKERS = {".gz": "gzip -dc", ".zst": "zstd -dc"}
+PACKED = tuple(_UNPACKERS)
 # What lines that come by a pipe are called, in place of a file.
 _STDIN = Path("stdin")
 
@@ -228,7 +229,7 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
                 lines = _split(_decompressed(file))
             yield _told(lines, file, path) if is_watched() else lines
     except FileNotFoundError:
-        raise DataError(f"{path} must exist; it does not.{_similar(path)}") from None
+        raise missing(path) from None
     except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
         raise DataError(
             f"{path} must be a whole compressed file; got: {str(error).rstrip('.')}. "
@@ -257,7 +258,7 @@ def text_suffix(path: Path) -> str:
     """
     if path.suffix in TABLES:
         return ".jsonl"
-    plain = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
+    plain = path.with_suffix("") if path.suffix in PACKED else path
     return plain.suffix.lower()
 
 
@@ -289,10 +290,15 @@ def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
+def missing(path: Path) -> DataError:
+    """What is raised where a file or a folder of text is not there; names one that is."""
+    return DataError(f"{path} must exist; it does not.{_similar(path)}")
+
+
 def _similar(path: Path) -> str:
     if not path.parent.is_dir():
         return f" There is no folder {path.parent}."
     names = [other.name for other in path.parent.iterdir()]
-    found = [f"{path.name}{end}" for end in (".gz", ".zst") if f"{path.name}{end}" in names]
+    found = [f"{path.name}{end}" for end in PACKED if f"{path.name}{end}" in names]
     found = found or get_close_matches(path.name, names, n=1, cutoff=0.6)
     return f" Did you mean {path.parent / found[0]}?" if found else ""

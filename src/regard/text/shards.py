@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regard.errors import DataError
-from regard.text.lines import text_suffix
+from regard.text.lines import PACKED, missing, text_suffix
 
 # What other tools call the parts of a data set.
 _SPLITS = {
@@ -53,6 +53,8 @@ def shards(path: Path, split: str = "train") -> list[Path]:
             raise DataError(f"{path} must hold files of text; got an empty folder.")
         return _complete(_of_one_kind(path, sorted(found)), path)
     if path.exists() or not glob.has_magic(str(path)):
+        if not (path.suffix or path.exists()):
+            raise missing(path)  # what has no ending is a folder; a file is missed by its reader
         return [path]
     matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
     if not (files := [file for file in matches if file.is_file()]):
@@ -66,14 +68,19 @@ def _is_open(pattern: str) -> bool:
 
 
 def _of_one_kind(folder: Path, files: list[Path]) -> list[Path]:
-    kinds = sorted({text_suffix(file) for file in files})
-    if len(kinds) > 1:
-        said = ", ".join(kind or "none" for kind in kinds)
+    if len({text_suffix(file) for file in files}) > 1:
+        endings = sorted({_ending(file) for file in files})
+        said = ", ".join(ending or "none" for ending in endings)
         raise DataError(
             f"{folder} must hold files of one kind; got the endings {said}. Say which to read: "
-            f"{folder / ('*' + kinds[-1])}."
+            f"{folder / ('*' + endings[-1])}."
         )
     return files
+
+
+def _ending(file: Path) -> str:
+    """The ending as a pattern has it: ``.tsv.gz``, where ``.gz`` would say too little."""
+    return "".join(file.suffixes[-2:]) if file.suffix in PACKED else file.suffix
 
 
 def _complete(files: list[Path], named: Path) -> list[Path]:

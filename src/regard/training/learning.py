@@ -99,7 +99,8 @@ def check_shardable(config: TrainingConfig) -> None:
     ):
         if value not in may_be:
             allowed = " or ".join("none" if each is None else str(each).lower() for each in may_be)
+            got = "true" if value is True else repr(value)
             raise SettingError(
                 f"training.{name} must be {allowed} where training.shard is true, since each "
-                f"process has parts of the weights only; got {value!r}."
+                f"process has parts of the weights only; got {got}."
             )

@@ -37,3 +37,20 @@ def test_nanogpt_gets_the_text_as_its_own_script_cuts_it(tmp_path):
     letters = sorted(set(text))
     assert "".join(letters[i] for part in ids for i in part) == text
     assert nanogpt.parts(text) == (text[:17], text[17:])
+
+
+@pytest.mark.parametrize(
+    ("every", "kept", "flags"),
+    [(None, [1.0, 2.0, 3.0], ["4", "True"]), (2, [1.0, 3.0], ["2", "False"])],
+)
+def test_nanogpt_s_iterations_are_timed_without_those_that_evaluate(tmp_path, every, kept, flags):
+    (tmp_path / "train.py").write_text(
+        "import sys, pathlib\n"
+        "told = dict(word[2:].split('=') for word in sys.argv[2:])\n"
+        "pathlib.Path('flags').write_text(told['eval_interval'] + told['always_save_checkpoint'])\n"
+        "for n in range(5):\n"
+        "    print(f'iter {n}: loss 1.0, time {n}.00ms, mfu 1.00%')\n"
+    )
+    found = nanogpt.train(tmp_path, {}, iterations=4, threads=1, evaluate_every=every)
+    assert found["milliseconds"] == kept
+    assert (tmp_path / "flags").read_text() == "".join(flags)

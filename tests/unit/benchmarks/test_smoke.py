@@ -40,6 +40,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "fast_translators": ("--work", "WORK", *ONE),
     "generation_speed": (*ONE, *ALONE),
     "gpu_attention": (*ONE,),
+    "gpu_training": ("--work", "WORK", *ONE, *ALONE),
     "inspection": (*ONE, *ALONE),
     "joey_side_by_side": ("--work", "WORK", "--updates", "2", *ONE, *ALONE),
     "kernel_regression": (*ONE, *ALONE),

@@ -43,8 +43,23 @@ def test_a_folder_without_text_is_an_error(tmp_path):
 
 
 def test_a_folder_of_several_kinds_is_an_error(tmp_path):
-    with pytest.raises(DataError, match=r"one kind; got the endings \.md, \.tsv\. .*\*\.tsv"):
+    with pytest.raises(
+        DataError, match=r"one kind; got the endings \.md, \.tsv\.gz\. .*\*\.tsv\.gz"
+    ):
         shards(fill(tmp_path, "a.tsv.gz", "README.md"))
+
+
+def test_tables_beside_text_are_called_by_their_own_ending(tmp_path):
+    with pytest.raises(DataError, match=r"endings \.parquet, \.tsv\. .*\*\.tsv"):
+        shards(fill(tmp_path, "a.tsv", "a.parquet"))
+
+
+def test_a_folder_that_is_not_there_is_an_error_that_names_one_that_is(tmp_path):
+    fill(tmp_path / "shards", "a.tsv")
+    with pytest.raises(
+        DataError, match=r"shardz must exist; it does not\. Did you mean .*shards\?"
+    ):
+        shards(tmp_path / "shardz")
 
 
 @pytest.mark.parametrize("pattern", ["", "*", "train-*.tsv"])
