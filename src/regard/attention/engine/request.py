@@ -140,7 +140,7 @@ def make_request(
         if bound.cover is Cover.ALL:
             bound = None
     sink = None
-    if type(weighting) is Softmax and weighting.sink is not None:
+    if isinstance(weighting, Softmax) and weighting.sink is not None:
         sink = _sink_of(weighting, query)
     wants_lse = return_lse or sink is not None
     if isinstance(bias, Tensor):
