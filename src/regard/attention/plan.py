@@ -114,10 +114,10 @@ def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
 
     The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted.
     """
-    kind = request.query.device.type
-    if not torch.is_autocast_enabled(kind):  # Even a context without effect is felt in small calls.
+    # Even a context without effect, or asking for one device, is felt in small calls.
+    if not torch._C._is_any_autocast_enabled():
         return _serve_as_given(request, pinned)
-    with without_autocast(kind):
+    with without_autocast(request.query.device.type):
         return _serve_as_given(request, pinned)
 
 

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 import torch
@@ -104,14 +105,18 @@ class Sdpa(Backend):
         is_masked_here = mask is not None and key.is_cpu
         if is_masked_here and not _may_be_finite(request):
             return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
-        if mask is not None and not key.is_cpu:
-            # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-            key, value = without_unseen(mask, key, value)
-        seen = request if key is request.key else replace(request, key=key, _forms=())
-        form = seen.dot()
-        if form is None:  # a score that is a dot product up to rounding, and now is not
-            return tiled.run(request)
-        out = _attend(request, form, value)
+        kernel = request.said.get(_Kernel)
+        if isinstance(kernel, _Kernel):
+            out = kernel(request.query, key, value)
+        else:
+            if mask is not None and not key.is_cpu:
+                # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
+                key, value = without_unseen(mask, key, value)
+            seen = request if key is request.key else replace(request, key=key, _forms=())
+            form = seen.dot()
+            if form is None:  # a score that is a dot product up to rounding, and now is not
+                return tiled.run(request)
+            out = _attend(request, form, value)
         if is_masked_here and not is_finite(out):
             return tiled.run(request)  # Nor does a value, or a product that is too large.
         return out, None
@@ -196,7 +201,10 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     dtype = torch.float32 if query.dtype in _HALVES and _upcasts(request) else query.dtype
     is_fit = key.shape == value.shape and dtype == query.dtype == key.dtype == value.dtype
     if is_fit and key.is_cpu:
-        return _fused(request, query, key, value, scale)
+        kernel = _kernel_of(request, query, key, scale)
+        if query is request.query and key is request.key:
+            request.said[_Kernel] = kernel
+        return kernel(query, key, value)
     is_masked = request.mask is not None or request.bias is not None
     # Of a GPU's kernels, the one for masks knows no groups.
     heads = max((query if query.is_cuda and is_masked else key).shape[1], value.shape[1])
@@ -204,21 +212,23 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     width, padded = value.shape[-1], _width(request)
     query, key, value = (_padded(t.to(dtype), padded) for t in (query, key, value))
     with kernels(query.is_cuda, is_masked=is_masked):
-        out = _fused(request, query, key, value, scale)
+        out = _kernel_of(request, query, key, scale)(query, key, value)
     return (out[..., :width] if out.shape[-1] > width else out).to(request.query.dtype)
 
 
-def _fused(request: Request, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+class _Kernel(partial[Tensor]):
+    """torch's kernel for requests of one kind: of queries, keys and values alone."""
+
+
+def _kernel_of(request: Request, query: Tensor, key: Tensor, scale: float) -> _Kernel:
     is_causal, penalty = _is_flag(request), None
     if request.mask is not None and not is_causal:
         penalty = request.mask.penalty(query.dtype)
     if request.bias is not None:
         bias = request.bias.to(query.dtype)
         penalty = bias if penalty is None else bias + penalty
-    return F.scaled_dot_product_attention(
-        query,
-        key,
-        value,
+    return _Kernel(
+        F.scaled_dot_product_attention,
         attn_mask=penalty,
         is_causal=is_causal,
         scale=scale,

@@ -81,7 +81,8 @@ def as_it_is(
 
 def is_finite(tensor: Tensor) -> bool:
     """Whether the sum is finite; if so, all of it is."""
+    total = tensor.detach().sum().item()
+    if total - total == 0:
+        return True
     # Of float16, sums go beyond its range where nothing is wrong.
-    dtype = torch.float32 if tensor.dtype is torch.float16 else None
-    total = float(tensor.detach().sum(dtype=dtype))
-    return total - total == 0
+    return tensor.dtype is torch.float16 and is_finite(tensor.detach().float())

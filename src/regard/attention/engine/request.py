@@ -41,7 +41,8 @@ class Request:
         wants_grad: Whether a gradient will be asked for though nothing records one, as in an
             operator.
         seed: Of the dropout, where it is drawn already.
-        said: What backends that judge by kind said of requests of its kind, to be added to.
+        said: What backends that judge by kind said of requests of its kind, and keep for them, to
+            be added to.
     """
 
     query: Tensor
@@ -59,7 +60,8 @@ class Request:
     leading: tuple[int, ...]
     wants_grad: bool = False
     seed: int | None = None
-    said: Said = field(default_factory=dict, repr=False)
+    # Not handed on by ``replace``: what is true of one kind may not be of another.
+    said: Said = field(default_factory=dict, init=False, repr=False)
     _forms: tuple[DotForm | None, ...] = field(default=(), repr=False)
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -127,7 +129,8 @@ def make_request(
         SettingError: An option is not one, or is out of range.
     """
     query, key, value, kind = kind_of(query, key, value, score, wants_grad)
-    if not isinstance(weighting, Weighting):
+    # To ask for the class itself first is felt in small calls, as it is abstract.
+    if type(weighting) is not Softmax and not isinstance(weighting, Weighting):
         raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
     if dropout:
         _check_dropout(dropout, generator)
@@ -145,7 +148,7 @@ def make_request(
     elif bias is not None:
         position = _checked_position(bias, query, value)
     has_option = wants_lse or dropout or bias is not None or type(weighting) is not Softmax
-    return Request(
+    request = Request(
         query,
         key,
         value,
@@ -161,8 +164,10 @@ def make_request(
         kind.leading,
         wants_grad,
         seed,
-        {} if has_option else kind.said_under(bound),
     )
+    if not has_option:
+        request.said = kind.said_under(bound)
+    return request
 
 
 def make_weights_request(

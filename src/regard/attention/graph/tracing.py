@@ -34,7 +34,7 @@ def refuse_graph(**given: object) -> str | None:
 
 def refuse_tracer() -> None:
     """Raise SettingError where ``torch.jit.trace`` asks, which keeps one example's choices."""
-    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+    if torch._C._is_tracing():
         cure = (
             "torch.onnx.export(..., dynamo=True)"
             if torch.onnx.is_in_onnx_export()

@@ -19,8 +19,8 @@ _HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
 _FINEST = 128
 _PLACES_LOOKED_AT = 8
 
-# What stands against each of those that were asked, or None.
-Said = dict[object, str | None]
+# By backend, what stands against it or None; and whatever else one wants to find again.
+Said = dict[object, object]
 
 
 class Rule(ABC):

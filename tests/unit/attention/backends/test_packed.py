@@ -98,3 +98,12 @@ def test_a_stripe_that_misses_the_documents_shows_nothing():
     far = documents(IDS) & window(before=0, after=0, first=200)
     out = attend(*make(), mask=far)
     torch.testing.assert_close(out, torch.zeros_like(out))
+
+
+def test_what_one_document_asked_of_the_kernel_is_not_asked_for_the_next():
+    ids = torch.repeat_interleave(torch.arange(3), torch.tensor([40, 40, 130]))
+    mask = documents(ids) & window(before=9, after=4)
+    inputs = [torch.randn(1, 2, 210, 16) for _ in range(3)]
+    for _ in range(2):
+        out = attend(*inputs, mask=mask, backend="packed")
+        torch.testing.assert_close(out, attend(*inputs, mask=mask, backend="tiled"))
