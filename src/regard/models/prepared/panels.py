@@ -62,7 +62,8 @@ def in_lanes(
     numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS
 ) -> Float32[np.ndarray, " o8"]:
     """A number of each output, with zeros where outputs are missing of as many side by side."""
-    return np.pad(numbers, (0, -len(numbers) % outputs))
+    missing = -len(numbers) % outputs
+    return np.pad(numbers, (0, missing)) if missing else numbers
 
 
 def _read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
