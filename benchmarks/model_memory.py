@@ -4,11 +4,13 @@
 
 The base Transformer of the paper with random weights and 32,000 pieces, as ``regard export`` writes
 it for CTranslate2. Each side is a process of its own that loads the model and translates a
-sentence: how much memory it holds then, how much of that it held before there was a model (Python
-and packages), and how much at most.
+sentence: how much memory it holds then, how much of that it held before there was a model, and how
+much at most. Before, a tiny model of the same kind has answered: what is there is Python, packages
+and code that any model needs.
 """
 
 import argparse
+import gc
 import json
 import tempfile
 from collections.abc import Callable
@@ -30,18 +32,27 @@ from benchmarks.measuring import (
 
 NAME = "model_memory"
 WORDS = sized(31_996, 20)
-MODEL: dict[str, Any] = sized(
-    {"type": "transformer"},
-    {"type": "transformer", "model_dim": 8, "num_heads": 2, "ffn_dim": 8}
-    | dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), 1),
-)
+TINY: dict[str, Any] = {
+    "type": "transformer",
+    "model_dim": 8,
+    "num_heads": 2,
+    "ffn_dim": 8,
+} | dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), 1)
+MODEL: dict[str, Any] = sized({"type": "transformer"}, TINY)
 SENTENCE = " ".join(f"w{place}" for place in range(min(WORDS, 25)))
 TOKENS = "tokens.json"  # the sentence as the peer reads it
 OURS, PEER = "regard", "CTranslate2"
 PRECISIONS = ("float32", "int8")
 
 
-def write_run(folder: Path) -> None:
+def write_runs(folder: Path) -> None:
+    """The model, and the tiny one that answers before it is there."""
+    for name, table, count in (("model", MODEL, WORDS), ("tiny", TINY, 20)):
+        (folder / name).mkdir()
+        write_run(folder / name, table, count)
+
+
+def write_run(folder: Path, model_table: dict[str, Any], count: int) -> None:
     """A finished run of random weights, and beside it the same for the peer, if it is there."""
     import torch
 
@@ -51,13 +62,13 @@ def write_run(folder: Path) -> None:
     from regard.tasks.registry import TASKS
     from regard.text import Pair
 
-    words = [f"w{place}" for place in range(WORDS)]
-    lines = [" ".join(words[first : first + 50]) for first in range(0, WORDS, 50)]
+    words = [f"w{place}" for place in range(count)]
+    lines = [" ".join(words[first : first + 50]) for first in range(0, count, 50)]
     table = {
         "task": "translation",
         "data": {"train": "pairs.tsv", "source_language": "de", "target_language": "en"},
         "tokenizer": {"type": "words"},
-        "model": MODEL,
+        "model": model_table,
     }
     recipe = recipe_from_table(table)
     pairs = [Pair(line, line, (line,), f"pairs.tsv:{place}") for place, line in enumerate(lines)]
@@ -90,22 +101,33 @@ def _memory(name: str) -> float:
 
 def measure_here(side: str, precision: str, folder: Path) -> dict[str, float]:
     """MiB that this process holds before there is a model and after an answer, and at most."""
-    if side == OURS:
-        from regard.inference import Predictor
-        from regard.models.prepared import encoder_kernels, kernels  # noqa: F401 (a package's part)
-
-        before = _memory("VmRSS")
-        predictor = Predictor.load(folder / "run", precision=precision)  # type: ignore[arg-type]
-        predictor.warm_up()
-        predictor.translate([SENTENCE])
-    else:
-        import ctranslate2
-
-        before = _memory("VmRSS")
-        model = ctranslate2.Translator(str(folder / precision), inter_threads=1, intra_threads=1)
-        tokens = json.loads((folder / TOKENS).read_text())
-        model.translate_batch([tokens], beam_size=5, max_decoding_length=30)
+    answer = _ours if side == OURS else _theirs
+    answer(folder / "tiny", precision)
+    gc.collect()
+    before = _memory("VmRSS")
+    kept = answer(folder / "model", precision)
+    assert kept is not None
     return {"before": before, "loaded": _memory("VmRSS"), "most": _memory("VmHWM")}
+
+
+def _ours(folder: Path, precision: str) -> object:
+    """Our translator, which has answered."""
+    from regard.inference import Predictor
+
+    predictor = Predictor.load(folder / "run", precision=precision)  # type: ignore[arg-type]
+    predictor.warm_up()
+    predictor.translate([SENTENCE])
+    return predictor
+
+
+def _theirs(folder: Path, precision: str) -> object:
+    """The peer's, which has answered."""
+    import ctranslate2
+
+    model = ctranslate2.Translator(str(folder / precision), inter_threads=1, intra_threads=1)
+    tokens = json.loads((folder / TOKENS).read_text())
+    model.translate_batch([tokens], beam_size=5, max_decoding_length=30)
+    return model
 
 
 def measure_apart(side: str, precision: str, folder: Path) -> dict[str, float]:
@@ -165,7 +187,7 @@ def main() -> None:
         return
     before = machine()
     with tempfile.TemporaryDirectory() as kept:
-        write_run(Path(kept))
+        write_runs(Path(kept))
         sides: dict[str, Callable[[], dict[str, float]]] = {
             f"{side} {precision}": partial(measure_apart, side, precision, Path(kept))
             for precision in PRECISIONS

@@ -40,6 +40,9 @@ from regard.models.prepared.state import PreparedState
 if TYPE_CHECKING:
     from regard.models.prepared import kernels
 
+# Rounded weights up to so many bytes are gone through for each block of rows: of a base model.
+_MOST_BYTES_OF_BYTES = 2**26
+
 
 @runtime_checkable
 class Output(Protocol):
@@ -308,7 +311,9 @@ class PreparedStack:
         if self._options.activation < 0 or not isinstance(output, TokenEmbedding | Int8Embedding):
             return None
         parts = [_maps_of(block) for block in self._blocks]
-        if bytes_of([output, *(each for several in parts for each in several)]) > MOST_BYTES:
+        # Products of bytes are worth reading the weights again for each block of rows.
+        most = _MOST_BYTES_OF_BYTES if isinstance(output, Int8Embedding) and output.panels is not None else MOST_BYTES
+        if bytes_of([output, *(each for several in parts for each in several)]) > most:
             return None
         own, own_out, ask, ask_out, inner, outer = (
             self._maps.map_of([self._maps.part_of(each) for each in several if each is not None])

@@ -109,7 +109,7 @@ def bytes_of(parts: Sequence[nn.Module | None]) -> int:
         if isinstance(part, Int8Linear):
             total += part.in_features * part.out_features
         elif isinstance(part, Int8Embedding):
-            total += part.values.nbytes
+            total += part.shape[0] * part.shape[1]
         elif part is not None:
             weight = part.weight
             assert isinstance(weight, Tensor)

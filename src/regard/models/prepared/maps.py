@@ -10,14 +10,20 @@ from torch import Tensor, nn
 
 from regard.attention.engine.kernels.compiling import inlined, shared
 from regard.layers import TokenEmbedding
-from regard.models.prepared.panels import in_lanes, in_pairs, in_panels, plain_rows, rounded_rows
-from regard.models.prepared.products import Int8Embedding, Int8Linear
+from regard.models.prepared import bytewise, panels
+from regard.models.prepared.panels import in_lanes, in_panels, plain_rows
+from regard.models.prepared.products import Int8Embedding, Int8Linear, has_bytes
 
 f32 = np.float32
+# How rounded weights lie, and what multiplies them.
+_HAS_BYTES = has_bytes()
+_LANES = bytewise.OUTPUTS if _HAS_BYTES else panels.OUTPUTS
+_laid_out = bytewise.in_bytes if _HAS_BYTES else panels.in_pairs
+_rounded_rows = bytewise.byte_rows if _HAS_BYTES else panels.rounded_rows
 # A number that is written out would make a function of its own of each that is called with it.
 i64 = np.int64
 
-_NO_NUMBERS, _NO_WHOLE = np.zeros((0, 0), f32), np.zeros((0, 0, 0, 16), np.int8)
+_NO_NUMBERS, _NO_WHOLE = np.zeros((0, 0), f32), np.zeros((0, 0, 0, 0), np.int8)
 
 
 class Map(NamedTuple):
@@ -26,14 +32,14 @@ class Map(NamedTuple):
     Attributes:
         outputs: How wide it makes states; 0 where there is no such map.
         weight: In float32, in panels.
-        rounded: Instead, in int8, in panels of pairs.
+        rounded: Instead, in int8, in panels of pairs or of bytes.
         scales: What gives them back.
         bias: Zeros where there is none.
     """
 
     outputs: int
     weight: Float32[np.ndarray, "L o I 8"]
-    rounded: Int8[np.ndarray, "L o i 16"]
+    rounded: Int8[np.ndarray, "L o i p"]
     scales: Float32[np.ndarray, "L o8"]
     bias: Float32[np.ndarray, "L o8"]
 
@@ -46,13 +52,13 @@ class Table(NamedTuple):
 
     Attributes:
         vectors: In float32.
-        values: Instead, in int8.
+        values: Instead, in int8: in panels of bytes, or row by row in one of them.
         scales: What gives them back.
         scale: What all are multiplied by.
     """
 
     vectors: Float32[np.ndarray, "V C"]
-    values: Int8[np.ndarray, "V C"]
+    values: Int8[np.ndarray, "o i p"]
     scales: Float32[np.ndarray, " V"]
     scale: np.float32
 
@@ -62,7 +68,7 @@ def mapped(states, maps, layer, out):  # type: ignore[no-untyped-def]
     """A layer's map of the states."""
     bias = maps.bias[layer]
     if maps.rounded.size:
-        rounded_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
+        _rounded_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
     else:
         plain_rows(states, maps.weight[layer], bias, out)
 
@@ -71,9 +77,14 @@ def mapped(states, maps, layer, out):  # type: ignore[no-untyped-def]
 def embed(table, token, place, out):  # type: ignore[no-untyped-def]
     """The vector of a token, and what is added for its place."""
     if table.values.size:
-        values, scale = table.values[token], table.scales[token] * table.scale
-        for c in range(out.size):
-            out[c] = f32(values[c]) * scale + place[c]
+        scale = table.scales[token] * table.scale
+        if _HAS_BYTES:
+            for c in range(out.size):
+                out[c] = f32(bytewise.from_byte(table.values, token, c)) * scale + place[c]
+        else:
+            values = table.values[0, token]
+            for c in range(out.size):
+                out[c] = f32(values[c]) * scale + place[c]
     else:
         vector = table.vectors[token]
         for c in range(out.size):
@@ -87,11 +98,13 @@ class Part(NamedTuple):
         weight: In float32 or int8.
         scales: Of int8, what gives back the weights of each output.
         bias: None is none.
+        layer: The whole of which it is, if that may share the memory of the map's weights.
     """
 
     weight: Float[Tensor, "O I"] | Int[Tensor, "O I"]
     scales: Float[Tensor, " O"] | None
     bias: Float[Tensor, " O"] | None
+    layer: Int8Linear | Int8Embedding | None = None
 
 
 def part_of(layer: nn.Linear | Int8Linear, outputs: slice = slice(None)) -> Part:
@@ -99,7 +112,8 @@ def part_of(layer: nn.Linear | Int8Linear, outputs: slice = slice(None)) -> Part
     bias = None if layer.bias is None else layer.bias.detach()[outputs]
     if isinstance(layer, Int8Linear):
         values, scales = layer.rounded()
-        return Part(values[outputs], scales[outputs], bias)
+        whole = layer if outputs == slice(None) else None
+        return Part(values[outputs], scales[outputs], bias, whole)
     return Part(layer.weight.detach()[outputs], None, bias)
 
 
@@ -107,7 +121,7 @@ def output_of(output: TokenEmbedding | Int8Embedding, bias: Float[Tensor, " V"] 
     """A last layer."""
     added = None if bias is None else bias.detach()
     if isinstance(output, Int8Embedding):
-        return Part(output.values, output.scales, added)
+        return Part(output.values, output.scales, added, output)
     return Part(output.weight.detach(), None, added)
 
 
@@ -124,9 +138,14 @@ def map_of(parts: Sequence[Part]) -> Map:
     scales = [part.scales for part in parts if part.scales is not None]
     if not scales:
         return made._replace(weight=np.stack([in_panels(part.weight.numpy()) for part in parts]))
+    rounded = np.stack([_laid_out(part.weight.numpy()) for part in parts])
+    for part, shared_with in zip(parts, rounded, strict=True):
+        if part.layer is not None:
+            part.layer.share(shared_with)
     return made._replace(
-        rounded=np.stack([in_pairs(part.weight.numpy()) for part in parts]),
-        scales=np.stack([in_lanes(each.float().numpy()) for each in scales]),
+        rounded=rounded,
+        bias=np.stack([in_lanes(bias.numpy(), _LANES) for bias in biases]),
+        scales=np.stack([in_lanes(each.float().numpy(), _LANES) for each in scales]),
     )
 
 
@@ -134,6 +153,8 @@ def table_of(embedding: TokenEmbedding | Int8Embedding) -> Table:
     """The vectors of an embedding, where they are."""
     scale = f32(embedding.scale)
     if isinstance(embedding, Int8Embedding):
-        return Table(_NO_NUMBERS, embedding.values.numpy(), embedding.scales.numpy(), scale)
-    nothing = np.zeros((0, 0), np.int8)
+        panels_of_it = embedding.panels
+        values = embedding.values.numpy()[None] if panels_of_it is None else panels_of_it
+        return Table(_NO_NUMBERS, values, embedding.scales.numpy(), scale)
+    nothing = np.zeros((0, 0, 0), np.int8)
     return Table(embedding.weight.detach().numpy(), nothing, np.zeros(0, f32), scale)

@@ -58,9 +58,12 @@ def in_pairs(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 16"]:
     return np.ascontiguousarray(paired)
 
 
-def in_lanes(numbers: Float32[np.ndarray, " O"]) -> Float32[np.ndarray, " o8"]:
-    """A number of each output, with zeros where outputs are missing."""
-    return np.pad(numbers, (0, -len(numbers) % OUTPUTS))
+def in_lanes(
+    numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS
+) -> Float32[np.ndarray, " o8"]:
+    """A number of each output, with zeros where outputs are missing of as many side by side."""
+    missing = -len(numbers) % outputs
+    return np.pad(numbers, (0, missing)) if missing else numbers
 
 
 def _read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
@@ -73,13 +76,14 @@ def _read_everywhere(
     """One number in all lanes."""
     nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
     alone = builder.insert_element(nothing, _read(builder, at, number), first)
-    return builder.shuffle_vector(alone, nothing, ir.Constant(_WHOLE, [0] * OUTPUTS))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+    return builder.shuffle_vector(alone, nothing, places)
 
 
 def _fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Value) -> ir.Value:
     """``one · other + added``, rounded once, in every tile alike."""
-    kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
-    name = "llvm.fma.v8f32"
+    kind = ir.FunctionType(added.type, [added.type] * 3)
+    name = f"llvm.fma.v{added.type.count}f32"
     fused = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
     return builder.call(fused, [one, other, added])
 
@@ -87,7 +91,12 @@ def _fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Valu
 class _Plain:
     """Weights in float32; an input is a step."""
 
-    sums, zero, step = _FLOATS, 0.0, 4 * OUTPUTS
+    sums, step = _FLOATS, 4 * OUTPUTS
+
+    @staticmethod
+    def begun(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+        """The sums before the first step."""
+        return ir.Constant(_FLOATS, [0.0] * OUTPUTS)
 
     @staticmethod
     def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
@@ -117,7 +126,12 @@ class _Plain:
 class _Rounded:
     """Weights in int8; a pair of inputs is a step."""
 
-    sums, zero, step = _WHOLE, 0, _STEP
+    sums, step = _WHOLE, _STEP
+
+    @staticmethod
+    def begun(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+        """The sums before the first step."""
+        return ir.Constant(_WHOLE, [0] * OUTPUTS)
 
     @staticmethod
     def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
@@ -154,33 +168,71 @@ class _Rounded:
         builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
         """What the sums stand for."""
-        times = _read_everywhere(builder, size, ir.FloatType(), _FLOATS)
-        found = builder.fmul(builder.sitofp(total, _FLOATS), times)
-        return _fused(builder, found, _read(builder, scale, _FLOATS), _read(builder, bias, _FLOATS))
+        floats = ir.VectorType(ir.FloatType(), total.type.count)
+        times = _read_everywhere(builder, size, ir.FloatType(), floats)
+        found = builder.fmul(builder.sitofp(total, floats), times)
+        return _fused(builder, found, _read(builder, scale, floats), _read(builder, bias, floats))
 
 
-_Kind = type[_Plain] | type[_Rounded]
+class Bytes(_Rounded):
+    """The same where the processor adds up four products of bytes at once, in sixteen lanes.
+
+    One of the two has no sign there: weights are 128 more than they are, and what that comes to for
+    a state is taken off before the first step.
+    """
+
+    sums, step = ir.VectorType(ir.IntType(32), 16), 64
+
+    @classmethod
+    def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+        """The sums before the first step."""
+        return _read_everywhere(builder, begin, ir.IntType(32), cls.sums)
+
+    @classmethod
+    def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """Those of one step, four inputs of sixteen outputs."""
+        return _read(builder, at, cls.sums)
+
+    @classmethod
+    def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """The four inputs that they are multiplied by."""
+        return _read_everywhere(builder, at, ir.IntType(32), cls.sums)
+
+    @classmethod
+    def added(
+        cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
+    ) -> ir.Value:
+        """The sums after a step."""
+        kind, name = ir.FunctionType(cls.sums, [cls.sums] * 3), "llvm.x86.avx512.vpdpbusd.512"
+        multiply = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+        return builder.call(multiply, [total, weights, state])
 
 
-def _tile_of(kind: _Kind, rows: int, panels: int) -> Callable[..., None]:
+Kind = type[_Plain] | type[_Rounded] | type[Bytes]
+
+
+def tile_of(kind: Kind, rows: int, panels: int) -> Callable[..., None]:
     """Products of so many states with so many panels.
 
     What is made takes addresses and distances in bytes: states, and how wide a row of them is;
-    weights, and how far apart their panels are; how many steps there are; of rounded ones, what
-    each state's sums are multiplied by, and what each output's; what is added; where results go,
-    and how wide a row of them is.
+    weights, and how far apart their panels are; how many steps there are; of rounded ones, where
+    each state's sums begin, what they are multiplied by, and what each output's are; what is added;
+    where results go, and how wide a row of them is.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        states, width, weights, apart, steps, sizes, scales, biases, out, out_width = arguments
+        states, width, weights, apart, steps, begins, sizes, scales, biases, out, out_width = (
+            arguments
+        )
+        wide = 4 * kind.sums.count
 
         def beyond(begin: ir.Value, count: int, size: int) -> ir.Value:
             return builder.add(begin, ir.Constant(ir.IntType(64), count * size))
 
-        zero = ir.Constant(kind.sums, [kind.zero] * OUTPUTS)
+        begun = [kind.begun(builder, beyond(begins, row, 4)) for row in range(rows)]
         totals = [
-            [cgutils.alloca_once_value(builder, zero) for _ in range(panels)]  # type: ignore[no-untyped-call]
-            for _ in range(rows)
+            [cgutils.alloca_once_value(builder, begin) for _ in range(panels)]  # type: ignore[no-untyped-call]
+            for begin in begun
         ]
         with cgutils.for_range(builder, steps) as loop:
             known = []
@@ -196,15 +248,17 @@ def _tile_of(kind: _Kind, rows: int, panels: int) -> Callable[..., None]:
             target = further(builder, out, row, out_width)
             for panel in range(panels):
                 size = beyond(sizes, row, 4)
-                scale, bias, to = (beyond(each, panel, 32) for each in (scales, biases, target))
+                scale, bias, to = (beyond(each, panel, wide) for each in (scales, biases, target))
                 total = builder.load(totals[row][panel])
                 found = kind.finished(builder, total, size, scale, bias)
-                builder.store(found, builder.inttoptr(to, _FLOATS.as_pointer()), align=4)
+                builder.store(found, builder.inttoptr(to, found.type.as_pointer()), align=4)
         return context.get_dummy_value()
 
     @intrinsic
-    def tile(typing, states, width, weights, apart, steps, sizes, scales, biases, out, out_width):  # type: ignore[no-untyped-def]
-        return types.void(*[types.int64] * 10), generate
+    def tile(  # type: ignore[no-untyped-def]
+        typing, states, width, weights, apart, steps, begins, sizes, scales, biases, out, out_width
+    ):
+        return types.void(*[types.int64] * 11), generate
 
     return tile
 
@@ -213,9 +267,9 @@ def _tile_of(kind: _Kind, rows: int, panels: int) -> Callable[..., None]:
 _PANELS, _PANELS_OF_ONE = 3, 4
 
 
-def _tile_by_rows(kind: _Kind, panels: int) -> Callable[..., None]:
+def _tile_by_rows(kind: Kind, panels: int) -> Callable[..., None]:
     """Takes up to four states through so many panels."""
-    one, two, three, four = (_tile_of(kind, rows, panels) for rows in range(1, 5))
+    one, two, three, four = (tile_of(kind, rows, panels) for rows in range(1, 5))
 
     @in_order
     def by_rows(rows, states, rest, out, out_width):  # type: ignore[no-untyped-def]
@@ -231,9 +285,9 @@ def _tile_by_rows(kind: _Kind, panels: int) -> Callable[..., None]:
     return by_rows
 
 
-def _tiling(kind: _Kind) -> Callable[..., None]:
+def _tiling(kind: Kind) -> Callable[..., None]:
     """Goes through all panels, a few at a time with all states."""
-    alone = _tile_of(kind, 1, _PANELS_OF_ONE)
+    alone = tile_of(kind, 1, _PANELS_OF_ONE)
     several, single = _tile_by_rows(kind, _PANELS), _tile_by_rows(kind, 1)
 
     @shared
@@ -247,13 +301,14 @@ def _tiling(kind: _Kind) -> Callable[..., None]:
             scaled, added = scales.ctypes.data + panel * 32, bias.ctypes.data + panel * 32
             given, size = states.ctypes.data, sizes.ctypes.data
             if rows == 1 and panels - panel >= _PANELS_OF_ONE:
-                alone(given, width, weights, apart, steps, size, scaled, added, made, out_width)
+                rest = (width, weights, apart, steps, size, size, scaled, added)
+                alone(given, *rest, made, out_width)
                 panel += _PANELS_OF_ONE
                 continue
             is_whole = panels - panel >= _PANELS
             for r in range(0, rows, 4):
                 asked, to = given + r * width, made + r * out_width
-                rest = (width, weights, apart, steps, size + r * 4, scaled, added)
+                rest = (width, weights, apart, steps, size, size + r * 4, scaled, added)
                 if is_whole:
                     several(rows - r, asked, rest, to, out_width)
                 else:

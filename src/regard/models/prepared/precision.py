@@ -1,7 +1,5 @@
 """In what numbers a model's weights are kept while it is used."""
 
-import ctypes
-import sys
 from typing import TypeVar
 
 import torch
@@ -15,6 +13,7 @@ from regard.layers.choices import Precision
 from regard.layers.precision import multiplies_bfloat16
 from regard.models.decoder import Decoder
 from regard.models.prepared.products import Int8Embedding, Int8Linear, why_no_int8
+from regard.models.prepared.sharing import hand_back
 from regard.models.transformer import Transformer
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -55,14 +54,8 @@ def in_precision(model: ModelT, precision: Precision) -> ModelT:
         return model.to(torch.bfloat16)
     if precision == "int8":
         _round(model)
-        _hand_back()
+        hand_back()
     return model
-
-
-def _hand_back() -> None:
-    """Let the system have what is free: glibc keeps the room of matrices of up to 32 MiB."""
-    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
-        libc.malloc_trim(0)
 
 
 def _round(model: nn.Module) -> None:

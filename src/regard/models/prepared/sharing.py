@@ -1,5 +1,7 @@
-"""Rows of compiled loops shared out among threads."""
+"""What compiled loops share: rows among threads, and memory with the system."""
 
+import ctypes
+import sys
 from collections.abc import Callable
 
 import torch
@@ -36,3 +38,9 @@ def in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
             work(0, rows)
         return
     share_out(blocks, lambda task: work(task * rows // blocks, (task + 1) * rows // blocks))
+
+
+def hand_back() -> None:
+    """Let the system have what is free: glibc keeps the room of matrices of up to 32 MiB."""
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)

@@ -10,6 +10,7 @@ from regard.models.prepared.base import PreparedSeq2Seq
 from regard.models.prepared.decoder import PreparedStack
 from regard.models.prepared.encoder import PreparedEncoder
 from regard.models.prepared.layers import why_not_prepared
+from regard.models.prepared.sharing import hand_back
 from regard.models.prepared.state import PreparedState, begin
 from regard.models.shortlist import Shortlist
 from regard.models.transformer import Transformer
@@ -53,8 +54,9 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
             window=model.config.window,
             alibi_heads=model.config.num_heads if model.config.positions == "alibi" else None,
         )
-
         self._encoder = PreparedEncoder(model) if PreparedEncoder.can_read(model) else None
+        # Weights were laid out anew, and what they were laid out from is free.
+        hand_back()
 
     @staticmethod
     def refuse(model: Transformer) -> str | None:
