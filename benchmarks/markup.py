@@ -9,7 +9,8 @@ as often, and no other.
     python -m benchmarks.markup --work W [--row NAME …] [--threads 1]
 
 A row is trained in some 40 minutes on one core, or taken from its folder in ``W``. Run again after
-an interruption, it goes on where it was. With ``--row`` a part is done, and no record written.
+an interruption, it goes on where it was. With ``--row`` a part is done: it goes into the record
+beside the rows of the same recipes that are there, and the record says what is not in it.
 """
 
 import argparse
@@ -95,15 +96,21 @@ def written(row: Row, split: str, folder: Path) -> Path:
     return path
 
 
-def recipe_table(row: Row, work: Path) -> dict[str, Any]:
-    """The recipe of a row."""
+def settings_of(row: Row) -> dict[str, Any]:
+    """The recipe of a row, without files."""
     table: dict[str, Any] = read_toml(packaged_recipe(row.recipe))
     languages = ["en", "zh"] if row.columns == (1, 2) else ["zh", "en"]
-    table["data"] |= {split: [str(written(row, split, work))] for split in ("train", "valid")}
     table["data"] |= dict(zip(("source_language", "target_language"), languages, strict=True))
     pieces = table["tokenizer"]["vocab_size"]
     table["tokenizer"]["vocab_size"] = measuring.sized(pieces, None)  # few lines have few
     table["tokenizer"]["placeholders"] = row.placeholders
+    return table
+
+
+def recipe_table(row: Row, work: Path) -> dict[str, Any]:
+    """The recipe of a row."""
+    table = settings_of(row)
+    table["data"] |= {split: [str(written(row, split, work))] for split in ("train", "valid")}
     return table
 
 
@@ -166,33 +173,39 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
-    parser.add_argument("--row", nargs="+", choices=list(ROWS), help="some; no record")
+    parser.add_argument("--row", nargs="+", choices=list(ROWS), help="some")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    before = measuring.machine()
-    figures, rows = [], {}
     for name in arguments.row or measuring.sized([*ROWS], ["signs", "zh-en"]):
-        row = ROWS[name]
+        before, row = measuring.machine(), ROWS[name]
         trained = train(recipe_from_table(recipe_table(row, arguments.work)), arguments.work / name)
-        updates = trained.summary["updates"]
-        rows[name] = {"training": {"updates": updates, "minutes": trained.summary["seconds"] / 60}}
-        for corpus in row.corpora:
-            found = measured(trained.predictor, corpus, row)
-            rows[name][corpus] = found
-            figures.append(figure_of(row, corpus, found, updates))
-            print(figures[-1], *found["outputs"], sep="\n", flush=True)
-    if arguments.dry or arguments.row:
-        return
-    measuring.write_record(
-        "markup",
-        title="Python's documentation, English and Chinese, with its markup; with Tatoeba, tagged",
-        figures=figures,
-        details={"threads": arguments.threads, "rows": rows},
-        packages=("torch", "sentencepiece", "sacrebleu"),
-        started_on=before,
-    )
+        summary = trained.summary
+        facts = {"updates": summary["updates"], "minutes": round(summary["seconds"] / 60, 1)}
+        found = {corpus: measured(trained.predictor, corpus, row) for corpus in row.corpora}
+        outputs = [output for one in found.values() for output in one["outputs"]]
+        entry = {"training": facts, **found}
+        print(*figures_of(name, entry), *outputs, sep="\n", flush=True)
+        if arguments.dry:
+            continue
+        measuring.write_rows(
+            "markup",
+            {name: entry},
+            title="Python's documentation, English and Chinese, with its markup; "
+            "with Tatoeba, tagged",
+            recipes={one: settings_of(other) for one, other in ROWS.items()},
+            figures=figures_of,
+            details={"threads": arguments.threads},
+            packages=("torch", "sentencepiece", "sacrebleu"),
+            started_on=before,
+        )
+
+
+def figures_of(name: str, entry: Mapping[str, Any]) -> list[measuring.Figure]:
+    """The lines of a row, one of each corpus."""
+    row, updates = ROWS[name], entry["training"]["updates"]
+    return [figure_of(row, corpus, entry[corpus], updates) for corpus in row.corpora]
 
 
 if __name__ == "__main__":

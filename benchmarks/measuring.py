@@ -251,6 +251,61 @@ def write_record(
     return path
 
 
+def write_rows(
+    name: str,
+    rows: Mapping[str, Mapping[str, Any]],
+    *,
+    title: str,
+    recipes: Mapping[str, Mapping[str, Any]],
+    figures: Callable[[str, Mapping[str, Any]], Iterable[Figure]],
+    details: Mapping[str, Any],
+    packages: Sequence[str] = ("torch",),
+    started_on: Mapping[str, Any] | None = None,
+    folder: Path = RECORDS,
+) -> Path:
+    """Write ``NAME.json`` with the rows there are: those given, and those it has from before.
+
+    A row that it has from before stays where its recipe is still the same. The record says which
+    rows are not in it, and of each when and on which machine it was measured.
+
+    Args:
+        name: The record's name, which is also the name of its script.
+        rows: What was measured now, as plain data.
+        title: What was measured, in one line.
+        recipes: How each row that there may be is trained, as plain data, in the record's order.
+        figures: The lines of a row for docs/measured.md, given its name and what was measured.
+        details: Settings, as plain data.
+        packages: Whose versions matter to the figures.
+        started_on: What ``machine()`` said before the first measurement. None asks now.
+        folder: Where records lie.
+
+    Returns:
+        The path of the record.
+    """
+    when = occasion(started_on)
+    path = folder / f"{name}.json"
+    before = json.loads(path.read_text("utf-8"))["details"]["rows"] if path.exists() else {}
+    there = dict[str, Mapping[str, Any]]()
+    for row, recipe in recipes.items():
+        if row in rows:
+            there[row] = {"recipe": recipe, "measured": when, **rows[row]}
+        elif row in before and before[row]["recipe"] == json.loads(json.dumps(recipe)):
+            there[row] = before[row]
+    return write_record(
+        name,
+        title=title,
+        figures=[figure for row, found in there.items() for figure in figures(row, found)],
+        details={
+            **details,
+            "not measured": [row for row in recipes if row not in there],
+            "rows": there,
+        },
+        packages=packages,
+        started_on=started_on,
+        folder=folder,
+    )
+
+
 # What was measured of one work with so many threads: what it is called, samples, lines.
 Measured = tuple[str, Any, Sequence[Figure]]
 

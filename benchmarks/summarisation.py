@@ -12,14 +12,16 @@ first sentences, the first words, the sentences nearest to all, and TextRank's.
 
 A row is trained in some 40 minutes on one core, or taken from ``W/CORPUS-MODEL`` where a training
 of the same recipe is. Run again after an interruption, it goes on where it was. With ``--corpus``
-or ``--model`` a part is done, and no record written. Of corpora that may not be quoted the record
-has outputs only.
+or ``--model`` a part is done: its rows go into the record beside those of the same recipes that are
+there, and the record says what is not in it. Of corpora that may not be quoted the record has
+outputs only.
 """
 
 import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -103,22 +105,28 @@ _MASKED = {"en": "masked-language-model-words", "zh": "masked-language-model-chi
 _MASKED_MINUTES = 12
 
 
-def recipe_table(corpus: str, model: str) -> dict[str, Any]:
-    """The recipe of one row."""
+def settings_of(corpus: str, model: str) -> dict[str, Any]:
+    """The recipe of one row, without files."""
     facts, system = CORPORA[corpus], MODELS[model]
     is_chinese = facts.language == "zh"
     name = system.chinese if is_chinese and system.chinese else system.recipe
     table = read_toml(packaged_recipe(name))
-    folder = measuring.corpora() / corpus
-    table["data"] |= {
-        split: [str(folder / file)]
-        for split, file in zip(("train", "valid", "test"), facts.files, strict=True)
-    }
     if is_chinese and not system.chinese and "tokenizer" in table:
         table["tokenizer"] = {**table["tokenizer"], **_CHARACTERS}
     if table["task"] == "generation":
         table["data"] |= {"source_language": facts.language, "target_language": facts.language}
         table["training"] = {**table["training"], "epochs": facts.epochs}
+    return table
+
+
+def recipe_table(corpus: str, model: str) -> dict[str, Any]:
+    """The recipe of one row."""
+    table, folder = settings_of(corpus, model), measuring.corpora() / corpus
+    files = CORPORA[corpus].files
+    table["data"] |= {
+        split: [str(folder / file)]
+        for split, file in zip(("train", "valid", "test"), files, strict=True)
+    }
     return table
 
 
@@ -204,9 +212,10 @@ def figure_of(corpus: str, model: str, row: Mapping[str, Any]) -> measuring.Figu
     """A line of the table."""
     scores = {score["name"]: score for score in row["report"]["scores"]}
     rouge_l, *rest = (scores[name] for name in ("ROUGE-L", "ROUGE-1", "ROUGE-2"))
+    best_first = sorted(row["report"]["baselines"], key=lambda one: -one["scores"][0]["value"])
     beside = "; ".join(
-        f"{one['name']} {one['scores'][0]['value']:.1f} (p = {one['p_value']:.4f})"
-        for one in row["report"]["baselines"]
+        f"{one['scores'][0]['value']:.1f} by {one['name']} (p = {one['p_value']:.4f})"
+        for one in best_first
     )
     bigrams = row["report"]["tables"][0]["rows"][1]
     return measuring.Figure(
@@ -226,35 +235,37 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
-    parser.add_argument("--corpus", nargs="+", choices=list(CORPORA), help="some; no record")
-    parser.add_argument("--model", nargs="+", choices=list(MODELS), help="some; no record")
+    parser.add_argument("--corpus", nargs="+", choices=list(CORPORA), help="some")
+    parser.add_argument("--model", nargs="+", choices=list(MODELS), help="some")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    before = measuring.machine()
     corpora = arguments.corpus or measuring.sized([*CORPORA], ["acl-titles", "csl-titles"])
-    rows: dict[str, dict[str, Any]] = {}
-    figures = []
-    for corpus in corpora:
-        rows[corpus] = {}
-        for model in arguments.model or MODELS:
-            predictor, facts = trained(corpus, model, arguments.work)
-            report = measured(predictor, corpus)
-            print(f"{corpus}, {model}\n{report}", flush=True)
-            row = {"training": facts, "report": kept(report, corpus)}
-            rows[corpus][model] = row
-            figures.append(figure_of(corpus, model, row))
-            print(figures[-1], flush=True)
-    if arguments.dry or arguments.corpus or arguments.model:
-        return
-    measuring.write_record(
+    for corpus, model in product(corpora, arguments.model or MODELS):
+        before = measuring.machine()
+        predictor, facts = trained(corpus, model, arguments.work)
+        report = measured(predictor, corpus)
+        row = {"training": facts, "report": kept(report, corpus)}
+        print(f"{corpus}, {model}\n{report}\n{figure_of(corpus, model, row)}", flush=True)
+        if not arguments.dry:
+            record(corpus, model, row, threads=arguments.threads, started_on=before)
+
+
+def record(
+    corpus: str, model: str, row: Mapping[str, Any], *, threads: int, started_on: Mapping[str, Any]
+) -> None:
+    """Put a row into the record."""
+    rows = {f"{one}, {other}": (one, other) for one, other in product(CORPORA, MODELS)}
+    measuring.write_rows(
         "summarisation",
+        {f"{corpus}, {model}": row},
         title="Summaries and titles beside sentences of the document, four corpora",
-        figures=figures,
-        details={"threads": arguments.threads, "rows": rows},
+        recipes={name: settings_of(*place) for name, place in rows.items()},
+        figures=lambda name, found: [figure_of(*rows[name], found)],
+        details={"threads": threads},
         packages=("torch", "sentencepiece", "sacrebleu"),
-        started_on=before,
+        started_on=started_on,
     )
 
 

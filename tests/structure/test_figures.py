@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "benchmarks" / "records"
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import quoting, tables  # noqa: E402  (a package of the repository)
+from benchmarks import quoting, shipped, tables  # noqa: E402  (a package of the repository)
 
 
 def run_tables(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -71,6 +71,20 @@ def test_a_sentence_that_the_records_no_longer_bear_out_is_named(copies: Path):
     done = run_tables("--check", "--pages", copies, "--records", copies / "records")
     assert done.returncode == 1
     assert "{window.note[0]} > {window.note[2]} no longer holds (0.5, 7.0)" in done.stderr
+
+
+def test_a_summary_that_is_no_better_than_a_sentence_is_marked():
+    figures = [
+        {
+            "what": f"Titles: {ours}",
+            "ours": f"{ours} ± 1.0 (20.0 / 9.0)",
+            "beside": "19.0 by the first 9 words (p = 0.0010); 12.0 by TextRank (p = 0.0010)",
+            "note": "",
+        }
+        for ours in ("18.9", "19.1")
+    ]
+    marked = shipped.no_better([{"name": "summarisation", "figures": figures}])
+    assert [figure["what"] for figure in marked] == ["Titles: 18.9"]
 
 
 def test_a_figure_of_no_group_is_named(copies: Path):

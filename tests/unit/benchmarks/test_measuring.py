@@ -42,6 +42,50 @@ def test_a_record_holds_where_when_and_what(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.fixture
+def put_rows(tmp_path: Path):
+    """Writes rows into a record; the record."""
+
+    def put(rows, recipes):
+        path = measuring.write_rows(
+            "made_up",
+            rows,
+            title="A test",
+            recipes=recipes,
+            figures=lambda name, row: [
+                measuring.Figure(what=name, ours=row["score"], beside="0", note="")
+            ],
+            details={"threads": 1},
+            folder=tmp_path,
+        )
+        return json.loads(path.read_text("utf-8"))
+
+    return put
+
+
+def test_a_row_goes_into_the_record_beside_those_from_before(put_rows):
+    recipes = {"a": {"epochs": 1}, "b": {"betas": (0.9, 0.98)}, "c": {}}
+    record = put_rows({"b": {"score": "2"}}, recipes)
+    assert record["details"]["not measured"] == ["a", "c"]
+    record = put_rows({"a": {"score": "1"}}, recipes)
+    assert [(figure["what"], figure["ours"]) for figure in record["figures"]] == [
+        ("a", "1"),
+        ("b", "2"),
+    ]
+    details = record["details"]
+    assert details["not measured"] == ["c"]
+    assert details["threads"] == 1
+    assert details["rows"]["b"]["recipe"] == {"betas": [0.9, 0.98]}
+    assert set(details["rows"]["b"]["measured"]) == {"date", "commit", "machine"}
+
+
+def test_a_row_of_another_recipe_does_not_stay_in_the_record(put_rows):
+    put_rows({"a": {"score": "1"}, "b": {"score": "2"}}, {"a": {"epochs": 1}, "b": {}})
+    record = put_rows({"b": {"score": "3"}}, {"a": {"epochs": 9}, "b": {}})
+    assert record["details"]["not measured"] == ["a"]
+    assert [figure["ours"] for figure in record["figures"]] == ["3"]
+
+
 def test_children_get_the_threads_asked_for():
     assert measuring.thread_environment(2)["OMP_NUM_THREADS"] == "2"
 
