@@ -46,6 +46,8 @@ from regard.watching import counted
 
 # Why a pair is left out whose sides do not hold the same markup, where that is read as signs.
 OTHER_MARKUP = "other markup"
+# Characters of a source that an example shows.
+_SHOWN = 160
 
 
 class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
@@ -318,8 +320,11 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return Translations((whole,))
 
     def show(self, example: Pair, answer: Translations) -> str:
-        """The source, what was made of it, and the reference."""
-        return f"{example.source} → {answer.best.text}  (reference: {example.target})"
+        """The source, of a long one its beginning, what was made of it, and the reference."""
+        source = example.source
+        if len(source) > _SHOWN:
+            source = f"{source[: _SHOWN - 1]}…"
+        return f"{source} → {answer.best.text}  (reference: {example.target})"
 
     def kept_as(self, train: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, JsonValue]:
         """What tells encoded examples from others, as JSON can hold it."""

@@ -11,10 +11,14 @@ from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.normalization import normalize
 from regard.text.records import OnBadLine, found_at, record_in, usable
-from regard.text.tables import Field, table_of
+from regard.text.tables import Field, TextTable, table_of
 
 # What a sentence's words and its tags are called in JSONL.
 _KEYS = {"word": ("tokens", "words"), "tag": ("tags", "labels", "ner_tags", "pos_tags")}
+# What headers call the column that says which sentence a word is of.
+_SENTENCE = frozenset(
+    ("sentence", "sentence #", "sentence id", "sentence_id", "sentence_idx", "sent_id", "句子")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,10 @@ def read_tagged(
     Of ``.conllu`` files words and universal tags (columns 2 and 4) are read; a contraction's line
     (``1-2``) and an empty node's (``8.1``) are passed over, its words are lines of their own. Of
     ``.conll``, ``.tsv`` and ``.txt`` files, columns parted by a tab (or, in lines without one, by
-    spaces), and of ``.csv`` by a comma, a sentence's end by a blank line. Of ``.jsonl`` and tables
-    (``.parquet``, ``.arrow``), the lists at "tokens" and "tags", or at the names that are given.
-    What a header says is in ``read_table``.
+    spaces), and of ``.csv`` by a comma, a sentence's end by a blank line; or by a column whose
+    header is ``sentence`` (``Sentence #``, ``sent_id``), whose cells change, or are filled, where a
+    sentence begins. Of ``.jsonl`` and tables (``.parquet``, ``.arrow``), the lists at "tokens" and
+    "tags", or at the names that are given. What a header says is in ``read_table``.
 
     Args:
         path: The file, which may be compressed: ``.gz``, ``.zst``.
@@ -90,10 +95,10 @@ def read_words(path: Path, *, word: int | str = 1) -> Iterator[TaggedWords]:
         DataError: The file is missing or damaged, or a word cannot be read.
     """
     is_conllu = text_suffix(path) == ".conllu"
-    lines = read_lines(path) if is_conllu else _tabbed(read_lines(path))
-    table = table_of(lines, text_suffix(path), (Field("word", 2 if is_conllu else word),))
+    fields = (Field("word", 2 if is_conllu else word),)
+    table = word_table(read_lines(path), text_suffix(path), fields)
     place = table.columns["word"]
-    for block in _paragraphs(table.lines):
+    for block in _sentences(table):
         rows = [_cells(line, place, place) for line in block if not line.text.startswith("# ")]
         kept = [row for row in rows if not is_conllu or row[0].isdecimal()]
         words = tuple(normalize(row[place - 1]) or row[place - 1] for row in kept)
@@ -106,16 +111,42 @@ _Block = Callable[[], TaggedWords]
 
 
 def _columns(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
-    table = table_of(_tabbed(read_lines(path)), text_suffix(path), fields)
+    table = word_table(read_lines(path), text_suffix(path), fields)
     word, tag = table.columns["word"], table.columns["tag"]
-    for lines in _paragraphs(table.lines):
+    for lines in _sentences(table):
         yield lambda lines=lines: _sentence(  # type: ignore[misc]
             [_cells(line, word, tag) for line in lines], word - 1, tag - 1, lines[0].where
         )
 
 
+def word_table(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> TextTable:
+    r"""Rows of words, and where in them the fields are; what a header says is in ``read_table``.
+
+    Args:
+        lines: Of the file.
+        ending: Of its name. But for ``.csv`` and ``.conllu``, a line without a tab is parted at its
+            spaces, of which words have none: so has CoNLL of 2003.
+        fields: What a row says.
+
+    Raises:
+        DataError: There is no column of a name that is asked for.
+
+    Example:
+        >>> lines = [Line("Rome NNP B-LOC", "names.txt:1")]
+        >>> table = word_table(lines, ".txt", (Field("word", 1), Field("tag", 3)))
+        >>> [line.text for line in table.lines]
+        ['Rome\tNNP\tB-LOC']
+    """
+    return table_of(lines if ending in (".csv", ".conllu") else _tabbed(lines), ending, fields)
+
+
+def sentence_column(table: TextTable) -> int | None:
+    """The place of the column that says which sentence a word is of, from 0, if there is one."""
+    names = [name.casefold() for name in table.header or ()]
+    return next((place for place, name in enumerate(names) if name in _SENTENCE), None)
+
+
 def _tabbed(lines: Iterable[Line]) -> Iterator[Line]:
-    """Lines with tabs between their columns; CoNLL of 2003 has spaces, of which words have none."""
     for line in lines:
         has_spaces = " " in line.text and "\t" not in line.text
         yield replace(line, text="\t".join(line.text.split(" "))) if has_spaces else line
@@ -141,7 +172,9 @@ def _jsonl(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
 def _record(line: Line, fields: Sequence[Field]) -> TaggedWords:
     record = record_in(readable(line))
     members: Mapping[str, JsonValue] = {} if isinstance(record, str) else record
-    keys = [(f.column,) if isinstance(f.column, str) else _KEYS[f.name] for f in fields]
+    keys = [
+        (f.column, *_KEYS[f.name]) if isinstance(f.column, str) else _KEYS[f.name] for f in fields
+    ]
     words, tags = (found_at(members, *each) for each in keys)
     (first, *_), (second, *_) = keys
     if words is None or tags is None:
@@ -185,6 +218,22 @@ def _cells(line: Line, word: int, tag: int, least: int = 0) -> list[str]:
                 f"{line.where}: the {name} is empty. Fill it in, or leave the sentence out."
             )
     return cells
+
+
+def _sentences(table: TextTable) -> Iterator[list[Line]]:
+    """The rows of each sentence."""
+    column = sentence_column(table)
+    for lines in _paragraphs(table.lines):
+        begun: list[Line] = []
+        last = ""
+        for line in lines:
+            cell = "" if column is None else (line.text.split("\t")[column : column + 1] or [""])[0]
+            if begun and cell and cell != last:
+                yield begun
+                begun = []
+            last = cell or last
+            begun.append(line)
+        yield begun
 
 
 def _paragraphs(every: Iterable[Line]) -> Iterator[list[Line]]:

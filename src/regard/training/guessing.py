@@ -13,7 +13,8 @@ from regard.text import read_lines
 from regard.text.lines import Line, open_text, readable, text_suffix
 from regard.text.normalization import has_unspaced
 from regard.text.records import record_in
-from regard.text.tables import TABLES, known_names
+from regard.text.tables import TABLES, Field, known_names
+from regard.text.tagged import sentence_column, word_table
 from regard.training.guess import (
     LEAST_ROWS,
     PAIRS,
@@ -38,6 +39,8 @@ _SENTENCES = "questions that a sentence of a text answers"
 # Keys that need no setting, as documents are read.
 _DOCUMENTS = ("document", "context")
 _SUMMARIES = ("answers", "answer", "summary", "summaries", "highlights", "headline")
+# A word, a slash and its tag.
+_TAGGED = re.compile(r"\S+/[A-Z.$,:;!?][\w.$-]*")
 _TAGS = ("tags", "labels", "ner_tags", "pos_tags")
 
 
@@ -67,7 +70,7 @@ def guess_jobs(path: Path) -> Guesses:
     readable(lines[0])
     if ending == ".jsonl" or isinstance(record_in(lines[0].text), dict):
         return _of_records(path, lines)
-    if (tagged := _of_blocks(path, lines, ending)) is not None:
+    if (tagged := _of_words(path, lines, ending)) is not None:
         return _sure(tagged)
     found = of_table(path, lines, ending) if ending in TABLES else None
     return _of_text(path, lines) if found is None else found
@@ -169,21 +172,37 @@ def _answers(record: Mapping[str, JsonValue]) -> list[str]:
     return [str(each.get("text") if isinstance(each, Mapping) else each) for each in found]
 
 
-def _of_blocks(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
-    """Tagged words, where blank lines part blocks of short rows."""
-    texts = [line.text for line in lines]
-    kept = [text for text in texts if text.strip()]
-    sign = "," if ending == ".csv" else "\t" if any("\t" in text for text in kept) else " "
-    rows = [text.split(sign) for text in kept]
-    if len(kept) == len(texts) or min(map(len, rows)) < 2 or not texts[0].strip():
+def _of_words(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
+    """Tagged words: where a header says so, or blank lines part blocks of short rows.
+
+    Raises:
+        DataError: A header says so, and nothing parts the sentences.
+    """
+    fields = [Field(name, column) for name, column in (("word", 1), ("tag", 2))]
+    table = word_table(lines, ending, fields)
+    kept = [line.text.split("\t") for line in table.lines if line.text.strip()]
+    blank = len(lines) - len(kept) - (table.header is not None)
+    header, column = table.header, sentence_column(table)
+    last = min(map(len, kept), default=0)
+    word, tag = (table.columns[name] - 1 for name in ("word", "tag"))
+    if table.header is None:
+        tag = max(map(len, kept), default=0) - 1
+    if last < 2 or not lines[0].text.strip() or len(kept) < 2 * blank or tag >= last:
         return None
-    tags = [row[-1].strip() for row in rows]
-    is_short = sum(" " not in row[0] for row in rows) >= _MOST * len(rows)
-    if not is_short or not is_label(tags) or len(kept) < 2 * (len(texts) - len(kept)):
+    words, tags = [row[word] for row in kept], [row[tag].strip() for row in kept]
+    is_short = sum(" " not in each for each in words) >= _MOST * len(words)
+    if not is_short or not is_label(tags):
         return None
-    settings = () if len(rows[0]) == 2 else (f"data.tag={len(rows[0])}",)
-    why = "blank lines part its blocks of words with a tag each"
-    return tagging(tags, why, [row[0] for row in rows], settings)
+    if blank or column is not None:
+        how = f"{header[column]!r} parts" if header and column is not None else "blank lines part"
+        settings = () if header or tag == 1 else (f"data.tag={tag + 1}",)
+        return tagging(tags, f"{how} its blocks of words with a tag each", words, settings)
+    if header is None or header[tag].casefold() == "label":
+        return None
+    raise DataError(
+        f"{path} must part its sentences; got {' and '.join(map(repr, header))}, and neither "
+        "a blank line nor a column 'sentence' whose cells say which sentence a word is of."
+    )
 
 
 def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
@@ -193,6 +212,14 @@ def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
             f"{path} must have the label in a column of its own; got fastText's form. Convert it: "
             rf"sed -E 's/^__label__([^ ]+) +(.*)/\2\t\1/' {shlex.quote(str(path))} > "
             f"{path.stem}.tsv"
+        )
+    words = [word for text in texts[:200] for word in text.split(" ") if word]
+    if sum(_TAGGED.fullmatch(word) is not None for word in words) >= _MOST * len(words):
+        raise DataError(
+            f"{path} must have a word and its tag a line, a tab between, and a blank line between "
+            "sentences; got both in one word. Convert it: "
+            rf"sed -E 's/$/ /; s#/([^/ ]+) +#\t\1\n#g' "
+            f"{shlex.quote(str(path))} > {path.stem}.conll"
         )
     chinese = is_chinese(texts)
     large = path.stat().st_size > _LARGE and not chinese

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from regard.errors import DataError
+from regard.text.tagged import read_tagged, read_words
 from regard.training.guessing import guess_jobs
 
 ENGLISH = "The cat is on the mat and it was not in the house number"
@@ -159,3 +160,31 @@ def test_what_nothing_can_be_learned_from_says_why(tmp_path, name, text, message
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         guess_jobs(tmp_path / name)
+
+
+def test_a_header_of_words_and_tags_is_no_tag_and_a_column_may_part_sentences(tmp_path):
+    rows = [["Sentence #", "Word", "POS", "Tag"]]
+    for n in range(12):
+        rows += [[f"Sentence: {n}", "Ann", "NNP", "B-PER"], ["", "sings", "VB", "O"]]
+    path = tmp_path / "ner.csv"
+    path.write_text("".join(",".join(row) + "\n" for row in rows), encoding="utf-8")
+    guess = guess_jobs(path).best
+    assert (guess.recipe, guess.settings) == ("tagging-entities", ())
+    assert "(B-PER, O, …)" in guess.why
+    found = list(read_tagged(path))
+    assert len(found) == 12
+    assert (found[1].words, found[1].tags) == (("Ann", "sings"), ("B-PER", "O"))
+    assert [one.words for one in read_words(path)] == [one.words for one in found]
+
+
+def test_words_with_tags_that_nothing_parts_say_what_would(tmp_path):
+    rows = [["Ann", "NNP"], ["sings", "VB"]] * 12
+    with pytest.raises(DataError, match="must part its sentences; got 'Word' and 'Tag'"):
+        guess_jobs(table(tmp_path, *rows, ending="csv", header=["Word", "Tag"]))
+
+
+def test_words_with_a_slash_and_their_tag_are_told_how_to_become_columns(tmp_path):
+    path = tmp_path / "slash.txt"
+    path.write_text("Ann/B-PER sings/O ./O\n" * 9, encoding="utf-8")
+    with pytest.raises(DataError, match=r"got both in one word. Convert it: sed -E .* slash.conll"):
+        guess_jobs(path)

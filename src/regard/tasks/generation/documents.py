@@ -152,18 +152,20 @@ def _of_record(
     record = object_of(text, where)
     document = _member(record, _keys(data.document, _DOCUMENT_KEYS), where)
     question = found_at(record, *_keys(data.question, ("question",))) or ""
-    said = _said(record, _keys(data.answer, _ANSWER_KEYS), where) if with_answers else []
+    said = _said(record, data.answer, where) if with_answers else []
     for name, value in (("document", document), ("question", question)):
         if not isinstance(value, str):
             raise DataError(f"{where}: {name} must be text; got {value!r}.")
     return str(document), str(question), said
 
 
-def _said(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> list[str]:
-    """Every right answer, under whichever keys."""
+def _said(record: Mapping[str, JsonValue], column: int | str, where: str) -> list[str]:
+    """Every right answer: what the recipe names, or else under whichever of the usual keys."""
+    keys = _keys(column, _ANSWER_KEYS)
     _member(record, keys, where)  # whose error says that there is none
+    is_named = isinstance(column, str) and found_at(record, column) is not None
     found: list[str] = []
-    for said in (found_at(record, key) for key in keys):
+    for said in (found_at(record, key) for key in (keys[:1] if is_named else keys)):
         if said is None:
             continue
         given = said if isinstance(said, list) else [said]
@@ -175,8 +177,8 @@ def _said(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> l
 
 
 def _keys(column: int | str, usual: tuple[str, ...]) -> tuple[str, ...]:
-    """What a thing is called in objects: as the recipe calls its column, or as usual."""
-    return (column,) if isinstance(column, str) else usual
+    """What a thing is called in objects: as the recipe calls its column, or else as usual."""
+    return (column, *usual) if isinstance(column, str) else usual
 
 
 def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> JsonValue:

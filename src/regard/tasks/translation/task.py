@@ -324,7 +324,7 @@ def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> s
             raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
         return cells[column - 1]
     try:
-        text = found_at(json.loads(line), layout.keys[0])
+        text = found_at(json.loads(line), layout.keys[0], "source")
     except (ValueError, AttributeError, TypeError, RecursionError):
         text = None
     if not isinstance(text, str):

@@ -15,13 +15,14 @@ from regard.tasks.generation.documents import (
     cut_to,
     hold_out,
     pairs_of,
+    parse_document,
     read_documents,
     sentences,
     source_of,
     told_reading,
 )
 from regard.tasks.sequence_task import longest_output
-from regard.text import BadLines, TokenizerConfig, train_tokenizer
+from regard.text import BadLines, Line, TokenizerConfig, train_tokenizer
 
 TALE = "A king was old. He had a son. The son was called Hans. Hans ran away."
 RECORD = {"context": TALE, "question": "How was the son called?", "answers": ["Hans", "Hans", "H."]}
@@ -166,3 +167,12 @@ def test_summaries_are_read_under_every_name_and_all_of_them(tmp_path) -> None:
     record = {"document": TALE, "summary": "A son ran.", "summaries": ["Hans ran.", "A son ran."]}
     (one,) = read_documents([written(tmp_path / "s.jsonl", json.dumps(record))], DocumentData())
     assert one.answers == ("A son ran.", "Hans ran.")
+
+
+def test_objects_that_lack_the_names_of_the_recipe_are_read_by_the_usual_ones():
+    data = DocumentData(document="正文", answer="标题")
+    named = '{"正文": "长文。", "标题": "短题", "summary": "另一个"}'
+    usual = '{"document": "长文。", "summary": "短题"}'
+    for text in (named, usual):
+        found = parse_document(Line(text, "a.jsonl:1"), data, ".jsonl", with_answers=True)
+        assert (found.text, found.answers) == ("长文。", ("短题",))
