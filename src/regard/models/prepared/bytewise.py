@@ -66,7 +66,7 @@ _ONE_ALONE, _FOUR_ALONE = (tile_of(Bytes, rows, 1) for rows in (1, 4))
 
 @in_order
 def _round_rows(first, stop, states, out, begins, sizes):  # type: ignore[no-untyped-def]
-    """Rows as whole numbers up to 127, what gives them back, and what moved weights add."""
+    """Rows as whole numbers up to 127, what gives them back, and what sums begin with."""
     inputs = states.shape[1]
     for r in range(first, stop):
         row, target = states[r], out[r]

@@ -312,11 +312,8 @@ class PreparedStack:
             return None
         parts = [_maps_of(block) for block in self._blocks]
         # Products of bytes are worth reading the weights again for each block of rows.
-        most = (
-            _MOST_BYTES_OF_BYTES
-            if isinstance(output, Int8Embedding) and output.panels is not None
-            else MOST_BYTES
-        )
+        is_in_bytes = isinstance(output, Int8Embedding) and output.panels is not None
+        most = _MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES
         if bytes_of([output, *(each for several in parts for each in several)]) > most:
             return None
         own, own_out, ask, ask_out, inner, outer = (

@@ -104,12 +104,12 @@ def test_a_processor_without_pairs_gets_the_same(monkeypatch):
     given = draw(3, 9, 5)
     right = product(*given)
     monkeypatch.setattr(panels, "_HAS_PAIRS", False)
-    tile = panels._tile_of(panels._Rounded, 1, 1)
+    tile = panels.tile_of(panels._Rounded, 1, 1)
 
     @numba.njit
     def small(states, weight, sizes, scales, bias, out):
         begin, steps = weight.ctypes.data, weight.shape[1]
-        numbers = (sizes.ctypes.data, scales.ctypes.data, bias.ctypes.data, out.ctypes.data)
+        numbers = (0, sizes.ctypes.data, scales.ctypes.data, bias.ctypes.data, out.ctypes.data)
         tile(states.ctypes.data, states.shape[1] * 2, begin, 0, steps, *numbers, 32)
 
     states, weight, scales, bias = given
