@@ -146,6 +146,12 @@ RECIPES: Mapping[str, Measured] = {
         theirs=1,
         minutes=0,
     ),
+    "summarisation": _measured(
+        "titles", "ROUGE-L", "ACL titles", "first sentence", ours=0, theirs=0, minutes=None
+    ),
+    "summarisation-chinese": _measured(
+        "chinese_titles", "ROUGE-L", "CSL titles", "first words", ours=0, theirs=0, minutes=None
+    ),
     "language-model-characters": Measured(figure="loss {nanogpt.ours[0]}, Tiny Shakespeare"),
     "language-model-characters-fast": Measured(
         figure="loss {shakespeare.ours[0]}, Tiny Shakespeare"
