@@ -313,7 +313,7 @@ GROUPS = (
         are worse ({written_transformer.ours[0]}). Titles of papers and summaries of
         dialogues are better than any sentences of the text ({titles.ours[0]} ROUGE-L
         beside {titles.beside[0]}, {dialogues.ours[0]} beside {dialogues.beside[0]});
-        Chinese titles, learned from 3,185, are better than whole sentences, and no better
+        Chinese titles, learned from few, are better than whole sentences, and no better
         than the first words ({chinese_titles.ours[0]} beside {chinese_titles.beside[0]}).
         """,
         holds=(
