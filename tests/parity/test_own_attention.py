@@ -54,13 +54,6 @@ WRITERS = {
         "BloomForCausalLM", "BloomConfig",
         {"vocab_size": V, "hidden_size": C, "n_layer": 2, "n_head": H, **OTHERS},
     ),
-    "gptj": (
-        "GPTJForCausalLM", "GPTJConfig",
-        {
-            "vocab_size": V, "n_embd": C, "n_layer": 2, "n_head": H, "rotary_dim": 4,
-            "n_positions": 50, **OTHERS,
-        },
-    ),
     "falcon": (
         "FalconForCausalLM", "FalconConfig",
         {

@@ -173,6 +173,7 @@ def attention(
         s_aux = sinks if isinstance(sinks, Tensor) else None
     if isinstance(scaling, Tensor):
         query, scaling = query * scaling, 1.0
+    query, key, value = _as_autocast(query, key, value)
     lazy = attention_mask if isinstance(attention_mask, LazyMask) else None
     mask, bias, keys = _visible(module, query, key, attention_mask, is_causal)
     if keys < key.shape[2]:
@@ -198,6 +199,18 @@ def attention(
     if _wants_weights(options):
         rows = weights(query, key, score=score, mask=mask, bias=bias, weighting=weighting)
     return out.transpose(1, 2).contiguous(), rows
+
+
+def _as_autocast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """All in the dtype of autocast, as torch's kernel takes them.
+
+    Rotary positions are multiplied in float32 by many models, so that queries and keys come so.
+    """
+    kind = query.device.type
+    if query.dtype == key.dtype == value.dtype or not torch.is_autocast_enabled(kind):
+        return query, key, value
+    dtype = torch.get_autocast_dtype(kind)
+    return query.to(dtype), key.to(dtype), value.to(dtype)
 
 
 def lazy_mask(

@@ -23,17 +23,27 @@ def by_numbers(batch, head, query, key):
     return PLACES[batch, query] != key
 
 
+def packed(function):
+    return hf.and_masks(
+        hf.remap_positions_for_packed_sequence(function, PLACES),
+        hf.packed_sequence_mask_function(NUMBERS),
+    )
+
+
 FUNCTIONS = {
     "causal": hf.causal_mask_function,
     "bidirectional": hf.bidirectional_mask_function,
     "window": hf.sliding_window_causal_mask_function(3),
     "window both ways": hf.sliding_window_bidirectional_mask_function(2),
     "chunks": hf.chunked_causal_mask_function(3, STARTS),
-    "packed": hf.packed_sequence_compatibility_function(
-        hf.sliding_window_causal_mask_function(2), PLACES, NUMBERS
-    ),
-    "packed chunks": hf.packed_sequence_compatibility_function(
-        hf.chunked_causal_mask_function(2, torch.zeros(2, dtype=torch.long)), PLACES, NUMBERS
+    "packed": packed(hf.sliding_window_causal_mask_function(2)),
+    "packed chunks": packed(hf.chunked_causal_mask_function(2, torch.zeros(2, dtype=torch.long))),
+    "packed blocks": hf.and_masks(
+        hf.or_masks(
+            hf.remap_positions_for_packed_sequence(hf.causal_mask_function, PLACES),
+            hf.blockwise_overlay(BLOCKS),
+        ),
+        hf.packed_sequence_mask_function(NUMBERS),
     ),
     "blocks": hf.or_masks(hf.causal_mask_function, hf.blockwise_overlay(BLOCKS)),
     "either": hf.or_masks(hf.causal_mask_function, odd_keys),

@@ -69,6 +69,8 @@ def test_references_are_merged_where_asked_for(folder):
 
 
 def test_three_files_are_refused(folder):
+    for name in "abc":
+        (folder / name).write_text("a\tb\n", "utf-8")
     with pytest.raises(SettingError, match=r"data.train must be one file of pairs, .*got 3 files"):
         read_split(recipe(folder, train=["a", "b", "c"]), "train")
 
