@@ -106,6 +106,23 @@ FAMILIES = {
             attn_pdrop=0.0,
         )
     ),
+    "gptj": Family(
+        _model(
+            "GPTJForCausalLM",
+            "GPTJConfig",
+            vocab_size=V,
+            n_embd=C,
+            n_layer=2,
+            n_head=H,
+            rotary_dim=4,
+            n_positions=1100,
+            bos_token_id=2,
+            eos_token_id=None,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+        )
+    ),
     "llama": Family(_model("LlamaForCausalLM", "LlamaConfig", **GROUPED, eos_token_id=None)),
     "qwen3": Family(_model("Qwen3ForCausalLM", "Qwen3Config", **GROUPED, eos_token_id=None)),
     "mistral": Family(

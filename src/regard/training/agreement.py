@@ -9,7 +9,6 @@ from typing import cast
 import torch
 from torch import nn
 
-import regard
 from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.layers.norms import BatchNorm
@@ -112,7 +111,7 @@ def _flat(table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 @cache
 def _program() -> str:
     """What tells this program from another."""
-    folder = Path(regard.__file__).parent
+    folder = Path(__file__).parents[1]
     files = sorted(folder.rglob("*.py"))
     listed = "".join(f"{file.relative_to(folder)} {checksum(file.read_bytes())}" for file in files)
     return checksum(listed.encode())[:12]

@@ -107,6 +107,18 @@ def test_a_sink_is_a_key_whose_value_is_zero(make_inputs, sink, additive):
     assert torch.equal(plain, out)
 
 
+def test_a_sink_of_a_class_made_from_softmax_counts(make_inputs):
+    class Named(Softmax):
+        """The same by another name."""
+
+    query, key, value = make_inputs()
+    found, right = (
+        attend(query, key, value, weighting=kind(sink=0.5)) for kind in (Named, Softmax)
+    )
+    torch.testing.assert_close(found, right)
+    assert not torch.allclose(found, attend(query, key, value))
+
+
 def test_a_sink_may_be_learned(make_inputs):
     sink = torch.randn(3, dtype=torch.float64, requires_grad=True)
 

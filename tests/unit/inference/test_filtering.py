@@ -93,6 +93,9 @@ def test_the_source_is_read_from_its_column_or_key() -> None:
     second = PairLayout(columns=(2, 1))
     assert text_of("a\tb", "in:1", layout=second, ending=".tsv") == "b"
     assert text_of('{"source": "c"}', "in:1", layout=PairLayout(), ending=".jsonl") == "c"
+    named = PairLayout(columns=("zh", "en"))
+    assert text_of('{"zh": "c", "source": "d"}', "in:1", layout=named, ending=".jsonl") == "c"
+    assert text_of('{"source": "d"}', "in:1", layout=named, ending=".jsonl") == "d"
     assert text_of("a\tb", "in:1", layout=second) == "a\tb"
     assert text_of("", "in:1", layout=second, ending=".tsv") == ""
 

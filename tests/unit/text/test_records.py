@@ -93,6 +93,11 @@ def test_columns_and_lists_give_the_same_sentences(tmp_path):
     lists = list(read_tagged(write(tmp_path / "a.jsonl", lines)))
     assert [(s.words, s.tags) for s in columns] == [(s.words, s.tags) for s in lists]
     assert len(columns) == 2
+    # Names of one's own come first, and the usual ones stand in for them.
+    records[0] |= {"字": ["东", "京"]}
+    named = write(tmp_path / "b.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+    found = list(read_tagged(named, word="字", tag="标"))
+    assert [s.words for s in found] == [("东", "京"), ("去",)]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 ``preparing`` makes one, ``base`` is what all have in common, ``decoder`` runs a stack of decoder
 layers, ``recurrent`` and ``conv_translator`` others, ``reader`` is an encoder under a head,
-``kernels`` and whatever ends so is compiled,
-``listed`` is a last layer over few tokens, ``precision`` says in what numbers weights are,
-``products`` multiplies in int8, ``state`` is carried from token to token.
+``kernels`` and whatever ends so is compiled, ``listed`` is a last layer over few tokens,
+``precision`` says in what numbers weights are, ``products`` multiplies in int8, ``bytewise`` where
+the processor adds up bytes, ``state`` is carried from token to token.
 """
 
 from regard.models.prepared.base import PreparedSeq2Seq

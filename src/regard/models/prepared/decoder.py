@@ -33,7 +33,7 @@ from regard.models.prepared.layers import (
 )
 from regard.models.prepared.linear import Linear, mapping
 from regard.models.prepared.listed import Listed
-from regard.models.prepared.products import Int8Embedding, Int8Linear
+from regard.models.prepared.products import Int8Embedding, Int8Linear, has_bytes
 from regard.models.prepared.sharing import by_rows, in_blocks
 from regard.models.prepared.state import PreparedState
 
@@ -357,10 +357,12 @@ class _Layer(NamedTuple):
 
 
 def _layers_of(blocks: Sequence[TransformerBlock]) -> list[_Layer]:
-    """What multiplies: in float32 where int8 would save next to nothing, since it costs less."""
+    """What multiplies: in float32 where int8 would save next to nothing and costs more."""
     maps = [_maps_of(block) for block in blocks]
     rounded = [each for several in maps for each in several if isinstance(each, Int8Linear)]
-    if sum(4 * each.in_features * each.out_features for each in rounded) <= MOST_BYTES:
+    are_small = sum(4 * each.in_features * each.out_features for each in rounded) <= MOST_BYTES
+    # Where loops multiply bytes, a step outside of them is to give the same.
+    if are_small and not has_bytes():
         maps = [
             [each.dequantised() if isinstance(each, Int8Linear) else each for each in several]
             for several in maps

@@ -108,9 +108,8 @@ def test_the_best_in_int8_are_those_of_its_step(options, rows):
     for _ in range(4):
         right, state = made.step(token, state)
         values, tokens, ready = made.steps.best(token, ready, VOCAB, [])
-        # States in eight bits on one side, and in float32 on the other, move a logit of about 5 so
-        # far.
-        torch.testing.assert_close(values, right.gather(1, tokens), atol=0.15, rtol=0)
+        # A number of a state that rounds the other way moves a logit, of about 5, so far.
+        torch.testing.assert_close(values, right.gather(1, tokens), atol=0.06, rtol=0)
         token = tokens[:, 0]
 
 

@@ -10,6 +10,7 @@ from regard.errors import DataError, SettingError
 from regard.tasks import DataConfig, read_parts, recipe_from_table
 from regard.tasks.sequence_task import longest_output, states_and_labels
 from regard.tasks.translation import TranslationTask
+from regard.tasks.translations import Translations
 from regard.text import BadLines, Corpus, Pair, Sequences, batched, collate, encode_corpus
 
 TINY = {"type": "rnn_seq2seq", "embed_dim": 4, "hidden_dim": 5, "attention_dim": 3}
@@ -212,6 +213,14 @@ def test_languages_reach_who_shows_and_measures(folder):
         bleu(["我爱中国"], [["我爱你"]], target_language=language) for language in (None, "zh")
     )
     assert plain.value != chinese.value
+
+
+def test_of_a_long_source_the_beginning_is_shown(folder):
+    task = TranslationTask.learn(recipe(folder), [Pair("a b", "c d", ("c d",), "x:1")])
+    answer = Translations.of_nothing("")
+    for source, shown in (("a" * 160, "a" * 160), ("a" * 161, "a" * 159 + "…")):
+        found = task.show(Pair(source, "d", ("d",), "x:1"), answer)
+        assert found == f"{shown} →   (reference: d)"
 
 
 def test_one_vocabulary_or_two(folder):
