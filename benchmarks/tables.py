@@ -54,6 +54,9 @@ QUOTED = {
     "additive_memory": "additive_attention: peak memory & threads: 1",
     "window": "attention: Window of 256 & threads: 1",
     "documents": "attention: 64 documents & threads: 1",
+    "gaussian": "attention: Gaussian kernel & threads: 1",
+    "own_softmax": "attention: own softmax & threads: 1",
+    "sparsemax": "attention: Sparsemax & threads: 1",
     "entmax": "attention: Entmax-1.5 & threads: 1",
     "layer": "attention: Multi-head layer & threads: 1",
     "masked_call": "attention: N 8, under & threads: 1",
@@ -136,18 +139,24 @@ GROUPS = (
         says="""
         Additive scores, windows and rows of documents, for which torch has no kernel of
         its own, are {additive.note[0]}, {window.note[0]} and {documents.note[0]} times
-        as fast as the usual way to write them, in memory that grows with the length.
-        Short of their goals with one thread are additive scores ({additive.note[1]} asked
-        for), entmax ({entmax.note[0]} times as fast as its authors' package;
-        {entmax.note[2]} asked for) and calls on tiny tensors with a mask and gradients,
-        {masked_call.note[0]} µs above torch's kernel ({masked_call.note[1]} asked for).
+        as fast as the usual way to write them, in memory that grows with the length. A
+        call on tiny tensors with a mask and gradients takes {masked_call.note[0]} µs more
+        than torch's kernel. Short of their goals with one thread are additive scores
+        ({additive.note[1]} times asked for); on plain dot products the engine's own
+        softmax, {own_softmax.note[0]} times as long as torch's kernel, and Gaussian
+        kernels, {gaussian.note[0]} times ({gaussian.note[2]} asked for); sparsemax and
+        entmax, {sparsemax.note[0]} and {entmax.note[0]} times as fast as the package of
+        entmax's authors ({entmax.note[2]} asked for).
         """,
         holds=(
             "{additive.note[0]} < {additive.note[1]}",
             "{entmax.note[0]} < {entmax.note[2]}",
             "{window.note[0]} > {window.note[2]}",
             "{documents.note[0]} > {documents.note[2]}",
-            "{masked_call.note[0]} > {masked_call.note[1]}",
+            "{masked_call.note[0]} < {masked_call.note[1]}",
+            "{own_softmax.note[0]} > {own_softmax.note[2]}",
+            "{gaussian.note[0]} > {gaussian.note[2]}",
+            "{sparsemax.note[0]} < {sparsemax.note[2]}",
         ),
     ),
     Group(
