@@ -172,7 +172,7 @@ def curves(home: Path) -> object:
     """Losses of each task by one process and by several."""
     found = {}
     for task, *counts in (
-        ("translation", 1, 2, 3),
+        ("translation", 1, 2, 4),
         ("language_modelling", 1, 2),
         ("masked_language_modelling", 1, 3),
     ):
@@ -185,18 +185,18 @@ def curves(home: Path) -> object:
 
 
 def resumed(home: Path) -> object:
-    """What three began and were stopped at, gone on with by one, two and three."""
+    """What four began and were stopped at, gone on with by one, two, three and four."""
     table = recipe(home, updates=24, validate_every=8, ema=0.9, accumulate=2)
     table = recipe_from_table(
         {**table.table(), "model": {**table.table()["model"], "dropout": 0.2}}, folder=home
     )
     ends = [
-        run(home, 3, home / "whole", table),
-        run(home, 3, home / "begun", table, stop_at=(11, 0)),
+        run(home, 4, home / "whole", table),
+        run(home, 4, home / "begun", table, stop_at=(11, 0)),
     ]
     found = {"ends": ends, "curve": curve(home / "whole"), "same": {}, "curves": {}}
     found["stopped"] = Run.open(home / "begun").newest_checkpoint().step
-    for size in (1, 2, 3):
+    for size in (1, 2, 3, 4):
         path = home / f"by{size}"
         shutil.copytree(home / "begun", path)
         ends.append(run(home, size, path, table))

@@ -38,14 +38,14 @@ def test_losses_are_the_same_however_many_processes_train(tmp_path):
         assert alone[0] > alone[-1]
 
 
-def test_a_training_of_three_goes_on_by_one_two_and_three(tmp_path):
+def test_a_training_of_four_goes_on_by_one_two_three_and_four(tmp_path):
     found = came_of(tmp_path, "resumed")
     assert [end["codes"] for end in found["ends"]] == [
-        *([0] * 3, [3] * 3),  # whole; and stopped
-        *([0], [0] * 2, [0] * 3),
+        *([0] * 4, [3] * 4),  # whole; and stopped
+        *([0], [0] * 2, [0] * 3, [0] * 4),
     ]
     assert found["stopped"] == 12  # told after 11, agreed on in the update after
-    assert found["same"] == {"1": False, "2": False, "3": True}
+    assert found["same"] == {"1": False, "2": False, "3": False, "4": True}
     for other in found["curves"].values():
         assert len(other) == len(found["curve"])
         assert other == pytest.approx(found["curve"], rel=0.05)

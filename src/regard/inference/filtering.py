@@ -277,6 +277,29 @@ def asked(
         yield found
 
 
+def first_problem(task: AnyTask, file: Path) -> str | None:
+    """Why nothing of a table can be answered, as far as its first rows show; None if some can.
+
+    Args:
+        task: What is asked.
+        file: A table of Arrow's making or a file of lines.
+
+    Raises:
+        DataError: The file is missing, unreadable or damaged, or has no column of such a name.
+    """
+    groups, name, ending = groups_of(file, task.asked_fields())
+    for lines in asked(groups, _reader(task, ending), name=name, skip_bad_lines=True):
+        problems = [line.problem for line in lines]
+        return problems[0] if problems and None not in problems else None
+    return None
+
+
+def _reader(task: AnyTask, ending: str) -> Callable[[Line], object]:
+    """What reads of a line what is asked by it."""
+    asking = task.question if isinstance(task, OnePassTask) else task.asked
+    return partial(asking, ending=ending)
+
+
 def _answerable(
     task: AnyTask, lines: Sequence[Asked[object]], *, skip_bad_lines: bool
 ) -> tuple[list[Asked[object]], DataError | None]:
@@ -334,8 +357,7 @@ def answers(
         DataError: A line cannot be read.
     """
     task = predictor.task
-    asking = task.question if isinstance(task, OnePassTask) else task.asked
-    read = partial(asking, ending=ending)
+    read = _reader(task, ending)
     nothing = Translations.of_nothing("") if predictor.writes and answer is None else None
     if answer is None:
         answer = partial(predictor.answers, decoding=decoding, attention=attention, layers=layers)

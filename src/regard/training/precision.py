@@ -17,6 +17,8 @@ from regard.training.settings import Precision
 
 # The loss scale to begin with, and the updates after which a larger one is tried: torch's own.
 _FIRST_SCALE, _SCALED_FOR = 2.0**16, 2000
+# The smallest from which it grows again; 1 is that of a loss that needs none.
+_LEAST_SCALE = 2.0
 
 # What oneDNN and torch's layer above it remember at most, where neither is told otherwise: 1024. An
 # update asks for some thirty. See
@@ -103,7 +105,7 @@ class LossScale:
 
     def overflows(self, norm: float) -> bool:
         """Whether a smaller scale may mend a gradient of this norm."""
-        return self.factor > 1 and not math.isfinite(norm)
+        return self.factor > _LEAST_SCALE and not math.isfinite(norm)
 
     def after(self, *, is_overflow: bool) -> "LossScale":
         """The scale of the next update.
@@ -117,7 +119,7 @@ class LossScale:
         if self.factor == 1:
             return self
         if is_overflow:
-            return LossScale(max(1.0, self.factor / 2))
+            return LossScale(max(_LEAST_SCALE, self.factor / 2))
         if self.since + 1 < _SCALED_FOR:
             return LossScale(self.factor, self.since + 1)
         return LossScale(2 * self.factor)

@@ -158,4 +158,8 @@ def test_a_loss_in_float16_is_scaled_and_the_scale_goes_with_a_run():
     assert none == LossScale(1.0) == none.gone_on(kept) == none.after(is_overflow=False)
     assert not none.overflows(float("nan"))
     # A scale of one is not made smaller: what is not finite then is an error.
-    assert not LossScale(2.0).after(is_overflow=True).overflows(float("inf"))
+    least = LossScale(4.0).after(is_overflow=True)
+    assert not least.overflows(float("inf"))
+    for _ in range(2000):
+        least = least.after(is_overflow=False)
+    assert least == LossScale(4.0)

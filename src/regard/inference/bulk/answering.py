@@ -16,11 +16,10 @@ from regard.errors import DataError
 from regard.fields import Count, checked, hints_of
 from regard.inference.bulk.shards import Shard
 from regard.inference.embedding import Embedder
-from regard.inference.filtering import AnsweredLine, answers, of_file
+from regard.inference.filtering import AnsweredLine, answers, groups_of
 from regard.inference.predictor import Predictor
 from regard.layers.choices import Precision
 from regard.runs.files import explain_refusal, sync_folder
-from regard.text.lines import text_suffix
 
 # Begins the names of files that are being written.
 WRITING = ".tmp-"
@@ -146,16 +145,17 @@ class Answerer:
         return ShardReport(name=shard.name, rows=writer.rows, errors=writer.errors, problem=None)
 
     def _answered(self, shard: Shard) -> Iterator[AnsweredLine]:
-        groups = answers(
+        groups, _, ending = groups_of(shard.source, self._predictor.task.asked_fields())
+        answered = answers(
             self._predictor,
-            of_file(shard.source),
+            groups,
             name=shard.name,
-            ending=text_suffix(shard.source),
+            ending=ending,
             skip_bad_lines=True,
             decoding=self._search,
             answer=self._embed,
         )
-        for group in groups:
+        for group in answered:
             yield from group
 
     def _printed(self, line: AnsweredLine, number: int) -> str:

@@ -86,7 +86,7 @@ def ray_engine(*, actors: int | None = None, address: str | None = None) -> Engi
             listens on the loopback only, has no dashboard, and tells nobody of its use.
 
     Raises:
-        SettingError: Ray is not installed.
+        SettingError: Ray is not installed, or cannot be imported.
 
     Example:
         What ``answer_files`` takes as ``engine``; Ray starts when there is something to answer:
@@ -99,6 +99,16 @@ def ray_engine(*, actors: int | None = None, address: str | None = None) -> Engi
         raise SettingError(
             "ray must be installed for --engine ray; it is not. pip install 'regard[bulk]'"
         )
+    environment = _ENVIRONMENT if address is not None else {**_ENVIRONMENT, **_ALONE}
+    for name, value in environment.items():
+        os.environ.setdefault(name, value)
+    try:
+        import_module("ray.data")
+    except Exception as error:  # of a half-installed package it may be anything
+        raise SettingError(
+            f"ray must be importable for --engine ray; it is installed, and is not: "
+            f"{_reason(error)}. Install it again: pip install --force-reinstall 'regard[bulk]'."
+        ) from error
     return partial(_on_ray, actors=actors, address=address)
 
 
@@ -164,9 +174,6 @@ class _Worker:
 @contextmanager
 def _ray(actors: int | None, threads: int, address: str | None) -> Iterator[dict[str, float]]:
     """Ray, as it was, joined, or begun here for as long as the block; what it has to compute on."""
-    environment = _ENVIRONMENT if address is not None else {**_ENVIRONMENT, **_ALONE}
-    for name, value in environment.items():
-        os.environ.setdefault(name, value)
     import ray
 
     if ray.is_initialized():

@@ -8,19 +8,23 @@
     folder/lock                   held by the process that makes answers
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from regard.config import JsonValue
-from regard.errors import RunError, SettingError
+from regard.errors import DataError, RunError, SettingError
 from regard.inference.bulk.answering import BulkOptions, ShardReport
 from regard.inference.bulk.engines import Engine, local_engine
 from regard.inference.bulk.manifest import Manifest, check_same, identity, known, remove, sweep
 from regard.inference.bulk.shards import ENDINGS, Shard, find_shards
+from regard.inference.filtering import first_problem
 from regard.runs import Run
 from regard.runs.files import explain_path, explain_refusal
 from regard.runs.lock import Lock
+from regard.tasks import TASKS, recipe_from_table
+from regard.text.arrow_tables import TABLES, read_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +80,8 @@ def answer_files(
         progress: Told of each shard.
 
     Raises:
-        DataError: Nothing is named, or something that is not there.
+        DataError: Nothing is named, or something that is not there; or of a table of Arrow's making
+            no row says what is asked, as when it has no such column.
         RunError: The folder holds something else, or answers made otherwise, or is in use; the run
             is damaged or has not finished; or the disk is full.
         SettingError: An option is not for this run.
@@ -110,6 +115,7 @@ def answer_files(
         )
     made_with = identity(opened, options)
     shards = find_shards(inputs, folder, ending=ENDINGS[options.output_format])
+    _check_tables(opened, [shard for shard in shards if not shard.is_answered])
     with explain_path(folder), explain_refusal(folder):
         folder.mkdir(parents=True, exist_ok=True)
     lock = Lock(folder, cure="Wait until it ends, or choose another: --output FOLDER.")
@@ -131,6 +137,24 @@ def answer_files(
         errors=sum(report.errors for report in done),
         failed=[report for report in reports if report.problem is not None],
     )
+
+
+def _check_tables(run: Run, shards: Sequence[Shard]) -> None:
+    """Raise DataError if of a table with named columns nothing can be answered."""
+    tables = [shard.source for shard in shards if shard.source.suffix in TABLES]
+    if not tables:
+        return
+    recipe = recipe_from_table(run.recipe)
+    task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
+    for table in tables:
+        try:
+            problem = first_problem(task, table)
+            if problem is None:
+                continue
+            columns = ", ".join(json.loads(next(read_rows(table))))
+        except DataError:
+            continue  # a damaged file is one that cannot be answered; the others can
+        raise DataError(f"{problem} No row of {table.name} says it; its columns are {columns}.")
 
 
 def _settle(

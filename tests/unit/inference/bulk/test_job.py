@@ -268,6 +268,22 @@ def test_without_ray_its_engine_says_how_to_get_it(monkeypatch):
         ray_engine()
 
 
+def test_a_ray_that_is_broken_is_told_before_anything_is_there(
+    translator, files, out, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "__init__.py").write_text("raise OSError('libray.so: cannot open')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ray"]:
+        monkeypatch.delitem(sys.modules, name)
+    words = ["predict", str(translator), "--input", str(files), "--engine", "ray"]
+    assert run_command([*words, "--output", str(out)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "ray must be importable for --engine ray" in told
+    assert "libray.so: cannot open. Install it again" in told
+    assert not out.exists()
+
+
 _KILLED = """
 import os, signal, sys
 from regard.inference.bulk import answering, answer_files
@@ -311,6 +327,34 @@ def test_tables_and_folders_are_answered_as_objects_of_jsonl(translator, files, 
     answers = contents(out)
     assert answers["e.jsonl.jsonl"] == answers["f.parquet.jsonl"]
     assert answers["e.jsonl.jsonl"].count(b"\n") == len(rows)
+
+
+def test_the_header_of_a_table_is_read_as_the_command_reads_it(
+    translator, files, out, capsys, one_thread
+):
+    (files / "g.csv").write_text('target,source\nx,"ag, b"\ny,bh\n', "utf-8")
+    (files / "h.tsv").write_text("source\ttarget\nag\tx\n", "utf-8")
+    report = answer_files(translator, [files / "g.csv", files / "h.tsv"], out)
+    assert (report.rows, report.errors) == (3, 0)
+    for name in ("g.csv", "h.tsv"):
+        command = ["predict", str(translator), str(files / name), "--output-format", "jsonl"]
+        assert run_command(command) == 0
+        assert capsys.readouterr().out.encode() == contents(out)[f"{name}.jsonl"]
+
+
+def test_a_table_without_the_column_is_told_before_anything_is_there(translator, files, out):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"text": ["ag"], "id": [1]}), files / "f.parquet")
+    with pytest.raises(
+        DataError,
+        match=r"f\.parquet:1: expected .* text at 'source'\. No row .*; its columns are text, id\.",
+    ):
+        answer_files(translator, [files / "a.txt", files / "f.parquet"], out)
+    assert not out.exists()
+    (files / "f.parquet").write_bytes(b"PAR1 cut short")
+    report = answer_files(translator, [files / "a.txt", files / "f.parquet"], out)
+    assert (report.answered, [each.name for each in report.failed]) == (1, ["f.parquet"])
 
 
 @pytest.mark.parametrize(
