@@ -44,7 +44,10 @@ class _Column:
 
     @property
     def is_label(self) -> bool:
-        return is_label(self.cells) and not _is_called(self, "text")
+        if _is_called(self, "text"):
+            return False
+        is_named = _is_called(self, "label") and not _is_called(self, "target")
+        return is_label(self.cells) or (is_named and not self.has_words)
 
     @property
     def has_words(self) -> bool:

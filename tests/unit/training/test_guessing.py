@@ -76,6 +76,17 @@ def test_columns_go_by_the_names_of_a_header(tmp_path):
     assert guess_jobs(path).best.command(["a.csv"]).startswith(command)
 
 
+@pytest.mark.parametrize(
+    ("rows", "job"),
+    [
+        ([["review", "label"], ["great really", "pos"], ["bad", "neg"]], "texts with labels"),
+        ([["source", "target"], ["hello", "hallo"], ["world", "welt"]], "sentence pairs"),
+    ],
+)
+def test_few_rows_are_taken_for_what_their_header_says(tmp_path, rows, job):
+    assert guess_jobs(table(tmp_path, *rows[1:], header=rows[0])).best.what == job
+
+
 def test_what_may_be_for_several_jobs_is_not_sure(tmp_path):
     rows = [[*row, "abc"[n % 3]] for n, row in enumerate(many(ENGLISH + " {n}", "{odd}"))]
     guesses = guess_jobs(table(tmp_path, *rows))

@@ -119,24 +119,16 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
                 out.
         """
         pairs, test = cls.read(recipe, "train", bad_lines=bad_lines, merge=False), list[Pair]()
-        if recipe.holds_out_test:
-            rest, test = hold_out_by_hash(pairs, attrgetter("source"))
-            pairs = _apart(rest, test)
         if not pairs:
             raise DataError("data.train must name the training text; got nothing.")
+        if recipe.holds_out_test:
+            rest, test = hold_out_by_hash(pairs, attrgetter("source"))
+            pairs = _different(_apart(rest, test), pairs)
         test = _merged(test)
         if valid := cls.read(recipe, "valid", bad_lines=bad_lines):
             return Parts(pairs, valid, test)
         held_out = list(evenly(pairs, unit="pairs"))
-        rest = _apart(pairs, held_out)
-        if not rest:
-            kinds = len({pair.target for pair in pairs})
-            raise DataError(
-                "data.train must hold different sentences; got the same ones throughout: "
-                f"{kinds:,} targets for {len(pairs):,} sources, such as {pairs[0].target[:20]!r}. "
-                "If those are labels, take a recipe of classification: `regard recipes`."
-            )
-        return Parts(rest, held_out, test)
+        return Parts(_different(_apart(pairs, held_out), pairs), held_out, test)
 
     @classmethod
     def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
@@ -366,6 +358,22 @@ def _merged(pairs: Sequence[Pair]) -> list[Pair]:
         targets = dict.fromkeys([*known.references, *pair.references])
         merged[pair.source] = replace(known, references=tuple(targets))
     return list(merged.values())
+
+
+def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
+    """What is left of pairs beside those held out, if anything is.
+
+    Raises:
+        DataError: Nothing is.
+    """
+    if not rest:
+        kinds = len({pair.target for pair in pairs})
+        raise DataError(
+            "data.train must hold different sentences; got the same ones throughout: "
+            f"{kinds:,} targets for {len(pairs):,} sources, such as {pairs[0].target[:20]!r}. "
+            "If those are labels, take a recipe of classification: `regard recipes`."
+        )
+    return rest
 
 
 def _apart(pairs: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:

@@ -118,6 +118,9 @@ def test_text_that_cannot_be_used_is_named(folder):
     (folder / "same.tsv").write_text("a\tb\n" * 20, encoding="utf-8")
     with pytest.raises(DataError, match=r"data.train must hold different sentences"):
         read_training(recipe(folder, train="same.tsv"))
+    (folder / "labels.tsv").write_text("".join(f"text {n}\t{n % 2}\n" for n in range(99)))
+    with pytest.raises(DataError, match=r"2 targets for 99 sources, such as .* classification"):
+        read_training(recipe(folder, train="labels.tsv", test="held out"))
 
 
 # For every setting of [data], where it is seen to change the result.
