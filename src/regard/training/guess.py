@@ -5,13 +5,15 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.text.normalization import has_unspaced
+from regard.text.normalization import unspaced_runs
 
 # Labels are few, short, and come again and again.
 _MOST_LABELS, _LONGEST_LABEL, _LEAST_REPEATS = 100, 25, 3
 LEAST_ROWS = 12
 _BIO = re.compile(r"[BIOES](-.+)?")
 PAIRS = "pairs of texts with labels"
+# Of a text that is looked at for its script, and the share of signs that make it Chinese.
+_SHOWN, _UNSPACED_SHARE = 2000, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +98,17 @@ def columns_set(**columns: int | str) -> tuple[str, ...]:
 
 
 def is_chinese(texts: Sequence[str]) -> bool:
-    """Whether most texts put no spaces between words."""
-    return sum(map(has_unspaced, texts)) > len(texts) / 2
+    """Whether most texts are of a script that puts no spaces between words.
+
+    A Chinese name in an English text does not make it Chinese.
+
+    Example:
+        >>> is_chinese(["我爱中国。", "用 PyTorch 训练"]), is_chinese(["Su Shi (苏轼) was a poet."])
+        (True, False)
+    """
+    return sum(map(_is_unspaced, texts)) > len(texts) / 2
+
+
+def _is_unspaced(text: str) -> bool:
+    shown = text[:_SHOWN]
+    return sum(end - start for start, end in unspaced_runs(shown)) > _UNSPACED_SHARE * len(shown)

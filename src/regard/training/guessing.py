@@ -1,9 +1,11 @@
 """Which job a file is for, guessed from what it holds, for who names no recipe."""
 
+import json
 import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -11,7 +13,6 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text import read_lines
 from regard.text.lines import Line, open_text, readable, text_suffix
-from regard.text.normalization import has_unspaced
 from regard.text.records import record_in
 from regard.text.tables import TABLES, Field, known_names
 from regard.text.tagged import sentence_column, word_table
@@ -39,6 +40,8 @@ _SENTENCES = "questions that a sentence of a text answers"
 # Keys that need no setting, as documents are read.
 _DOCUMENTS = ("document", "context")
 _SUMMARIES = ("answers", "answer", "summary", "summaries", "highlights", "headline")
+# A text in SQuAD's JSON.
+_CONTEXT = re.compile(r'"context"\s*:\s*("(?:[^"\\]|\\.)*")')
 # A word, a slash and its tag.
 _TAGGED = re.compile(r"\S+/[A-Z.$,:;!?][\w.$-]*")
 _TAGS = ("tags", "labels", "ner_tags", "pos_tags")
@@ -93,7 +96,7 @@ def _of_json(path: Path) -> Guesses:
             f"{path} must be SQuAD's JSON (data, paragraphs, qas), or hold an object a line and "
             "end in .jsonl; got neither."
         )
-    chinese = "-chinese" if has_unspaced(re.sub(r"[\x00-\x7f]", "", start)[:2000]) else ""
+    chinese = "-chinese" if is_chinese(_contexts(start)) else ""
     why = "it is SQuAD's JSON: texts, questions and where their answers stand"
     reading = Guess(_READING, why, f"question-answering{chinese}")
     return Guesses((reading, Guess(_SENTENCES, why, "sentence-selection")), is_sure=True)
@@ -141,6 +144,15 @@ def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
         "question, context and answers; or name the keys: regard train RECIPE "
         f"{shlex.quote(str(path))} --set data.text=KEY."
     )
+
+
+def _contexts(start: str) -> list[str]:
+    """The texts of SQuAD's JSON, as far as its start has them whole."""
+    found = []
+    for quoted in _CONTEXT.findall(start):
+        with suppress(ValueError):  # a damaged one is told of when it is read
+            found.append(json.loads(quoted, strict=False))
+    return found
 
 
 def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Guesses:

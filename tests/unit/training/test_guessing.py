@@ -156,6 +156,21 @@ def test_squads_json_holds_questions(tmp_path):
     assert taken(path) == (True, "question-answering", ())
 
 
+@pytest.mark.parametrize("escapes", [True, False])
+@pytest.mark.parametrize(
+    ("context", "recipe"),
+    [
+        (f"{CHINESE}。", "question-answering-chinese"),
+        (f'{ENGLISH} "of" 苏轼 (Su Shi). {ENGLISH}', "question-answering"),
+    ],
+)
+def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, recipe, escapes):
+    data = {"data": [{"paragraphs": [{"context": context, "qas": []}]}]}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(data, ensure_ascii=escapes), encoding="utf-8")
+    assert taken(path) == (True, recipe, ())
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
