@@ -157,7 +157,8 @@ def test_a_loss_in_float16_is_scaled_and_the_scale_goes_with_a_run():
     none = LossScale.of(torch.bfloat16)
     assert none == LossScale(1.0) == none.gone_on(kept) == none.after(is_overflow=False)
     assert not none.overflows(float("nan"))
-    # A scale of one is not made smaller: what is not finite then is an error.
+    # The least scale is not made smaller: what is not finite then is an error. It grows again.
+    assert not LossScale(2.0).after(is_overflow=True).overflows(float("inf"))
     least = LossScale(4.0).after(is_overflow=True)
     assert not least.overflows(float("inf"))
     for _ in range(2000):
