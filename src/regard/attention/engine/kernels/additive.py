@@ -60,8 +60,6 @@ _DROPPED, _SLOPE, _PAIR_NUMBERS = 4, 8, 12
 # Bytes of a cache line.
 _LINE = 64
 _LEAST = np.finfo(np.float32).min
-# Of such ``u``, tanh is 1, and the product of two does not overflow.
-_LARGE = f32(2.0**60)
 
 
 @inlined
@@ -82,39 +80,14 @@ def _unit(query, key, rest):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _two_units(q0, q1, k0, k1, r0, r1):  # type: ignore[no-untyped-def]
-    """Two hidden units of one pair for one division, which takes as long as ten products.
-
-    Of one pair: a key that is not seen has no part in what becomes of others.
-    """
-    if r0 is None:
-        return tanh(q0 + k0), tanh(q1 + k1)
-    u0, u1 = min(q0 * k0 + r0, _LARGE), min(q1 * k1 + r1, _LARGE)
-    b0, b1 = u0 + f32(2), u1 + f32(2)
-    inverse = f32(1) / (b0 * b1)
-    return u0 * (b1 * inverse), u1 * (b0 * inverse)
-
-
-@inlined
 def _score_all(query, key, rest, w, scores):  # type: ignore[no-untyped-def]
     """The scores of a query with all keys."""
-    fours, half = scores.size - scores.size % 4, w.shape[0] // 2
+    fours = scores.size - scores.size % 4
     for m in range(0, fours, 4):
         k0, k1, k2, k3 = key[m], key[m + 1], key[m + 2], key[m + 3]
         r0, r1, r2, r3 = _pick(rest, m), _pick(rest, m + 1), _pick(rest, m + 2), _pick(rest, m + 3)
         s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
-        for d in range(half):
-            e = d + half
-            q0, q1, w0, w1 = query[d], query[e], w[d], w[e]
-            t0, t1 = _two_units(q0, q1, k0[d], k0[e], _pick(r0, d), _pick(r0, e))
-            s0 += w0 * t0 + w1 * t1
-            t0, t1 = _two_units(q0, q1, k1[d], k1[e], _pick(r1, d), _pick(r1, e))
-            s1 += w0 * t0 + w1 * t1
-            t0, t1 = _two_units(q0, q1, k2[d], k2[e], _pick(r2, d), _pick(r2, e))
-            s2 += w0 * t0 + w1 * t1
-            t0, t1 = _two_units(q0, q1, k3[d], k3[e], _pick(r3, d), _pick(r3, e))
-            s3 += w0 * t0 + w1 * t1
-        for d in range(2 * half, w.shape[0]):
+        for d in range(w.shape[0]):
             s0 += w[d] * _unit(query[d], k0[d], _pick(r0, d))
             s1 += w[d] * _unit(query[d], k1[d], _pick(r1, d))
             s2 += w[d] * _unit(query[d], k2[d], _pick(r2, d))
