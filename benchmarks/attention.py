@@ -115,9 +115,7 @@ def _own_softmax(side: str) -> tuple[list[Any], Callable[..., Any]]:
     from regard.attention import attend
 
     shape = (1, 8, LONG, 64)
-    call = (
-        partial(attend, backend="softmax_cpu") if side == "ours" else scaled_dot_product_attention
-    )
+    call = partial(attend, backend="dot_cpu") if side == "ours" else scaled_dot_product_attention
     return _inputs(shape, shape, shape), call
 
 

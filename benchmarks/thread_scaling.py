@@ -40,7 +40,7 @@ ON_PAPER = (16, 64)
 SHARED_BY = (
     "regard.attention.backends.additive_cpu",
     "regard.attention.engine.rows",
-    "regard.attention.engine.softmax",
+    "regard.attention.engine.dot",
     "regard.attention.inspect.softmax_statistics",
 )
 Call = Callable[[], object]
@@ -91,7 +91,7 @@ def _additive() -> Call:
 def _softmax() -> Call:
     from regard.attention import attend
 
-    return _with_gradients(partial(attend, backend="softmax_cpu"), [(1, 8, LONG, 64)] * 3)
+    return _with_gradients(partial(attend, backend="dot_cpu"), [(1, 8, LONG, 64)] * 3)
 
 
 def _summary() -> Call:

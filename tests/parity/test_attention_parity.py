@@ -11,7 +11,7 @@ from regard.layers.multihead import MultiHeadAttention
 
 pytestmark = pytest.mark.parity
 
-BACKENDS = ["short", "sdpa", "softmax_cpu", "tiled"]
+BACKENDS = ["short", "sdpa", "dot_cpu", "tiled"]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -29,7 +29,7 @@ def test_scaled_dot_product_attention_and_its_gradients(backend, is_causal):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("backend", ["sdpa", "softmax_cpu", "tiled"])
+@pytest.mark.parametrize("backend", ["sdpa", "dot_cpu", "tiled"])
 def test_masks_biases_and_groups_of_scaled_dot_product_attention(backend):
     query, key = torch.randn(2, 6, 5, 11), torch.randn(2, 3, 7, 11)
     seen, bias = torch.rand(2, 1, 5, 7) > 0.3, torch.randn(6, 5, 7)

@@ -125,7 +125,7 @@ def test_a_float_mask_of_infinities_is_a_bias():
     torch.testing.assert_close(attend(query, key, value, mask=mask == 0), want)
 
 
-@pytest.mark.parametrize("backend", ["sdpa", "softmax_cpu", "tiled"])
+@pytest.mark.parametrize("backend", ["sdpa", "dot_cpu", "tiled"])
 def test_a_negative_scale(backend):
     # pytorch#105190
     x = torch.randn(1, 3, 64, 64)
@@ -135,7 +135,7 @@ def test_a_negative_scale(backend):
 
 
 @pytest.mark.parametrize(("N", "M"), [(1, 7), (7, 1), (8, 12), (12, 8), (67, 130), (130, 67)])
-@pytest.mark.parametrize("backend", [None, "softmax_cpu", "tiled"])
+@pytest.mark.parametrize("backend", [None, "dot_cpu", "tiled"])
 def test_causal_rectangles_in_both_corners(backend, N, M):
     query, key, value = (torch.randn(2, 3, n, 8).requires_grad_() for n in (N, M, M))
     out = attend(query, key, value, mask=causal(first=0), backend=backend)
@@ -153,7 +153,7 @@ def test_causal_rectangles_in_both_corners(backend, N, M):
     )
 
 
-@pytest.mark.parametrize("backend", [None, "softmax_cpu", "tiled"])
+@pytest.mark.parametrize("backend", [None, "dot_cpu", "tiled"])
 @pytest.mark.parametrize("G", [1, 2, 3, 6])
 def test_grouped_heads(G, backend):
     query = torch.randn(2, 6, 67, 8).requires_grad_()
@@ -164,7 +164,7 @@ def test_grouped_heads(G, backend):
     assert_same(out, want, [query, key, value], torch.float32)
 
 
-@pytest.mark.parametrize("backend", [None, "softmax_cpu", "tiled"])
+@pytest.mark.parametrize("backend", [None, "dot_cpu", "tiled"])
 @pytest.mark.parametrize("E", [1, 5, 64])
 def test_values_of_another_width(E, backend):
     query, key, value = (torch.randn(2, 3, n, w) for n, w in ((67, 8), (130, 8), (130, E)))
@@ -190,7 +190,7 @@ def test_any_leading_axes(shapes):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("backend", [None, "sdpa", "softmax_cpu", "tiled"])
+@pytest.mark.parametrize("backend", [None, "sdpa", "dot_cpu", "tiled"])
 def test_inputs_of_any_strides(backend, dtype):
     def strided():
         across = torch.randn(2, 3, 8, 67).to(dtype).mT

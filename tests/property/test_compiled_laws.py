@@ -23,10 +23,14 @@ QUICK = settings(max_examples=15, deadline=None)
 SEEDS, SIZES = st.integers(0, 999), st.sampled_from([1, 2, 7, 33, 130, 300])
 SOFTMAX = [
     {"backend": "additive_cpu", "score": Additive(torch.linspace(-1, 1, 4))},
-    {"backend": "softmax_cpu"},
-    {"backend": "softmax_cpu", "score": Cosine(0.5)},
+    {"backend": "dot_cpu"},
+    {"backend": "dot_cpu", "score": Cosine(0.5)},
 ]
-SPARSE = [{"backend": "tiled", "weighting": each} for each in (Sparsemax(), Entmax15())]
+SPARSE = [
+    {"backend": backend, "weighting": weighting}
+    for backend in ("dot_cpu", "tiled")
+    for weighting in (Sparsemax(), Entmax15())
+]
 OF_ALL, OF_SOFTMAX = st.sampled_from([*SOFTMAX, *SPARSE]), st.sampled_from(SOFTMAX)
 
 

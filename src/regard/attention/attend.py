@@ -95,7 +95,7 @@ def attend(
         dropout: The fraction of weights set to zero; the others grow by 1 / (1 − dropout).
         generator: Where the dropout's seed is drawn. None is torch's own generator.
         backend: "short", "packed", "sdpa", "additive_cpu", "additive_triton",
-            "softmax_cpu" or "tiled". None takes the fastest that serves. The first three cannot be
+            "dot_cpu" or "tiled". None takes the fastest that serves. The first three cannot be
             differentiated twice; they never serve float64 where a gradient is wanted.
         return_lse: Whether to return log Σ exp(score) of each query as well; differentiable.
 

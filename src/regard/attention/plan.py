@@ -9,10 +9,10 @@ from torch import Tensor
 from regard.attention.backends.additive_cpu import AdditiveCpu
 from regard.attention.backends.additive_triton import AdditiveTriton
 from regard.attention.backends.base import Backend
+from regard.attention.backends.dot_cpu import DotCpu
 from regard.attention.backends.packed import Packed
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
-from regard.attention.backends.softmax_cpu import SoftmaxCpu
 from regard.attention.backends.tiled import Tiled
 from regard.attention.biases import PositionBias
 from regard.attention.engine.request import Request, make_request, without_autocast
@@ -31,7 +31,7 @@ BACKENDS: dict[str, Backend] = {
     "sdpa": Sdpa(),
     "additive_cpu": AdditiveCpu(),
     "additive_triton": AdditiveTriton(),
-    "softmax_cpu": SoftmaxCpu(),
+    "dot_cpu": DotCpu(),
     "tiled": Tiled(),
 }
 

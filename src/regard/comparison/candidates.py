@@ -309,7 +309,7 @@ class AttendedRestrictedSelfAttention(RestrictedSelfAttention):
         mask = causal() & window(before=self.sizes.window - 1)
         given = (query[None, None], key[None, None], value[None, None])
         # Compiled loops start no kernels that could be counted: tiles do the same with kernels.
-        is_unseen = is_counting() and explain(*given, mask=mask).backend == "softmax_cpu"
+        is_unseen = is_counting() and explain(*given, mask=mask).backend == "dot_cpu"
         return attend(*given, mask=mask, backend="tiled" if is_unseen else None)[0, 0]
 
     @classmethod

@@ -12,6 +12,7 @@ from regard.attention import (
     Cosine,
     Custom,
     Gaussian,
+    Hard,
     Laplace,
     ScaledDot,
     Softmax,
@@ -226,8 +227,8 @@ REFUSED = [
     ("additive_cpu", {}, "the score is not additive"),
     ("additive_cpu", {"score": Additive(torch.ones(D)), "bias": alibi()}, "a rule of distances"),
     ("additive_triton", {"score": Additive(torch.ones(D))}, "it is for NVIDIA GPUs"),
-    ("softmax_cpu", {"score": Laplace(1.0)}, "the score is not a dot product"),
-    ("softmax_cpu", {"weighting": Sparsemax()}, "the weighting is not softmax"),
+    ("dot_cpu", {"score": Laplace(1.0)}, "the score is not a dot product"),
+    ("dot_cpu", {"weighting": Hard()}, "the weighting is neither softmax nor compiled"),
 ]
 
 
@@ -259,7 +260,7 @@ def test_what_would_become_a_matrix_goes_to_the_path_that_makes_none(monkeypatch
     query = torch.zeros(1, 1, 4000, 2)
     is_matrix = mask.bind(1, 1, 4000, 4000).size > 4000 or bias.shape == (4000, 1)
     plan = explain(query, query, mask=mask, bias=bias)
-    assert (plan.backend in ("softmax_cpu", "tiled")) == is_matrix
+    assert (plan.backend in ("dot_cpu", "tiled")) == is_matrix
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_float32_gradients_agree_with_float64(make_inputs, score):
 
 COMPILED = {
     "additive_cpu": {"score": Additive(torch.linspace(-1, 1, 5))},
-    "softmax_cpu": {"weighting": Softmax(sink=0.5)},
+    "dot_cpu": {"weighting": Softmax(sink=0.5)},
     "tiled": {"weighting": Entmax15()},
 }
 

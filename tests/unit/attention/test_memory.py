@@ -58,22 +58,24 @@ CALLS = {
         "additive_cpu",
         {"score": Additive(torch.linspace(-1, 1, D)), "mask": causal()},
     ),
-    "softmax": ("softmax_cpu", {}),
-    "softmax, causal": ("softmax_cpu", {"mask": causal()}),
-    "softmax, window": ("softmax_cpu", {"mask": window(before=50, first=0)}),
-    "softmax, lengths": ("softmax_cpu", {"mask": lengths([M - 300])}),
+    "softmax": ("dot_cpu", {}),
+    "softmax, causal": ("dot_cpu", {"mask": causal()}),
+    "softmax, window": ("dot_cpu", {"mask": window(before=50, first=0)}),
+    "softmax, lengths": ("dot_cpu", {"mask": lengths([M - 300])}),
     "softmax, window and prefix": (
-        "softmax_cpu",
+        "dot_cpu",
         {"mask": window(before=50) | dense(torch.arange(M) < 4)},
     ),
-    "softmax, where": ("softmax_cpu", {"mask": where(lambda b, h, i, j: (i + j) % 3 > 0)}),
-    "softmax, bias": ("softmax_cpu", {"bias": torch.linspace(-1, 1, M, requires_grad=True)}),
-    "softmax, grouped": ("softmax_cpu", {"heads": 4}),
-    "softmax, half precision": ("softmax_cpu", {"dtype": torch.bfloat16}),
-    "softmax, dropout": ("softmax_cpu", {"dropout": 0.1}),
-    "softmax, Gaussian": ("softmax_cpu", {"score": Gaussian(8.0)}),
-    "softmax, sink": ("softmax_cpu", {"weighting": Softmax(sink=0.0)}),
-    "softmax, relative": ("softmax_cpu", {"bias": relative(torch.ones(32, 2))}),
+    "softmax, where": ("dot_cpu", {"mask": where(lambda b, h, i, j: (i + j) % 3 > 0)}),
+    "softmax, bias": ("dot_cpu", {"bias": torch.linspace(-1, 1, M, requires_grad=True)}),
+    "softmax, grouped": ("dot_cpu", {"heads": 4}),
+    "softmax, half precision": ("dot_cpu", {"dtype": torch.bfloat16}),
+    "softmax, dropout": ("dot_cpu", {"dropout": 0.1}),
+    "softmax, Gaussian": ("dot_cpu", {"score": Gaussian(8.0)}),
+    "softmax, sink": ("dot_cpu", {"weighting": Softmax(sink=0.0)}),
+    "sparsemax": ("dot_cpu", {"weighting": Sparsemax()}),
+    "entmax": ("dot_cpu", {"weighting": Entmax15(), "mask": causal()}),
+    "softmax, relative": ("dot_cpu", {"bias": relative(torch.ones(32, 2))}),
     "tiled": ("tiled", {}),
     "tiled, causal": ("tiled", {"mask": causal()}),
     "tiled, window": ("tiled", {"mask": window(before=50, first=0)}),
@@ -126,7 +128,7 @@ def test_memory_stays_within_the_formula_and_far_from_a_matrix(name, requires_gr
         assert bound < matrix
 
 
-@pytest.mark.parametrize("backend", ["tiled", "sdpa", "additive_cpu", "softmax_cpu"])
+@pytest.mark.parametrize("backend", ["tiled", "sdpa", "additive_cpu", "dot_cpu"])
 def test_twice_the_length_takes_about_twice_the_memory(backend):
     options = {"score": Additive(torch.ones(8))} if backend == "additive_cpu" else {}
 

@@ -32,23 +32,23 @@ def make(dim=64, value_dim=64, requires_grad=False, length=512):
     [
         (make(), {}, "sdpa", ""),
         (make(), {"mask": causal()}, "sdpa", ""),
-        (make(value_dim=16), {}, "softmax_cpu", "values and keys differ so much in width"),
+        (make(value_dim=16), {}, "dot_cpu", "values and keys differ so much in width"),
         (make(value_dim=48), {}, "sdpa", ""),
-        (make(), {"score": Gaussian(1.0)}, "softmax_cpu", "adds a number of each key"),
+        (make(), {"score": Gaussian(1.0)}, "dot_cpu", "adds a number of each key"),
         (make(), {"score": Bilinear(torch.ones(64, 64))}, "sdpa", ""),
         (make(), {"score": Laplace(1.0)}, "tiled", "not a dot product"),
-        (make(), {"dropout": 0.1}, "softmax_cpu", "dropout"),
-        (make(), {"return_lse": True}, "softmax_cpu", "log-sum-exp"),
+        (make(), {"dropout": 0.1}, "dot_cpu", "dropout"),
+        (make(), {"return_lse": True}, "dot_cpu", "log-sum-exp"),
         (make(), {"score": ScaledDot(softcap=3.0)}, "tiled", "not a dot product"),
         (
             make(),
             {"bias": torch.zeros(512, requires_grad=True)},
-            "softmax_cpu",
+            "dot_cpu",
             "bias needs a gradient",
         ),
         (make(), {"score": Additive(torch.ones(64))}, "additive_cpu", "not a dot product"),
         (make(requires_grad=True, length=64), {}, "short", ""),
-        (make(length=4200), {"mask": causal(first=1)}, "softmax_cpu", "N×M matrix"),
+        (make(length=4200), {"mask": causal(first=1)}, "dot_cpu", "N×M matrix"),
     ],
 )
 def test_the_plan_names_the_path_and_its_reason(inputs, options, backend, reason):
@@ -137,7 +137,7 @@ def test_what_another_path_would_serve_faster_may_be_pinned(backend, mask, reaso
         3, 2, 4, 100 if mask is None or backend == "packed" else 400, 64
     )
     if backend == "sdpa":
-        assert explain(query, key, value, mask=mask).backend == "softmax_cpu"
+        assert explain(query, key, value, mask=mask).backend == "dot_cpu"
     assert reason in explain(query, key, value, mask=mask).reason
     assert explain(query, key, value, mask=mask, backend=backend).reason == "asked for"
     out = attend(query, key, value, mask=mask, backend=backend)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention.backends.base import Backend
-from regard.attention.backends.softmax_cpu import SoftmaxCpu
+from regard.attention.backends.dot_cpu import DotCpu
 from regard.attention.engine import tiled
 from regard.attention.engine.numerics import is_finite, without_unseen
 from regard.attention.engine.request import Request
@@ -24,7 +24,7 @@ _LARGEST_MASK = 2**24
 # Blocks along a band are about this much slower for each pair than the kernel with a mask.
 _NARROW, _BLOCK_ROWS, _FEWEST_PAIRS = 2, 64, 2**16
 _HALVES = (torch.bfloat16, torch.float16)
-_SOFTMAX_CPU = SoftmaxCpu()
+_DOT_CPU = DotCpu()
 
 
 class Sdpa(Backend):
@@ -124,7 +124,7 @@ class Sdpa(Backend):
 
 def _is_for_loops(request: Request) -> bool:
     """Whether the compiled passes of CPUs serve it, and would not rather be spared."""
-    return _SOFTMAX_CPU.refuse(request) is None and _SOFTMAX_CPU.decline(request) is None
+    return _DOT_CPU.refuse(request) is None and _DOT_CPU.decline(request) is None
 
 
 def _is_flag(request: Request) -> bool:

@@ -1,6 +1,7 @@
 """Whole rows of scores turned to weights, by compiled loops where there are any."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,25 +16,30 @@ _NUMBERS_OF_A_TASK = 2**17
 
 def weights_of(weighting: Weighting, scores: Tensor) -> Tensor:
     """``weighting.rows(scores)``, in one pass where it is compiled."""
-    loop = _loop(weighting, "", scores)
-    return weighting.rows(scores) if loop is None else _applied(loop, scores)
+    if (code := _code(weighting, scores)) is None:
+        return weighting.rows(scores)
+    from regard.attention.engine.kernels import weightings
+
+    return _applied(partial(weightings.rows, code), scores)
 
 
 def gradient_of(weighting: Weighting, weights: Tensor, grad: Tensor) -> Tensor:
     """``weighting.gradient(weights, grad)``, in one pass where it is compiled."""
-    loop = _loop(weighting, "_gradient", weights, grad)
-    return weighting.gradient(weights, grad) if loop is None else _applied(loop, weights, grad)
+    if (code := _code(weighting, weights, grad)) is None:
+        return weighting.gradient(weights, grad)
+    from regard.attention.engine.kernels import weightings
+
+    return _applied(partial(weightings.gradient, code), weights, grad)
 
 
-def _loop(weighting: Weighting, of: str, *rows: Tensor) -> Callable[..., None] | None:
-    """The compiled loop for a weighting, unless something stands against it."""
+def _code(weighting: Weighting, *rows: Tensor) -> int | None:
+    """What compiled loops call a weighting, unless something stands against them."""
     name = weighting.compiled_as
     if name is None or not all(_may_be_read(tensor) for tensor in rows) or why_not() is not None:
         return None
-    from regard.attention.engine.kernels import weightings
+    from regard.attention.engine.kernels.weightings import CODES
 
-    loop: Callable[..., None] = getattr(weightings, name + of)
-    return loop
+    return CODES[name]
 
 
 def _may_be_read(tensor: Tensor) -> bool:

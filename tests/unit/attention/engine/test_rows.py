@@ -64,16 +64,16 @@ def test_a_nan_reaches_its_own_row_only(weighting):
 
 @BOTH
 def test_the_loops_are_what_serves_and_only_where_nothing_is_recorded(monkeypatch, weighting):
-    called = []
-    for name in (weighting.compiled_as, f"{weighting.compiled_as}_gradient"):
+    called, code = [], weightings.CODES[weighting.compiled_as]
+    for name in ("rows", "gradient"):
         real = getattr(weightings, name)
         monkeypatch.setattr(
-            weightings, name, lambda *a, name=name, real=real: (called.append(name), real(*a))
+            weightings, name, lambda *a, n=name, real=real: (called.append((n, a[0])), real(*a))
         )
     scores = torch.randn(2, 6)
     weights = weights_of(weighting, scores)
     gradient_of(weighting, weights, scores)
-    assert called == [weighting.compiled_as, f"{weighting.compiled_as}_gradient"]
+    assert called == [("rows", code), ("gradient", code)]
     called.clear()
     weights_of(weighting, scores.double())
     weights_of(weighting, scores.requires_grad_())

@@ -1,10 +1,12 @@
-"""Compiled softmax of dot products: its tiles, tasks and sums, and what it leaves alone."""
+"""Compiled attention over dot products: its tiles, tasks and sums, and what it leaves alone."""
 
 import pytest
 import torch
 
 from regard.attention import (
+    Entmax15,
     Gaussian,
+    Hard,
     Laplace,
     ScaledDot,
     Softmax,
@@ -21,8 +23,8 @@ from regard.attention import (
     shaw,
     window,
 )
-from regard.attention.backends import softmax_cpu
-from regard.attention.engine import blas, softmax
+from regard.attention.backends import dot_cpu
+from regard.attention.engine import blas, dot
 from regard.attention.masks.key_ranges import KeyRanges
 
 B, H, G, N, M, D, E = 2, 4, 2, 301, 523, 16, 11
@@ -68,7 +70,8 @@ def answer(backend, inputs, leaves=(), return_lse=True, **options):
 
 
 def assert_like_tiled(inputs, leaves=(), **options):
-    ours, theirs = (answer(b, inputs, leaves, **options) for b in ("softmax_cpu", "tiled"))
+    options.setdefault("return_lse", isinstance(options.get("weighting", Softmax()), Softmax))
+    ours, theirs = (answer(b, inputs, leaves, **options) for b in ("dot_cpu", "tiled"))
     for one, other in zip(ours, theirs, strict=True):
         size = float(other.detach()[other.isfinite()].abs().max()) if other.isfinite().any() else 0
         torch.testing.assert_close(one, other, atol=1e-5 * max(1, size), rtol=1e-5)
@@ -78,23 +81,25 @@ def assert_like_tiled(inputs, leaves=(), **options):
 def test_any_range_of_keys_for_each_query(monkeypatch, reach):
     first = torch.randint(-5, M, (B, N), dtype=torch.int32)
     stop = first + torch.randint(-2, reach, (B, N), dtype=torch.int32)
-    monkeypatch.setattr(softmax_cpu, "_ranges_of", lambda mask: KeyRanges(first, stop))
+    monkeypatch.setattr(dot_cpu, "_ranges_of", lambda mask: KeyRanges(first, stop))
     keys = torch.arange(M)
     seen = (keys >= first[..., None]) & (keys < stop[..., None])
     assert_like_tiled(make(), mask=dense(seen[:, None]))
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("weighting", [Softmax(), Sparsemax(), Entmax15()])
 @pytest.mark.parametrize("mask", MASKS)
-def test_every_form_of_mask(mask, dropout):
-    assert_like_tiled(make(), mask=MASKS[mask], dropout=dropout)
+def test_every_form_of_mask(mask, weighting, dropout):
+    assert_like_tiled(make(), mask=MASKS[mask], weighting=weighting, dropout=dropout)
 
 
 @pytest.mark.parametrize("mask", ["none", "window", "lengths & causal"])
+@pytest.mark.parametrize("weighting", [Softmax(), Entmax15()])
 @pytest.mark.parametrize("bias", BIASES)
-def test_every_form_of_bias(bias, mask):
+def test_every_form_of_bias(bias, weighting, mask):
     added = torch.randn(BIASES[bias], requires_grad=True)
-    assert_like_tiled(make(), [added], bias=added, mask=MASKS[mask])
+    assert_like_tiled(make(), [added], bias=added, weighting=weighting, mask=MASKS[mask])
 
 
 @pytest.mark.parametrize("first", [None, 0, 7])
@@ -114,15 +119,18 @@ def test_few_queries_few_keys_and_many_batch_rows(sizes):
     ("pairs", "rows", "task"), [(1, 3, 1), (5000, 7, 2**16), (2**24, 512, 2**40)]
 )
 @pytest.mark.parametrize("parts", [1, 3, 64])
+@pytest.mark.parametrize("weighting", [Softmax(), Entmax15()])
 @pytest.mark.parametrize("mask", ["causal", "lengths & causal", "documents"])
 def test_the_answer_does_not_depend_on_blocks_and_tasks(
-    monkeypatch, pairs, rows, task, parts, mask
+    monkeypatch, pairs, rows, task, parts, weighting, mask
 ):
-    monkeypatch.setattr(softmax_cpu, "_PAIRS", pairs)
-    monkeypatch.setattr(softmax_cpu, "_ROWS", rows)
-    monkeypatch.setattr(softmax, "_TASK", task)
-    monkeypatch.setattr(softmax, "MOST_PARTS", parts)
-    monkeypatch.setattr(softmax, "_NARROW_TILE", 4)
+    monkeypatch.setattr(dot_cpu, "_PAIRS", pairs)
+    monkeypatch.setattr(dot_cpu, "_ROWS", rows)
+    monkeypatch.setattr(dot, "_TASK", task)
+    monkeypatch.setattr(dot, "MOST_PARTS", parts)
+    monkeypatch.setattr(dot, "_NARROW_TILE", 4)
+    monkeypatch.setattr(dot, "_FEWEST", 4)
+    monkeypatch.setattr(dot, "_SCORES", 1)
     of_pairs, of_keys, table = (
         torch.randn(shape, requires_grad=True) for shape in [(1, 1, 19, 23), (B, 1, 1, 23), (32, H)]
     )
@@ -135,7 +143,8 @@ def test_the_answer_does_not_depend_on_blocks_and_tasks(
             documents(torch.arange(19) // 5, torch.arange(23) // 6),
         ),
     }[mask]
-    assert_like_tiled(make(N=19, M=23), [leaf], bias=bias, dropout=0.3, mask=seen)
+    options = {"bias": bias, "weighting": weighting, "mask": seen, "dropout": 0.3}
+    assert_like_tiled(make(N=19, M=23), [leaf], **options)
 
 
 @pytest.mark.parametrize("mask", ["none", "window", "lengths & causal"])
@@ -146,7 +155,7 @@ def test_the_same_bits_whatever_the_number_of_threads(mask):
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            found.append(answer("softmax_cpu", make(), [bias], bias=bias, mask=MASKS[mask]))
+            found.append(answer("dot_cpu", make(), [bias], bias=bias, mask=MASKS[mask]))
             assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -157,11 +166,11 @@ def test_the_same_bits_whatever_the_number_of_threads(mask):
 
 @pytest.mark.parametrize("mask", [window(before=30, after=0), documents(torch.arange(M) // 50)])
 def test_keys_that_no_query_of_a_tile_sees_are_not_read(monkeypatch, mask):
-    monkeypatch.setattr(softmax_cpu, "is_finite", lambda tensor: True)
+    monkeypatch.setattr(dot_cpu, "is_finite", lambda tensor: True)
     query, key, value = make(N=M)
     with torch.no_grad():
         key[:, :, 200] = value[:, :, 200] = float("nan")
-    out = attend(query, key, value, mask=mask, backend="softmax_cpu")
+    out = attend(query, key, value, mask=mask, backend="dot_cpu")
     (grad,) = torch.autograd.grad(out.sum(), query)
     for each in (out, grad):
         assert each[:, :, :128].isfinite().all()
@@ -172,10 +181,10 @@ def test_keys_that_no_query_of_a_tile_sees_are_not_read(monkeypatch, mask):
 def test_nan_in_a_hidden_key_or_value_reaches_nobody():
     query, key, value = make(N=M)
     mask = causal()
-    want = attend(query, key, value, mask=mask, backend="softmax_cpu")
+    want = attend(query, key, value, mask=mask, backend="dot_cpu")
     with torch.no_grad():
         key[:, :, 400], value[:, :, 401] = float("nan"), float("inf")
-    out = attend(query, key, value, mask=mask, backend="softmax_cpu")
+    out = attend(query, key, value, mask=mask, backend="dot_cpu")
     torch.testing.assert_close(out[:, :, :400], want[:, :, :400])
     assert not out[:, :, 401:].isfinite().all(dim=-1).any()
 
@@ -186,15 +195,13 @@ def test_scores_beyond_all_bounds():
     bias = torch.zeros(N, M)
     bias[5], bias[:, 7] = float("-inf"), float("-inf")
     assert_like_tiled([query, key, value], bias=bias)
-    out = attend(query * 1e30, key * 1e30, value, backend="softmax_cpu")
+    out = attend(query * 1e30, key * 1e30, value, backend="dot_cpu")
     assert out.isnan().any()
 
 
 def test_a_score_that_is_a_dot_product_up_to_a_number_of_each_query():
     query, key, value = make()
-    outs = [
-        attend(query, key, value, score=Gaussian(9.0), backend=b) for b in ("softmax_cpu", "tiled")
-    ]
+    outs = [attend(query, key, value, score=Gaussian(9.0), backend=b) for b in ("dot_cpu", "tiled")]
     torch.testing.assert_close(*outs, atol=1e-5, rtol=1e-5)
     refused = explain(query, key, value, score=Gaussian(9.0), return_lse=True)
     assert refused.backend == "tiled"
@@ -225,7 +232,7 @@ def test_gradients_of_gradients(options):
         grads = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
         return torch.autograd.grad(sum(grad.square().sum() for grad in grads), inputs)
 
-    for one, other in zip(twice("softmax_cpu"), twice("tiled"), strict=True):
+    for one, other in zip(twice("dot_cpu"), twice("tiled"), strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
@@ -235,7 +242,7 @@ def test_gradients_of_gradients(options):
         (torch.float64, {}, "float32 and less"),
         (torch.float32, {"score": Laplace(1.0)}, "not a dot product"),
         (torch.float32, {"score": Gaussian(0.01)}, "needs float64"),
-        (torch.float32, {"weighting": Sparsemax()}, "not softmax"),
+        (torch.float32, {"weighting": Hard()}, "neither softmax nor compiled"),
         (torch.float32, {"bias": shaw(torch.zeros(5, D))}, "more than distances"),
         (torch.float32, {"bias": torch.zeros(N, 1)}, "the same for all keys"),
     ],
@@ -258,13 +265,13 @@ def test_too_little_to_do():
     query, key, value = make(N=3, M=5)
     with torch.no_grad():
         assert explain(query, key, value, return_lse=True).backend == "tiled"
-    assert explain(query, key, value, return_lse=True).backend == "softmax_cpu"
+    assert explain(query, key, value, return_lse=True).backend == "dot_cpu"
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_worked_out_in_float32(dtype):
     inputs = [t.detach().to(dtype).requires_grad_() for t in make()]
-    ours, theirs = (answer(b, inputs, mask=causal()) for b in ("softmax_cpu", "tiled"))
+    ours, theirs = (answer(b, inputs, mask=causal()) for b in ("dot_cpu", "tiled"))
     for one, other in zip(ours, theirs, strict=True):
         assert one.dtype == other.dtype
         torch.testing.assert_close(one, other, atol=2e-2, rtol=2e-2)

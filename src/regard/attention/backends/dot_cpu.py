@@ -1,7 +1,7 @@
-"""Softmax of dot products on a CPU: products by BLAS and one compiled pass over each tile's rows.
+"""Dot products on a CPU: products by BLAS, and a compiled pass over each tile's rows.
 
 A score is brought to a dot product and a rule of distances to a number for each distance, by
-operations that autograd knows; ``engine.softmax`` does the rest.
+operations that autograd knows; ``engine.dot`` does the rest.
 """
 
 from dataclasses import replace
@@ -14,11 +14,11 @@ from regard.attention.backends.base import Backend
 from regard.attention.biases import PositionBias
 from regard.attention.engine import blas, tiled
 from regard.attention.engine.blocks import BlockPass, Inputs, Sizes
+from regard.attention.engine.dot import Given, Work, parts_of, tile_of
 from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.kernels import why_not
 from regard.attention.engine.numerics import as_it_is, is_finite
 from regard.attention.engine.request import Request
-from regard.attention.engine.softmax import TILE_BYTES, Given, Work, parts_of
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.key_ranges import KeyRanges, is_range
 from regard.attention.scores import DotForm, ScaledDot
@@ -30,15 +30,15 @@ _PAIRS, _ROWS = 2**24, 256
 _FEWEST_PAIRS = 2**15
 
 
-class SoftmaxCpu(Backend):
-    """Softmax of dot products on a CPU."""
+class DotCpu(Backend):
+    """Attention over dot products on a CPU."""
 
     def refuse(self, request: Request) -> str | None:
         """Why this backend cannot serve, or None if it can."""
         if request.query.device.type != "cpu":
             return "it is for CPUs"
-        if type(request.weighting) is not Softmax:
-            return "the weighting is not softmax"
+        if type(request.weighting) is not Softmax and request.weighting.compiled_as is None:
+            return "the weighting is neither softmax nor compiled"
         if request.position is not None and not request.position.is_of_distance_alone:
             return "the bias is a rule of more than distances"
         if request.bias is not None and request.bias.shape[-1] != request.key.shape[2]:
@@ -69,7 +69,8 @@ class SoftmaxCpu(Backend):
             copies = B * (H * N * D + G * M * (D + E))
         of_bias = 0 if request.bias is None else request.bias.numel()
         of_bias += 0 if form.of_keys is None else B * H * M
-        tiles = 2 * torch.get_num_threads() * TILE_BYTES
+        rows, keys = tile_of(request.weighting, M, M)
+        tiles = 8 * torch.get_num_threads() * rows * keys
         of_keys = parts * B * G * M * (D + E)
         return 4 * (sums + of_keys + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
 
@@ -82,7 +83,7 @@ class SoftmaxCpu(Backend):
         value = value.to(torch.float32)
         heads = max(form.key.shape[1], value.shape[1])
         key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
-        out, lse = _Softmax.apply(  # type: ignore[no-untyped-call]
+        out, lse = _Dot.apply(  # type: ignore[no-untyped-call]
             _job_of(request, form.scale),
             form.scale,
             _ranges_of(request.mask),
@@ -219,7 +220,7 @@ else:
     _Context = FunctionContext
 
 
-class _Softmax(torch.autograd.Function):
+class _Dot(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: _Context,

@@ -1,9 +1,10 @@
-"""Softmax attention over dot products: per tile, products by BLAS and one pass over each row.
+"""Attention over dot products: per tile, products by BLAS and one pass over each row.
 
 A tile is some queries of a head and some of the keys they may see; its scores stay in the second
-cache, a row of it in the first. The best score and the sum of powers run along with the tiles, as
-in Milakov & Gimelshein (2018), https://arxiv.org/abs/1805.02867, and the backward pass works the
-scores out again, as in Dao et al. (2022), https://arxiv.org/abs/2205.14135.
+cache, a row of it in the first. For softmax, the best score and the sum of powers run along with
+the tiles, as in Milakov & Gimelshein (2018), https://arxiv.org/abs/1805.02867; for other weightings
+a tile has all the keys. The backward pass works the scores out again, as in Dao et al. (2022),
+https://arxiv.org/abs/2205.14135.
 """
 
 from typing import NamedTuple
@@ -14,12 +15,12 @@ from jaxtyping import Float32, Int32, UInt8
 from regard.attention.engine.kernels.compiling import compiled, inlined
 from regard.attention.engine.kernels.elementary import exp, largest
 from regard.attention.engine.kernels.products import give_back, mix_into, score_all
+from regard.attention.engine.kernels.weightings import slope, weigh
 
 f32, u32 = np.float32, np.uint32
 
-# Keys of a tile: with some queries, as many scores as stay in the second cache. Rows of a tile lie
-# a little further apart than a power of two, or they would share cache lines.
-_KEYS, _GAP = 256, 16
+# Rows of a tile lie a little further apart than a power of two, or they would share cache lines.
+_GAP = 16
 # Of ``engine.noise``.
 _ONE, _TWO = u32(0x7FEB352D), u32(0x846CA68B)
 
@@ -62,6 +63,7 @@ class Place(NamedTuple):
         stop: The key after its last.
         heads: How many it has.
         tile: How many queries a tile has.
+        width: How many keys.
     """
 
     batch: int
@@ -71,6 +73,7 @@ class Place(NamedTuple):
     stop: int
     heads: int
     tile: int
+    width: int
 
 
 @inlined
@@ -186,12 +189,23 @@ def _to_powers(row, best, total, mixed):  # type: ignore[no-untyped-def]
     return top, total + sum_
 
 
+@inlined
+def _divide(mixed, total):  # type: ignore[no-untyped-def]
+    """Sums of powers times values turned to means."""
+    for n in range(total.size):
+        if total[n] != 0:
+            part = f32(1) / total[n]
+            for e in range(mixed.shape[1]):
+                mixed[n, e] *= part
+
+
 @compiled
 def forward(
     query: Float32[np.ndarray, "B H N D"],
     key: Float32[np.ndarray, "B G M D"],
     value: Float32[np.ndarray, "B G M E"],
     scale: float,
+    weighting: int | None,
     pairs: Pairs,
     out: Float32[np.ndarray, "B H N E"],
     top: Float32[np.ndarray, "B H N"],
@@ -208,10 +222,11 @@ def forward(
         key: The keys; several heads may share them.
         value: The values.
         scale: What products are multiplied by.
+        weighting: A value of ``weightings.CODES``; None is softmax, whose loops are others.
         pairs: What is done to them besides.
         out: What earlier blocks of the same queries gave; gets the new sums, or their quotients.
-        top: The same of the best scores.
-        total: The same of the sums of powers.
+        top: The same of the best scores, of softmax.
+        total: The same of the sums of powers; zeros for other weightings.
         place: Where the block is.
         lanes: The first to do of the block's batch rows and heads, and the one after the last.
         rows: The same of all queries.
@@ -219,15 +234,15 @@ def forward(
     """
     N = query.shape[2]
     share = query.shape[1] // key.shape[1]
-    scores = np.empty((place.tile, _KEYS + _GAP), f32)
+    scores = np.empty((place.tile, place.width + _GAP), f32)
     for lane in range(lanes[0], lanes[1]):
         b, h = place.batch + lane // place.heads, place.head + lane % place.heads
         keys, values, mixed = key[b, h // share], value[b, h // share], out[b, h]
         n0 = rows[0]
         while n0 < rows[1]:
             n1, low, high = _tile_of(pairs, place, b, n0, rows[1])
-            for m0 in range(low, high, _KEYS):
-                m1 = min(high, m0 + _KEYS)
+            for m0 in range(low, high, place.width):
+                m1 = min(high, m0 + place.width)
                 score_all(scale, query[b, h, n0:n1], keys[m0:m1], scores)
                 for n in range(n0, n1):
                     first, stop = _seen(pairs, b, n, m0, m1)
@@ -235,16 +250,15 @@ def forward(
                     row = scores[n - n0, first:stop]
                     _adjust(row, pairs, place, b, h, n, m0 + first, N)
                     at = (b, h, n)
-                    top[at], total[at] = _to_powers(row, top[at], total[at], mixed[n])
+                    if weighting is None:
+                        top[at], total[at] = _to_powers(row, top[at], total[at], mixed[n])
+                    else:
+                        weigh(weighting, row)
                     if pairs.key_bits.size:
                         _drop(row, pairs, b, h, n, m0 + first)
                 mix_into(1.0, scores, values[m0:m1], mixed[n0:n1])
             if is_last:
-                for n in range(n0, n1):
-                    if total[b, h, n] != 0:
-                        part = f32(1) / total[b, h, n]
-                        for e in range(mixed.shape[1]):
-                            mixed[n, e] *= part
+                _divide(mixed[n0:n1], total[b, h, n0:n1])
             n0 = n1
 
 
@@ -282,6 +296,7 @@ def backward(
     key: Float32[np.ndarray, "B G M D"],
     value: Float32[np.ndarray, "B G M E"],
     scale: float,
+    weighting: int | None,
     pairs: Pairs,
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
@@ -304,11 +319,13 @@ def backward(
         key: See there.
         value: See there.
         scale: See there.
+        weighting: See there.
         pairs: See there.
         top: See there.
         total: See there.
         d_out: The gradient of the mixed values.
-        mean: Of each query, its product with them, less the gradient of the log-sum-exp.
+        mean: Of each query, its product with them, less the gradient of the log-sum-exp; of
+            softmax.
         d_query: Added to.
         d_key: Added to; of batch rows and keys from ``origin`` on, and nobody else's meanwhile.
         d_value: The same.
@@ -321,8 +338,8 @@ def backward(
     """
     N = query.shape[2]
     share = query.shape[1] // key.shape[1]
-    scores = np.empty((place.tile, _KEYS + _GAP), f32)
-    slopes = np.empty((place.tile, _KEYS + _GAP), f32)
+    scores = np.empty((place.tile, place.width + _GAP), f32)
+    slopes = np.empty((place.tile, place.width + _GAP), f32)
     for lane in range(lanes[0], lanes[1]):
         b, h = place.batch + lane // place.heads, place.head + lane % place.heads
         g = h // share
@@ -330,8 +347,8 @@ def backward(
         while n0 < rows[1]:
             n1, low, high = _tile_of(pairs, place, b, n0, rows[1])
             asks, given = query[b, h, n0:n1], d_out[b, h, n0:n1]
-            for m0 in range(low, high, _KEYS):
-                m1 = min(high, m0 + _KEYS)
+            for m0 in range(low, high, place.width):
+                m1 = min(high, m0 + place.width)
                 keys, values = key[b, g, m0:m1], value[b, g, m0:m1]
                 score_all(scale, asks, keys, scores)
                 score_all(1.0, given, values, slopes)
@@ -339,16 +356,21 @@ def backward(
                     first, stop = _seen(pairs, b, n, m0, m1)
                     _clear_beside(scores[n - n0, : m1 - m0], first, stop)
                     _clear_beside(slopes[n - n0, : m1 - m0], first, stop)
-                    row, slope = scores[n - n0, first:stop], slopes[n - n0, first:stop]
+                    row, grad = scores[n - n0, first:stop], slopes[n - n0, first:stop]
                     at = (b, h, n)
                     _adjust(row, pairs, place, b, h, n, m0 + first, N)
-                    _to_weights(row, top[at], f32(1) / total[at] if total[at] != 0 else f32(0))
                     if pairs.key_bits.size:
-                        _drop(slope, pairs, b, h, n, m0 + first)
-                    _slopes(row, slope, mean[at])
+                        _drop(grad, pairs, b, h, n, m0 + first)
+                    if weighting is None:
+                        part = f32(1) / total[at] if total[at] != 0 else f32(0)
+                        _to_weights(row, top[at], part)
+                        _slopes(row, grad, mean[at])
+                    else:
+                        weigh(weighting, row)
+                        slope(weighting, row, grad)
                     if pairs.key_bits.size:
                         _drop(row, pairs, b, h, n, m0 + first)
-                    _collect(slope, d_bias, d_steps, b, h, n, m0 + first, N)
+                    _collect(grad, d_bias, d_steps, b, h, n, m0 + first, N)
                 here = slice(m0 - origin[1], m1 - origin[1])
                 give_back(1.0, scores, given, d_value[b - origin[0], g, here])
                 give_back(scale, slopes, asks, d_key[b - origin[0], g, here])

@@ -1,6 +1,6 @@
-"""Softmax of dot products by compiled loops: blocks, tasks, and whose sums are whose.
+"""Attention over dot products by compiled loops: blocks, tasks, and whose sums are whose.
 
-``kernels.softmax`` says what a loop does. Where a mask is a range of keys for each query, the whole
+``kernels.dot`` says what a loop does. Where a mask is a range of keys for each query, the whole
 grid is one block; other masks are laid out block by block. Tasks are heads and parts of their
 queries, cut without regard to the number of threads: so is the answer.
 """
@@ -19,13 +19,15 @@ from regard.attention.engine.blocks import Block, BlockPass
 from regard.attention.engine.noise import bits_of_keys, bits_of_queries, threshold_of
 from regard.attention.engine.workers import share_out
 from regard.attention.masks.key_ranges import KeyRanges
+from regard.attention.weighting import Weighting
 
 if TYPE_CHECKING:
-    from regard.attention.engine.kernels.softmax import Pairs, Place
+    from regard.attention.engine.kernels.dot import Pairs, Place
 
-# Queries of a tile: products want many; along a narrow band, fewer have more keys in common.
-_TILE, _NARROW_TILE, _NARROW = 128, 64, 1024
-TILE_BYTES = 4 * _TILE * (256 + 16)
+# Queries of a tile, and keys: products want many; along a narrow band, fewer have more keys in
+# common. With all keys, as many queries as make so many scores, and no fewer than some.
+_TILE, _NARROW_TILE, _NARROW, _KEYS = 128, 64, 1024, 256
+_SCORES, _FEWEST = 2**16, 16
 # Multiplications of a task that are worth handing to a thread: about a millisecond.
 _TASK = 2**25
 # Tasks into which the backward pass is cut, if heads are fewer. A part of a head takes memory for
@@ -89,21 +91,18 @@ class Work:
     def __init__(
         self, job: BlockPass, scale: float, ranges: KeyRanges | None, given: Given
     ) -> None:
-        from regard.attention.engine.kernels import softmax
+        from regard.attention.engine.kernels import dot
+        from regard.attention.engine.kernels.weightings import CODES
 
-        self.loops, self.job, self.scale, self.ranges, self.given = (
-            softmax,
-            job,
-            scale,
-            ranges,
-            given,
-        )
+        self.loops, self.job, self.scale, self.ranges, self.given = (dot, job, scale, ranges, given)
+        name = job.weighting.compiled_as
+        self.weighting = None if name is None else CODES[name]
         self.share = given.query.shape[1] // given.key.shape[1]
         self.inputs = tuple(_array(tensor) for tensor in given[:3])
         width = job.shape[3]
         if ranges is not None:
             width = min(width, max(1, int((ranges.stop - ranges.first).max())))
-        self.tile = _TILE if width > _NARROW else _NARROW_TILE
+        self.tile = tile_of(job.weighting, width, job.shape[3])
         # Multiplications for a query.
         self.cost = width * (given.key.shape[-1] + given.value.shape[-1])
 
@@ -116,7 +115,7 @@ class Work:
         total = query.new_zeros(B, H, N)
         found = [tensor.numpy() for tensor in (out, top, total)]
         for block in self._blocks():
-            rows = _multiple(_TASK // self.cost, self.tile)
+            rows = _multiple(_TASK // self.cost, self.tile[0])
             lanes = max(1, _TASK // (self.cost * len(block.rows))) if rows >= len(block.rows) else 1
             tasks = list(product(_cut(range(len(block.batch) * H), lanes), _cut(block.rows, rows)))
 
@@ -124,6 +123,7 @@ class Work:
                 self.loops.forward(
                     *self.inputs,
                     self.scale,
+                    self.weighting,
                     block.pairs,
                     *found,
                     block.place,
@@ -148,7 +148,7 @@ class Work:
             units = self._units(block, sums)
             worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
             most = min(parts_of(len(units), *self.given[:3]), max(1, worth))
-            spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile)))
+            spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile[0])))
             parts = [sums] + [sums.beside(block.batch, self._keys_of(block, s)) for s in spans[1:]]
 
             def add(
@@ -163,6 +163,7 @@ class Work:
                     self.loops.backward(
                         *self.inputs,
                         self.scale,
+                        self.weighting,
                         block.pairs,
                         *arrays,
                         *parts[number].arrays,
@@ -181,19 +182,16 @@ class Work:
         """All of the grid in which something may be visible."""
         B, H, N, M = self.job.shape
         if self.job.mask is None or self.ranges is not None:
-            place = self.loops.Place(0, 0, 0, 0, M, H, self.tile)
+            place = self.loops.Place(0, 0, 0, 0, M, H, *self.tile)
             yield _Block(place, self._pairs(None), range(B), range(N), range(M), True)
             return
         for block in self.job.blocks():
-            start = 0
-            for keys in block.keys:
-                own = slice(start, start + len(keys))
-                start += len(keys)
-                corner = (block.batch.start, 0, block.rows.start)
-                place = self.loops.Place(*corner, keys.start, keys.stop, H, self.tile)
-                pairs = self._pairs(_hidden(block, own))
-                is_last = keys is block.keys[-1]
-                yield _Block(place, pairs, block.batch, block.rows, keys, is_last)
+            corner = (block.batch.start, 0, block.rows.start)
+            laid_out = _laid_out(block) if self.weighting is None else [_laid_out_whole(block)]
+            for keys, hidden in laid_out:
+                place = self.loops.Place(*corner, keys.start, keys.stop, H, *self.tile)
+                is_last = keys.stop == block.keys[-1].stop
+                yield _Block(place, self._pairs(hidden), block.batch, block.rows, keys, is_last)
 
     def _pairs(self, hidden: Tensor | None) -> "Pairs":
         """What pairs have besides products."""
@@ -317,6 +315,19 @@ class _Sums:
         ]
 
 
+def tile_of(weighting: Weighting, width: int, keys: int) -> tuple[int, int]:
+    """How many queries and keys a tile has.
+
+    Args:
+        weighting: How scores become weights.
+        width: The most keys that a query may see.
+        keys: How many there are.
+    """
+    if weighting.compiled_as is None:
+        return _TILE if width > _NARROW else _NARROW_TILE, _KEYS
+    return max(_FEWEST, min(_TILE, _SCORES // width // _FEWEST * _FEWEST)), keys
+
+
 def parts_of(units: int, query: Tensor, key: Tensor, value: Tensor) -> int:
     """Into how many parts queries may be cut for the gradients of keys and values.
 
@@ -340,15 +351,33 @@ def _or_nothing(tensor: Tensor | None, axes: int, dtype: torch.dtype) -> _Array:
     return _array(torch.empty((0,) * axes, dtype=dtype) if tensor is None else tensor)
 
 
-def _hidden(block: Block, keys: slice) -> Tensor | None:
-    """Where pairs of a block are hidden, for some of its keys: (b or 1, h or 1, n or 1, m)."""
-    hidden = block.hidden
-    if hidden is None:
-        return None
-    hidden = hidden.reshape((1,) * (4 - hidden.dim()) + hidden.shape)
-    if hidden.shape[3] > 1:
-        hidden = hidden[..., keys]
-    return hidden.expand(-1, -1, -1, keys.stop - keys.start).to(torch.uint8)
+def _laid_out(block: Block) -> Iterator[tuple[range, Tensor | None]]:
+    """The pieces of a block's keys; where their pairs are hidden, (b or 1, h or 1, n or 1, m)."""
+    start = 0
+    for keys in block.keys:
+        own = slice(start, start + len(keys))
+        start += len(keys)
+        hidden = block.hidden
+        if hidden is not None:
+            hidden = hidden.reshape((1,) * (4 - hidden.dim()) + hidden.shape)
+            if hidden.shape[3] > 1:
+                hidden = hidden[..., own]
+            hidden = hidden.expand(-1, -1, -1, len(keys)).to(torch.uint8)
+        yield keys, hidden
+
+
+def _laid_out_whole(block: Block) -> tuple[range, Tensor | None]:
+    """The same of all keys from the first piece to the last: what lies between is hidden."""
+    parts = list(_laid_out(block))
+    if len(parts) == 1:
+        return parts[0]
+    keys = range(block.keys[0].start, block.keys[-1].stop)
+    axes = next((hidden.shape[:3] for _, hidden in parts if hidden is not None), (1, 1, 1))
+    whole = torch.ones(*axes, len(keys), dtype=torch.uint8)
+    for piece, hidden in parts:
+        seen = whole[..., piece.start - keys.start : piece.stop - keys.start]
+        seen.copy_(torch.zeros(()) if hidden is None else hidden)
+    return keys, whole
 
 
 def _cut(run: range, most: int) -> Iterator[_Span]:
