@@ -4,6 +4,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from functools import wraps
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
@@ -25,22 +26,35 @@ TOLERANCE = {
 }
 
 
-# A function made inside of another is made anew by each call, and putting checks around it takes
-# milliseconds: a training would spend half of its time on that. So each test checks the first ones.
-CHECKED_MAKINGS = 5
-_MADE: Counter[CodeType] = Counter()
+# Checks of shapes take longer than most functions they are around, and the hundredth call in a test
+# shows nothing that the first ones did not: each test checks the first calls of a function. One
+# made inside of another is made anew by each call of that, so its makings are counted.
+CHECKED_CALLS = 5
+_SEEN: Counter[CodeType] = Counter()
 _jaxtyped = vars(jaxtyping)["jaxtyped"]
 
 
 def _checked_at_first(typechecker: object) -> Callable[[object], object]:
     def decorated(made: object) -> object:
-        if isinstance(made, FunctionType) and "<locals>" in made.__qualname__:
-            _MADE[made.__code__] += 1
-            if jaxtyping.config.jaxtyping_disable or _MADE[made.__code__] > CHECKED_MAKINGS:
-                return made
-        return _jaxtyped(typechecker=typechecker)(made)
+        checked = _jaxtyped(typechecker=typechecker)(made)
+        if not isinstance(made, FunctionType) or not isinstance(checked, FunctionType):
+            return checked
+        code = made.__code__
 
-    return decorated
+        @wraps(made)
+        def checked_at_first(*given: object, **named: object) -> object:
+            _SEEN[code] += 1
+            return (checked if _SEEN[code] <= CHECKED_CALLS else made)(*given, **named)
+
+        return checked_at_first
+
+    def is_enough(made: object) -> bool:
+        if not isinstance(made, FunctionType) or "<locals>" not in made.__qualname__:
+            return False
+        _SEEN[made.__code__] += 1
+        return jaxtyping.config.jaxtyping_disable or _SEEN[made.__code__] > CHECKED_CALLS
+
+    return lambda made: made if is_enough(made) else decorated(made)
 
 
 vars(jaxtyping)["jaxtyped"] = _checked_at_first
@@ -52,8 +66,8 @@ def _seed() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _made_anew() -> None:
-    _MADE.clear()
+def _seen_anew() -> None:
+    _SEEN.clear()
 
 
 @pytest.fixture
@@ -91,9 +105,12 @@ def as_users_have_it(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def _take_checks_off(owner: ModuleType | type, patch: pytest.MonkeyPatch) -> None:
     def plain(function: object) -> FunctionType | None:
-        is_checked = isinstance(function, FunctionType) and function.__globals__ is checker
+        if not isinstance(function, FunctionType):
+            return None
+        is_checked = function.__code__ is at_first or function.__globals__ is checker
         return function.__wrapped__ if is_checked else None
 
+    at_first = _checked_at_first(None)(_take_checks_off).__code__
     checker = sys.modules["jaxtyping._decorator"].__dict__
     for name, each in list(vars(owner).items()):
         if isinstance(each, staticmethod | classmethod) and (own := plain(each.__func__)):
