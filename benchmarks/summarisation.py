@@ -241,8 +241,7 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    corpora = arguments.corpus or measuring.sized([*CORPORA], ["acl-titles", "csl-titles"])
-    for corpus, model in product(corpora, arguments.model or MODELS):
+    for corpus, model in product(arguments.corpus or CORPORA, arguments.model or MODELS):
         before = measuring.machine()
         predictor, facts = trained(corpus, model, arguments.work)
         report = measured(predictor, corpus)

@@ -36,10 +36,14 @@ _jaxtyped = vars(jaxtyping)["jaxtyped"]
 
 def _checked_at_first(typechecker: object) -> Callable[[object], object]:
     def decorated(made: object) -> object:
-        checked = _jaxtyped(typechecker=typechecker)(made)
-        if not isinstance(made, FunctionType) or not isinstance(checked, FunctionType):
-            return checked
+        if not isinstance(made, FunctionType):
+            return _jaxtyped(typechecker=typechecker)(made)
         code = made.__code__
+        if "<locals>" in made.__qualname__:
+            _SEEN[code] += 1
+            is_enough = jaxtyping.config.jaxtyping_disable or _SEEN[code] > CHECKED_CALLS
+            return made if is_enough else _jaxtyped(typechecker=typechecker)(made)
+        checked = _jaxtyped(typechecker=typechecker)(made)
 
         @wraps(made)
         def checked_at_first(*given: object, **named: object) -> object:
@@ -48,13 +52,7 @@ def _checked_at_first(typechecker: object) -> Callable[[object], object]:
 
         return checked_at_first
 
-    def is_enough(made: object) -> bool:
-        if not isinstance(made, FunctionType) or "<locals>" not in made.__qualname__:
-            return False
-        _SEEN[made.__code__] += 1
-        return jaxtyping.config.jaxtyping_disable or _SEEN[made.__code__] > CHECKED_CALLS
-
-    return lambda made: made if is_enough(made) else decorated(made)
+    return decorated
 
 
 vars(jaxtyping)["jaxtyped"] = _checked_at_first
@@ -105,12 +103,15 @@ def as_users_have_it(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def _take_checks_off(owner: ModuleType | type, patch: pytest.MonkeyPatch) -> None:
     def plain(function: object) -> FunctionType | None:
-        if not isinstance(function, FunctionType):
-            return None
-        is_checked = function.__code__ is at_first or function.__globals__ is checker
-        return function.__wrapped__ if is_checked else None
+        found = None
+        while isinstance(function, FunctionType) and (
+            function.__code__ is at_first or function.__globals__ is checker
+        ):
+            function = found = vars(function)["__wrapped__"]
+        return found
 
-    at_first = _checked_at_first(None)(_take_checks_off).__code__
+    example = _checked_at_first(None)(_take_checks_off)
+    at_first = example.__code__ if isinstance(example, FunctionType) else None
     checker = sys.modules["jaxtyping._decorator"].__dict__
     for name, each in list(vars(owner).items()):
         if isinstance(each, staticmethod | classmethod) and (own := plain(each.__func__)):

@@ -71,7 +71,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "recurrent_decoding": (*ONE, *ALONE),
     "server_load": (),
     "shortlist": (*ONE, *ALONE),
-    "summarisation": ("--work", "WORK"),
+    "summarisation": ("--work", "WORK", "--corpus", "csl-titles"),
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),
     "training_speed": ("--work", "WORK", "--updates", "2", "--warmup", "1", *ONE, *ALONE),
