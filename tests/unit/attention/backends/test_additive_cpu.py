@@ -317,3 +317,18 @@ def test_nan_of_a_query_reaches_no_key_that_it_does_not_see(place, poison):
     for d in (d_key, d_value):
         assert d[:, ~mask[4]].isfinite().all()
         assert not d[:, mask[4]].isfinite().any(dim=-1).all()
+
+
+def test_an_infinity_in_one_feature_leaves_dropout_to_the_gradients_of_the_others():
+    query, key, value, w = make(9, 13, batch=1)
+    mask = torch.ones(9, 13, dtype=torch.bool)
+    mask[4] = torch.arange(13) % 3 == 1
+    grad = torch.randn(1, 9, 5)
+    grad[:, 4, 0] = float("inf")
+    leaves = [t.requires_grad_() for t in (query, key, value, w)]
+    found = []
+    for backend in ("additive_cpu", "tiled"):
+        torch.manual_seed(3)
+        _, (*_, d_value, _) = gradients(backend, leaves, grad, mask=mask, dropout=0.4)
+        found.append(d_value[..., 1:])
+    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
