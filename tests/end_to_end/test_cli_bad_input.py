@@ -22,6 +22,11 @@ def test_a_missing_file(regard, tmp_path: Path) -> None:
     assert message == f"error: {tmp_path / 'nothing.tsv'} must exist; it does not."
 
 
+def test_text_where_a_file_belongs(regard) -> None:
+    message = regard.refused("predict", "a run", "我爱音乐。")
+    assert message.endswith("comes by stdin: echo '我爱音乐。' | regard predict 'a run'")
+
+
 def test_an_empty_file(regard, writes: Writes) -> None:
     message = regard.refused("train", writes("empty.tsv", ""))
     assert message.endswith("empty.tsv must hold something to learn from; got an empty file.")

@@ -1,6 +1,7 @@
 """``regard predict``."""
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -13,7 +14,7 @@ from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.oddities import Oddities
 from regard.cli.output import progress_bar, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def predict(
             device=device,
         )
         return
+    _refuse_text(run, files)
     with writing_to(bulk.output, apart_from=files):
         _predict(
             run,
@@ -110,6 +112,19 @@ def predict(
             device=device,
             shortlist=shortlist,
         )
+
+
+def _refuse_text(run: Path, files: Sequence[Path]) -> None:
+    """Refuse what is no file and looks like a line of text."""
+    from regard.text.lines import missing
+
+    for file in files:
+        is_text = not file.suffix or " " in file.name
+        if is_text and file.parent == Path() and not file.exists():
+            raise DataError(
+                f"{missing(file)} Text itself comes by stdin: "
+                f"echo {shlex.quote(str(file))} | regard predict {shlex.quote(str(run))}"
+            )
 
 
 def _predict(
