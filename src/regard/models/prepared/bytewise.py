@@ -8,29 +8,24 @@ read from there as well.
 
 from collections.abc import Callable
 
-import llvmlite.binding
-import numba
 import numpy as np
 from jaxtyping import Float32, Int, Int8
 
 from regard.attention.engine.kernels.compiling import compiled, in_order, shared
 from regard.attention.engine.kernels.elementary import largest_absolute, whole
 from regard.attention.engine.kernels.vectors import copy
-from regard.models.prepared.panels import Bytes, tile_of
+from regard.models.prepared.panels import Bytes, has, tiling
 
 f32, i32 = np.float32, np.int32
 
 # Outputs side by side, inputs of one that stand together, and what weights are moved by.
 OUTPUTS, INPUTS, _MOVED = 16, 4, 128
 _MOST = f32(127)
-# States of a tile, panels of one, and states that go through all panels before the next do.
-_ROWS, _PANELS, _BLOCK = 8, 3, 96
 
 
 def has_bytes() -> bool:
     """Whether the processor that loops are compiled for does this."""
-    chosen = numba.config.CPU_NAME or numba.config.CPU_FEATURES  # type: ignore[attr-defined]
-    return not chosen and bool(llvmlite.binding.get_host_cpu_features().get("avx512vnni"))
+    return has("avx512vnni")
 
 
 def in_bytes(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 64"]:
@@ -60,8 +55,7 @@ def from_byte(panels, output, place):  # type: ignore[no-untyped-def]
     return i32(panels[output // OUTPUTS, place // INPUTS, lane]) ^ i32(-_MOVED)
 
 
-_ONE, _TWO, _FOUR, _EIGHT = (tile_of(Bytes, rows, _PANELS) for rows in (1, 2, 4, _ROWS))
-_ONE_ALONE, _FOUR_ALONE = (tile_of(Bytes, rows, 1) for rows in (1, 4))
+_by_tiles = tiling(Bytes)
 
 
 @in_order
@@ -81,51 +75,6 @@ def _round_rows(first, stop, states, out, begins, sizes):  # type: ignore[no-unt
         for c in range(inputs, target.size):
             target[c] = 0
         begins[r] = -_MOVED * total
-
-
-@in_order
-def _through(panel, rows, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
-    """All states through the panels of one tile."""
-    steps = weight.shape[1]
-    apart, width, out_width = steps * 64, states.shape[1], out.shape[1] * 4
-    weights, made = weight.ctypes.data + panel * apart, out.ctypes.data + panel * 64
-    scaled, added = scales.ctypes.data + panel * 64, bias.ctypes.data + panel * 64
-    given, begin, size = states.ctypes.data, begins.ctypes.data, sizes.ctypes.data
-    is_whole = weight.shape[0] - panel >= _PANELS
-    r = 0
-    while r < rows:
-        asked, to, left = given + r * width, made + r * out_width, rows - r
-        rest = (width, weights, apart, steps, begin + r * 4, size + r * 4, scaled, added)
-        if is_whole and left >= _ROWS:
-            _EIGHT(asked, *rest, to, out_width)
-            r += _ROWS
-        elif left >= 4:
-            if is_whole:
-                _FOUR(asked, *rest, to, out_width)
-            else:
-                _FOUR_ALONE(asked, *rest, to, out_width)
-            r += 4
-        elif is_whole and left >= 2:
-            _TWO(asked, *rest, to, out_width)
-            r += 2
-        else:
-            if is_whole:
-                _ONE(asked, *rest, to, out_width)
-            else:
-                _ONE_ALONE(asked, *rest, to, out_width)
-            r += 1
-
-
-@shared
-def _by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
-    """States through panels ``first`` to ``stop``, a few at a time."""
-    rows = states.shape[0]
-    for block in range(0, rows, _BLOCK):
-        count, panel = min(_BLOCK, rows - block), first
-        given, begin, size = states[block:], begins[block:], sizes[block:]
-        while panel < stop:
-            _through(panel, count, given, weight[:stop], begin, size, scales, bias, out[block:])
-            panel += _PANELS if stop - panel >= _PANELS else 1
 
 
 @shared

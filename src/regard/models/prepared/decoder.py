@@ -1,8 +1,8 @@
 """A stack of decoder layers as a search drives it: much work in few calls.
 
 Where all weights are small, a step is one compiled loop for each block of rows, the matrix products
-and the choice of the best tokens in it. Else a step is matrix products by torch, and compiled loops
-between them.
+and the choice of the best tokens in it. Else a step is matrix products, each shared out among
+threads, and compiled loops between them.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from regard.models.prepared.layers import (
     numbers_of,
     options_of,
 )
-from regard.models.prepared.linear import Linear, mapping
+from regard.models.prepared.linear import MOST_LAID_OUT, Linear, LinearInPlace, mapping
 from regard.models.prepared.listed import Listed
 from regard.models.prepared.products import Int8Embedding, Int8Linear, has_bytes
 from regard.models.prepared.sharing import by_rows, in_blocks
@@ -90,7 +90,6 @@ class PreparedStack:
         attend = attentions(blocks[0])[0]
         self._places, self._waves = Places(positions, attend.query_dim), Waves(attend.rotary)
         self._output, self._output_bias, self._window = output, output_bias, window
-        self._logits_of = _output_of(output, output_bias)
         self._options = options_of(self._blocks, alibi_heads)
         self._looks = sum(block.look is not None for block in blocks)
         self.width = 2 * attend.num_key_heads * attend.head_dim
@@ -271,9 +270,9 @@ class PreparedStack:
         """Show whoever observes what each layer asked."""
         if current_observer() is None:
             return
-        for place, (layer, query) in enumerate(zip(self._layers, queries, strict=False)):
-            if layer.look is not None:
-                self._announce(place, layer.look, torch.from_numpy(query), state)
+        for place, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
+            if block.look is not None:
+                self._announce(place, block.look, torch.from_numpy(query), state)
 
     def _announce(
         self, layer: int, look: MultiHeadAttention, query: Tensor, state: PreparedState
@@ -303,7 +302,21 @@ class PreparedStack:
     @cached_property
     def _layers(self) -> "list[_Layer]":
         """What multiplies where no loop takes all; most searches of a small model need none."""
-        return _layers_of(self._blocks)
+        return _layers_of(self._blocks, is_laid_out=self._is_laid_out)
+
+    @cached_property
+    def _logits_of(self) -> Callable[[Tensor], Tensor]:
+        """What makes logits of states, the same."""
+        output, bias = self._output, self._output_bias
+        if isinstance(output, TokenEmbedding):
+            return (Linear if self._is_laid_out else LinearInPlace)(output.weight, bias)
+        return lambda states: output.logits(states, bias)
+
+    @property
+    def _is_laid_out(self) -> bool:
+        """Whether weights in float32 may be in memory twice."""
+        parts = [each for block in self._blocks for each in _maps_of(block)]
+        return bytes_of(parts) <= MOST_LAID_OUT
 
     def _all_weights(self) -> "kernels.Weights | None":
         """All weights in a few arrays, if one loop can take them."""
@@ -356,7 +369,7 @@ class _Layer(NamedTuple):
     look: MultiHeadAttention | None
 
 
-def _layers_of(blocks: Sequence[TransformerBlock]) -> list[_Layer]:
+def _layers_of(blocks: Sequence[TransformerBlock], *, is_laid_out: bool) -> list[_Layer]:
     """What multiplies: in float32 where int8 would save next to nothing and costs more."""
     maps = [_maps_of(block) for block in blocks]
     rounded = [each for several in maps for each in several if isinstance(each, Int8Linear)]
@@ -367,7 +380,10 @@ def _layers_of(blocks: Sequence[TransformerBlock]) -> list[_Layer]:
             [each.dequantised() if isinstance(each, Int8Linear) else each for each in several]
             for several in maps
         ]
-    return [_layer_of(*each) for each in zip(blocks, maps, strict=True)]
+    return [
+        _layer_of(block, [mapping(each, is_laid_out=is_laid_out) for each in several])
+        for block, several in zip(blocks, maps, strict=True)
+    ]
 
 
 def _maps_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
@@ -384,8 +400,8 @@ def _maps_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
     ]
 
 
-def _layer_of(block: TransformerBlock, maps: Sequence[nn.Module | None]) -> _Layer:
-    own, own_out, ask, ask_out, inner, outer = map(mapping, maps)
+def _layer_of(block: TransformerBlock, maps: Sequence[Callable[[Tensor], Tensor]]) -> _Layer:
+    own, own_out, ask, ask_out, inner, outer = maps
     return _Layer(
         own,
         own_out,
@@ -397,10 +413,3 @@ def _layer_of(block: TransformerBlock, maps: Sequence[nn.Module | None]) -> _Lay
         gate_bias=None if block.recur is None else block.recur.gate_bias.detach().numpy(),
         look=block.look,
     )
-
-
-def _output_of(output: Output, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
-    """What makes logits of states."""
-    if isinstance(output, TokenEmbedding):
-        return Linear(output.weight, bias)
-    return lambda states: output.logits(states, bias)

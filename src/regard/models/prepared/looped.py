@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -13,6 +14,7 @@ from regard.attention.engine import blas
 from regard.attention.engine.kernels import why_not
 from regard.layers import TokenEmbedding
 from regard.models.prepared.layers import MOST_BYTES as MOST_BYTES
+from regard.models.prepared.linear import Linear
 from regard.models.prepared.listed import Listed
 from regard.models.prepared.sharing import by_rows
 
@@ -103,6 +105,11 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         """The last layer over what answers to sources may be made of."""
         return Listed(mask, self._output, self._output_bias)
 
+    @cached_property
+    def _logits_of(self) -> Linear:
+        """What makes logits where no loop does."""
+        return Linear(self._output.weight, self._output_bias)
+
     @torch.no_grad()
     def __call__(
         self, token: Int[Tensor, " R"], state: LoopedStateT
@@ -147,7 +154,7 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         after = self._run(given, state, answers, logits, then if is_whole else None)
         last = torch.from_numpy(answers)
         if not is_whole and not is_listed:
-            found: Float32[np.ndarray, "R V"] = self._output.logits(last, self._output_bias).numpy()
+            found: Float32[np.ndarray, "R V"] = self._logits_of(last).numpy()
             if (choose := then) is not None:
                 by_rows(rows, 4 * size, lambda first, stop: choose(first, stop, found))
             logits = found

@@ -17,7 +17,7 @@ from regard.models.prepared.products import Int8Embedding, Int8Linear, has_bytes
 f32 = np.float32
 # How rounded weights lie, and what multiplies them.
 _HAS_BYTES = has_bytes()
-_LANES = bytewise.OUTPUTS if _HAS_BYTES else panels.OUTPUTS
+_LANES = bytewise.OUTPUTS if _HAS_BYTES else panels.PAIRED_OUTPUTS
 _laid_out = bytewise.in_bytes if _HAS_BYTES else panels.in_pairs
 _rounded_rows = bytewise.byte_rows if _HAS_BYTES else panels.rounded_rows
 # A number that is written out would make a function of its own of each that is called with it.
@@ -38,13 +38,13 @@ class Map(NamedTuple):
     """
 
     outputs: int
-    weight: Float32[np.ndarray, "L o I 8"]
+    weight: Float32[np.ndarray, "L o I w"]
     rounded: Int8[np.ndarray, "L o i p"]
-    scales: Float32[np.ndarray, "L o8"]
-    bias: Float32[np.ndarray, "L o8"]
+    scales: Float32[np.ndarray, "L op"]
+    bias: Float32[np.ndarray, "L op"]
 
 
-NO_MAP = Map(0, np.zeros((0, 0, 0, 8), f32), _NO_WHOLE, _NO_NUMBERS, _NO_NUMBERS)
+NO_MAP = Map(0, np.zeros((0, 0, 0, panels.OUTPUTS), f32), _NO_WHOLE, _NO_NUMBERS, _NO_NUMBERS)
 
 
 class Table(NamedTuple):

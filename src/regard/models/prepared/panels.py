@@ -1,17 +1,20 @@
 """Products of states with weights that lie as they are multiplied, in float32 or int8.
 
-Panels of eight outputs side by side, input after input: a sum needs no adding up of lanes, and a
-tile of some states by some panels fills the registers. Each number of the result is added up in the
-same order whatever the tile, so that a state's product does not depend on its neighbours.
+Panels of eight or sixteen outputs side by side, input after input: a sum needs no adding up of
+lanes, and a tile of some states by some panels fills the registers. Each number of the result is
+added up in the same order whatever the tile, so that a state's product does not depend on its
+neighbours. Weights that come from memory are fetched ahead: a tile of several states has time to
+fetch the panels of the next.
 
 What is multiplied by int8 is rounded as it comes, each state by itself, to as many bits as the sum
 has room for, fourteen at most: what is lost is lost by the weights. The processor multiplies pairs
 of sixteen bits and adds the two, so inputs lie there in pairs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import llvmlite.binding
+import numba
 import numpy as np
 from jaxtyping import Float32, Int8
 from llvmlite import ir
@@ -19,28 +22,34 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from regard.attention.engine.kernels.compiling import in_order, shared
+from regard.attention.engine.kernels.compiling import compiled, in_order, shared
 from regard.attention.engine.kernels.elementary import largest_absolute, whole
 from regard.attention.engine.kernels.vectors import copy
 from regard.models.prepared.few_rows import further
 
 f32 = np.float32
 
-# Outputs side by side, and weights of a pair of inputs.
-OUTPUTS = 8
-_STEP = 2 * OUTPUTS
+
+def has(feature: str) -> bool:
+    """Whether the processor that loops are compiled for can do this."""
+    chosen = numba.config.CPU_NAME or numba.config.CPU_FEATURES  # type: ignore[attr-defined]
+    return not chosen and bool(llvmlite.binding.get_host_cpu_features().get(feature))
+
+
+# Outputs side by side in float32: as many as fill a register, of which such processors have 32.
+OUTPUTS = 16 if has("avx512f") else 8
+
+# Outputs side by side in int8, and weights of a pair of inputs.
+PAIRED_OUTPUTS = 8
+_STEP = 2 * PAIRED_OUTPUTS
 _MOST = 2**14 - 1
-
-_WHOLE = ir.VectorType(ir.IntType(32), OUTPUTS)
+_WHOLE = ir.VectorType(ir.IntType(32), PAIRED_OUTPUTS)
 _PAIRS = ir.VectorType(ir.IntType(16), _STEP)
-_FLOATS = ir.VectorType(ir.FloatType(), OUTPUTS)
-
-
 # Whether the processor multiplies and adds sixteen pairs at once; else it is said in small steps.
-_HAS_PAIRS = bool(llvmlite.binding.get_host_cpu_features().get("avx2"))
+_HAS_PAIRS = has("avx2")
 
 
-def in_panels(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I 8"]:
+def in_panels(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"]:
     """Weights as they are multiplied, with zeros where outputs are missing."""
     outputs, inputs = weight.shape
     room = np.zeros((-(-outputs // OUTPUTS), OUTPUTS, inputs), f32)
@@ -51,16 +60,16 @@ def in_panels(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I 8"
 def in_pairs(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 16"]:
     """The same of rounded weights, with zeros where inputs are missing as well."""
     outputs, inputs = values.shape
-    o, i = -(-outputs // OUTPUTS), -(-inputs // 2)
-    room = np.zeros((o * OUTPUTS, i * 2), np.int8)
+    o, i = -(-outputs // PAIRED_OUTPUTS), -(-inputs // 2)
+    room = np.zeros((o * PAIRED_OUTPUTS, i * 2), np.int8)
     room[:outputs, :inputs] = values
-    paired: np.ndarray = room.reshape(o, OUTPUTS, i, 2).transpose(0, 2, 1, 3).reshape(o, i, _STEP)
-    return np.ascontiguousarray(paired)
+    paired = room.reshape(o, PAIRED_OUTPUTS, i, 2).transpose(0, 2, 1, 3)
+    return np.ascontiguousarray(paired.reshape(o, i, _STEP))
 
 
 def in_lanes(
     numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS
-) -> Float32[np.ndarray, " o8"]:
+) -> Float32[np.ndarray, " op"]:
     """A number of each output, with zeros where outputs are missing of as many side by side."""
     missing = -len(numbers) % outputs
     return np.pad(numbers, (0, missing)) if missing else numbers
@@ -89,49 +98,59 @@ def _fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Valu
 
 
 class _Plain:
-    """Weights in float32; an input is a step."""
+    """Weights in float32; an input is a step.
 
-    sums, step = _FLOATS, 4 * OUTPUTS
+    Attributes:
+        sums: What outputs side by side are added up in.
+        step: How many bytes the weights of a step take.
+        heights: How many states a tile may have.
+        block: How many go through all panels before the next do.
+    """
 
-    @staticmethod
-    def begun(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+    sums, step = ir.VectorType(ir.FloatType(), OUTPUTS), 4 * OUTPUTS
+    heights, block = (8, 5, 4, 2, 1) if OUTPUTS == 16 else (4, 2, 1), 256
+
+    @classmethod
+    def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
         """The sums before the first step."""
-        return ir.Constant(_FLOATS, [0.0] * OUTPUTS)
+        return ir.Constant(cls.sums, [0.0] * cls.sums.count)
 
-    @staticmethod
-    def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+    @classmethod
+    def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """Those of one step."""
-        return _read(builder, at, _FLOATS)
+        return _read(builder, at, cls.sums)
 
-    @staticmethod
-    def state(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+    @classmethod
+    def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """What they are multiplied by."""
-        return _read_everywhere(builder, at, ir.FloatType(), _FLOATS)
+        return _read_everywhere(builder, at, ir.FloatType(), cls.sums)
 
-    @staticmethod
+    @classmethod
     def added(
-        builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
+        cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
     ) -> ir.Value:
         """The sums after a step."""
         return _fused(builder, state, weights, total)
 
-    @staticmethod
+    @classmethod
     def finished(
-        builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
+        cls, builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
         """What the sums stand for."""
-        return builder.fadd(total, _read(builder, bias, _FLOATS))
+        return builder.fadd(total, _read(builder, bias, cls.sums))
 
 
 class _Rounded:
     """Weights in int8; a pair of inputs is a step."""
 
     sums, step = _WHOLE, _STEP
+    heights: tuple[int, ...] = (4, 2, 1)
+    block = 256
 
     @staticmethod
     def begun(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
         """The sums before the first step."""
-        return ir.Constant(_WHOLE, [0] * OUTPUTS)
+        return ir.Constant(_WHOLE, [0] * PAIRED_OUTPUTS)
 
     @staticmethod
     def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
@@ -182,6 +201,7 @@ class Bytes(_Rounded):
     """
 
     sums, step = ir.VectorType(ir.IntType(32), 16), 64
+    heights, block = (8, 4, 2, 1), 96
 
     @classmethod
     def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
@@ -210,26 +230,36 @@ class Bytes(_Rounded):
 
 Kind = type[_Plain] | type[_Rounded] | type[Bytes]
 
+# Panels of a tile: more of them for one state, which leaves room for their sums.
+_PANELS, _PANELS_OF_ONE = 3, 4
+# How far ahead of a tile of few states its own panels are fetched, in bytes; and up to how many
+# bytes of weights are near enough without.
+_AHEAD, _NEAR = 1024, 2**19
 
-def tile_of(kind: Kind, rows: int, panels: int) -> Callable[..., None]:
+
+def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[..., None]:
     """Products of so many states with so many panels.
 
     What is made takes addresses and distances in bytes: states, and how wide a row of them is;
-    weights, and how far apart their panels are; how many steps there are; of rounded ones, where
-    each state's sums begin, what they are multiplied by, and what each output's are; what is added;
-    where results go, and how wide a row of them is.
+    where each state's sums begin, and what they are multiplied by, if they are rounded; weights,
+    and how far apart their panels are; how many steps there are; what each output of rounded ones
+    is multiplied by; what is added; where results go, and how wide a row of them is.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        states, width, weights, apart, steps, begins, sizes, scales, biases, out, out_width = (
+        states, width, begins, sizes, weights, apart, steps, scales, biases, out, out_width = (
             arguments
         )
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        takes = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], takes)
+        read_to_keep_in_level_two = [ir.Constant(number, flag) for flag in (0, 2, 1)]
         wide = 4 * kind.sums.count
 
-        def beyond(begin: ir.Value, count: int, size: int) -> ir.Value:
-            return builder.add(begin, ir.Constant(ir.IntType(64), count * size))
+        def beyond(begin: ir.Value, distance: int) -> ir.Value:
+            return builder.add(begin, ir.Constant(ir.IntType(64), distance))
 
-        begun = [kind.begun(builder, beyond(begins, row, 4)) for row in range(rows)]
+        begun = [kind.begun(builder, beyond(begins, row * 4)) for row in range(rows)]
         totals = [
             [cgutils.alloca_once_value(builder, begin) for _ in range(panels)]  # type: ignore[no-untyped-call]
             for begin in begun
@@ -238,7 +268,12 @@ def tile_of(kind: Kind, rows: int, panels: int) -> Callable[..., None]:
             known = []
             for panel in range(panels):
                 begin = further(builder, weights, panel, apart)
-                known.append(kind.weights(builder, further(builder, begin, kind.step, loop.index)))
+                at = further(builder, begin, kind.step, loop.index)
+                known.append(kind.weights(builder, at))
+                if fetches:
+                    later = beyond(at, _AHEAD) if rows < 4 else further(builder, at, panels, apart)
+                    place = builder.inttoptr(later, byte)
+                    builder.call(fetch, [place, *read_to_keep_in_level_two])
             for row in range(rows):
                 begin = further(builder, states, row, width)
                 state = kind.state(builder, further(builder, begin, 4, loop.index))
@@ -247,8 +282,8 @@ def tile_of(kind: Kind, rows: int, panels: int) -> Callable[..., None]:
         for row in range(rows):
             target = further(builder, out, row, out_width)
             for panel in range(panels):
-                size = beyond(sizes, row, 4)
-                scale, bias, to = (beyond(each, panel, wide) for each in (scales, biases, target))
+                size = beyond(sizes, row * 4)
+                scale, bias, to = (beyond(each, panel * wide) for each in (scales, biases, target))
                 total = builder.load(totals[row][panel])
                 found = kind.finished(builder, total, size, scale, bias)
                 builder.store(found, builder.inttoptr(to, found.type.as_pointer()), align=4)
@@ -256,69 +291,87 @@ def tile_of(kind: Kind, rows: int, panels: int) -> Callable[..., None]:
 
     @intrinsic
     def tile(  # type: ignore[no-untyped-def]
-        typing, states, width, weights, apart, steps, begins, sizes, scales, biases, out, out_width
+        typing, states, width, begins, sizes, weights, apart, steps, scales, biases, out, out_width
     ):
         return types.void(*[types.int64] * 11), generate
 
     return tile
 
 
-# Panels of a tile: more of them for one state, which leaves room for their sums.
-_PANELS, _PANELS_OF_ONE = 3, 4
-
-
-def _tile_by_rows(kind: Kind, panels: int) -> Callable[..., None]:
-    """Takes up to four states through so many panels."""
-    one, two, three, four = (tile_of(kind, rows, panels) for rows in range(1, 5))
+def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., None]:
+    """Takes states through so many panels, in tiles as high as they can be."""
+    height = heights[0]
+    tile = _tile_of(kind, height, panels, fetches=True)
+    rest = _by_rows(kind, panels, heights[1:]) if len(heights) > 1 else None
 
     @in_order
-    def by_rows(rows, states, rest, out, out_width):  # type: ignore[no-untyped-def]
-        if rows >= 4:
-            four(states, *rest, out, out_width)
-        elif rows == 3:
-            three(states, *rest, out, out_width)
-        elif rows == 2:
-            two(states, *rest, out, out_width)
-        else:
-            one(states, *rest, out, out_width)
+    def through(first, stop, states, width, begins, sizes, of_panels, out, out_width):  # type: ignore[no-untyped-def]
+        r = first
+        while stop - r >= height:
+            asked, to = states + r * width, out + r * out_width
+            tile(asked, width, begins + r * 4, sizes + r * 4, *of_panels, to, out_width)
+            r += height
+        if rest is not None and r < stop:
+            rest(r, stop, states, width, begins, sizes, of_panels, out, out_width)
 
-    return by_rows
+    return through
 
 
-def _tiling(kind: Kind) -> Callable[..., None]:
-    """Goes through all panels, a few at a time with all states."""
-    alone = tile_of(kind, 1, _PANELS_OF_ONE)
-    several, single = _tile_by_rows(kind, _PANELS), _tile_by_rows(kind, 1)
+def tiling(kind: Kind) -> Callable[..., None]:
+    """Goes through panels ``first`` to ``stop``, a few at a time with all states.
+
+    What is made takes those two; states; weights; where each state's sums begin, and what they are
+    multiplied by; what each output is multiplied by; what is added; and where results go, of whole
+    panels. What a kind does not need may be anything.
+    """
+    near, far = (_tile_of(kind, 1, _PANELS_OF_ONE, fetches=each) for each in (False, True))
+    several, single = _by_rows(kind, _PANELS, kind.heights), _by_rows(kind, 1, (4, 1))
+    wide, most = 4 * kind.sums.count, kind.block
 
     @shared
-    def by_tiles(states, weight, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
-        rows, panels, steps = states.shape[0], weight.shape[0], weight.shape[1]
+    def by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
+        rows, steps = states.shape[0], weight.shape[1]
         width, out_width = states.shape[1] * states.itemsize, out.shape[1] * 4
         apart = steps * weight.shape[2] * weight.itemsize
-        panel = 0
-        while panel < panels:
-            weights, made = weight.ctypes.data + panel * apart, out.ctypes.data + panel * 32
-            scaled, added = scales.ctypes.data + panel * 32, bias.ctypes.data + panel * 32
-            given, size = states.ctypes.data, sizes.ctypes.data
-            if rows == 1 and panels - panel >= _PANELS_OF_ONE:
-                rest = (width, weights, apart, steps, size, size, scaled, added)
-                alone(given, *rest, made, out_width)
-                panel += _PANELS_OF_ONE
-                continue
-            is_whole = panels - panel >= _PANELS
-            for r in range(0, rows, 4):
-                asked, to = given + r * width, made + r * out_width
-                rest = (width, weights, apart, steps, size, size + r * 4, scaled, added)
-                if is_whole:
-                    several(rows - r, asked, rest, to, out_width)
+        asked, begin, size = states.ctypes.data, begins.ctypes.data, sizes.ctypes.data
+        is_near = (stop - first) * apart <= _NEAR
+        for block in range(0, rows, most):
+            end, panel = min(rows, block + most), first
+            while panel < stop:
+                weights, made = weight.ctypes.data + panel * apart, out.ctypes.data + panel * wide
+                scaled, added = scales.ctypes.data + panel * wide, bias.ctypes.data + panel * wide
+                of_panels = (weights, apart, steps, scaled, added)
+                if rows == 1 and stop - panel >= _PANELS_OF_ONE:
+                    if is_near:
+                        near(asked, width, begin, size, *of_panels, made, out_width)
+                    else:
+                        far(asked, width, begin, size, *of_panels, made, out_width)
+                    panel += _PANELS_OF_ONE
+                elif stop - panel >= _PANELS:
+                    several(block, end, asked, width, begin, size, of_panels, made, out_width)
+                    panel += _PANELS
                 else:
-                    single(rows - r, asked, rest, to, out_width)
-            panel += _PANELS if is_whole else 1
+                    single(block, end, asked, width, begin, size, of_panels, made, out_width)
+                    panel += 1
 
     return by_tiles
 
 
-_by_tiles, _by_rounded_tiles = _tiling(_Plain), _tiling(_Rounded)
+_by_tiles, _by_rounded_tiles = tiling(_Plain), tiling(_Rounded)
+
+
+@shared
+def _plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """Panels ``first`` to ``stop`` of the product."""
+    rows, outputs = out.shape
+    whole = min(stop, outputs // OUTPUTS)
+    _by_tiles(first, whole, states, weight, bias, bias, bias, bias, out)
+    if whole < stop:  # the last has more outputs than there are
+        made = np.empty((rows, OUTPUTS), np.float32)
+        added = bias[whole * OUTPUTS :]
+        _by_tiles(0, 1, states, weight[whole:], added, added, added, added, made)
+        for r in range(rows):
+            copy(made[r, : outputs - whole * OUTPUTS], out[r, whole * OUTPUTS :])
 
 
 @shared
@@ -331,14 +384,13 @@ def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
         bias: Zeros where there is none, ``in_lanes``.
         out: (R, O).
     """
-    rows, outputs = out.shape
-    made = out
-    if outputs % OUTPUTS:
-        made = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
-    _by_tiles(states, weight, bias, bias, bias, made)
-    if outputs % OUTPUTS:
-        for r in range(rows):
-            copy(made[r], out[r])
+    _plain_panels(0, weight.shape[0], states, weight, bias, out)
+
+
+@compiled
+def multiply_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """Panels ``first`` to ``stop`` of the same."""
+    _plain_panels(first, stop, states, weight, bias, out)
 
 
 @in_order
@@ -363,8 +415,8 @@ def rounded_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-
     Args:
         states: (R, I).
         weight: ``in_pairs``.
-        scales: What gives back each output's weights, ``in_lanes``.
-        bias: Zeros where there is none, ``in_lanes``.
+        scales: What gives back each output's weights, ``in_lanes`` of eight.
+        bias: Zeros where there is none, the same.
         out: (R, O).
     """
     rows, outputs = out.shape
@@ -372,10 +424,10 @@ def rounded_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-
     given = np.empty((rows, 2 * weight.shape[1]), np.int16)
     sizes = np.empty(rows, np.float32)
     _round_rows(states, f32(most), given, sizes)
-    made = out
-    if outputs % OUTPUTS:
-        made = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
-    _by_rounded_tiles(given, weight, sizes, scales, bias, made)
-    if outputs % OUTPUTS:
+    made, panels = out, weight.shape[0]
+    if outputs % PAIRED_OUTPUTS:
+        made = np.empty((rows, panels * PAIRED_OUTPUTS), np.float32)
+    _by_rounded_tiles(0, panels, given, weight, sizes, sizes, scales, bias, made)
+    if outputs % PAIRED_OUTPUTS:
         for r in range(rows):
             copy(made[r], out[r])

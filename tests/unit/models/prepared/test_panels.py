@@ -3,6 +3,7 @@
 import numba
 import numpy as np
 import pytest
+from llvmlite import ir
 
 from regard.models.prepared import panels
 from regard.models.prepared.panels import in_lanes, in_pairs, in_panels
@@ -25,7 +26,7 @@ def draw(rows, outputs, inputs):
 
 def product(states, weight, scales, bias):
     out = np.full((len(states), len(weight)), np.nan, f32)
-    multiply(states, in_pairs(weight), in_lanes(scales), in_lanes(bias), out)
+    multiply(states, in_pairs(weight), in_lanes(scales, 8), in_lanes(bias, 8), out)
     return out
 
 
@@ -100,23 +101,42 @@ def test_states_of_nothing_and_of_nan_stay_what_they_are():
     assert np.isfinite(found[2]).all()
 
 
-def test_a_processor_without_pairs_gets_the_same(monkeypatch):
-    given = draw(3, 9, 5)
-    right = product(*given)
-    monkeypatch.setattr(panels, "_HAS_PAIRS", False)
-    tile = panels.tile_of(panels._Rounded, 1, 1)
+@pytest.mark.parametrize("width", [8, 16])
+def test_products_are_the_same_whatever_fits_into_a_register(width):
+    class Kind(panels._Plain):
+        sums, step = ir.VectorType(ir.FloatType(), width), 4 * width
+        heights, block = (8, 5, 4, 2, 1), 11
+
+    by_tiles = panels.tiling(Kind)
 
     @numba.njit
-    def small(states, weight, sizes, scales, bias, out):
-        begin, steps = weight.ctypes.data, weight.shape[1]
-        numbers = (0, sizes.ctypes.data, scales.ctypes.data, bias.ctypes.data, out.ctypes.data)
-        tile(states.ctypes.data, states.shape[1] * 2, begin, 0, steps, *numbers, 32)
+    def multiply_all(first, stop, states, weight, bias, out):
+        by_tiles(first, stop, states, weight, bias, bias, bias, bias, out)
 
-    states, weight, scales, bias = given
-    whole = np.zeros((1, 6), np.int16)
-    size = np.abs(states[2]).max()
-    whole[0, :5] = np.rint(states[2] * (f32(16383) / size))
-    out = np.zeros((1, 8), f32)
-    sizes = np.array([size / f32(16383)], f32)
-    small(whole, in_pairs(weight), sizes, in_lanes(scales), in_lanes(bias), out)
-    np.testing.assert_allclose(out[0], right[2, :8], rtol=1e-6, atol=1e-4)
+    for rows in (1, 7, 19):
+        states, weight, _, bias = draw(rows, 8 * width, 29)
+        weight = weight.astype(f32)
+        laid_out = np.ascontiguousarray(weight.reshape(8, width, 29).transpose(0, 2, 1))
+        out = np.full((rows, 8 * width), np.nan, f32)
+        multiply_all(0, 3, states, laid_out, bias, out)
+        assert np.isnan(out[:, 3 * width :]).all()
+        multiply_all(3, 8, states, laid_out, bias, out)
+        np.testing.assert_array_equal(out, plain_product(states, weight, bias))
+
+
+def test_a_processor_without_pairs_gets_the_same(monkeypatch):
+    states, weight, scales, bias = draw(3, 9, 5)
+    right = product(states, weight, scales, bias)
+    monkeypatch.setattr(panels, "_HAS_PAIRS", False)
+    by_tiles = panels.tiling(panels._Rounded)
+
+    @numba.njit
+    def multiply_all(states, weight, sizes, scales, bias, out):
+        by_tiles(0, len(weight), states, weight, sizes, sizes, scales, bias, out)
+
+    sizes = np.abs(states).max(axis=1) / f32(16383)
+    whole = np.zeros((3, 6), np.int16)
+    whole[:, :5] = np.rint(states / sizes[:, None])
+    out = np.zeros((3, 16), f32)
+    multiply_all(whole, in_pairs(weight), sizes, in_lanes(scales, 8), in_lanes(bias, 8), out)
+    np.testing.assert_allclose(out[:, :9], right, rtol=1e-6, atol=1e-4)
