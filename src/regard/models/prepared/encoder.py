@@ -1,15 +1,17 @@
-"""An encoder and what a decoder looks at of it, where all weights are small."""
+"""An encoder and what a decoder looks at of it."""
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from jaxtyping import Float32, Int
 from torch import Tensor, nn
 
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
+from regard.models.prepared.layered import LayeredEncoder, maps_of
 from regard.models.prepared.layers import (
     MOST_BYTES,
     Places,
@@ -24,14 +26,14 @@ from regard.models.prepared.sharing import in_blocks
 from regard.models.transformer import Transformer
 
 if TYPE_CHECKING:
-    from regard.models.prepared.encoder_kernels import Layers
+    from regard.models.prepared.encoder_kernels import Layers, Seen, Sources
 
 
 class PreparedEncoder:
     """The encoder of a Transformer, and keys and values of its sources for every decoder layer.
 
     Args:
-        model: One that ``can_read`` takes.
+        model: One that can be prepared.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -45,12 +47,19 @@ class PreparedEncoder:
         assert isinstance(embedding, TokenEmbedding | Int8Embedding)
         looks = [block.look for block in model.decoder if block.look is not None]
         width = looks[0].num_key_heads * looks[0].head_dim
-        key, value = (
-            maps.map_of([maps.part_of(_of_memory(look), outputs) for look in looks])
-            for outputs in (slice(width), slice(width, None))
-        )
-        self._kernels = kernels
-        self._layers = layers_of(blocks, model.encoder_norm)
+        alibi_heads = config.num_heads if config.positions == "alibi" else None
+        self._kernels, self._options = kernels, options_of(blocks, alibi_heads)
+        projects = [_of_memory(look) for look in looks]
+        self._layers: Layers | LayeredEncoder
+        key = value = maps.NO_MAP
+        if fit_one_loop(blocks, projects):
+            self._layers = layers_of(blocks, model.encoder_norm)
+            key, value = (
+                maps.map_of([maps.part_of(each, outputs) for each in projects])
+                for outputs in (slice(width), slice(width, None))
+            )
+        else:
+            self._layers = LayeredEncoder(blocks, model.encoder_norm, self._options, projects)
         self._ends = kernels.Ends(
             key=key,
             value=value,
@@ -58,21 +67,13 @@ class PreparedEncoder:
             embedding_norm=embedding_norm,
             embedding_norm_bias=embedding_norm_bias,
         )
-        alibi_heads = config.num_heads if config.positions == "alibi" else None
-        self._options = options_of(blocks, alibi_heads)
         attend = blocks[0].attend
         assert attend is not None
         self._places = Places(model.positions, config.model_dim)
         self._waves = Waves(attend.rotary)
         self._reach, self._mixes_embeddings = config.window, config.values == "embeddings"
         self._begin_id = model.begin_id if config.source_begin else None
-        self._shape = (len(looks), 2 * width)
-
-    @staticmethod
-    def can_read(model: Transformer) -> bool:
-        """Whether a model that can be prepared has an encoder that one loop can take."""
-        looks = [_of_memory(block.look) for block in model.decoder if block.look is not None]
-        return fit_one_loop(list(model.encoder), looks)
+        self._shape, self._width = (len(looks), 2 * width), config.model_dim
 
     def __call__(
         self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
@@ -96,9 +97,31 @@ class PreparedEncoder:
         seen = self._kernels.Seen(self._waves.until(longest), reach)
         layers, width = self._shape
         memory = np.zeros((layers, *source.shape, width), np.float32)
+        if isinstance(self._layers, LayeredEncoder):
+            self._read_by_layers(self._layers, sources, seen, memory)
+            return memory
         given = (sources, seen, self._ends, self._layers, self._options, memory)
         in_blocks(len(rows), lambda *part: self._kernels.read_sources(*part, *given))
         return memory
+
+    def _read_by_layers(
+        self,
+        layers: LayeredEncoder,
+        sources: "Sources",
+        seen: "Seen",
+        memory: Float32[np.ndarray, "L B M W"],
+    ) -> None:
+        """What ``read_sources`` does, layer by layer."""
+        begins, half = sources.begins, self._shape[1] // 2
+        x, embedded = layers.embed(sources, self._ends, self._width)
+        states = torch.from_numpy(layers(x, begins, seen))
+        for kept, project in zip(memory, layers.others, strict=True):
+            found = project(states).numpy()
+            if self._mixes_embeddings:
+                found[:, half:] = project(torch.from_numpy(embedded)).numpy()[:, half:]
+            for b, (begin, stop) in enumerate(pairwise(begins)):
+                if (real := found[begin + sources.unseen : stop]).size:
+                    kept[b, : len(real)] = real
 
 
 def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> "Layers":
@@ -108,7 +131,7 @@ def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> "Layers":
     from regard.models.prepared import maps
 
     own, own_out, inner, outer = (
-        maps.map_of([maps.part_of(each) for each in several]) for several in _maps_of(blocks)
+        maps.map_of([maps.part_of(each) for each in several]) for several in maps_of(blocks)
     )
     norms = norms_of(blocks, last)
     return kernels.Layers(
@@ -128,19 +151,8 @@ def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module]
         blocks: The layers.
         others: Maps besides theirs.
     """
-    parts: list[nn.Module | None] = [each for several in _maps_of(blocks) for each in several]
+    parts: list[nn.Module | None] = [each for several in maps_of(blocks) for each in several]
     return options_of(blocks, None).activation >= 0 and bytes_of([*parts, *others]) <= MOST_BYTES
-
-
-def _maps_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
-    """The linear maps of each kind, in the order of ``encoder_kernels.Layers``."""
-    attends = [block.attend for block in blocks if block.attend is not None]
-    return [
-        [each.query_key_value for each in attends if each.query_key_value is not None],
-        [each.output for each in attends],
-        [block.feed.inner for block in blocks],
-        [block.feed.outer for block in blocks],
-    ]
 
 
 def _of_memory(look: MultiHeadAttention) -> nn.Linear | Int8Linear:

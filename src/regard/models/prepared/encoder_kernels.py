@@ -120,31 +120,51 @@ def _across_panels(rows, panels):  # type: ignore[no-untyped-def]
                 panels[p, n, lane] = rows[n, d] if d < width else f32(0)
 
 
+@inlined
+def _room_to_look(N, options):  # type: ignore[no-untyped-def]
+    """Where a head's query, key, value, scores and answer are worked on, and a bias of zeros."""
+    D = options.head_dim
+    across, along = -(-N // OUTPUTS), -(-D // OUTPUTS)
+    key, value = np.empty((across, D, OUTPUTS), f32), np.empty((along, N, OUTPUTS), f32)
+    nothing = np.zeros(max(across, along) * OUTPUTS, f32)
+    scores = np.empty((N, across * OUTPUTS), f32)
+    return np.empty((N, D), f32), key, value, scores, np.empty((N, D), f32), nothing
+
+
+@shared
+def _look_with(h, shares_key, projected, reach, options, room, mixed):  # type: ignore[no-untyped-def]
+    """One head of a source; its key and value may be there, of the head before."""
+    H, G, D = options.heads, options.key_heads, options.head_dim
+    query, key, value, scores, out, nothing = room
+    N, g = projected.shape[0], H + h // (H // G)
+    for n in range(N):
+        for d in range(D):
+            query[n, d] = projected[n, h * D + d] * options.scale
+    if not shares_key:
+        _in_panels(projected[:, g * D : (g + 1) * D], key)
+        _across_panels(projected[:, (g + G) * D : (g + G + 1) * D], value)
+    plain_rows(query, key, nothing, scores)
+    _weigh(scores, N, options.slopes[h] if options.slopes.size else f32(0), reach)
+    plain_rows(scores, value, nothing, out)
+    for n in range(N):
+        copy(out[n], mixed[n, h * D : (h + 1) * D])
+
+
+@inlined
+def _turn_source(projected, waves, options):  # type: ignore[no-untyped-def]
+    """Queries and keys of one source turned by their places."""
+    for n in range(projected.shape[0]):
+        turn(projected[n], options.heads + options.key_heads, waves[n], options)
+
+
 @shared
 def _look_around(projected, waves, reach, options, mixed):  # type: ignore[no-untyped-def]
     """All heads of one source: queries, keys and values side by side, (N, W), to (N, H D)."""
-    H, G, D = options.heads, options.key_heads, options.head_dim
-    N = projected.shape[0]
-    across, along = -(-N // OUTPUTS), -(-D // OUTPUTS)
-    query, key = np.empty((N, D), np.float32), np.empty((across, D, OUTPUTS), np.float32)
-    value, out = np.empty((along, N, OUTPUTS), np.float32), np.empty((N, D), np.float32)
-    scores = np.empty((N, across * OUTPUTS), np.float32)
-    nothing = np.zeros(max(across, along) * OUTPUTS, np.float32)
-    for n in range(N):
-        turn(projected[n], H + G, waves[n], options)
-    for h in range(H):
-        g = H + h // (H // G)
-        for n in range(N):
-            for d in range(D):
-                query[n, d] = projected[n, h * D + d] * options.scale
-        if h % (H // G) == 0:
-            _in_panels(projected[:, g * D : (g + 1) * D], key)
-            _across_panels(projected[:, (g + G) * D : (g + G + 1) * D], value)
-        plain_rows(query, key, nothing, scores)
-        _weigh(scores, N, options.slopes[h] if options.slopes.size else f32(0), reach)
-        plain_rows(scores, value, nothing, out)
-        for n in range(N):
-            copy(out[n], mixed[n, h * D : (h + 1) * D])
+    room = _room_to_look(projected.shape[0], options)
+    _turn_source(projected, waves, options)
+    for h in range(options.heads):
+        shares_key = h % (options.heads // options.key_heads) > 0
+        _look_with(h, shares_key, projected, reach, options, room, mixed)
 
 
 @shared
@@ -277,3 +297,44 @@ def read_texts(first, stop, texts, given, seen, ends, layers, options, states): 
                 copy(found[at + n], states[b, n])
             states[b, length:] = f32(0)
         first = last
+
+
+@compiled
+def embed_sources(first, stop, sources, ends, options, x, embedded):  # type: ignore[no-untyped-def]
+    """The vectors of some sources' tokens, with their places and without; see ``read_sources``."""
+    at, to = sources.begins[first], sources.begins[stop]
+    _embed_all(first, stop, sources, ends, options, x[at:to], embedded[at:to])
+
+
+@compiled
+def turn_sources(first, stop, begins, seen, options, projected):  # type: ignore[no-untyped-def]
+    """Queries and keys of some sources turned by their places."""
+    for b in range(first, stop):
+        _turn_source(projected[begins[b] : begins[b + 1]], seen.waves, options)
+
+
+@compiled
+def look_by_heads(first, stop, begins, seen, options, projected, mixed):  # type: ignore[no-untyped-def]
+    """Self-attention of some heads, those of a source one after the other; see ``_look_around``.
+
+    Args:
+        first: The first head, counted from those of the first source.
+        stop: The head after the last.
+        begins: Where tokens of each source begin.
+        seen: What a token sees of others.
+        options: Of the encoder.
+        projected: Queries, keys and values side by side, turned by their places, (R, W).
+        mixed: What heads make of them, (R, H D).
+    """
+    for task in range(first, stop):
+        b, h = task // options.heads, task % options.heads
+        at, to = begins[b], begins[b + 1]
+        if to > at:
+            room = _room_to_look(to - at, options)
+            _look_with(h, False, projected[at:to], seen.reach, options, room, mixed[at:to])
+
+
+@compiled
+def activate_rows(first, stop, inner, options):  # type: ignore[no-untyped-def]
+    """The nonlinearity, in its own place."""
+    activate(inner[first:stop], options.activation)

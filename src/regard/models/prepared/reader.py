@@ -1,4 +1,4 @@
-"""An encoder that reads many texts, where all weights are small."""
+"""An encoder that reads many texts."""
 
 from itertools import accumulate
 
@@ -12,6 +12,7 @@ from regard.layers import Packing
 from regard.models.encoder import Encoder
 from regard.models.interfaces import TextReader
 from regard.models.prepared.encoder import fit_one_loop, layers_of
+from regard.models.prepared.layered import LayeredEncoder
 from regard.models.prepared.layers import (
     Places,
     Waves,
@@ -26,7 +27,7 @@ _LONGEST = 1024
 
 
 class PreparedReader(TextReader):
-    """An encoder whose layers are one compiled loop over texts without padding.
+    """An encoder that reads texts without padding, all layers in one compiled loop if it is small.
 
     It gives the same states; what a text gets does not depend on the others. Its weights are
     copies: prepare it again when the model has learned more.
@@ -66,8 +67,12 @@ class PreparedReader(TextReader):
             embedding_norm=norm,
             embedding_norm_bias=norm_bias,
         )
-        self._layers = layers_of(blocks, encoder.norm)
         self._options, self._waves = options_of(blocks, None), Waves(attend.rotary)
+        self._layers = (
+            layers_of(blocks, encoder.norm)
+            if fit_one_loop(blocks)
+            else LayeredEncoder(blocks, encoder.norm, self._options)
+        )
         self._places = Places(encoder.positions, encoder.output_dim)
         segments = encoder.segments
         self._first_segment = None if segments is None else segments[0].detach().numpy()
@@ -75,10 +80,7 @@ class PreparedReader(TextReader):
     @staticmethod
     def refuse(encoder: Encoder) -> str | None:
         """Why an encoder cannot be prepared, or None if it can."""
-        blocks = list(encoder.layers)
-        if (reason := why_not_prepared(blocks)) is not None:
-            return reason
-        return None if fit_one_loop(blocks) else "its weights are large, or its layers gated"
+        return why_not_prepared(list(encoder.layers))
 
     @torch.no_grad()
     def forward(
@@ -109,6 +111,11 @@ class PreparedReader(TextReader):
             mixes_embeddings=False,
         )
         seen = self._kernels.Seen(self._waves.until(N), N)
+        if isinstance(self._layers, LayeredEncoder):
+            layers, width = self._layers, self.output_dim
+            x = given.copy() if given.size else layers.embed(texts, self._ends, width)[0]
+            read = layers(x, texts.begins, seen)
+            return packing.pad(torch.from_numpy(read))
         made = torch.empty(B, N, self.output_dim)
         rest = (texts, given, seen, self._ends, self._layers, self._options, made.numpy())
         in_blocks(B, lambda *part: self._kernels.read_texts(*part, *rest))

@@ -54,7 +54,7 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
             window=model.config.window,
             alibi_heads=model.config.num_heads if model.config.positions == "alibi" else None,
         )
-        self._encoder = PreparedEncoder(model) if PreparedEncoder.can_read(model) else None
+        self._encoder = PreparedEncoder(model)
         # Weights were laid out anew, and what they were laid out from is free.
         hand_back()
 
@@ -71,7 +71,7 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:
         """The state before the first token: the source read, and projected for every layer."""
         layers = self._steps.layers
-        if self._encoder is not None and current_observer() is current_editor() is None:
+        if current_observer() is current_editor() is None:
             memory = self._encoder(source, source_lengths)
         else:
             memory = self._read(source, source_lengths)

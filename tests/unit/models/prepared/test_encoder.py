@@ -12,7 +12,7 @@ from regard.models.prepared import (
     in_precision,
     why_no_int8,
 )
-from regard.models.prepared.encoder import PreparedEncoder
+from regard.models.prepared.layered import LayeredEncoder
 
 from .conftest import VOCAB, pairwise, translator
 
@@ -43,6 +43,10 @@ PRECISIONS = [
 ]
 
 
+# In one loop, and layer by layer.
+WAYS = [encoder.MOST_BYTES, 0]
+
+
 @pytest.fixture
 def threads():
     """Whoever changes their number leaves it as it was."""
@@ -68,7 +72,9 @@ def check_real(found, right, lengths, *, atol):
 
 @pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
 @pytest.mark.parametrize("lengths", [[7, 3, 5, 1, 7], [17, 9, 20]], ids=["few", "many"])
-def test_it_reads_as_the_model_does(options, lengths):
+@pytest.mark.parametrize("most", WAYS)
+def test_it_reads_as_the_model_does(options, lengths, most, monkeypatch):
+    monkeypatch.setattr(encoder, "MOST_BYTES", most)
     model = translator(**options)
     made, given = PreparedTransformer(model), drawn(lengths)
     with torch.no_grad():
@@ -90,7 +96,9 @@ def test_it_is_one_loop_but_where_somebody_watches(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"source_begin": True}], ids=str)
-def test_sources_without_tokens_leave_the_others_alone(options):
+@pytest.mark.parametrize("most", WAYS)
+def test_sources_without_tokens_leave_the_others_alone(options, most, monkeypatch):
+    monkeypatch.setattr(encoder, "MOST_BYTES", most)
     made = PreparedTransformer(translator(**options))
     source, lengths = drawn([0, 4, 0, 2])
     found = read(made, (source, lengths))
@@ -111,22 +119,21 @@ def test_sources_may_be_longer_than_what_is_known_of_places(positions):
         check_real(read(made, given), made._read(*given), given[1], atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "options", [{"activation": "swiglu"}, {"num_encoder_layers": 2, "ffn_dim": 64}], ids=str
-)
-def test_what_one_loop_cannot_take_is_read_by_the_model(options, monkeypatch):
-    model = translator(**options)
-    if "activation" not in options:
-        assert PreparedEncoder.can_read(model)
-        monkeypatch.setattr(encoder, "MOST_BYTES", 1000)
-    assert not PreparedEncoder.can_read(model)
-    made, given = PreparedTransformer(model), drawn([5, 2])
-    np.testing.assert_array_equal(read(made, given), made._read(*given))
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_gated_layers_are_read_one_by_one(precision):
+    model = in_precision(translator(activation="swiglu", num_encoder_layers=2), precision)
+    made, given = PreparedTransformer(model), drawn([5, 2, 14])
+    assert isinstance(made._encoder._layers, LayeredEncoder)
+    with torch.no_grad():
+        atol = 3e-5 if precision == "float32" else 3e-2
+        check_real(read(made, given), made._read(*given), given[1], atol=atol)
 
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_source_has_the_same_in_any_company_and_on_any_threads(precision):
+@pytest.mark.parametrize("most", WAYS)
+def test_a_source_has_the_same_in_any_company_and_on_any_threads(precision, most, monkeypatch):
+    monkeypatch.setattr(encoder, "MOST_BYTES", most)
     made = PreparedTransformer(in_precision(translator(num_encoder_layers=2), precision))
     random = torch.Generator().manual_seed(3)
     lengths = torch.randint(1, 20, (40,), generator=random)

@@ -24,6 +24,7 @@ from regard.models.prepared import (
     prepared,
     why_no_int8,
 )
+from regard.models.prepared import encoder as encoders
 
 from .conftest import VOCAB, pairwise, shaken
 
@@ -88,6 +89,16 @@ def test_it_reads_as_the_encoder_does(options, calls):
     assert calls
 
 
+@pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
+def test_large_layers_are_read_one_by_one_and_give_the_same(options, calls, monkeypatch):
+    monkeypatch.setattr(encoders, "MOST_BYTES", 0)
+    reader = encoder(**options)
+    made = PreparedReader(reader)
+    for lengths in LENGTHS:
+        check_reads(made, reader, *drawn(lengths))
+    assert not calls
+
+
 @pytest.mark.parametrize("given", ["segments", "parts", "features"])
 def test_what_is_said_of_tokens_besides_is_read(given, calls):
     options = {
@@ -115,7 +126,11 @@ def test_without_lengths_all_is_read():
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("count", [1, 2])
-def test_what_a_text_gets_does_not_depend_on_the_others(precision, count, threads):
+@pytest.mark.parametrize("most", [encoders.MOST_BYTES, 0])
+def test_what_a_text_gets_does_not_depend_on_the_others(
+    precision, count, most, threads, monkeypatch
+):
+    monkeypatch.setattr(encoders, "MOST_BYTES", most)
     if precision == "int8" and (reason := why_no_int8()):
         pytest.skip(reason)
     torch.set_num_threads(count)
@@ -202,9 +217,12 @@ def test_choices_are_read_by_what_is_prepared(calls):
     assert calls
 
 
-def test_what_one_loop_cannot_take_is_left_as_it_is():
-    gated = HEADS["tagger"](encoder(activation="swiglu")).eval()
-    assert prepared(gated) is gated
-    assert "gated" in PreparedReader.refuse(gated.reader)
-    large = HEADS["tagger"](encoder(model_dim=768, num_layers=6, ffn_dim=3072)).eval()
-    assert prepared(large) is large
+@torch.no_grad()
+@pytest.mark.parametrize("options", [{"activation": "swiglu"}, {"model_dim": 384, "ffn_dim": 1536}])
+def test_what_one_loop_cannot_take_is_read_layer_by_layer(options, calls):
+    model = HEADS["tagger"](encoder(num_heads=4, num_layers=6, **options)).eval()
+    ready, (ids, lengths) = prepared(model), drawn([9, 4, 20])
+    found, right = ready.reader(ids, lengths), model.reader(ids, lengths)
+    real = torch.arange(20) < lengths[:, None]
+    torch.testing.assert_close(found[real], right[real], atol=1e-4, rtol=0)
+    assert not calls

@@ -1,0 +1,126 @@
+"""Layers of an encoder one after the other, each product shared out among threads.
+
+For weights that are too large for the cache of a core, or gated: where they are small, one loop
+goes through all layers; see ``encoder_kernels``. Tokens of all sources stand row after row here as
+well, without padding, and what a source gets does not depend on the others.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int64
+from torch import Tensor, nn
+
+from regard.layers.block import TransformerBlock
+from regard.models.prepared.layers import bytes_of, norms_of
+from regard.models.prepared.linear import MOST_LAID_OUT, mapping
+from regard.models.prepared.products import Int8Linear
+from regard.models.prepared.sharing import by_rows
+
+if TYPE_CHECKING:
+    from regard.models.prepared.encoder_kernels import Ends, Seen, Sources
+    from regard.models.prepared.kernels import Options
+
+
+class LayeredEncoder:
+    """The layers of an encoder.
+
+    Args:
+        blocks: The layers.
+        last: The norm behind them where it is pre-norm.
+        options: What they have in common.
+        others: Maps that follow the layers.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[TransformerBlock],
+        last: nn.Module,
+        options: "Options",
+        others: Sequence[nn.Linear | Int8Linear] = (),
+    ) -> None:
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.models.prepared import encoder_kernels, kernels
+
+        maps = list(zip(*maps_of(blocks), strict=True))
+        is_laid_out = bytes_of([*(each for of in maps for each in of), *others]) <= MOST_LAID_OUT
+        self._kernels, self._loops, self._options = kernels, encoder_kernels, options
+        self._maps = [[mapping(each, is_laid_out=is_laid_out) for each in of] for of in maps]
+        self._norms, self._activation = norms_of(blocks, last), blocks[0].feed.activation
+        self.others = [mapping(each, is_laid_out=is_laid_out) for each in others]
+
+    def embed(
+        self, sources: "Sources", ends: "Ends", width: int
+    ) -> tuple[Float32[np.ndarray, "R C"], Float32[np.ndarray, "R C"]]:
+        """The vectors of all sources' tokens, with their places, and without if that is wanted."""
+        x = np.empty((len(sources.tokens), width), np.float32)
+        embedded = np.zeros_like(x) if sources.mixes_embeddings else x
+        rest, count = (sources, ends, self._options, x, embedded), len(sources.begins) - 1
+        operations = 8 * x.size // max(1, count)
+        by_rows(count, operations, lambda *part: self._loops.embed_sources(*part, *rest))
+        return x, embedded
+
+    @torch.no_grad()
+    def __call__(
+        self, states: Float32[np.ndarray, "R C"], begins: Int64[np.ndarray, " B+1"], seen: "Seen"
+    ) -> Float32[np.ndarray, "R C"]:
+        """What becomes of the tokens' vectors, which are worked on where they are.
+
+        Args:
+            states: Of all sources, one after the other.
+            begins: Where those of each source begin, and where the last end.
+            seen: What a token sees of others.
+        """
+        options, norms, (rows, width) = self._options, iter(self._norms), states.shape
+        normed = np.empty_like(states) if options.is_pre else states
+        given = torch.from_numpy(normed)
+
+        def add(change: Tensor) -> None:
+            added, (weight, bias) = change.numpy(), next(norms)
+            rest = (states, added, weight, bias, options, normed)
+            by_rows(rows, 8 * width, lambda *part: self._kernels.add_norm(*part, *rest))
+
+        if options.is_pre:
+            first = (states, *next(norms), options, normed)
+            by_rows(rows, 8 * width, lambda *part: self._kernels.norm(*part, *first))
+        for own, own_out, inner, outer in self._maps:
+            add(own_out(self._mixed(own(given), begins, seen)))
+            add(outer(self._activated(inner(given))))
+        return normed
+
+    def _mixed(self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: "Seen") -> Tensor:
+        """What all heads of all sources make of queries, keys and values side by side."""
+        options, numbers = self._options, projected.numpy()
+        made = projected.new_empty(len(projected), options.heads * options.head_dim)
+        sources, mixed = len(begins) - 1, made.numpy()
+        if seen.waves.size:
+            turned = (begins, seen, options, numbers)
+            by_rows(sources, 2**16, lambda *part: self._loops.turn_sources(*part, *turned))
+        rest = (begins, seen, options, numbers, mixed)
+        longest = int(np.diff(begins).max(initial=0))
+        operations = 4 * longest * longest * options.head_dim
+        tasks = sources * options.heads
+        by_rows(tasks, operations, lambda *part: self._loops.look_by_heads(*part, *rest))
+        return made
+
+    def _activated(self, inner: Tensor) -> Tensor:
+        if self._options.activation < 0:
+            return self._activation(inner)
+        rest = (inner.numpy(), self._options)
+        by_rows(
+            len(inner), 8 * inner.shape[1], lambda *part: self._loops.activate_rows(*part, *rest)
+        )
+        return inner
+
+
+def maps_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
+    """The linear maps of each kind, in the order of ``encoder_kernels.Layers``."""
+    attends = [block.attend for block in blocks if block.attend is not None]
+    return [
+        [each.query_key_value for each in attends if each.query_key_value is not None],
+        [each.output for each in attends],
+        [block.feed.inner for block in blocks],
+        [block.feed.outer for block in blocks],
+    ]
