@@ -9,23 +9,20 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from regard.attention.engine.kernels.compiling import compiled, inlined, shared
+from regard.attention.engine.kernels.compiling import compiled, inlined
 from regard.attention.engine.kernels.elementary import sigmoid
-from regard.attention.engine.kernels.products import linear
 from regard.attention.engine.kernels.vectors import copy
-from regard.models.prepared.few_rows import few_rows
 from regard.models.prepared.kernels import look_at_memory
+from regard.models.prepared.panels import plain_rows
 
 f32 = np.float32
 
-# Of so many rows, which are one block whatever the threads, a BLAS' products would take longer.
-_FEW_ROWS = 8
 # The sum of two numbers of one variance has twice that: halve it again.
 _HALF = f32(0.5**0.5)
 
 
 class Weights(NamedTuple):
-    """The weights of a decoder, its layers one on the other.
+    """The weights of a decoder, its layers one on the other: in ``panels``, biases in lanes.
 
     Attributes:
         embedding: Of tokens.
@@ -35,32 +32,23 @@ class Weights(NamedTuple):
         ask: From states to queries.
         tell: From what was mixed to states.
         end: From states to embeddings.
-        table: Of the output.
+        table: Of the output; empty where that is done elsewhere.
     """
 
     embedding: Float32[np.ndarray, "V E"]
     places: Float32[np.ndarray, "P E"]
-    begin: Float32[np.ndarray, "C E"]
-    begin_bias: Float32[np.ndarray, " C"]
-    convolution: Float32[np.ndarray, "L 2C kC"]
-    convolution_bias: Float32[np.ndarray, "L 2C"]
-    ask: Float32[np.ndarray, "L E C"]
-    ask_bias: Float32[np.ndarray, "L E"]
-    tell: Float32[np.ndarray, "L C E"]
-    tell_bias: Float32[np.ndarray, "L C"]
-    end: Float32[np.ndarray, "E C"]
-    end_bias: Float32[np.ndarray, " E"]
-    table: Float32[np.ndarray, "V E"]
-    table_bias: Float32[np.ndarray, " V"]
-
-
-@shared
-def _multiply(is_few, states, weight, bias, out):  # type: ignore[no-untyped-def]
-    """``states @ weightᵀ + bias``, by reading the weights once where states are few."""
-    if is_few:
-        few_rows(0, weight.shape[0], states, weight, bias, out)
-    else:
-        linear(states, weight, bias, out)
+    begin: Float32[np.ndarray, "c E p"]
+    begin_bias: Float32[np.ndarray, " cp"]
+    convolution: Float32[np.ndarray, "L g kC p"]
+    convolution_bias: Float32[np.ndarray, "L gp"]
+    ask: Float32[np.ndarray, "L e C p"]
+    ask_bias: Float32[np.ndarray, "L ep"]
+    tell: Float32[np.ndarray, "L c E p"]
+    tell_bias: Float32[np.ndarray, "L cp"]
+    end: Float32[np.ndarray, "e C p"]
+    end_bias: Float32[np.ndarray, " ep"]
+    table: Float32[np.ndarray, "v E p"]
+    table_bias: Float32[np.ndarray, " vp"]
 
 
 @inlined
@@ -117,35 +105,33 @@ def step(first, stop, token, weights, past, now, options, queries, mixed, answer
         logits: How well each token fits, (R, V); without columns nobody asks.
     """
     rows, E = stop - first, weights.embedding.shape[1]
-    L, C = weights.tell_bias.shape
+    L, _, C, _ = weights.ask.shape
     embedded, states = np.empty((rows, E), np.float32), np.empty((rows, C), np.float32)
     seen = np.empty((rows, weights.convolution.shape[2]), np.float32)
     gates, changed = np.empty((rows, 2 * C), np.float32), np.empty((rows, C), np.float32)
     context = np.empty((rows, C), np.float32)
     scores = np.empty((1, past.memory.shape[2]), np.float32)
-    place, memory, is_few = weights.places[now], past.memory[0], token.size <= _FEW_ROWS
+    place, memory = weights.places[now], past.memory[0]
     for r in range(rows):
         table = weights.embedding[token[first + r]]
         for c in range(E):
             embedded[r, c] = table[c] + place[c]
-    _multiply(is_few, embedded, weights.begin, weights.begin_bias, states)
+    plain_rows(embedded, weights.begin, weights.begin_bias, states)
     for layer in range(L):
         _keep_and_see(first, states, past.store[layer], past.ancestors, now, seen)
-        _multiply(is_few, seen, weights.convolution[layer], weights.convolution_bias[layer], gates)
+        plain_rows(seen, weights.convolution[layer], weights.convolution_bias[layer], gates)
         _gate(gates, changed)
         asked, found = queries[layer, first:stop], mixed[first:stop]
-        _multiply(is_few, changed, weights.ask[layer], weights.ask_bias[layer], asked)
+        plain_rows(changed, weights.ask[layer], weights.ask_bias[layer], asked)
         _halve_sum(embedded, asked)
         look_at_memory(first, stop, queries[layer], memory, past, now, options, scores, mixed)
         for r in range(rows):
             scale = np.sqrt(f32(past.lengths[past.sentences[first + r]]))
             for c in range(E):
                 found[r, c] *= scale
-        _multiply(is_few, found, weights.tell[layer], weights.tell_bias[layer], context)
+        plain_rows(found, weights.tell[layer], weights.tell_bias[layer], context)
         _halve_sum(changed, context)
         _halve_sum(context, states)
-    _multiply(is_few, states, weights.end, weights.end_bias, answers[first:stop])
+    plain_rows(states, weights.end, weights.end_bias, answers[first:stop])
     if logits.shape[1]:
-        _multiply(
-            is_few, answers[first:stop], weights.table, weights.table_bias, logits[first:stop]
-        )
+        plain_rows(answers[first:stop], weights.table, weights.table_bias, logits[first:stop])

@@ -162,25 +162,27 @@ def _one_head(width: int) -> "kernels.Options":
 
 def _weights_of(
     model: ConvSeq2Seq,
-    table: Float32[np.ndarray, "V E"],
-    table_bias: Float32[np.ndarray, " b"],
+    table: Float32[np.ndarray, "v E p"],
+    table_bias: Float32[np.ndarray, " vp"],
 ) -> "conv_kernels.Weights":
-    from regard.models.prepared import conv_kernels
+    from regard.models.prepared import conv_kernels, panels
 
     layers = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
     convolutions = [layer.convolution.convolution for layer in layers]
     # (2C, C, k) to (2C, k C): the earliest place first.
     convolved = [each.weight.transpose(1, 2).flatten(1) for each in convolutions]
-    asks, tells = [layer.query for layer in layers], [layer.context for layer in layers]
 
-    def laid_out(parts: list[Tensor]) -> np.ndarray:
-        stacked = torch.stack(parts) if len(parts) > 1 else parts[0][None]
-        return stacked.detach().contiguous().numpy()
+    def lanes_of(biases: list[Tensor | None]) -> np.ndarray:
+        return np.stack(
+            [panels.in_lanes(each.detach().numpy()) for each in biases if each is not None]
+        )
 
     def all_of(maps: list[nn.Linear]) -> tuple[np.ndarray, np.ndarray]:
-        return laid_out([each.weight for each in maps]), laid_out([each.bias for each in maps])
+        weights = [each.weight.detach().numpy() for each in maps]
+        return panels.stacked(weights), lanes_of([each.bias for each in maps])
 
-    (ask, ask_bias), (tell, tell_bias) = all_of(asks), all_of(tells)
+    ask, ask_bias = all_of([layer.query for layer in layers])
+    tell, tell_bias = all_of([layer.context for layer in layers])
     (begin, begin_bias), (end, end_bias) = (
         all_of([each]) for each in (model.decoder_input, model.decoder_output)
     )
@@ -189,8 +191,8 @@ def _weights_of(
         places=model.target_positions.table.detach().numpy(),
         begin=begin[0],
         begin_bias=begin_bias[0],
-        convolution=laid_out(convolved),
-        convolution_bias=laid_out([each.bias for each in convolutions if each.bias is not None]),
+        convolution=panels.stacked([each.detach().numpy() for each in convolved]),
+        convolution_bias=lanes_of([each.bias for each in convolutions]),
         ask=ask,
         ask_bias=ask_bias,
         tell=tell,

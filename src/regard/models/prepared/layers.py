@@ -9,7 +9,6 @@ from jaxtyping import Float32
 from torch import Tensor, nn
 
 from regard.attention.biases import alibi_slopes
-from regard.attention.engine import blas
 from regard.attention.engine.kernels import why_not
 from regard.attention.scores import Dot, ScaledDot
 from regard.layers import MultiHeadAttention
@@ -33,7 +32,6 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
     block = blocks[0]
     scores = [type(each.score) for each in attentions(block)]
     reasons = {
-        "torch brings another BLAS than Intel's": blas.address_of_products() is None,
         "its positions are relative": block.distances is not None,
         "its score is no dot product": not {Dot, ScaledDot}.issuperset(scores),
         "its norm is that of a batch": not isinstance(residuals(block)[0].norm, NORMS),

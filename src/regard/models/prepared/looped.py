@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int, Int64
 from torch import Tensor, nn
 
-from regard.attention.engine import blas
 from regard.attention.engine.kernels import why_not
 from regard.layers import TokenEmbedding
 from regard.models.prepared.layers import MOST_BYTES as MOST_BYTES
@@ -32,7 +31,6 @@ def why_not_looped(model: nn.Module, looped: nn.Module) -> str | None:
     tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
     size = sum(p.nbytes for p in looped.parameters() if id(p) not in tables)
     reasons = {
-        "torch brings another BLAS than Intel's": blas.address_of_products() is None,
         "it is too large for the cache of a core": size > MOST_BYTES,
         "it is not in float32 on a CPU": any(
             p.device.type != "cpu" or p.dtype != torch.float32 for p in model.parameters()
@@ -71,16 +69,17 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
 
     def __init__(self, output: TokenEmbedding, output_bias: Tensor | None) -> None:
         # Only here: what cannot be compiled cannot be imported.
-        from regard.models.prepared import kernels
+        from regard.models.prepared import kernels, panels
 
         self._best_tokens = kernels.best_tokens
         self._output, self._output_bias = output, output_bias
         # A large table is gone through once for all rows.
         self._has_logits = output.weight.nbytes <= MOST_BYTES
-        self.table = output.weight.detach().numpy()
-        self.table_bias = (
-            np.zeros(0, np.float32) if output_bias is None else output_bias.detach().numpy()
-        )
+        of_loop = output.weight.detach().numpy()[: len(output.weight) if self._has_logits else 0]
+        added = np.zeros(len(of_loop), np.float32)
+        if output_bias is not None and self._has_logits:
+            added = output_bias.detach().numpy()
+        self.table, self.table_bias = panels.in_panels(of_loop), panels.in_lanes(added)
 
     @abstractmethod
     def _run(
@@ -145,7 +144,8 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         Where answers are made of the tokens on lists, there are no logits here.
         """
         token = token if state.pending is None else state.pending
-        (size, width), rows, is_listed = self.table.shape, len(token), state.listed is not None
+        size, width = self._output.weight.shape
+        rows, is_listed = len(token), state.listed is not None
         # A slice of a table is not laid out as a loop was compiled for.
         given = np.ascontiguousarray(token.numpy())
         answers = np.empty((rows, width), np.float32)

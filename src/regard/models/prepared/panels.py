@@ -52,9 +52,19 @@ _HAS_PAIRS = has("avx2")
 def in_panels(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"]:
     """Weights as they are multiplied, with zeros where outputs are missing."""
     outputs, inputs = weight.shape
-    room = np.zeros((-(-outputs // OUTPUTS), OUTPUTS, inputs), f32)
-    room.reshape(-1, inputs)[:outputs] = weight
-    return np.ascontiguousarray(room.transpose(0, 2, 1))
+    panels = -(-outputs // OUTPUTS)
+    room = np.zeros((panels * OUTPUTS, inputs), f32)
+    room[:outputs] = weight
+    return np.ascontiguousarray(room.reshape(panels, OUTPUTS, inputs).transpose(0, 2, 1))
+
+
+def stacked(
+    weights: Sequence[Float32[np.ndarray, "O I"]], inputs: int = 0
+) -> Float32[np.ndarray, "L o I p"]:
+    """``in_panels`` of each, one on the other; of none of so many inputs without entries."""
+    if not weights:
+        return np.zeros((0, 0, inputs, OUTPUTS), f32)
+    return np.stack([in_panels(weight) for weight in weights])
 
 
 def in_pairs(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 16"]:

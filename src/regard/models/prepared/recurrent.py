@@ -70,23 +70,29 @@ def packed(
         ask: What queries are multiplied with, if they are.
         units: Of an additive score.
     """
-    from regard.models.prepared import recurrent_kernels
+    from regard.models.prepared import panels, recurrent_kernels
 
-    inputs, input_biases, hidden, hidden_biases = zip(*layers, strict=True)
-    later = torch.stack(inputs[1:]) if len(layers) > 1 else hidden[0].new_zeros(0, *hidden[0].shape)
-    numbers = [
-        embedding.weight,
-        inputs[0],
-        later,
-        torch.stack(input_biases),
-        torch.stack(hidden),
-        torch.stack(hidden_biases),
-        torch.zeros(0, 0) if ask is None else ask,
-        torch.zeros(0) if units is None else units,
-        *readout,
-    ]
-    table, *others = (each.detach().contiguous().numpy() for each in numbers)
-    return recurrent_kernels.Weights(table, np.float32(embedding.scale), *others)
+    inputs, input_biases, hidden, hidden_biases = (
+        [_numbers(each) for each in of] for of in zip(*layers, strict=True)
+    )
+    return recurrent_kernels.Weights(
+        embedding=_numbers(embedding.weight),
+        embedding_scale=np.float32(embedding.scale),
+        first=panels.in_panels(inputs[0]),
+        later=panels.stacked(inputs[1:], hidden[0].shape[1]),
+        input_biases=np.stack([panels.in_lanes(each) for each in input_biases]),
+        hidden=panels.stacked(hidden),
+        hidden_biases=np.stack([panels.in_lanes(each) for each in hidden_biases]),
+        ask=panels.in_panels(_numbers(torch.zeros(0, 0) if ask is None else ask)),
+        units=_numbers(torch.zeros(0) if units is None else units),
+        readout=panels.in_panels(_numbers(readout.weight)),
+        readout_bias=panels.in_lanes(_numbers(readout.bias)),
+    )
+
+
+def _numbers(tensor: Tensor) -> Float32[np.ndarray, "..."]:
+    numbers: np.ndarray = tensor.detach().contiguous().numpy()
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,20 +19,28 @@ class PreparedEncoder:
 
     def __init__(self, encoder: RecurrentEncoder) -> None:
         # Only here: what cannot be compiled cannot be imported.
+        from regard.models.prepared import panels
         from regard.models.prepared import recurrent_kernels as kernels
 
         recurrence = encoder.recurrence
         self._read, self._hidden_dim = kernels.read, encoder.hidden_dim
         self._cell = kernels.CELLS.index(recurrence.mode)
         ways = zip(layers_of(recurrence), layers_of(recurrence, "_reverse"), strict=True)
-        # Of each layer: input, its bias, hidden, its bias, of both directions.
-        layers = [[torch.stack(pair) for pair in zip(*both, strict=True)] for both in ways]
-        first, *later = (layer[0] for layer in layers)
-        others = [torch.stack(parts) for parts in list(zip(*layers, strict=True))[1:]]
-        width = 2 * encoder.hidden_dim
-        deep = torch.stack(later) if later else first.new_zeros(0, *first.shape[:2], width)
+        # Of each kind, that of each layer: of both directions one on the other.
+        inputs, input_biases, hidden, hidden_biases = (
+            [[each.detach().numpy() for each in pair] for pair in of]
+            for of in zip(*(zip(*both, strict=True) for both in ways), strict=True)
+        )
+        first, *later = (panels.stacked(pair) for pair in inputs)
+        none = np.zeros((0, *first.shape[:2], 2 * encoder.hidden_dim, panels.OUTPUTS), np.float32)
+        biases = (
+            np.stack([[panels.in_lanes(each) for each in pair] for pair in of])
+            for of in (input_biases, hidden_biases)
+        )
+        own = np.stack([panels.stacked(pair) for pair in hidden])
+        of_inputs, of_hidden = biases
         self._weights = kernels.Readers(
-            *(each.detach().contiguous().numpy() for each in (first, deep, *others))
+            first, np.stack(later) if later else none, of_inputs, own, of_hidden
         )
 
     @torch.no_grad()

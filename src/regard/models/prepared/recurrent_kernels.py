@@ -12,20 +12,19 @@ from jaxtyping import Float32, Int64
 
 from regard.attention.engine.kernels.compiling import compiled, inlined, shared
 from regard.attention.engine.kernels.elementary import sigmoid, tanh
-from regard.attention.engine.kernels.products import linear
 from regard.attention.engine.kernels.vectors import add_scaled, copy, dot, to_weights
+from regard.models.prepared.panels import OUTPUTS, plain_rows
 
 f32 = np.float32
 
 # In the order of ``Options.cell``, as torch calls them.
 CELLS = ("RNN_TANH", "RNN_RELU", "GRU", "LSTM")
-# A BLAS adds up a handful of rows in another order: sentences' ends are read in the company of
-# others that have ended, so that what they get does not depend on their number.
-_FEWEST_ROWS = 8
 
 
 class Weights(NamedTuple):
     """The weights of all layers and of what stands around them; what there is none of is empty.
+
+    Those of maps lie in ``panels``, their biases in lanes.
 
     Attributes:
         embedding: Of tokens.
@@ -47,17 +46,17 @@ class Weights(NamedTuple):
 
     embedding: Float32[np.ndarray, "V X"]
     embedding_scale: np.float32
-    first: Float32[np.ndarray, "G I"]
-    later: Float32[np.ndarray, "L-1 G h"]
-    input_biases: Float32[np.ndarray, "L G"]
-    hidden: Float32[np.ndarray, "L G h"]
-    hidden_biases: Float32[np.ndarray, "L G"]
-    ask: Float32[np.ndarray, "A h"]
+    first: Float32[np.ndarray, "g I p"]
+    later: Float32[np.ndarray, "L-1 g h p"]
+    input_biases: Float32[np.ndarray, "L gp"]
+    hidden: Float32[np.ndarray, "L g h p"]
+    hidden_biases: Float32[np.ndarray, "L gp"]
+    ask: Float32[np.ndarray, "a h p"]
     units: Float32[np.ndarray, " A"]
-    readout: Float32[np.ndarray, "O J"]
-    readout_bias: Float32[np.ndarray, " O"]
-    table: Float32[np.ndarray, "V C"] = np.zeros((0, 0), f32)
-    table_bias: Float32[np.ndarray, " V"] = np.zeros(0, f32)
+    readout: Float32[np.ndarray, "o J p"]
+    readout_bias: Float32[np.ndarray, " op"]
+    table: Float32[np.ndarray, "v C p"] = np.zeros((0, 0, OUTPUTS), f32)
+    table_bias: Float32[np.ndarray, " vp"] = np.zeros(0, f32)
 
 
 class Options(NamedTuple):
@@ -97,11 +96,6 @@ def _copy_all(rows, out):  # type: ignore[no-untyped-def]
         copy(rows[r], out[r])
 
 
-@shared
-def _map(states, weight, bias, out):  # type: ignore[no-untyped-def]
-    linear(states, weight, bias, out)
-
-
 @inlined
 def _width(kind, h):  # type: ignore[no-untyped-def]
     """Numbers that a layer's state has: an LSTM's cell is as wide as what it shows."""
@@ -124,8 +118,9 @@ def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped
     """The context of each row's query; both begin with row ``first``."""
     asked = queries
     if weights.ask.size:
-        asked = np.empty((queries.shape[0], weights.ask.shape[0]), np.float32)
-        _map(queries, weights.ask, weights.ask[0, :0], asked)
+        asked = np.empty((queries.shape[0], memory.keys.shape[2]), np.float32)
+        nothing = np.zeros(weights.ask.shape[0] * OUTPUTS, np.float32)
+        plain_rows(queries, weights.ask, nothing, asked)
     scores = np.empty(memory.keys.shape[1], np.float32)
     for r in range(queries.shape[0]):
         sentence = memory.sentences[first + r]
@@ -184,13 +179,13 @@ def _begin(token, before, places, weights, options, kept, embedded, states):  # 
 def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untyped-def]
     """All layers' states after a step, in their own places."""
     L, rows, h = states.shape
-    width, G = _width(kind, h), weights.hidden.shape[1]
+    width, G = _width(kind, h), weights.hidden.shape[1] * OUTPUTS
     of_inputs, of_hidden = np.empty((rows, G), np.float32), np.empty((rows, G), np.float32)
     for layer in range(L):
         below = inputs if layer == 0 else states[layer - 1]
         weight = weights.first if layer == 0 else weights.later[layer - 1]
-        _map(below, weight, weights.input_biases[layer], of_inputs)
-        _map(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
+        plain_rows(below, weight, weights.input_biases[layer], of_inputs)
+        plain_rows(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
         for r in range(rows):
             row = kept[r, layer * width : (layer + 1) * width]
             _advance(kind, of_inputs[r], of_hidden[r], row[:h], row[h:])
@@ -202,13 +197,13 @@ def _read(options, embedded, context, top, weights, answers):  # type: ignore[no
     """What predictions are made of: by maxout over pairs, by tanh, or by a linear map."""
     rows, h, E = len(top), top.shape[1], context.shape[1]
     seen = np.empty((rows, weights.readout.shape[1]), np.float32)
-    made = np.empty((rows, weights.readout.shape[0]), np.float32)
+    made = np.empty((rows, weights.readout.shape[0] * OUTPUTS), np.float32)
     for r in range(rows):
         copy(top[r], seen[r, :h])
         if options.asks_before:
             copy(embedded[r], seen[r, h : seen.shape[1] - E])
         copy(context[r], seen[r, seen.shape[1] - E :])
-    _map(seen, weights.readout, weights.readout_bias, made)
+    plain_rows(seen, weights.readout, weights.readout_bias, made)
     for r in range(rows):
         for c in range(answers.shape[1]):
             if options.asks_before:
@@ -237,7 +232,7 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
         logits: How well each token fits, (R, V); without columns nobody asks.
     """
     rows, X = stop - first, weights.embedding.shape[1]
-    L, _, h = weights.hidden.shape
+    L, _, h, _ = weights.hidden.shape
     embedded = np.empty((rows, X), np.float32)
     inputs = np.empty((rows, weights.first.shape[1]), np.float32)
     states = np.empty((L, rows, h), np.float32)
@@ -260,17 +255,17 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
     if options.asks_after:
         _copy_all(found, kept[:, kept.shape[1] - found.shape[1] :])
     if logits.shape[1]:
-        _map(found, weights.table, weights.table_bias, logits[first:stop])
+        plain_rows(found, weights.table, weights.table_bias, logits[first:stop])
 
 
 class Readers(NamedTuple):
     """The weights of an encoder, its two directions one on the other; see ``Weights``."""
 
-    first: Float32[np.ndarray, "2 G I"]
-    later: Float32[np.ndarray, "L-1 2 G 2h"]
-    input_biases: Float32[np.ndarray, "L 2 G"]
-    hidden: Float32[np.ndarray, "L 2 G h"]
-    hidden_biases: Float32[np.ndarray, "L 2 G"]
+    first: Float32[np.ndarray, "2 g I p"]
+    later: Float32[np.ndarray, "L-1 2 g 2h p"]
+    input_biases: Float32[np.ndarray, "L 2 gp"]
+    hidden: Float32[np.ndarray, "L 2 g h p"]
+    hidden_biases: Float32[np.ndarray, "L 2 gp"]
 
 
 @inlined
@@ -290,12 +285,11 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignor
     """One direction of one layer: 0 forwards, 1 backwards, each row from its own last place."""
     T, rows, h = begins.size - 1, begins[1], weight.shape[1]
     states, cells = np.zeros((rows, h), np.float32), np.zeros((rows, h), np.float32)
-    of_hidden = np.empty((rows, weight.shape[0]), np.float32)
+    of_hidden = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
     for turn in range(T):
         t = T - 1 - turn if way else turn
         begin, real = begins[t], begins[t + 1] - begins[t]
-        done = max(real, min(rows, _FEWEST_ROWS))
-        _map(states[:done], weight, bias, of_hidden[:done])
+        plain_rows(states[:real], weight, bias, of_hidden[:real])
         for r in range(real):
             _advance(kind, of_inputs[begin + r], of_hidden[r], states[r], cells[r])
             copy(states[r], out[begin + r, way * h : (way + 1) * h])
@@ -316,7 +310,7 @@ def read(first, stop, inputs, lengths, order, weights, kind, states, last):  # t
         states: The outputs, (B, S, 2h); those of padding are left alone.
         last: The two directions' last states side by side, (B, 2h).
     """
-    L, _, G, h = weights.hidden.shape
+    L, _, panels, h, _ = weights.hidden.shape
     sentences = order[first:stop]
     begins = _begins(lengths[sentences])
     total = begins[begins.size - 1]
@@ -324,12 +318,12 @@ def read(first, stop, inputs, lengths, order, weights, kind, states, last):  # t
     for t in range(begins.size - 1):
         for place in range(begins[t], begins[t + 1]):
             copy(inputs[sentences[place - begins[t]], t], below[place])
-    of_inputs = np.empty((total, G), np.float32)
+    of_inputs = np.empty((total, panels * OUTPUTS), np.float32)
     for layer in range(L):
         out = np.empty((total, 2 * h), np.float32)
         for way in range(2):
             weight = weights.first[way] if layer == 0 else weights.later[layer - 1, way]
-            _map(below, weight, weights.input_biases[layer, way], of_inputs)
+            plain_rows(below, weight, weights.input_biases[layer, way], of_inputs)
             hidden, bias = weights.hidden[layer, way], weights.hidden_biases[layer, way]
             _read_along(kind, way, begins, of_inputs, hidden, bias, out)
         below = out

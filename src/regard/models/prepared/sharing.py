@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import torch
 
-from regard.attention.engine import blas
 from regard.attention.engine.workers import share_out
 
 # Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
@@ -26,16 +25,11 @@ def by_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> Non
 
 
 def in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
-    """Share rows out in blocks, each of which goes through all weights by itself.
-
-    Blocks are even: a BLAS adds up a handful of rows in another order, and what a row gets is not
-    to depend on the number of threads.
-    """
+    """Share rows out in even blocks, each of which goes through all weights by itself."""
     each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // torch.get_num_threads())))
     blocks = min(-(-rows // each), rows // _FEWEST_ROWS)
     if blocks <= 1:
-        with blas.alone():
-            work(0, rows)
+        work(0, rows)
         return
     share_out(blocks, lambda task: work(task * rows // blocks, (task + 1) * rows // blocks))
 

@@ -179,11 +179,6 @@ def test_nothing_is_prepared_where_loops_cannot_be_compiled(monkeypatch):
     assert prepared(model) is model
 
 
-def test_nothing_is_prepared_beside_another_blas(monkeypatch):
-    monkeypatch.setattr(looped.blas, "address_of_products", lambda: None)
-    assert "another BLAS" in PreparedRnnSeq2Seq.refuse(recurrent_translator())
-
-
 def test_what_stands_around_the_steps_is_the_models():
     model = recurrent_translator(attention="location")
     made = PreparedRnnSeq2Seq(model)

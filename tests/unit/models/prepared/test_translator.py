@@ -189,11 +189,6 @@ def test_nothing_is_prepared_where_loops_cannot_be_compiled(monkeypatch):
     assert prepared(model) is model
 
 
-def test_nothing_is_prepared_beside_another_blas(monkeypatch):
-    monkeypatch.setattr(layers.blas, "address_of_products", lambda: None)
-    assert "another BLAS" in PreparedTransformer.refuse(translator())
-
-
 def test_what_stands_around_the_steps_is_the_models():
     model = translator(positions="learned")
     made = PreparedTransformer(model)

@@ -72,16 +72,6 @@ def score_all(scale, query, key, scores):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def linear(states, weight, bias, out):  # type: ignore[no-untyped-def]
-    """``states @ weightᵀ + bias``; a bias without entries is none."""
-    score_all(f32(1), states, weight, out)
-    if bias.size:
-        for r in range(out.shape[0]):
-            for c in range(out.shape[1]):
-                out[r, c] += bias[c]
-
-
-@inlined
 def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
     """Adds ``scale · weights @ value`` to ``out``; the first columns of ``weights`` count."""
     n, e = out.shape
