@@ -98,7 +98,8 @@ def ours(work: Work) -> tuple[Any, list[str]]:
         "model": {"type": "transformer", "max_length": LONGEST + 2, **SHAPE},
     }
     if work.tokenizer is not None:
-        table["tokenizer"] = {"type": work.tokenizer, "min_count": 2}
+        # As the peer, all words are known: those that are not would be spelled.
+        table["tokenizer"] = {"type": work.tokenizer, "min_count": 1}
     recipe = recipe_from_table(table)
     kind = TASKS[recipe.task].task
     examples = kind.read(recipe, "train")
