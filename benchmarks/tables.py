@@ -58,7 +58,6 @@ QUOTED = {
     "own_softmax": "attention: own softmax & threads: 1",
     "sparsemax": "attention: Sparsemax & threads: 1",
     "entmax": "attention: Entmax-1.5 & threads: 1",
-    "layer": "attention: Multi-head layer & threads: 1",
     "masked_call": "attention: N 8, under & threads: 1",
     "summary": "inspection: N = 8,192, H 8 & threads: 1",
     "causal_summary": "inspection: N = 8,192, causal & threads: 1",
@@ -86,6 +85,8 @@ QUOTED = {
     "torch_modules": "training_speed: sorted by length | `nn",
     "own_batches": "training_speed: its own batches",
     "translating": "joey_side_by_side: translating",
+    "greedily": "decoding_speed: 6 + 6 layers & 32 sentences at once, greedy & threads: 1",
+    "beam": "decoding_speed: 6 + 6 layers & 32 sentences at once, a beam & threads: 1",
     "nanogpt": "language_modelling: nanoGPT's CPU recipe",
     "two_processes": "process_scaling: Training by two",
     "far": "process_scaling: base, 25,000 tokens each, 64 GPUs, 100 Gbit/s",
@@ -356,6 +357,10 @@ GROUPS = (
         in Joey NMT and {torch_modules.ours[0]} times as fast as `nn.Transformer` in a
         plain loop; with the batches each program makes itself it is
         {own_batches.ours[0]} times, and the difference is sorting by length.
+        A base Transformer, {beam.what[4]} sentences at once, decodes
+        {greedily.note[0]} times as fast as CTranslate2 in float32 and {greedily.note[6]}
+        times in int8; with a beam of {beam.what[5]}, {beam.note[0]} and {beam.note[6]}
+        times.
         Two processes train {two_processes.ours[0]} times as fast as one. On paper,
         {near.what[1]} GPUs are {near.ours[0]} % efficient where NVLink joins all of them,
         and {far.ours[0]} % where a card of {far.what[2]} Gbit/s joins eight: the network
@@ -365,6 +370,10 @@ GROUPS = (
         """,
         holds=(
             "{own_batches.ours[0]} > {joey.ours[0]}",
+            "{greedily.note[0]} > 1",
+            "{greedily.note[6]} > 1",
+            "{beam.note[0]} > 1",
+            "{beam.note[6]} > 1",
             "{far.note[1]} > {far.note[0]}",
             "{far.ours[0]} < {near.ours[0]}",
         ),
@@ -428,17 +437,6 @@ ROWS = (
     ),
     Row(
         what=(
-            "Multi-head layer, {layer.what[1]} tokens, forward and backward",
-            "多头注意力层，{layer.what[1]} 个词元，前向加反向",
-        ),
-        ours="{layer.ours[0]} ms",
-        beside=(
-            "`nn.MultiheadAttention`: {layer.beside[0]} ms",
-            "`nn.MultiheadAttention`：{layer.beside[0]} ms",
-        ),
-    ),
-    Row(
-        what=(
             "What {summary.what[4]} heads look at in {summary.what[3]} tokens",
             "{summary.what[4]} 个头在 {summary.what[3]} 个词元上各看哪里",
         ),
@@ -458,6 +456,14 @@ ROWS = (
             "Joey NMT: {joey.beside[0]}; `nn.Transformer`: {torch_modules.beside[0]}",
             "Joey NMT：{joey.beside[0]}；`nn.Transformer`：{torch_modules.beside[0]}",
         ),
+    ),
+    Row(
+        what=(
+            "Decoding in int8, {beam.what[4]} sentences, a beam of {beam.what[5]}, tokens a second",
+            "int8 解码，一次 {beam.what[4]} 句，束宽 {beam.what[5]}，每秒词元数",
+        ),
+        ours="{beam.ours[1]}",
+        beside=("CTranslate2: {beam.beside[1]}", "CTranslate2：{beam.beside[1]}"),
     ),
     Row(
         what=("Multi30k, English to German, BLEU", "Multi30k 英译德，BLEU"),
