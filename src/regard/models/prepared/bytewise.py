@@ -16,7 +16,7 @@ from regard.attention.engine.kernels.elementary import largest_absolute, whole
 from regard.attention.engine.kernels.vectors import copy
 from regard.models.prepared.panels import Bytes, has, tiling
 
-f32, i32 = np.float32, np.int32
+f32, i32, i64 = np.float32, np.int32, np.int64
 
 # Outputs side by side, inputs of one that stand together, and what weights are moved by.
 OUTPUTS, INPUTS, _MOVED = 16, 4, 128
@@ -93,10 +93,10 @@ def byte_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-def
     begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
     _round_rows(0, rows, states, given, begins, sizes)
     if out.shape[1] == panels * OUTPUTS:
-        _by_tiles(0, panels, given, weight, begins, sizes, scales, bias, out)
+        _by_tiles(i64(0), panels, given, weight, begins, sizes, scales, bias, out)
         return
     made = np.empty((rows, panels * OUTPUTS), np.float32)
-    _by_tiles(0, panels, given, weight, begins, sizes, scales, bias, made)
+    _by_tiles(i64(0), panels, given, weight, begins, sizes, scales, bias, made)
     for r in range(rows):
         copy(made[r], out[r])
 

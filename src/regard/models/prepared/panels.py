@@ -28,6 +28,8 @@ from regard.attention.engine.kernels.vectors import copy
 from regard.models.prepared.few_rows import further
 
 f32 = np.float32
+# A number that is written out would make a function of its own of each that is called with it.
+i64 = np.int64
 
 
 def has(feature: str) -> bool:
@@ -379,7 +381,7 @@ def _plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-un
     if whole < stop:  # the last has more outputs than there are
         made = np.empty((rows, OUTPUTS), np.float32)
         added = bias[whole * OUTPUTS :]
-        _by_tiles(0, 1, states, weight[whole:], added, added, added, added, made)
+        _by_tiles(i64(0), i64(1), states, weight[whole:], added, added, added, added, made)
         for r in range(rows):
             copy(made[r, : outputs - whole * OUTPUTS], out[r, whole * OUTPUTS :])
 
@@ -394,7 +396,7 @@ def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
         bias: Zeros where there is none, ``in_lanes``.
         out: (R, O).
     """
-    _plain_panels(0, weight.shape[0], states, weight, bias, out)
+    _plain_panels(i64(0), weight.shape[0], states, weight, bias, out)
 
 
 @compiled
@@ -437,7 +439,7 @@ def rounded_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-
     made, panels = out, weight.shape[0]
     if outputs % PAIRED_OUTPUTS:
         made = np.empty((rows, panels * PAIRED_OUTPUTS), np.float32)
-    _by_rounded_tiles(0, panels, given, weight, sizes, sizes, scales, bias, made)
+    _by_rounded_tiles(i64(0), panels, given, weight, sizes, sizes, scales, bias, made)
     if outputs % PAIRED_OUTPUTS:
         for r in range(rows):
             copy(made[r], out[r])

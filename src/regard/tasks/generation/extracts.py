@@ -15,8 +15,8 @@ def extracts(
 
     Of a question: the first sentence, and the one that shares most words with it. Of summaries,
     which have as many sentences, or words, as those known have on average: the first ones; the
-    first words; those that are nearest to all the document in ROUGE-1; and those that TextRank
-    puts first; in the document's order.
+    first words, or characters of Chinese; those that are nearest to all the document in ROUGE-1;
+    and those that TextRank puts first; in the document's order.
 
     Args:
         documents: What is asked about.
@@ -45,9 +45,12 @@ def extracts(
     many = "sentence" if count == 1 else f"{count} sentences"
     found = {f"the first {many}": [chosen(parts, range(min(count, len(parts)))) for parts in cut]}
     if known:
-        length = max(1, round(fmean(len(words(one)) for one in known)))
-        texts = [document.text for document in documents]
-        found[f"the first {length} words"] = [first_words(text, length) for text in texts]
+        counts = [len(words(one)) for one in known]
+        length, texts = max(1, round(fmean(counts))), [document.text for document in documents]
+        # Without spaces between words, each character counts as one.
+        is_spaced = sum(counts) < 2 * sum(len(one.split()) for one in known)
+        unit = "words" if is_spaced else "characters"
+        found[f"the first {length} {unit}"] = [first_words(text, length) for text in texts]
     found[f"the {many} nearest to all"] = [_best(parts, count, _nearness) for parts in cut]
     found[f"TextRank's first {many}"] = [_best(parts, count, text_rank) for parts in cut]
     return found

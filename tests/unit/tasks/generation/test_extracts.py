@@ -38,7 +38,7 @@ def test_chinese_is_ranked_by_characters() -> None:
     text = "天下雨了。国王有一个儿子。国王的儿子走了。儿子很伤心。"
     found = extracts([DocumentExample(text, "", (), "")], ["国王的儿子"])
     assert found["TextRank's first sentence"] == ["国王的儿子走了。"]
-    assert found["the first 5 words"] == ["天下雨了。国"]
+    assert found["the first 5 characters"] == ["天下雨了。国"]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
