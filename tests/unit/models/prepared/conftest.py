@@ -95,7 +95,11 @@ def met_in(settings):
     return set(itertools.combinations(sorted(settings.items()), 2))
 
 
-def check_best(log_probs, values, tokens, hidden, *, atol=5e-5):
+# Against float64 torch is off by as much where scores are not scaled.
+_CLOSE = 1e-4
+
+
+def check_best(log_probs, values, tokens, hidden, *, atol=_CLOSE):
     """Whether these are likeliest tokens of log-probabilities, up to their rounding."""
     for row in tokens.tolist():
         assert len(set(row)) == len(row)
@@ -106,7 +110,7 @@ def check_best(log_probs, values, tokens, hidden, *, atol=5e-5):
     torch.testing.assert_close(values, shown.gather(1, tokens), atol=atol, rtol=0)
 
 
-def check_steps(plain, made, state, made_state, *, rows, count, hidden=(0, 1), atol=5e-5):
+def check_steps(plain, made, state, made_state, *, rows, count, hidden=(0, 1), atol=_CLOSE):
     """Drive a model and what is made of it side by side, with rows doubled, dropped and reordered.
 
     Both ways of a step, all log-probabilities and the best, go from states of their own.
