@@ -16,7 +16,7 @@ from regard.models.prepared import (
     why_no_int8,
 )
 
-from .conftest import VOCAB, check_steps, pairwise, shaken, translator
+from .conftest import VOCAB, check_steps, pairwise, rounded_copies, shaken, translator
 
 # Hundreds of steps, whose shapes checks would take longer than the steps.
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -50,9 +50,12 @@ def source():
 def test_steps_are_the_models(options, monkeypatch):
     model = translator(**options)
     given = source()
-    made = PreparedTransformer(model)
+    made, copies = PreparedTransformer(model), rounded_copies(model)
     with torch.no_grad():
-        check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=9)
+        near = [(each, each.start(*given)) for each in copies]
+        check_steps(
+            model, made, model.start(*given), made.start(*given), rows=5, count=9, copies=near
+        )
     monkeypatch.setattr(decoder, "MOST_BYTES", 0)  # layer by layer
     made = PreparedTransformer(model)
     with torch.no_grad():
