@@ -173,9 +173,7 @@ def _weights_of(
     convolved = [each.weight.transpose(1, 2).flatten(1) for each in convolutions]
 
     def lanes_of(biases: list[Tensor | None]) -> np.ndarray:
-        return np.stack(
-            [panels.in_lanes(each.detach().numpy()) for each in biases if each is not None]
-        )
+        return panels.stacked_lanes([each.detach().numpy() for each in biases if each is not None])
 
     def all_of(maps: list[nn.Linear]) -> tuple[np.ndarray, np.ndarray]:
         weights = [each.weight.detach().numpy() for each in maps]

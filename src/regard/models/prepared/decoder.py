@@ -25,6 +25,7 @@ from regard.models.prepared.layers import (
     MOST_BYTES,
     Places,
     Waves,
+    activation_of,
     attentions,
     bytes_of,
     norms_of,
@@ -302,7 +303,7 @@ class PreparedStack:
     @cached_property
     def _layers(self) -> "list[_Layer]":
         """What multiplies where no loop takes all; most searches of a small model need none."""
-        return _layers_of(self._blocks, is_laid_out=self._is_laid_out)
+        return _layers_of(self._blocks, self._options, is_laid_out=self._is_laid_out)
 
     @cached_property
     def _logits_of(self) -> Callable[[Tensor], Tensor]:
@@ -369,7 +370,9 @@ class _Layer(NamedTuple):
     look: MultiHeadAttention | None
 
 
-def _layers_of(blocks: Sequence[TransformerBlock], *, is_laid_out: bool) -> list[_Layer]:
+def _layers_of(
+    blocks: Sequence[TransformerBlock], options: "kernels.Options", *, is_laid_out: bool
+) -> list[_Layer]:
     """What multiplies: in float32 where int8 would save next to nothing and costs more."""
     maps = [_maps_of(block) for block in blocks]
     rounded = [each for several in maps for each in several if isinstance(each, Int8Linear)]
@@ -381,7 +384,7 @@ def _layers_of(blocks: Sequence[TransformerBlock], *, is_laid_out: bool) -> list
             for several in maps
         ]
     return [
-        _layer_of(block, [mapping(each, is_laid_out=is_laid_out) for each in several])
+        _layer_of(block, options, [mapping(each, is_laid_out=is_laid_out) for each in several])
         for block, several in zip(blocks, maps, strict=True)
     ]
 
@@ -400,7 +403,9 @@ def _maps_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
     ]
 
 
-def _layer_of(block: TransformerBlock, maps: Sequence[Callable[[Tensor], Tensor]]) -> _Layer:
+def _layer_of(
+    block: TransformerBlock, options: "kernels.Options", maps: Sequence[Callable[[Tensor], Tensor]]
+) -> _Layer:
     own, own_out, ask, ask_out, inner, outer = maps
     return _Layer(
         own,
@@ -409,7 +414,7 @@ def _layer_of(block: TransformerBlock, maps: Sequence[Callable[[Tensor], Tensor]
         ask_out,
         inner,
         outer,
-        activation=block.feed.activation,
+        activation=activation_of(block, options),
         gate_bias=None if block.recur is None else block.recur.gate_bias.detach().numpy(),
         look=block.look,
     )

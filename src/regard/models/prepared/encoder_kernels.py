@@ -332,9 +332,3 @@ def look_by_heads(first, stop, begins, seen, options, projected, mixed):  # type
         if to > at:
             room = _room_to_look(to - at, options)
             _look_with(h, False, projected[at:to], seen.reach, options, room, mixed[at:to])
-
-
-@compiled
-def activate_rows(first, stop, inner, options):  # type: ignore[no-untyped-def]
-    """The nonlinearity, in its own place."""
-    activate(inner[first:stop], options.activation)

@@ -319,6 +319,12 @@ def norm(first, stop, states, weight, bias, options, normed):  # type: ignore[no
 
 
 @compiled
+def activate_rows(first, stop, inner, options):  # type: ignore[no-untyped-def]
+    """What is between two maps, in its own place; see ``activate``."""
+    activate(inner[first:stop], options.activation)
+
+
+@compiled
 def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no-untyped-def]
     """The log-probabilities of the likeliest tokens of each row, and which they are.
 

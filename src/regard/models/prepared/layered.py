@@ -14,7 +14,7 @@ from jaxtyping import Float32, Int64
 from torch import Tensor, nn
 
 from regard.layers.block import TransformerBlock
-from regard.models.prepared.layers import bytes_of, norms_of
+from regard.models.prepared.layers import activation_of, bytes_of, norms_of
 from regard.models.prepared.linear import MOST_LAID_OUT, mapping
 from regard.models.prepared.products import Int8Linear
 from regard.models.prepared.sharing import by_rows
@@ -48,7 +48,7 @@ class LayeredEncoder:
         is_laid_out = bytes_of([*(each for of in maps for each in of), *others]) <= MOST_LAID_OUT
         self._kernels, self._loops, self._options = kernels, encoder_kernels, options
         self._maps = [[mapping(each, is_laid_out=is_laid_out) for each in of] for of in maps]
-        self._norms, self._activation = norms_of(blocks, last), blocks[0].feed.activation
+        self._norms, self._activate = norms_of(blocks, last), activation_of(blocks[0], options)
         self.others = [mapping(each, is_laid_out=is_laid_out) for each in others]
 
     def embed(
@@ -87,7 +87,7 @@ class LayeredEncoder:
             by_rows(rows, 8 * width, lambda *part: self._kernels.norm(*part, *first))
         for own, own_out, inner, outer in self._maps:
             add(own_out(self._mixed(own(given), begins, seen)))
-            add(outer(self._activated(inner(given))))
+            add(outer(self._activate(inner(given))))
         return normed
 
     def _mixed(self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: "Seen") -> Tensor:
@@ -104,15 +104,6 @@ class LayeredEncoder:
         tasks = sources * options.heads
         by_rows(tasks, operations, lambda *part: self._loops.look_by_heads(*part, *rest))
         return made
-
-    def _activated(self, inner: Tensor) -> Tensor:
-        if self._options.activation < 0:
-            return self._activation(inner)
-        rest = (inner.numpy(), self._options)
-        by_rows(
-            len(inner), 8 * inner.shape[1], lambda *part: self._loops.activate_rows(*part, *rest)
-        )
-        return inner
 
 
 def maps_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:

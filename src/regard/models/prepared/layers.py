@@ -17,6 +17,7 @@ from regard.layers.feedforward import ACTIVATIONS
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.layers.residual import Residual
 from regard.models.prepared.products import Int8Embedding, Int8Linear
+from regard.models.prepared.sharing import by_rows
 
 if TYPE_CHECKING:
     from regard.models.prepared.kernels import Options
@@ -79,6 +80,25 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "
         attend.head_dim // 2 if _is_in_halves(attend.rotary) else 1,
         blocks[0].recur is not None,
     )
+
+
+def activation_of(block: TransformerBlock, options: "Options") -> Callable[[Tensor], Tensor]:
+    """What a layer does between two maps, to states that may be changed.
+
+    torch works out the last few numbers of all by another formula, which are those of one state
+    or of another.
+    """
+    from regard.models.prepared.kernels import activate_rows
+
+    if options.activation < 0:
+        return block.feed.activation
+
+    def activate(inner: Tensor) -> Tensor:
+        (rows, width), numbers = inner.shape, inner.numpy()
+        by_rows(rows, 8 * width, lambda *part: activate_rows(*part, numbers, options))
+        return inner
+
+    return activate
 
 
 def norms_of(

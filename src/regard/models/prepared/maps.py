@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.attention.engine.kernels.compiling import inlined, shared
 from regard.layers import TokenEmbedding
 from regard.models.prepared import bytewise, panels
-from regard.models.prepared.panels import in_lanes, in_panels, plain_rows
+from regard.models.prepared.panels import plain_rows, stacked, stacked_lanes
 from regard.models.prepared.products import Int8Embedding, Int8Linear, has_bytes
 
 f32 = np.float32
@@ -131,21 +131,19 @@ def map_of(parts: Sequence[Part]) -> Map:
         return NO_MAP
     outputs = len(parts[0].weight)
     nothing = torch.zeros(outputs)
-    biases = [nothing if part.bias is None else part.bias for part in parts]
-    made = NO_MAP._replace(
-        outputs=outputs, bias=np.stack([in_lanes(bias.numpy()) for bias in biases])
-    )
-    scales = [part.scales for part in parts if part.scales is not None]
+    biases = [(nothing if part.bias is None else part.bias).numpy() for part in parts]
+    made = NO_MAP._replace(outputs=outputs, bias=stacked_lanes(biases))
+    scales = [part.scales.float().numpy() for part in parts if part.scales is not None]
     if not scales:
-        return made._replace(weight=np.stack([in_panels(part.weight.numpy()) for part in parts]))
+        return made._replace(weight=stacked([part.weight.numpy() for part in parts]))
     rounded = np.stack([_laid_out(part.weight.numpy()) for part in parts])
     for part, shared_with in zip(parts, rounded, strict=True):
         if part.layer is not None:
             part.layer.share(shared_with)
     return made._replace(
         rounded=rounded,
-        bias=np.stack([in_lanes(bias.numpy(), _LANES) for bias in biases]),
-        scales=np.stack([in_lanes(each.float().numpy(), _LANES) for each in scales]),
+        bias=stacked_lanes(biases, _LANES),
+        scales=stacked_lanes(scales, _LANES),
     )
 
 

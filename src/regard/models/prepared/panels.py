@@ -69,6 +69,13 @@ def stacked(
     return np.stack([in_panels(weight) for weight in weights])
 
 
+def stacked_lanes(
+    numbers: Sequence[Float32[np.ndarray, " O"]], outputs: int = OUTPUTS
+) -> Float32[np.ndarray, "L op"]:
+    """``in_lanes`` of each, one on the other."""
+    return np.stack([in_lanes(each, outputs) for each in numbers])
+
+
 def in_pairs(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 16"]:
     """The same of rounded weights, with zeros where inputs are missing as well."""
     outputs, inputs = values.shape

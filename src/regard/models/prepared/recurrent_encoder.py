@@ -33,12 +33,11 @@ class PreparedEncoder:
         )
         first, *later = (panels.stacked(pair) for pair in inputs)
         none = np.zeros((0, *first.shape[:2], 2 * encoder.hidden_dim, panels.OUTPUTS), np.float32)
-        biases = (
-            np.stack([[panels.in_lanes(each) for each in pair] for pair in of])
+        own = np.stack([panels.stacked(pair) for pair in hidden])
+        of_inputs, of_hidden = (
+            np.stack([panels.stacked_lanes(pair) for pair in of])
             for of in (input_biases, hidden_biases)
         )
-        own = np.stack([panels.stacked(pair) for pair in hidden])
-        of_inputs, of_hidden = biases
         self._weights = kernels.Readers(
             first, np.stack(later) if later else none, of_inputs, own, of_hidden
         )

@@ -9,9 +9,12 @@ from regard.inference.look import mean_weights
 from regard.models.prepared import (
     PreparedTransformer,
     decoder,
+    encoder,
     in_precision,
     kernels,
+    layered,
     layers,
+    linear,
     prepared,
     why_no_int8,
 )
@@ -214,3 +217,43 @@ def test_what_is_prepared_again_has_learned_more():
         expected, _ = model.step(token, model.start(*given))
     torch.testing.assert_close(after, expected, atol=3e-5, rtol=0)
     assert (after - before).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("activation", OPTIONS["activation"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_layer_by_layer_what_a_sentence_gets_does_not_depend_on_the_others(
+    activation, threads, monkeypatch
+):
+    monkeypatch.setattr(decoder, "MOST_BYTES", 0)
+    monkeypatch.setattr(encoder, "MOST_BYTES", 0)
+    made = PreparedTransformer(translator(activation=activation, num_encoder_layers=2))
+    lengths, tokens = torch.randint(1, 20, (67,)), torch.randint(4, VOCAB, (67, 3))
+    source = torch.randint(4, VOCAB, (67, 20))
+
+    def steps(rows):
+        state, found = made.start(source[rows], lengths[rows]), []
+        for place in range(tokens.shape[1]):
+            log_probs, state = made.step(tokens[rows, place], state)
+            found.append(log_probs)
+        return torch.stack(found)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        whole = steps(list(range(67)))
+        for rows in ([0], [3, 7], [66, 1, 5, 9, 12], list(range(40))):
+            assert steps(rows).equal(whole[:, rows])
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_weights_that_are_too_large_to_be_in_memory_twice_stay_where_they_are(monkeypatch):
+    for module in (decoder, encoder):
+        monkeypatch.setattr(module, "MOST_BYTES", 0)
+    for module in (decoder, layered):
+        monkeypatch.setattr(module, "MOST_LAID_OUT", 0)
+    monkeypatch.setattr(linear.Linear, "__init__", None)
+    model, given = translator(num_encoder_layers=2), source()
+    made = PreparedTransformer(model)
+    with torch.no_grad():
+        check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=4)
