@@ -107,6 +107,11 @@ def test_words_joined_are_the_text(text):
     assert "".join(split_words(normalize(text))) == normalize(text)
 
 
+@given(text=st.text(st.characters(max_codepoint=127)) | st.text("aZ'09 _-", max_size=30))
+def test_words_of_ascii_are_those_beside_another_script(text):
+    assert split_words(f"{text} é") == [*split_words(text), " é"]
+
+
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=60)
 
 

@@ -22,7 +22,8 @@ from regard.errors import DataError, SettingError
 from regard.inference.look import joined, mean_weights
 from regard.inference.predictor import Predictor
 from regard.metrics import alignment_error_rate
-from regard.text import BOS_ID, EOS_ID, PAD_ID, batched
+from regard.text import BOS_ID, EOS_ID, batched
+from regard.text.padding import lengths_of, padded
 
 
 @runtime_checkable
@@ -166,20 +167,15 @@ def cross_maps(
     end = [EOS_ID] if predictor.sequence_task.data.source_end else []
     predictor.model.eval()
     for group in batched(sizes, predictor.decoding.batch_tokens):
-        read = [torch.tensor([*sources[place], *end]) for place in group]
-        written = [torch.tensor([BOS_ID, *targets[place]]) for place in group]
-        lengths = torch.tensor([len(row) for row in read])
-        given = moved((_padded(read), lengths, _padded(written)), predictor.device)
+        read = [[*sources[place], *end] for place in group]
+        written = [[BOS_ID, *targets[place]] for place in group]
+        given = moved((padded(read), lengths_of(read), padded(written)), predictor.device)
         calls: list[AttentionCall] = []
         with torch.no_grad(), observe(calls.append):
             predictor.model(*given)
             rows = _mean_cross(calls, layer).cpu()
         for index, place in enumerate(group):
             yield place, rows[index, : len(written[index]), : len(read[index])]
-
-
-def _padded(rows: list[Tensor]) -> Tensor:
-    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
 
 
 def _mean_cross(calls: Sequence[AttentionCall], layer: int | None) -> Float[Tensor, "B T S"]:

@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from regard.devices import device_of, moved
 from regard.devices.kinds import AUTO
@@ -20,6 +19,7 @@ from regard.tasks import DecodingConfig, Recipe
 from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.language_modelling.settings import TextData
 from regard.text import EOS_ID, PAD_ID, Tokenizer, batched, normalize
+from regard.text.padding import lengths_of, padded
 
 # Tokens to write from which a model is prepared for it.
 _WORTH_PREPARING = 64
@@ -274,9 +274,8 @@ class Generator:
     def _write_window(
         self, model: LanguageModel, search: Searcher, texts: Sequence[_Text], room: int
     ) -> None:
-        read, device = [torch.tensor(text.read) for text in texts], device_of(self.model)
-        lengths = torch.tensor([len(each) for each in read])
-        given = pad_sequence(read, batch_first=True), lengths
+        read, device = [text.read for text in texts], device_of(self.model)
+        given = padded(read), lengths_of(read)
         answers = search.answers(
             model.steps,
             model.start(*moved(given, device)),

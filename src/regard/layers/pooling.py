@@ -33,7 +33,8 @@ class Mean(nn.Module):
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
         """The states' mean."""
-        return states.masked_fill(~_real(states, lengths), 0).sum(1) / lengths[:, None]
+        # Not masked_fill(), which takes three times as long where one mask is for many columns.
+        return torch.where(_real(states, lengths), states, 0).sum(1) / lengths[:, None]
 
 
 class Maximum(nn.Module):
@@ -43,7 +44,7 @@ class Maximum(nn.Module):
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B C"]:
         """The states' largest numbers."""
-        return states.masked_fill(~_real(states, lengths), -torch.inf).amax(1)
+        return torch.where(_real(states, lengths), states, -torch.inf).amax(1)
 
 
 class LearnedQuery(nn.Module):

@@ -8,15 +8,16 @@ from functools import cache, partial
 import numpy as np
 import torch
 from jaxtyping import Float32, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.models import PAIR_MODELS, PairClassifier, Reader
 from regard.tasks.recipe import Recipe
 from regard.tasks.showing import Crossing, ShownText, TextPart
-from regard.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, words_of_spans
+from regard.text import BOS_ID, EOS_ID, Tokenizer, words_of_spans
 from regard.text.normalization import normalize, split_words
+from regard.text.padding import lengths_of, padded
 from regard.text.questions import places_of_normalized
 
 # What is said of each token of a text that stands beside another.
@@ -202,15 +203,14 @@ def collate_pairs(pairs: Sequence[EncodedPair], recipe: Recipe, *, every: int = 
     model = pair_model(recipe)
     if model.reads_apart:
         rows = [[BOS_ID, *pair.ids] for pair in pairs]
-        ids, lengths = _padded(rows)
         firsts = [1] * len(rows)
-        other, other_lengths = _padded([[*pair.other, EOS_ID] for pair in pairs[::every]])
-        reading = {"other": other, "other_lengths": other_lengths}
+        others = [[*pair.other, EOS_ID] for pair in pairs[::every]]
+        reading = {"other": padded(others), "other_lengths": lengths_of(others)}
     else:
         rows = [[BOS_ID, *pair.other, EOS_ID, *pair.ids, EOS_ID] for pair in pairs]
-        ids, lengths = _padded(rows)
         firsts = [len(pair.other) + 2 for pair in pairs]
         reading = {}
+    ids, lengths = padded(rows), lengths_of(rows)
     if model.reads_features:
         features = np.zeros((*ids.shape, len(FEATURES)), dtype=np.float32)
         for row, (pair, first) in enumerate(zip(pairs, firsts, strict=True)):
@@ -289,9 +289,3 @@ def crossings(
     if issubclass(model, PairClassifier):
         return replace(back, layers=(0,)), replace(looking, layers=(1,))
     return (looking,) if model.reads_apart else (back, looking)
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "R N"], Int[Tensor, " R"]]:
-    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-    ids = nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=PAD_ID)
-    return ids, torch.tensor([len(row) for row in rows])

@@ -4,20 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from jaxtyping import Int, Int32, Int64
+from jaxtyping import Int, Int64
 from torch import Tensor
 
 from regard.checks import check_at_least, check_divides, check_positive
 from regard.errors import SettingError
 from regard.text.corpus import Corpus
-from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID
+from regard.text.padding import Ids, lengths_of, padded
+from regard.text.pieces import BOS_ID, EOS_ID
 
 Indices = Int64[np.ndarray, " _"]
 # The lengths of both sides of some samples.
 LengthsAt = Callable[[Indices], Int64[np.ndarray, "2 _"]]
-# Ids of one sentence.
-Ids = Sequence[int] | Int32[np.ndarray, " _"]
 
 # Samples sorted by length together; an epoch can be taken up at each of its multiples.
 WINDOW = 32_768
@@ -303,19 +301,13 @@ def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: boo
         >>> batch.source.tolist(), batch.target_in.tolist(), batch.labels.tolist()
         ([[7, 0], [8, 9]], [[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]])
     """
-    source, source_lengths = _padded(sources, after=[EOS_ID] * source_end)
-    target_in, target_lengths = _padded(targets, before=[BOS_ID])
-    labels, _ = _padded(targets, after=[EOS_ID])
-    return Batch(source, source_lengths, target_in, labels, target_lengths)
-
-
-def _padded(
-    sequences: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()
-) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-    """Rows of ids padded on the right, and their lengths."""
-    added = len(before) + len(after)
-    lengths = np.array([len(ids) + added for ids in sequences], dtype=np.int64)
-    rows = np.full((len(sequences), int(lengths.max())), PAD_ID, dtype=np.int64)
-    for row, ids, length in zip(rows, sequences, lengths, strict=True):
-        row[:length] = [*before, *ids, *after]
-    return torch.from_numpy(rows), torch.from_numpy(lengths)
+    end = [EOS_ID] * source_end
+    source = [[*ids, *end] for ids in sources]
+    target_in = [[BOS_ID, *ids] for ids in targets]
+    return Batch(
+        source=padded(source),
+        source_lengths=lengths_of(source),
+        target_in=padded(target_in),
+        labels=padded([[*ids, EOS_ID] for ids in targets]),
+        target_lengths=lengths_of(target_in),
+    )

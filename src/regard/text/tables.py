@@ -1,9 +1,9 @@
 """Tables of text: rows of TSV and CSV files, their header, and columns by number or by name."""
 
 import csv
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
@@ -64,15 +64,16 @@ class Field:
     def of(cls, settings: object, name: str) -> "Field":
         """The field that a setting of this name has the column of; fixed if it is not as usual."""
         column = getattr(settings, name)
-        usual = {each.name: each.default for each in dataclasses.fields(settings)}  # type: ignore[arg-type]
-        return cls(name, column, is_fixed=column != usual[name])
+        # Not fields(), which makes a list of all: this is asked of every line.
+        usual = settings.__dataclass_fields__[name].default  # type: ignore[attr-defined]
+        return cls(name, column, is_fixed=column != usual)
 
     @property
     def keys(self) -> tuple[str, ...]:
         """What it may be called, what is meant first; in a header, in whatever case."""
         if isinstance(self.column, str):
             return (self.column, self.name)
-        return (self.name, *_NAMES.get(self.name, "").split())
+        return _names_of(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,12 @@ def known_names(field: str | None = None) -> frozenset[str]:
         (True, False)
     """
     names = [field] if field is not None else list(_NAMES)
-    return frozenset(word for name in names for word in (name, *_NAMES.get(name, "").split()))
+    return frozenset(word for name in names for word in _names_of(name))
+
+
+@cache
+def _names_of(field: str) -> tuple[str, ...]:
+    return (field, *_NAMES.get(field, "").split())
 
 
 def read_table(path: Path, fields: Sequence[Field]) -> TextTable:

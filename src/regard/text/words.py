@@ -84,7 +84,8 @@ class ListTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of ``normalize(text)``, without begin and end."""
-        return [i for i, _ in self._encode(text)]
+        known = self._ids.get
+        return [known(part, UNK_ID) for part in self._cut(text)]
 
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
         """The ids of many texts; there is one way to split each, whatever the seed."""
@@ -101,31 +102,32 @@ class ListTokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)``; an unknown one shows the character it stands for."""
-        found = self._encode(text)
-        known = [""] * len(RESERVED) + [surface for _, surface in found]
+        found = self._cut(text)
+        known = [""] * len(RESERVED) + found
         _, spans = join(range(len(RESERVED), len(known)), known)
         return [
-            Piece(shown(surface), i, *span) for (i, surface), span in zip(found, spans, strict=True)
+            Piece(shown(surface), self._ids.get(surface, UNK_ID), *span)
+            for surface, span in zip(found, spans, strict=True)
         ]
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` into ``folder``."""
         write_plain(folder, {"type": self._kind, "pieces": self._surfaces[len(RESERVED) :]})
 
-    def _encode(self, text: str) -> list[tuple[int, str]]:
-        return [
-            (self._ids.get(part, UNK_ID), part)
-            for word in self._split(_marked(normalize(text), self._kind))
-            for part in self._parts(word)
-        ]
-
-    def _parts(self, word: str) -> Sequence[str]:
-        """The word, or the space and the word, or its characters: the first that is known."""
-        if word in self._ids:
-            return (word,)
-        if word.startswith(" ") and word[1:] in self._ids:
-            return (" ", word[1:])
-        return word
+    def _cut(self, text: str) -> list[str]:
+        """Words; of one that is unknown the space and the word, if that is known, or characters."""
+        words = self._split(_marked(normalize(text), self._kind))
+        if all(map(self._ids.__contains__, words)):
+            return words
+        found: list[str] = []
+        for word in words:
+            if word in self._ids:
+                found.append(word)
+            elif word.startswith(" ") and word[1:] in self._ids:
+                found += (" ", word[1:])
+            else:
+                found += word
+        return found
 
 
 def train_list(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from jaxtyping import Int32
 
 from regard.checks import check_at_least
@@ -17,6 +16,7 @@ from regard.runs import Run
 from regard.tasks import SequenceTask
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, BadLines, Corpus, Pair, PairTokenizer
 from regard.text.model_one import likeliest_targets
+from regard.text.padding import lengths_of, padded
 
 # Pairs that a shortlist is tried on, and how many at once.
 _TRIED, _AT_ONCE = 5000, 256
@@ -116,9 +116,8 @@ def tried(shortlist: Shortlist, corpus: Corpus) -> ShortlistReport:
     found, lengths, whole = 0, 0, 0
     for first in range(0, len(corpus), _AT_ONCE):
         rows = range(first, min(first + _AT_ONCE, len(corpus)))
-        sources = [torch.from_numpy(corpus.source[row]).long() for row in rows]
-        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True)
-        mask = shortlist.of(padded, torch.tensor([len(each) for each in sources]))
+        sources = [corpus.source[row] for row in rows]
+        mask = shortlist.of(padded(sources), lengths_of(sources))
         lengths += int(mask.sum())
         for row, allowed in zip(rows, mask, strict=True):
             hits = allowed[corpus.target[row]]

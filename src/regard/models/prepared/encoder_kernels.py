@@ -87,17 +87,35 @@ class Sources(NamedTuple):
 
 @shared
 def _weigh(scores, N, slope, reach):  # type: ignore[no-untyped-def]
-    """Scores turned to weights, row by row, over what is near; ``slope`` is ALiBi's."""
+    """Scores turned to weights, row by row, over what is near; ``slope`` is ALiBi's.
+
+    Rows are whole registers with −∞ behind the last key: numbers left over would go one by one.
+    """
     for n in range(N):
-        row, begin, stop = scores[n], max(0, n - reach), min(N, n + reach + 1)
+        row = scores[n]
         if slope != f32(0):
-            for m in range(begin, stop):
+            for m in range(N):
                 row[m] -= slope * f32(abs(n - m))
-        to_weights(row[begin:stop])
-        for m in range(begin):
-            row[m] = f32(0)
-        for m in range(stop, N):
-            row[m] = f32(0)
+        if reach < N - 1:
+            _weigh_near(row, n, N, reach)
+        else:
+            to_weights(row)
+
+
+@shared
+def _weigh_near(row, n, N, reach):  # type: ignore[no-untyped-def]
+    """The same of one row where some keys are too far away."""
+    begin, stop = max(0, n - reach), min(N, n + reach + 1)
+    first, last = begin // OUTPUTS * OUTPUTS, -(-stop // OUTPUTS) * OUTPUTS
+    for m in range(first, begin):
+        row[m] = f32(-np.inf)
+    for m in range(stop, last):
+        row[m] = f32(-np.inf)
+    to_weights(row[first:last])
+    for m in range(first):
+        row[m] = f32(0)
+    for m in range(last, row.size):
+        row[m] = f32(0)
 
 
 @inlined
@@ -122,20 +140,25 @@ def _across_panels(rows, panels):  # type: ignore[no-untyped-def]
 
 @inlined
 def _room_to_look(N, options):  # type: ignore[no-untyped-def]
-    """Where a head's query, key, value, scores and answer are worked on, and a bias of zeros."""
+    """Where a head's query, key, value, scores and answer are worked on, and biases of both.
+
+    Scores have −∞ where a register has no key.
+    """
     D = options.head_dim
     across, along = -(-N // OUTPUTS), -(-D // OUTPUTS)
     key, value = np.empty((across, D, OUTPUTS), f32), np.empty((along, N, OUTPUTS), f32)
-    nothing = np.zeros(max(across, along) * OUTPUTS, f32)
+    hidden, nothing = np.zeros(across * OUTPUTS, f32), np.zeros(along * OUTPUTS, f32)
+    for lane in range(N, hidden.size):
+        hidden[lane] = f32(-np.inf)
     scores = np.empty((N, across * OUTPUTS), f32)
-    return np.empty((N, D), f32), key, value, scores, np.empty((N, D), f32), nothing
+    return np.empty((N, D), f32), key, value, scores, np.empty((N, D), f32), hidden, nothing
 
 
 @shared
 def _look_with(h, shares_key, projected, reach, options, room, mixed):  # type: ignore[no-untyped-def]
     """One head of a source; its key and value may be there, of the head before."""
     H, G, D = options.heads, options.key_heads, options.head_dim
-    query, key, value, scores, out, nothing = room
+    query, key, value, scores, out, hidden, nothing = room
     N, g = projected.shape[0], H + h // (H // G)
     for n in range(N):
         for d in range(D):
@@ -143,7 +166,7 @@ def _look_with(h, shares_key, projected, reach, options, room, mixed):  # type: 
     if not shares_key:
         _in_panels(projected[:, g * D : (g + 1) * D], key)
         _across_panels(projected[:, (g + G) * D : (g + G + 1) * D], value)
-    plain_rows(query, key, nothing, scores)
+    plain_rows(query, key, hidden, scores)
     _weigh(scores, N, options.slopes[h] if options.slopes.size else f32(0), reach)
     plain_rows(scores, value, nothing, out)
     for n in range(N):

@@ -53,6 +53,7 @@ from regard.text import (
     train_tokenizer,
 )
 from regard.text.files import read_kept, write_plain
+from regard.text.padding import lengths_of, padded
 from regard.text.records import member, read_records
 from regard.text.tables import Field
 from regard.text.words import SPLITTERS
@@ -217,11 +218,12 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         if isinstance(record, str):
             record = {"text": record}
         text, aspect = (member(record, Field.of(self.data, name)) for name in ("text", "aspect"))
-        if not isinstance(text, str) or not normalize(text):
+        normal = normalize(text) if isinstance(text, str) else ""
+        if not normal:
             raise DataError(f"{where}: text must hold something to classify; got {text!r}.")
         if aspect is not None and not isinstance(aspect, str):
             raise DataError(f"{where}: aspect must be text; got {aspect!r}.")
-        return LabelledText(normalize(text), None, aspect, where)
+        return LabelledText(normal, None, aspect, where)
 
     def encode(
         self,
@@ -255,15 +257,15 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         self, encoded: Sequence[EncodedText], *, generator: torch.Generator | None = None
     ) -> TextBatch:
         """A padded batch; with a generator, some words become unknown."""
-        rows = [torch.tensor(each.ids) for each in encoded]
-        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
+        rows = [each.ids for each in encoded]
+        ids = padded(rows)
         if generator is not None and self.data.drop_words:
             drawn = torch.rand(ids.shape, generator=generator) < self.data.drop_words
             ids = ids.masked_fill(drawn & (ids != PAD_ID), UNK_ID)
         spelled = [each.parts for each in encoded if each.parts is not None]
         return TextBatch(
             ids=ids,
-            lengths=torch.tensor([len(row) for row in rows]),
+            lengths=lengths_of(rows),
             parts=boxed(spelled) if spelled else None,
             aspects=torch.tensor([each.aspect for each in encoded]),
             labels=torch.tensor([each.label for each in encoded]),

@@ -43,6 +43,7 @@ from regard.text import (
     train_tokenizer,
 )
 from regard.text.mapped import MappedArrays
+from regard.text.padding import padded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,7 +250,7 @@ class LanguageModelling(
     ) -> WindowBatch:
         """Windows of ``data.context`` tokens; shifted at random if a generator is given."""
         data = self.data
-        rows: list[tuple[Tensor, Tensor, int]] = []
+        rows: list[tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"], int]] = []
         for owner, each in enumerate(encoded):
             first = each.first
             if generator is not None:
@@ -257,12 +258,11 @@ class LanguageModelling(
                 shift = int(torch.randint(each.length, (), generator=generator))
                 first = min(last, first + shift)
             window = each.ids[first : first + each.length + 1]
-            ids = torch.from_numpy(window.astype(np.int64, copy=False))
-            rows += [(*part, owner) for part in _windows(ids, data.context, data.overlap)]
+            rows += [(*part, owner) for part in _windows(window, data.context, data.overlap)]
         reads, labels, owners = (list(part) for part in zip(*rows, strict=True))
         return WindowBatch(
-            ids=nn.utils.rnn.pad_sequence(reads, batch_first=True, padding_value=EOS_ID),
-            labels=nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=-1),
+            ids=padded(reads, EOS_ID),
+            labels=padded(labels, -1),
             owners=torch.tensor(owners),
             count=len(encoded),
         )
@@ -367,13 +367,13 @@ class LanguageModelling(
 
 
 def _windows(
-    ids: Int[Tensor, " n"], context: int, overlap: int
-) -> Iterable[tuple[Int[Tensor, " N"], Int[Tensor, " N"]]]:
+    ids: Int[np.ndarray, " n"], context: int, overlap: int
+) -> Iterable[tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]]:
     """What is read and what comes next, in windows; what a window before has scored is -1."""
     step = context - overlap
     for first in range(0, max(1, len(ids) - 1 - overlap), step):
         reads, labels = ids[first : first + context], ids[first + 1 : first + context + 1]
         if first:
-            labels = labels.clone()
+            labels = labels.copy()
             labels[:overlap] = -1
         yield reads[: len(labels)], labels

@@ -35,7 +35,6 @@ from regard.tasks.masked_language_modelling.windows import (
     Window,
     cut_into_stretches,
     mask_windows,
-    padded,
     windows_of,
 )
 from regard.tasks.one_pass_task import OnePassTask
@@ -46,7 +45,6 @@ from regard.tasks.task import Table
 from regard.text import (
     BOS_ID,
     EOS_ID,
-    PAD_ID,
     BadLines,
     Sequences,
     Tokenizer,
@@ -58,6 +56,7 @@ from regard.text import (
 )
 from regard.text.mapped import MappedArrays
 from regard.text.masking import NO_WORD
+from regard.text.padding import padded
 from regard.text.pieces import BEGIN, END
 from regard.text.whole_words import WholeWords
 
@@ -245,7 +244,7 @@ class MaskedLanguageModelling(
             lengths=torch.tensor([len(each.ids) for each in windows]),
             segments=padded([each.segments for each in windows], 0),
             chosen=masked.chosen,
-            answers=padded([each.ids for each in windows], PAD_ID)[masked.chosen],
+            answers=padded([each.ids for each in windows])[masked.chosen],
             follows=torch.tensor(follows, dtype=torch.int64),
             owners=torch.tensor(owners),
             count=len(encoded),

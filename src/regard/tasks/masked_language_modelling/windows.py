@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Int, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.tasks.streaming import Stored
-from regard.text import BOS_ID, EOS_ID, PAD_ID, mask_words
+from regard.text import BOS_ID, EOS_ID, mask_words
 from regard.text.mapped import MappedArrays
 from regard.text.masking import NO_WORD, Masked
+from regard.text.padding import padded
 
 # Random tokens are drawn above the reserved ids.
 FIRST_ID = 4
@@ -139,7 +140,7 @@ def mask_windows(
         rate: The share of words.
         generator: Draws them; None masks a window always alike.
     """
-    ids = padded([window.ids for window in windows], PAD_ID)
+    ids = padded([window.ids for window in windows])
     words = padded([window.words for window in windows], NO_WORD)
 
     def mask(ids: Int[Tensor, "B N"], words: Int[Tensor, "B N"], dice: torch.Generator) -> Masked:
@@ -157,13 +158,6 @@ def mask_windows(
             masked = mask(ids[cut], words[cut], dice)
             ids[cut], chosen[cut] = masked.ids, masked.chosen
     return Masked(ids, chosen)
-
-
-def padded(rows: Sequence[_Ids], filler: int) -> Int[Tensor, "B N"]:
-    """Rows side by side."""
-    return nn.utils.rnn.pad_sequence(
-        [torch.from_numpy(row) for row in rows], batch_first=True, padding_value=filler
-    )
 
 
 def _halved(stretch: MaskedStretch, part: slice, dice: torch.Generator) -> Window:

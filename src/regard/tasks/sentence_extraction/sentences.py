@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.config import JsonValue
 from regard.metrics.rouge import n_grams, words
-from regard.text import PAD_ID
+from regard.text.padding import lengths_of, padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +75,15 @@ class DocumentBatch:
     encoded: Sequence[EncodedDocument]
 
 
-def padded(encoded: Sequence[EncodedDocument]) -> DocumentBatch:
+def collate_documents(encoded: Sequence[EncodedDocument]) -> DocumentBatch:
     """Documents side by side."""
+    ids, places = [each.ids for each in encoded], [each.places for each in encoded]
     return DocumentBatch(
-        ids=_padded([each.ids for each in encoded], PAD_ID),
-        lengths=torch.tensor([len(each.ids) for each in encoded]),
-        places=_padded([each.places for each in encoded], 0),
-        counts=torch.tensor([len(each.places) for each in encoded]),
-        labels=_padded([each.labels or [0] * len(each.places) for each in encoded], 0),
+        ids=padded(ids),
+        lengths=lengths_of(ids),
+        places=padded(places, 0),
+        counts=lengths_of(places),
+        labels=padded([each.labels or [0] * len(each.places) for each in encoded], 0),
         encoded=encoded,
     )
 
@@ -136,8 +136,3 @@ def _nearness(
         common = (made & there).total()
         total += 2 * common / max(1, made.total() + there.total())
     return total
-
-
-def _padded(rows: Sequence[Sequence[int]], fill: int) -> Int[Tensor, "B N"]:
-    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-    return nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=fill)

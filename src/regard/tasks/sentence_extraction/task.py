@@ -36,7 +36,7 @@ from regard.tasks.sentence_extraction.sentences import (
     EncodedDocument,
     Extract,
     best_sentences,
-    padded,
+    collate_documents,
 )
 from regard.tasks.sentence_extraction.settings import ExtractionData
 from regard.tasks.showing import Said, Shown, ShownText
@@ -167,7 +167,7 @@ class SentenceExtraction(OnePassTask[DocumentExample, EncodedDocument, DocumentB
         self, encoded: Sequence[EncodedDocument], *, generator: torch.Generator | None = None
     ) -> DocumentBatch:
         """A padded batch; nothing is drawn."""
-        return padded(encoded)
+        return collate_documents(encoded)
 
     def loss(
         self, model: nn.Module, batch: DocumentBatch, *, smoothing: float = 0.0

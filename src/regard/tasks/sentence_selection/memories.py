@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import torch
 from jaxtyping import Int, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.errors import DataError
 from regard.models import MemoryNetworkConfig
@@ -15,6 +15,7 @@ from regard.tasks.baselines.sliding_window import sentences_of, words_of
 from regard.tasks.recipe import Recipe
 from regard.tasks.sentence_selection.settings import SentencesData
 from regard.text import BadLines
+from regard.text.padding import padded
 from regard.text.questions import Question
 from regard.text.vocabulary import Vocabulary
 
@@ -117,9 +118,8 @@ def collate_memories(remembered: Sequence[Memory]) -> MemoryBatch:
     for row, each in enumerate(remembered):
         for place, ids in enumerate(each.sentences):
             sentences[row, place, : len(ids)] = torch.tensor(ids)
-    questions = [torch.tensor(each.question) for each in remembered]
     return MemoryBatch(
         sentences=sentences,
         counts=torch.tensor([len(each.sentences) for each in remembered]),
-        question=nn.utils.rnn.pad_sequence(questions, batch_first=True),
+        question=padded([each.question for each in remembered]),
     )

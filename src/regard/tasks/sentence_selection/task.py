@@ -20,6 +20,7 @@ from regard.tasks.sentence_selection.memories import (
 )
 from regard.tasks.sentence_selection.memory_task import MemoryTask
 from regard.text import BadLines
+from regard.text.padding import padded
 from regard.text.questions import Question
 
 
@@ -140,10 +141,9 @@ class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAns
         self, encoded: Sequence[EncodedSentences], *, generator: torch.Generator | None = None
     ) -> SentencesBatch:
         """A padded batch."""
-        rows = [torch.tensor(each.right) for each in encoded]
         return SentencesBatch(
             memories=collate_memories([each.memory for each in encoded]),
-            right=nn.utils.rnn.pad_sequence(rows, batch_first=True),
+            right=padded([each.right for each in encoded], False).bool(),
             encoded=list(encoded),
         )
 

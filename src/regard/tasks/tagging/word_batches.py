@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.tasks.tagging.word_pieces import PieceRows, piece_rows
 from regard.text import PAD_ID, UNK_ID
+from regard.text.padding import lengths_of, padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,13 @@ def word_batch(
         for owner, each in enumerate(encoded)
         for part in _stretches(each.sizes, longest)
     ]
-    words = _padded([encoded[owner].words[part] for owner, part in rows], PAD_ID)
+    rows_of_words = [encoded[owner].words[part] for owner, part in rows]
+    words = padded(rows_of_words)
     spelled = [encoded[owner].parts[part] for owner, part in rows]
     pieces = [encoded[owner].pieces[part] for owner, part in rows]
     parts = _boxed(spelled, words.shape[1]) if any(spelled) else None
     if generator is not None and drop_words:
-        rare = _padded([encoded[owner].rare[part] for owner, part in rows], False)
+        rare = padded([encoded[owner].rare[part] for owner, part in rows], False)
         drawn = torch.rand(words.shape, generator=generator) < drop_words
         words = words.masked_fill(rare.bool() & drawn, UNK_ID)
     if generator is not None and drop_parts and parts is not None:
@@ -97,9 +99,9 @@ def word_batch(
         parts = parts.masked_fill((parts != PAD_ID) & drawn, UNK_ID)
     return WordBatch(
         words=words,
-        lengths=torch.tensor([len(encoded[owner].words[part]) for owner, part in rows]),
+        lengths=lengths_of(rows_of_words),
         parts=parts,
-        tags=_padded([encoded[owner].tags[part] for owner, part in rows], -1),
+        tags=padded([encoded[owner].tags[part] for owner, part in rows], -1),
         owners=[owner for owner, _ in rows],
         texts=[each.texts for each in encoded],
         pieces=piece_rows(pieces, begins=begins) if any(pieces) else None,
@@ -116,12 +118,6 @@ def _stretches(sizes: Sequence[int], longest: int) -> Iterator[slice]:
         taken += size
     if sizes:
         yield slice(first, len(sizes))
-
-
-def _padded(rows: Sequence[Sequence[int]], fill: int) -> Int[Tensor, "R N"]:
-    return nn.utils.rnn.pad_sequence(
-        [torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=fill
-    )
 
 
 def _boxed(rows: Sequence[Sequence[Sequence[int]]], width: int) -> Int[Tensor, "R N L"]:

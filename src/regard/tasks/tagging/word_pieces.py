@@ -6,13 +6,13 @@ As BERT tags words: Devlin et al. (2019), section 5.3, https://arxiv.org/abs/181
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize, words_of_spans
+from regard.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer, normalize, words_of_spans
 from regard.text.masking import NO_WORD
 from regard.text.normalization import has_unspaced
+from regard.text.padding import lengths_of, padded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,14 +84,9 @@ def piece_rows(sentences: Sequence[Sequence[Sequence[int]]], *, begins: bool) ->
         for ids in words:
             firsts.append(len(row))
             row += ids
-        rows.append(torch.tensor([*row, EOS_ID]))
-        places.append(torch.tensor(firsts))
-    pad = nn.utils.rnn.pad_sequence
-    return PieceRows(
-        ids=pad(rows, batch_first=True, padding_value=PAD_ID),
-        lengths=torch.tensor([len(row) for row in rows]),
-        places=pad(places, batch_first=True, padding_value=0),
-    )
+        rows.append([*row, EOS_ID])
+        places.append(firsts)
+    return PieceRows(ids=padded(rows), lengths=lengths_of(rows), places=padded(places, 0))
 
 
 def _pieces_in(
