@@ -351,6 +351,7 @@ GROUPS = (
             "precision_loss",
             "recurrent_decoding",
             "shortlist",
+            "start_up",
         ),
         says="""
         On identical batches a small Transformer trains {joey.ours[0]} times as fast as

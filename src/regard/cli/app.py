@@ -25,6 +25,7 @@ from regard.cli.shortlist import shortlist
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingError
+from regard.lazy import freeze_imports
 from regard.version import __version__
 
 BAD_INPUT = 2
@@ -66,6 +67,7 @@ app.register_install_completion_command(
 def main() -> None:
     """Run the command line of this process, and end it."""
     hold_streams()
+    freeze_imports()
     code = run_command(sys.argv[1:])
     try:
         sys.stdout.flush()

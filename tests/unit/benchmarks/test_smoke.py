@@ -71,6 +71,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "recurrent_decoding": (*ONE, *ALONE),
     "server_load": (),
     "shortlist": (*ONE, *ALONE),
+    "start_up": (*ONE,),
     "summarisation": ("--work", "WORK", "--corpus", "csl-titles"),
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),

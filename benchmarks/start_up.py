@@ -1,0 +1,113 @@
+"""Seconds from a command to its end: ``regard --help``, and one line through ``regard predict``.
+
+    python -m benchmarks.start_up [--rounds 9] [--dry]
+
+Each is a process of its own, in turn with one that does nothing but ``import torch``, which every
+answer waits for. The model is the demo's, with random weights and a fixed length of answer. Modules
+are there as bytecode and compiled loops in the cache, as after the first call.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from benchmarks.measuring import Figure, Spread, alternate, machine, paired_ratio, write_record
+
+NAME = "start_up"
+TORCH = "import torch"
+SENTENCE = "我爱中国\n"
+# What is asked of each, in seconds.
+BARS = {"regard --help": 0.4, "regard predict, one line": 1.5}
+
+
+def make_run(path: Path) -> None:
+    """A run of the demo's recipe with random weights."""
+    import torch
+
+    from regard.cli.recipes import packaged_recipe
+    from regard.runs import Run
+    from regard.tasks import TASKS, read_recipe
+
+    recipe = read_recipe(packaged_recipe("demo"))
+    kind = TASKS[recipe.task].task
+    task = kind.learn(recipe, kind.read_parts(recipe).train)
+    torch.manual_seed(0)
+    with Run.create(path, recipe.table(), recipe.task) as run:
+        with run.new_tokenizer_folder() as folder:
+            task.save(folder)
+        run.finish(task.build_model().state_dict())
+
+
+def seconds(*arguments: str) -> float:
+    """How long Python takes for this, from its start to its end."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, *arguments],
+        input=SENTENCE,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return time.perf_counter() - start
+
+
+def figure(side: str, samples: dict[str, list[float]]) -> Figure:
+    """One line of docs/measured.md."""
+    took = Spread.of(samples[side])
+    torch = Spread.of(samples[TORCH])
+    note = ""
+    if side != "regard --help":
+        ratio = paired_ratio(samples[side], samples[TORCH])
+        note = f"{ratio.median:.2f} × of what torch takes ({torch.median:.2f} s)"
+    return Figure(
+        what=f"From the start of `{side.partition(',')[0]}` to its end{side.partition(',')[2]}",
+        ours=f"{took.median:.2f} s ± {took.relative:.0%}",
+        beside=f"at most {BARS[side]} s",
+        note=note,
+    )
+
+
+def main() -> None:
+    """Measure, and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    options = parser.parse_args()
+    before = machine()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        make_run(run)
+        asked = {
+            TORCH: ("-c", TORCH),
+            "regard --help": ("-m", "regard", "--help"),
+            "regard predict, one line": ("-m", "regard", "predict", str(run)),
+        }
+        sides = {side: partial(seconds, *arguments) for side, arguments in asked.items()}
+        alternate(sides, 1, report=lambda line: None)  # which leaves bytecode behind
+        samples = alternate(sides, options.rounds)
+    figures = [figure(side, samples) for side in BARS]
+    print(*figures, sep="\n")
+    if options.dry:
+        return
+    write_record(
+        NAME,
+        title="From a command to its end",
+        figures=figures,
+        details={
+            "rounds": options.rounds,
+            "seconds": {side: Spread.of(each).table() for side, each in samples.items()},
+        },
+        started_on=before,
+    )
+
+
+if __name__ == "__main__":
+    main()
