@@ -57,7 +57,7 @@ def _keep_and_see(first, states, store, ancestors, now, seen):  # type: ignore[n
     rows, C = states.shape
     before = seen.shape[1] // C - 1
     for r in range(rows):
-        copy(states[r], store[now, first + r])
+        copy(states[r], store[first + r, now])
         copy(states[r], seen[r, before * C :])
         for back in range(1, before + 1):
             begin = (before - back) * C
@@ -66,7 +66,7 @@ def _keep_and_see(first, states, store, ancestors, now, seen):  # type: ignore[n
                 for c in range(C):
                     target[c] = f32(0)
             else:
-                copy(store[now - back, ancestors[now - back, first + r]], target)
+                copy(store[ancestors[first + r, now - back], now - back], target)
 
 
 @inlined

@@ -116,7 +116,7 @@ class Past(NamedTuple):
     """What rows have seen.
 
     Attributes:
-        store: Keys and values of slots, by layer and place; of a recurrence, its states.
+        store: Keys and values of slots, by layer; of a recurrence, its states.
         ancestors: The slot of each row at each place.
         starts: The first place that each row sees.
         memory: Keys and values of the sources, by layer; without entries there are none.
@@ -125,8 +125,8 @@ class Past(NamedTuple):
         waves: Sines and cosines of this place's angles, one for each pair that is turned.
     """
 
-    store: Float32[np.ndarray, "L T S W"]
-    ancestors: Int32[np.ndarray, "T R"]
+    store: Float32[np.ndarray, "L S T W"]
+    ancestors: Int32[np.ndarray, "R T"]
     starts: Int32[np.ndarray, " R"]
     memory: Float32[np.ndarray, "L B M W"]
     lengths: Int64[np.ndarray, " B"]
@@ -155,17 +155,17 @@ def turn(heads, count, waves, options):  # type: ignore[no-untyped-def]
 @shared
 def _look_back(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
     """See ``look_back``; ``projected`` and ``out`` begin with row ``first``."""
-    width, slots = store.shape[2], store.shape[1]
+    slots, room, width = store.shape
     asked = options.heads * options.head_dim
-    flat = store.reshape(store.shape[0] * slots, width)
+    flat = store.reshape(slots * room, width)
     places = np.empty(now + 1, np.int64)
     for r in range(first, stop):
         turn(projected[r - first], options.heads + options.key_heads, past.waves, options)
-        copy(projected[r - first, asked:], store[now, r])
+        copy(projected[r - first, asked:], store[r, now])
         begin = min(past.starts[r], now)
         for t in range(begin, now):
-            places[t - begin] = t * slots + past.ancestors[t, r]
-        places[now - begin] = now * slots + r
+            places[t - begin] = past.ancestors[r, t] * room + t
+        places[now - begin] = r * room + now
         _look(
             projected[r - first],
             flat,
@@ -289,7 +289,7 @@ def look_back(first, stop, projected, store, past, now, options, scores, out):  
         first: The first row.
         stop: The row after the last.
         projected: Queries, keys and values side by side, (R, W).
-        store: One layer's, (T, S, W').
+        store: One layer's, (S, T, W').
         past: Of which the stores are not read.
         now: The place of this step.
         options: Of the decoder.

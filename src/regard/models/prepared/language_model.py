@@ -62,20 +62,16 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         read = self.model.start(prompt, prompt_lengths)
         rows, layers, width = len(prompt), self._steps.layers, self._steps.width
         seen = read.past[0].length
-        state = begin(rows, layers, width, memory=np.zeros((0, 0, 0, width), np.float32))
-        state = replace(state, length=seen, pending=read.pending)
+        nothing = np.zeros((0, 0, 0, width), np.float32)
+        state = begin(rows, layers, width, memory=nothing, length=seen)
+        state = replace(state, pending=read.pending)
         if read.padding is not None:
             state = replace(state, starts=read.padding.numpy().astype(np.int32))
         if seen:
-            store = state.store.with_room(seen, rows)
-            ancestors = np.zeros((store.kept.shape[1], rows), np.int32)
-            ancestors[:seen] = np.arange(rows)
-            for kept, cache in zip(store.kept, read.past, strict=True):
+            for kept, cache in zip(state.store.kept, read.past, strict=True):
                 assert isinstance(cache, KeyValueCache)
                 for column, part in ((0, cache.key), (width // 2, cache.value)):
-                    kept[:seen, :rows, column : column + width // 2] = (
-                        part.permute(2, 0, 1, 3).flatten(2).numpy()
+                    kept[:, :seen, column : column + width // 2] = (
+                        part.transpose(1, 2).flatten(2).numpy()
                     )
-            store.filled = seen
-            state = replace(state, store=store, ancestors=ancestors)
         return state

@@ -17,13 +17,13 @@ def recur_rows(first, stop, projected, bias, store, ancestors, now, out):  # typ
     """See ``recur``; ``projected`` and ``out`` begin with row ``first``."""
     C = bias.size
     for r in range(first, stop):
-        told, kept, given = projected[r - first], store[now, r], out[r - first]
+        told, kept, given = projected[r - first], store[r, now], out[r - first]
         for c in range(C):
             gate = sigmoid(told[c] + bias[c])
             kept[c] = told[C + c] - gate * told[C + c]
             told[c] = gate
         if now > 0:
-            before = store[now - 1, ancestors[now - 1, r]]
+            before = store[ancestors[r, now - 1], now - 1]
             for c in range(C):
                 kept[c] += told[c] * before[c]
         for c in range(C):
@@ -40,8 +40,8 @@ def recur(first, stop, projected, bias, store, ancestors, now, out):  # type: ig
         projected: Gates before their bias and sigmoid, and values, side by side, (R, 2 C); gates
             are overwritten.
         bias: Of the gates, (C,).
-        store: One layer's states, (T, S, C).
-        ancestors: The slot of each row at each place, (T, R).
+        store: One layer's states, (S, T, C).
+        ancestors: The slot of each row at each place, (R, T).
         now: The place of this step.
         out: What the layer gives, (R, C).
     """

@@ -10,37 +10,53 @@ from torch import Tensor
 
 from regard.models.prepared.listed import Listed
 
-# Places of a new store; it doubles as answers grow.
-_PLACES = 32
+# Places of a new store; they double as answers grow.
+_PLACES = 8
 
 
 class Store:
-    """Keys and values of every layer, place and slot; a step writes one place of all layers.
+    """Keys and values of every layer, slot and place; a step writes one place of all layers.
 
     A place is written once. Who goes on from an earlier state gets a store of its own.
 
+    Args:
+        layers: Of the decoder.
+        slots: As many rows may be written at a place.
+        width: Of what a layer keeps.
+        filled: Places that are written, or are about to be.
+
     Attributes:
-        kept: Keys and values side by side, (L, T, S, W).
+        kept: Keys and values side by side, (L, S, T, W): those of a slot are read in a row.
         filled: Places that are written.
     """
 
-    def __init__(self, layers: int, slots: int, width: int, *, places: int = _PLACES) -> None:
-        self.kept: Float32[np.ndarray, "L T S W"] = np.empty(
-            (layers, places, slots, width), np.float32
-        )
-        self.filled = 0
-
-    def with_room(self, length: int, rows: int) -> "Store":
-        """A store whose place ``length`` can be written for so many rows: this one if it can."""
-        layers, places, slots, width = self.kept.shape
-        if length == self.filled and length < places and rows <= slots:
-            return self
-        while length >= places:
+    def __init__(self, layers: int, slots: int, width: int, *, filled: int = 0) -> None:
+        places = _PLACES
+        while places <= filled:
             places *= 2
-        made = Store(layers, max(rows, slots), width, places=places)
-        written = min(length, self.filled)
-        made.kept[:, :written, :slots] = self.kept[:, :written]
-        made.filled = length
+        self.kept: Float32[np.ndarray, "L S T W"] = np.empty(
+            (layers, slots, places, width), np.float32
+        )
+        self.filled = filled
+
+    def has_room(self, length: int, rows: int) -> bool:
+        """Whether place ``length`` can be written for so many rows."""
+        _, slots, places, _ = self.kept.shape
+        return length == self.filled and length < places and rows <= slots
+
+    def of_rows(self, ancestors: Int32[np.ndarray, "R t"]) -> "Store":
+        """A store with a slot for each row, and room for one more place at least.
+
+        What belongs to no row any more stays behind: of a batch that is nearly done, nearly all.
+
+        Args:
+            ancestors: The slot that each row had at each place.
+        """
+        (layers, slots, places, width), (rows, filled) = self.kept.shape, ancestors.shape
+        made, index = Store(layers, rows, width, filled=filled), np.arange(filled)
+        flat = self.kept.reshape(layers, slots * places, width)
+        for kept, now in zip(flat, made.kept, strict=True):
+            now[:, :filled] = kept[ancestors * places + index]
         return made
 
 
@@ -62,7 +78,7 @@ class PreparedState:
     """
 
     store: Store
-    ancestors: Int32[np.ndarray, "T R"]
+    ancestors: Int32[np.ndarray, "R T"]
     starts: Int32[np.ndarray, " R"]
     length: int
     sentences: Int64[np.ndarray, " R"]
@@ -85,7 +101,7 @@ class PreparedState:
         # Written out: ``replace`` would take twice as long, at each step of a search.
         return PreparedState(
             store=self.store,
-            ancestors=self.ancestors.take(kept, axis=1),
+            ancestors=self.ancestors[kept],
             starts=self.starts[kept],
             length=self.length,
             sentences=self.sentences[kept],
@@ -97,17 +113,14 @@ class PreparedState:
 
     def with_room(self) -> "PreparedState":
         """The same state, whose next place can be written."""
-        rows, now = len(self.sentences), self.length
-        store = self.store.with_room(now, rows)
-        if store is self.store and now < len(self.ancestors):
+        if self.store.has_room(self.length, len(self.sentences)):
             return self
-        ancestors = np.zeros((store.kept.shape[1], rows), np.int32)
-        ancestors[:now] = self.ancestors[:now]
-        return replace(self, store=store, ancestors=ancestors)
+        store = self.store.of_rows(self.ancestors[:, : self.length])
+        return replace(self, store=store, ancestors=_themselves(store))
 
     def after(self, queries: Sequence[Float32[np.ndarray, "R H D"]] = ()) -> "PreparedState":
         """The state whose place ``length`` is written, and what was asked there."""
-        self.ancestors[self.length] = np.arange(len(self.sentences))
+        self.ancestors[:, self.length] = np.arange(len(self.sentences))
         self.store.filled = self.length + 1
         return PreparedState(
             store=self.store,
@@ -130,8 +143,9 @@ def begin(
     memory: Float32[np.ndarray, "L B M W"],
     lengths: Int[Tensor, " B"] | None = None,
     listed: Listed | None = None,
+    length: int = 0,
 ) -> PreparedState:
-    """The state of so many rows that have seen nothing yet, a row for each source.
+    """The state of so many rows that have seen nothing of answers, a row for each source.
 
     Args:
         rows: How many.
@@ -141,15 +155,22 @@ def begin(
         memory: What stands in the sources.
         lengths: How many places of each source are real.
         listed: What answers may be made of; None is all tokens.
+        length: Places that the caller fills with what rows have seen before.
     """
-    store = Store(layers, rows, width)
+    store = Store(layers, rows, width, filled=length)
     return PreparedState(
         store=store,
-        ancestors=np.zeros((store.kept.shape[1], rows), np.int32),
+        ancestors=_themselves(store),
         starts=np.zeros(rows, np.int32),
-        length=0,
+        length=length,
         sentences=np.arange(rows),
         memory=memory,
         lengths=np.zeros(0, np.int64) if lengths is None else lengths.to(torch.int64).numpy(),
         listed=listed,
     )
+
+
+def _themselves(store: Store) -> Int32[np.ndarray, "S T"]:
+    """The ancestors of rows that have been in their slots from the beginning."""
+    slots, places = store.kept.shape[1:3]
+    return np.repeat(np.arange(slots, dtype=np.int32)[:, None], places, axis=1)

@@ -36,7 +36,7 @@ def options(**changed):
 def past(store, memory, **changed):
     plain = kernels.Past(
         store=store,
-        ancestors=np.random.default_rng(3).integers(0, S, (T, R)).astype(np.int32),
+        ancestors=np.random.default_rng(3).integers(0, S, (R, T)).astype(np.int32),
         starts=np.zeros(R, np.int32),
         memory=memory,
         lengths=np.array([4, 1, 9], np.int64),
@@ -46,7 +46,7 @@ def past(store, memory, **changed):
     return plain._replace(**changed)
 
 
-NO_STORE, NO_MEMORY = np.zeros((1, T, S, 2 * G * D), f32), np.zeros((0, 0, 0, 2 * G * D), f32)
+NO_STORE, NO_MEMORY = np.zeros((1, S, T, 2 * G * D), f32), np.zeros((0, 0, 0, 2 * G * D), f32)
 
 
 def looked(query, keys, values, scale, slopes=None):
@@ -67,20 +67,20 @@ def looked(query, keys, values, scale, slopes=None):
 @pytest.mark.parametrize("slopes", [None, np.linspace(0.1, 0.9, H).astype(f32)])
 @pytest.mark.parametrize("starts", [[0] * R, [0, 1, 5, T - 1, T + 3]])
 def test_a_row_looks_at_what_its_ancestors_kept_and_at_itself(now, slopes, starts):
-    projected, store = draw(R, (H + 2 * G) * D), draw(1, T, S, 2 * G * D)[0]
+    projected, store = draw(R, (H + 2 * G) * D), draw(1, S, T, 2 * G * D)[0]
     seen = past(NO_STORE, NO_MEMORY, starts=np.array(starts, np.int32))
     before, out = store.copy(), np.zeros((R, H * D), f32)
     given = options() if slopes is None else options(slopes=slopes)
     kernels.look_back(0, R, projected, store, seen, now, given, np.empty((H, T), f32), out)
     own = projected[:, H * D :]
     for r in range(R):
-        slots = [seen.ancestors[t, r] for t in range(min(starts[r], now), now)]
-        kept = [before[t, s] for t, s in zip(range(now - len(slots), now), slots, strict=True)]
+        slots = [seen.ancestors[r, t] for t in range(min(starts[r], now), now)]
+        kept = [before[s, t] for t, s in zip(range(now - len(slots), now), slots, strict=True)]
         rows = np.stack([*kept, own[r]])
         right = looked(projected[r], rows[:, : G * D], rows[:, G * D :], 0.7, slopes)
         np.testing.assert_allclose(out[r], right, atol=2e-6)
-    np.testing.assert_array_equal(store[now, :R], own)
-    store[now, :R] = before[now, :R]
+    np.testing.assert_array_equal(store[:R, now], own)
+    store[:R, now] = before[:R, now]
     np.testing.assert_array_equal(store, before)
 
 
@@ -109,14 +109,14 @@ def test_scores_far_apart_neither_overflow_nor_vanish():
 
 
 def test_only_the_rows_asked_for_are_done():
-    projected, store = draw(R, (H + 2 * G) * D), draw(1, T, S, 2 * G * D)[0]
+    projected, store = draw(R, (H + 2 * G) * D), draw(1, S, T, 2 * G * D)[0]
     seen, room, before = past(NO_STORE, NO_MEMORY), np.empty((H, T), f32), store.copy()
     whole, part = np.zeros((R, H * D), f32), np.zeros((R, H * D), f32)
     kernels.look_back(0, R, projected, store.copy(), seen, 3, options(), room, whole)
     kernels.look_back(1, 4, projected, store, seen, 3, options(), room, part)
     np.testing.assert_array_equal(part[1:4], whole[1:4])
     assert not part[[0, 4]].any()
-    np.testing.assert_array_equal(store[3, [0, 4]], before[3, [0, 4]])
+    np.testing.assert_array_equal(store[[0, 4], 3], before[[0, 4], 3])
 
 
 def normed(rows, weight, bias, eps, is_rms):

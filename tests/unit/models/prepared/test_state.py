@@ -95,48 +95,52 @@ def test_any_state_of_a_tree_of_them_can_be_gone_on_from(kind):
             states = states[-8:]
 
 
-def test_a_store_is_written_on_until_it_is_full():
-    store = Store(2, 3, 5, places=4)
-    for length in range(4):
-        assert store.with_room(length, 3) is store
-        store.kept[:, length] = length
+def identity(rows, places):
+    return np.repeat(np.arange(rows, dtype=np.int32)[:, None], places, axis=1)
+
+
+def test_a_store_has_room_until_it_is_full_for_as_many_rows_as_it_has_slots():
+    store = Store(2, 3, 5)
+    for length in range(store.kept.shape[2]):
+        assert store.has_room(length, 3)
+        assert store.has_room(length, 2)
+        assert not store.has_room(length, 4)
+        assert not store.has_room(length - 1, 3)
         store.filled = length + 1
-    grown = store.with_room(4, 3)
-    assert grown is not store
-    assert grown.kept.shape == (2, 8, 3, 5)
-    assert (grown.kept[:, :4] == store.kept).all()
-    assert (grown.filled, store.filled) == (4, 4)
+    assert not store.has_room(store.filled, 3)
 
 
-def test_more_rows_than_slots_get_a_wider_store():
-    store = Store(1, 3, 2, places=4)
-    store.kept[:, 0], store.filled = 7.0, 1
-    wider = store.with_room(1, 5)
-    assert wider.kept.shape == (1, 4, 5, 2)
-    assert (wider.kept[:, 0, :3] == 7).all()
-    assert store.with_room(1, 2) is store
+def test_a_new_store_has_what_belongs_to_its_rows_and_nothing_else():
+    store = Store(2, 3, 5, filled=11)
+    places = store.kept.shape[2]
+    store.kept[:] = np.arange(store.kept.size).reshape(store.kept.shape)
+    ancestors = np.random.default_rng(0).integers(0, 3, (4, places)).astype(np.int32)
+    made = store.of_rows(ancestors)
+    assert made.filled == places
+    assert made.kept.shape == (2, 4, 2 * places, 5)
+    for row, slots in enumerate(ancestors):
+        for place, slot in enumerate(slots):
+            assert (made.kept[:, row, place] == store.kept[:, slot, place]).all()
 
 
-def test_who_goes_on_from_an_earlier_place_gets_a_store_of_its_own():
-    store = Store(1, 2, 2, places=4)
-    store.kept[:, :2] = [[[[1.0, 1], [1, 1]], [[2, 2], [2, 2]]]]
-    store.filled = 2
-    fork = store.with_room(1, 2)
-    assert fork is not store
+def test_what_is_written_to_a_new_store_is_not_in_the_one_before():
+    store = Store(1, 2, 2, filled=2)
+    store.kept[:, :, :2] = [[[[1.0, 1], [2, 2]], [[1, 1], [2, 2]]]]
+    fork = store.of_rows(identity(2, 1))
     assert fork.filled == 1
-    assert (fork.kept[:, 0] == 1).all()
-    fork.kept[:, 1] = 9
-    assert (store.kept[:, 1] == 2).all()
+    assert (fork.kept[:, :, 0] == 1).all()
+    fork.kept[:, :, :2] = 9
+    assert (store.kept[:, :, 0] == 1).all()
+    assert (store.kept[:, :, 1] == 2).all()
 
 
 def test_a_chosen_row_brings_its_past_its_padding_and_its_sentence():
     state = begin(3, 1, 2, memory=np.zeros((1, 3, 1, 2), np.float32), lengths=torch.ones(3).long())
     state.starts[:] = [4, 5, 6]
-    state.ancestors[:] = np.arange(3)
     chosen = state.select(torch.tensor([2, 0, 2, 1]))
     assert chosen.sentences.tolist() == [2, 0, 2, 1]
     assert chosen.starts.tolist() == [6, 4, 6, 5]
-    assert chosen.ancestors[0].tolist() == [2, 0, 2, 1]
+    assert chosen.ancestors[:, 0].tolist() == [2, 0, 2, 1]
     assert chosen.store is state.store
     assert state.sentences.tolist() == [0, 1, 2]
     assert state.select(torch.zeros(0, dtype=torch.long)).sentences.tolist() == []
