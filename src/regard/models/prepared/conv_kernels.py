@@ -13,7 +13,7 @@ from regard.attention.engine.kernels.compiling import compiled, inlined
 from regard.attention.engine.kernels.elementary import sigmoid
 from regard.attention.engine.kernels.vectors import copy
 from regard.models.prepared.kernels import look_at_memory
-from regard.models.prepared.panels import plain_rows
+from regard.models.prepared.panels import OUTPUTS, plain_rows
 
 f32 = np.float32
 
@@ -110,7 +110,7 @@ def step(first, stop, token, weights, past, now, options, queries, mixed, answer
     seen = np.empty((rows, weights.convolution.shape[2]), np.float32)
     gates, changed = np.empty((rows, 2 * C), np.float32), np.empty((rows, C), np.float32)
     context = np.empty((rows, C), np.float32)
-    scores = np.empty((1, past.memory.shape[2]), np.float32)
+    scores = np.empty((1, past.memory.shape[2] + OUTPUTS), np.float32)
     place, memory = weights.places[now], past.memory[0]
     for r in range(rows):
         table = weights.embedding[token[first + r]]

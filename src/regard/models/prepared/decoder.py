@@ -219,7 +219,7 @@ class PreparedStack:
         states, past = self._embedded(token, state), self._past(state)
         normed = torch.empty_like(states) if options.is_pre else states
         rows, x, y = len(token), states.numpy(), normed.numpy()
-        room = max(now + 1, state.memory.shape[2])
+        room = max(now + 1, state.memory.shape[2]) + kernels.OUTPUTS
         norms = iter(self._norms)
         if options.is_pre:
             kernels.norm(0, rows, x, *next(norms), options, y)

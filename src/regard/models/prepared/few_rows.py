@@ -22,13 +22,13 @@ _VECTOR, _SIZE = ir.VectorType(ir.FloatType(), _LANES), ir.IntType(64)
 
 
 def further(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
-    """The address so many sizes further on."""
+    """The address ``count · size`` further on."""
     return builder.add(begin, builder.mul(size, ir.Constant(_SIZE, count)))
 
 
-def _sum(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+def summed(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
     """All lanes added up, one half to the other."""
-    lanes = _LANES
+    lanes = vector.type.count
     while lanes > 1:
         lanes //= 2
         kind = ir.VectorType(ir.IntType(32), lanes)
@@ -83,7 +83,7 @@ def _tile_of(rows: int, columns: int) -> Callable[..., None]:
             for column in range(columns):
                 place = further(builder, out, row, out_width)
                 place = further(builder, place, column, out_apart)
-                found = _sum(builder, builder.load(totals[row][column]))
+                found = summed(builder, builder.load(totals[row][column]))
                 builder.store(found, builder.inttoptr(place, ir.FloatType().as_pointer()))
         return context.get_dummy_value()
 

@@ -14,42 +14,16 @@ from jaxtyping import Float32, Int32, Int64
 
 from regard.attention.engine.kernels.compiling import compiled, inlined, shared
 from regard.attention.engine.kernels.elementary import exp, largest, sigmoid
-from regard.attention.engine.kernels.vectors import add_scaled, copy, dot, to_weights
+from regard.attention.engine.kernels.vectors import copy
 from regard.models.prepared.maps import Map, Table, embed, i64, mapped
+from regard.models.prepared.one_query import look
+from regard.models.prepared.panels import OUTPUTS
 from regard.models.prepared.recurrence import recur_rows
 
 f32, i32 = np.float32, np.int32
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
 GROUP = 32
-
-
-@shared
-def _look(query, store, places, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
-    """One row's heads over ``count`` keys and values, side by side in rows ``places`` of ``store``.
-
-    ``slopes`` are ALiBi's, one a head; an array without entries stands for none.
-    """
-    H, G, D = options.heads, options.key_heads, options.head_dim
-    per = H // G
-    for m in range(count):
-        keys = store[places[m]]
-        for h in range(H):
-            key = keys[(h // per) * D : (h // per + 1) * D]
-            scores[h, m] = dot(query[h * D : (h + 1) * D], key) * options.scale
-    for h in range(H):
-        row = scores[h, :count]
-        if slopes.size:
-            for m in range(count):
-                row[m] -= slopes[h] * f32(count - 1 - m)
-        to_weights(row)
-    for c in range(out.size):
-        out[c] = f32(0)
-    for m in range(count):
-        values = store[places[m]][G * D :]
-        for h in range(H):
-            value = values[(h // per) * D : (h // per + 1) * D]
-            add_scaled(out[h * D : (h + 1) * D], scores[h, m], value)
 
 
 class Weights(NamedTuple):
@@ -166,7 +140,7 @@ def _look_back(first, stop, projected, store, past, now, options, scores, out): 
         for t in range(begin, now):
             places[t - begin] = past.ancestors[r, t] * room + t
         places[now - begin] = r * room + now
-        _look(
+        look(
             projected[r - first],
             flat,
             places,
@@ -189,7 +163,7 @@ def _look_at_memory(first, stop, query, memory, past, options, scores, out):  # 
         count = past.lengths[sentence]
         for m in range(count):
             places[m] = sentence * M + m
-        _look(
+        look(
             query[r - first],
             flat,
             places,
@@ -293,7 +267,7 @@ def look_back(first, stop, projected, store, past, now, options, scores, out):  
         past: Of which the stores are not read.
         now: The place of this step.
         options: Of the decoder.
-        scores: Room to work in, (H, T).
+        scores: Room to work in, (H, T) with room for a register more.
         out: What is gathered, (R, H D).
     """
     part = projected[first:stop]
@@ -420,7 +394,8 @@ def whole_step(  # type: ignore[no-untyped-def]
         embed(weights.embedding, token[first + r], place, x[r])
     if weights.embedding_norm.size:
         norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
-    scores = np.empty((options.heads, max(now + 1, past.memory.shape[2])), np.float32)
+    room = max(now + 1, past.memory.shape[2]) + OUTPUTS
+    scores = np.empty((options.heads, room), np.float32)
     normed = np.empty((rows, C), np.float32) if options.is_pre else x
     projected = np.empty((rows, weights.own.outputs), np.float32)
     mixed = np.empty((rows, options.heads * options.head_dim), np.float32)

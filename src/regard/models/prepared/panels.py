@@ -94,21 +94,22 @@ def in_lanes(
     return np.pad(numbers, (0, missing)) if missing else numbers
 
 
-def _read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
+def read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
+    """What is at an address, however it lies."""
     return builder.load(builder.inttoptr(at, kind.as_pointer()), align=1)
 
 
-def _read_everywhere(
+def read_everywhere(
     builder: ir.IRBuilder, at: ir.Value, number: ir.Type, kind: ir.Type
 ) -> ir.Value:
     """One number in all lanes."""
     nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-    alone = builder.insert_element(nothing, _read(builder, at, number), first)
+    alone = builder.insert_element(nothing, read(builder, at, number), first)
     places = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
     return builder.shuffle_vector(alone, nothing, places)
 
 
-def _fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Value) -> ir.Value:
+def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Value) -> ir.Value:
     """``one · other + added``, rounded once, in every tile alike."""
     kind = ir.FunctionType(added.type, [added.type] * 3)
     name = f"llvm.fma.v{added.type.count}f32"
@@ -137,26 +138,26 @@ class _Plain:
     @classmethod
     def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """Those of one step."""
-        return _read(builder, at, cls.sums)
+        return read(builder, at, cls.sums)
 
     @classmethod
     def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """What they are multiplied by."""
-        return _read_everywhere(builder, at, ir.FloatType(), cls.sums)
+        return read_everywhere(builder, at, ir.FloatType(), cls.sums)
 
     @classmethod
     def added(
         cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
     ) -> ir.Value:
         """The sums after a step."""
-        return _fused(builder, state, weights, total)
+        return fused(builder, state, weights, total)
 
     @classmethod
     def finished(
         cls, builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
         """What the sums stand for."""
-        return builder.fadd(total, _read(builder, bias, cls.sums))
+        return builder.fadd(total, read(builder, bias, cls.sums))
 
 
 class _Rounded:
@@ -174,12 +175,12 @@ class _Rounded:
     @staticmethod
     def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """Those of one step, in sixteen bits."""
-        return builder.sext(_read(builder, at, ir.VectorType(ir.IntType(8), _STEP)), _PAIRS)
+        return builder.sext(read(builder, at, ir.VectorType(ir.IntType(8), _STEP)), _PAIRS)
 
     @staticmethod
     def state(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """The pair that they are multiplied by."""
-        return builder.bitcast(_read_everywhere(builder, at, ir.IntType(32), _WHOLE), _PAIRS)
+        return builder.bitcast(read_everywhere(builder, at, ir.IntType(32), _WHOLE), _PAIRS)
 
     @staticmethod
     def added(
@@ -207,9 +208,9 @@ class _Rounded:
     ) -> ir.Value:
         """What the sums stand for."""
         floats = ir.VectorType(ir.FloatType(), total.type.count)
-        times = _read_everywhere(builder, size, ir.FloatType(), floats)
+        times = read_everywhere(builder, size, ir.FloatType(), floats)
         found = builder.fmul(builder.sitofp(total, floats), times)
-        return _fused(builder, found, _read(builder, scale, floats), _read(builder, bias, floats))
+        return fused(builder, found, read(builder, scale, floats), read(builder, bias, floats))
 
 
 class Bytes(_Rounded):
@@ -225,17 +226,17 @@ class Bytes(_Rounded):
     @classmethod
     def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
         """The sums before the first step."""
-        return _read_everywhere(builder, begin, ir.IntType(32), cls.sums)
+        return read_everywhere(builder, begin, ir.IntType(32), cls.sums)
 
     @classmethod
     def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """Those of one step, four inputs of sixteen outputs."""
-        return _read(builder, at, cls.sums)
+        return read(builder, at, cls.sums)
 
     @classmethod
     def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """The four inputs that they are multiplied by."""
-        return _read_everywhere(builder, at, ir.IntType(32), cls.sums)
+        return read_everywhere(builder, at, ir.IntType(32), cls.sums)
 
     @classmethod
     def added(

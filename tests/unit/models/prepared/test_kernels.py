@@ -49,6 +49,11 @@ def past(store, memory, **changed):
 NO_STORE, NO_MEMORY = np.zeros((1, S, T, 2 * G * D), f32), np.zeros((0, 0, 0, 2 * G * D), f32)
 
 
+def room(places):
+    """Where scores are worked on, with a register behind the last key."""
+    return np.empty((H, places + kernels.OUTPUTS), f32)
+
+
 def looked(query, keys, values, scale, slopes=None):
     """One row's heads, each by itself: (H D), (M, G D), (M, G D) -> (H D)."""
     query, keys, values = (each.astype(np.float64) for each in (query, keys, values))
@@ -71,7 +76,7 @@ def test_a_row_looks_at_what_its_ancestors_kept_and_at_itself(now, slopes, start
     seen = past(NO_STORE, NO_MEMORY, starts=np.array(starts, np.int32))
     before, out = store.copy(), np.zeros((R, H * D), f32)
     given = options() if slopes is None else options(slopes=slopes)
-    kernels.look_back(0, R, projected, store, seen, now, given, np.empty((H, T), f32), out)
+    kernels.look_back(0, R, projected, store, seen, now, given, room(T), out)
     own = projected[:, H * D :]
     for r in range(R):
         slots = [seen.ancestors[r, t] for t in range(min(starts[r], now), now)]
@@ -91,7 +96,7 @@ def test_a_row_looks_at_the_real_places_of_its_sentence():
     out = np.zeros((R, H * D), f32)
     # Distances count in self-attention alone.
     given = options(slopes=np.ones(H, f32))
-    kernels.look_at_memory(0, R, query, memory, seen, 0, given, np.empty((H, 9), f32), out)
+    kernels.look_at_memory(0, R, query, memory, seen, 0, given, room(9), out)
     for r, sentence in enumerate(seen.sentences):
         real = memory[sentence, : seen.lengths[sentence]]
         right = looked(query[r], real[:, : G * D], real[:, G * D :], 0.7)
@@ -101,7 +106,7 @@ def test_a_row_looks_at_the_real_places_of_its_sentence():
 def test_scores_far_apart_neither_overflow_nor_vanish():
     query, memory = 100 * draw(R, H * D), 100 * draw(3, 9, 2 * G * D)
     seen, out = past(NO_STORE, NO_MEMORY), np.zeros((R, H * D), f32)
-    kernels.look_at_memory(0, R, query, memory, seen, 0, options(), np.empty((H, 9), f32), out)
+    kernels.look_at_memory(0, R, query, memory, seen, 0, options(), room(9), out)
     for r, sentence in enumerate(seen.sentences):
         real = memory[sentence, : seen.lengths[sentence]]
         right = looked(query[r], real[:, : G * D], real[:, G * D :], 0.7)
@@ -110,10 +115,10 @@ def test_scores_far_apart_neither_overflow_nor_vanish():
 
 def test_only_the_rows_asked_for_are_done():
     projected, store = draw(R, (H + 2 * G) * D), draw(1, S, T, 2 * G * D)[0]
-    seen, room, before = past(NO_STORE, NO_MEMORY), np.empty((H, T), f32), store.copy()
+    seen, before = past(NO_STORE, NO_MEMORY), store.copy()
     whole, part = np.zeros((R, H * D), f32), np.zeros((R, H * D), f32)
-    kernels.look_back(0, R, projected, store.copy(), seen, 3, options(), room, whole)
-    kernels.look_back(1, 4, projected, store, seen, 3, options(), room, part)
+    kernels.look_back(0, R, projected, store.copy(), seen, 3, options(), room(T), whole)
+    kernels.look_back(1, 4, projected, store, seen, 3, options(), room(T), part)
     np.testing.assert_array_equal(part[1:4], whole[1:4])
     assert not part[[0, 4]].any()
     np.testing.assert_array_equal(store[[0, 4], 3], before[[0, 4], 3])
