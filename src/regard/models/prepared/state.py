@@ -9,6 +9,7 @@ from jaxtyping import Float, Float32, Int, Int32, Int64
 from torch import Tensor
 
 from regard.models.prepared.listed import Listed
+from regard.models.prepared.sharing import by_rows
 
 # Places of a new store; they double as answers grow.
 _PLACES = 8
@@ -52,11 +53,13 @@ class Store:
         Args:
             ancestors: The slot that each row had at each place.
         """
-        (layers, slots, places, width), (rows, filled) = self.kept.shape, ancestors.shape
-        made, index = Store(layers, rows, width, filled=filled), np.arange(filled)
-        flat = self.kept.reshape(layers, slots * places, width)
-        for kept, now in zip(flat, made.kept, strict=True):
-            now[:, :filled] = kept[ancestors * places + index]
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.models.prepared.state_kernels import gather
+
+        (layers, _, _, width), (rows, filled) = self.kept.shape, ancestors.shape
+        made = Store(layers, rows, width, filled=filled)
+        args = (self.kept, ancestors, made.kept)
+        by_rows(rows, layers * filled * width, lambda *part: gather(*part, *args))
         return made
 
 
