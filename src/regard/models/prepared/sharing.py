@@ -1,10 +1,14 @@
 """What compiled loops share: rows among threads, and memory with the system."""
 
 import ctypes
+import math
+import mmap
 import sys
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from jaxtyping import Float32
 
 from regard.attention.engine.workers import share_out
 
@@ -12,6 +16,8 @@ from regard.attention.engine.workers import share_out
 _MOST_ROWS, _FEWEST_ROWS = 64, 8
 # Below this many operations a loop is not shared out.
 _FEWEST_OPERATIONS = 2**18
+# Bytes from which pages of its own are worth asking the system for.
+_OF_THE_SYSTEM = 2**20
 
 
 def by_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> None:
@@ -32,6 +38,19 @@ def in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
         work(0, rows)
         return
     share_out(blocks, lambda task: work(task * rows // blocks, (task + 1) * rows // blocks))
+
+
+def room_of(shape: tuple[int, ...]) -> Float32[np.ndarray, "..."]:
+    """An array to be filled, which the system gets back as soon as nobody has it.
+
+    glibc would keep it: what one long answer took would count as the process's until it ends.
+    """
+    size = 4 * math.prod(shape)
+    if sys.platform != "linux" or size < _OF_THE_SYSTEM:
+        return np.empty(shape, np.float32)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.float32).reshape(shape)
 
 
 def hand_back() -> None:

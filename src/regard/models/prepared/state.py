@@ -9,7 +9,7 @@ from jaxtyping import Float, Float32, Int, Int32, Int64
 from torch import Tensor
 
 from regard.models.prepared.listed import Listed
-from regard.models.prepared.sharing import by_rows
+from regard.models.prepared.sharing import by_rows, room_of
 
 # Places of a new store; they double as answers grow.
 _PLACES = 8
@@ -35,9 +35,7 @@ class Store:
         places = _PLACES
         while places <= filled:
             places *= 2
-        self.kept: Float32[np.ndarray, "L S T W"] = np.empty(
-            (layers, slots, places, width), np.float32
-        )
+        self.kept: Float32[np.ndarray, "L S T W"] = room_of((layers, slots, places, width))
         self.filled = filled
 
     def has_room(self, length: int, rows: int) -> bool:
