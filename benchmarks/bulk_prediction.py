@@ -29,6 +29,7 @@ from benchmarks.measuring import (
     paired_ratio,
     sized,
     write_record,
+    write_untrained,
 )
 
 NAME = "bulk_prediction"
@@ -56,10 +57,7 @@ BAR = 1.7
 
 def make_run(path: Path) -> None:
     """A run with random weights, as if it had been trained."""
-    import torch
-
-    from regard.runs import Run
-    from regard.tasks import TASKS, recipe_from_table
+    from regard.tasks import recipe_from_table
 
     table = {
         "task": "translation",
@@ -68,14 +66,7 @@ def make_run(path: Path) -> None:
         "model": {"type": "transformer", **MODEL},
         "decoding": {"beam_size": 4, "max_ratio": 1.5},
     }
-    recipe = recipe_from_table(table)
-    kind = TASKS["translation"].task
-    task = kind.learn(recipe, kind.read_parts(recipe).train)
-    torch.manual_seed(0)
-    with Run.create(path, recipe.table(), recipe.task) as run:
-        with run.new_tokenizer_folder() as folder:
-            task.save(folder)
-        run.finish(task.build_model().state_dict())
+    write_untrained(path, recipe_from_table(table))
 
 
 def write_files(folder: Path) -> None:

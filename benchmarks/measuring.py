@@ -310,6 +310,22 @@ def write_rows(
 Measured = tuple[str, Any, Sequence[Figure]]
 
 
+def write_untrained(path: Path, recipe: Any) -> None:
+    """A finished run of a recipe with random weights, whose speed is that of a trained one."""
+    import torch
+
+    from regard.runs import Run
+    from regard.tasks import TASKS
+
+    kind = TASKS[recipe.task].task
+    task = kind.learn(recipe, kind.read_parts(recipe).train)
+    torch.manual_seed(0)
+    with Run.create(path, recipe.table(), recipe.task) as run:
+        with run.new_tokenizer_folder() as folder:
+            task.save(folder)
+        run.finish(task.build_model().state_dict())
+
+
 def measure_speed(
     name: str,
     *,

@@ -3,7 +3,7 @@
     python -m benchmarks.start_up [--rounds 9] [--dry]
 
 Each is a process of its own, in turn with one that does nothing but ``import torch``, which every
-answer waits for. The model is the demo's, with random weights and a fixed length of answer. Modules
+answer waits for. The model is the demo's with random weights, whose answers are long. Modules
 are there as bytecode and compiled loops in the cache, as after the first call.
 """
 
@@ -16,7 +16,15 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import Figure, Spread, alternate, machine, paired_ratio, write_record
+from benchmarks.measuring import (
+    Figure,
+    Spread,
+    alternate,
+    machine,
+    paired_ratio,
+    write_record,
+    write_untrained,
+)
 
 NAME = "start_up"
 TORCH = "import torch"
@@ -27,20 +35,10 @@ BARS = {"regard --help": 0.4, "regard predict, one line": 1.5}
 
 def make_run(path: Path) -> None:
     """A run of the demo's recipe with random weights."""
-    import torch
-
     from regard.cli.recipes import packaged_recipe
-    from regard.runs import Run
-    from regard.tasks import TASKS, read_recipe
+    from regard.tasks import read_recipe
 
-    recipe = read_recipe(packaged_recipe("demo"))
-    kind = TASKS[recipe.task].task
-    task = kind.learn(recipe, kind.read_parts(recipe).train)
-    torch.manual_seed(0)
-    with Run.create(path, recipe.table(), recipe.task) as run:
-        with run.new_tokenizer_folder() as folder:
-            task.save(folder)
-        run.finish(task.build_model().state_dict())
+    write_untrained(path, read_recipe(packaged_recipe("demo")))
 
 
 def seconds(*arguments: str) -> float:
@@ -68,7 +66,7 @@ def figure(side: str, samples: dict[str, list[float]]) -> Figure:
         ratio = paired_ratio(samples[side], samples[TORCH])
         note = f"{ratio.median:.2f} × of what torch takes ({torch.median:.2f} s)"
     return Figure(
-        what=f"From the start of `{side.partition(',')[0]}` to its end{side.partition(',')[2]}",
+        what=f"{side}: from its start to its end",
         ours=f"{took.median:.2f} s ± {took.relative:.0%}",
         beside=f"at most {BARS[side]} s",
         note=note,

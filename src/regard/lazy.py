@@ -39,8 +39,11 @@ def names(package: str, file: str) -> Callable[[str], object]:
     def find(name: str) -> object:
         if name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with _no_search_for_garbage():
-            found = getattr(import_module(homes()[name]), name)
+        home = homes()[name]
+        if home not in sys.modules:
+            with _no_search_for_garbage():
+                import_module(home)
+        found = getattr(import_module(home), name)
         setattr(sys.modules[package], name, found)
         return found
 
@@ -67,6 +70,8 @@ def _no_search_for_garbage() -> Iterator[None]:
     if not gc.isenabled():  # by the import that this one is part of, perhaps
         yield
         return
+    if _AFTER:
+        gc.collect()  # lest garbage be frozen; it is quick where so much is
     gc.disable()
     try:
         yield
