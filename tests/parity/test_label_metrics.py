@@ -5,11 +5,12 @@ import random
 import pytest
 from seqeval.metrics import f1_score as entity_f1
 from seqeval.metrics.sequence_labeling import get_entities
+from seqeval.scheme import BILOU, IOBES
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
 from regard.errors import DataError
 from regard.metrics.labels import accuracy, by_label, confusion, macro_f1
-from regard.metrics.spans import entities, entity_scores
+from regard.metrics.spans import as_known, entities, entity_scores
 
 pytestmark = pytest.mark.parity
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
@@ -47,6 +48,19 @@ def test_entity_f1_is_that_of_seqeval():
     for ours, theirs in zip(given, right, strict=True):
         ours[:6] = theirs[:6]
     assert entity_scores(given, right)[0].f1 == pytest.approx(100 * entity_f1(right, given))
+
+
+@pytest.mark.parametrize("scheme", [IOBES, BILOU])
+def test_entity_f1_of_whole_schemes_is_that_of_strict_seqeval(scheme):
+    known = ["B-A", "I-A", "E-A", "S-A"] if scheme is IOBES else ["B-A", "I-A", "L-A", "U-A"]
+    given = [as_known(drawn(TAGS, 11, seed), known) for seed in range(30)]
+    right = [as_known(drawn(TAGS, 11, seed + 1000), known) for seed in range(30)]
+    right[:15] = [mine[:6] + theirs[6:] for mine, theirs in zip(given, right[:15], strict=False)]
+    right = [as_known(tags, known) for tags in right]
+    peer = entity_f1(
+        *([list(tags) for tags in all_] for all_ in (right, given)), mode="strict", scheme=scheme
+    )
+    assert entity_scores(given, right)[0].f1 == pytest.approx(100 * peer)
 
 
 def test_counts_that_differ_are_named():

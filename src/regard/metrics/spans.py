@@ -9,54 +9,99 @@ from regard.metrics.labels import LabelScore, label_score
 Entity = tuple[str, int, int]
 
 
+# What begins an entity, and what ends one, in BIO, BIOES, BILOU and BMEWO.
+_BEGINS, _ENDS, _INSIDE = frozenset("BSUW"), frozenset("ESLUW"), frozenset("IM")
+_MARKS = _BEGINS | _ENDS | _INSIDE
+
+
 def entities(tags: Sequence[str]) -> list[Entity]:
     """The entities of a sentence as (type, first, one past the last), read as ``conlleval`` does.
 
-    ``B-X`` begins one; ``I-X`` goes on with the one before if that is of type X, else begins one;
+    ``B-X`` begins one; ``I-X`` (``M-X``) goes on with the one before if that is of type X, else
+    begins one; ``E-X`` (``L-X``) is its last word, and ``S-X`` (``U-X``, ``W-X``) its only one;
     anything else is outside.
 
     Example:
         >>> entities(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
         [('PER', 0, 2), ('LOC', 3, 4), ('LOC', 4, 5)]
+        >>> entities(["B-PER", "E-PER", "S-PER", "O"])
+        [('PER', 0, 2), ('PER', 2, 3)]
     """
     found: list[Entity] = []
-    kind, first = "", 0
+    kind, first, is_ended = "", 0, False
     for place, tag in enumerate([*tags, "O"]):
         prefix, _, name = tag.partition("-")
-        inside = prefix in ("B", "I") and bool(name)
-        if kind and not (inside and prefix == "I" and name == kind):
+        name = name if prefix in _MARKS else ""
+        if kind and (name != kind or prefix in _BEGINS or is_ended):
             found.append((kind, first, place))
             kind = ""
-        if inside and not kind:
+        if name and not kind:
             kind, first = name, place
+        is_ended = prefix in _ENDS
     return found
 
 
 def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
-    """The same entities, each beginning with a ``B-``.
+    """The same entities, each beginning with a ``B-`` and going on with ``I-``.
 
-    Of files that write ``B-`` only between neighbours of one type (IOB1), and of slips.
+    Of files that write ``B-`` only between neighbours of one type (IOB1), of those that mark last
+    and single words too (BIOES, BILOU, BMEWO), and of slips.
 
     Example:
         >>> as_bio(["I-PER", "I-PER", "O", "B-LOC", "I-PER"])
         ('B-PER', 'I-PER', 'O', 'B-LOC', 'B-PER')
+        >>> as_bio(["B-PER", "L-PER", "O", "U-LOC"])
+        ('B-PER', 'I-PER', 'O', 'B-LOC')
     """
+    return _spelled(tags, single="B", inside="I", last="I")
+
+
+def as_known(tags: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+    """The same entities in the scheme of known tags, such as those of a run.
+
+    Example:
+        >>> as_known(["B-PER", "I-PER", "O", "B-LOC"], {"B-PER", "E-PER", "S-LOC", "O"})
+        ('B-PER', 'E-PER', 'O', 'S-LOC')
+    """
+    prefixes = {tag.partition("-")[0] for tag in known}
+    single, inside, last = (
+        next((mark for mark in marks if mark in prefixes), bio)
+        for marks, bio in (("SUW", "B"), ("M", "I"), ("EL", "I"))
+    )
+    return _spelled(tags, single=single, inside=inside, last=last)
+
+
+def _spelled(tags: Sequence[str], *, single: str, inside: str, last: str) -> tuple[str, ...]:
     mended = list(tags)
     for kind, first, end in entities(tags):
-        mended[first:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - first - 1)]
+        size = end - first
+        marks = [single] if size == 1 else ["B", *[inside] * (size - 2), last]
+        mended[first:end] = [f"{mark}-{kind}" for mark in marks]
     return tuple(mended)
 
 
-def is_bio(tags: Collection[str]) -> bool:
-    """Whether tags mark entities: all are ``O``, ``B-X`` or ``I-X``, and some are not ``O``.
+def marks_entities(tags: Collection[str]) -> bool:
+    """Whether all tags are ``O`` or mark a word of an entity, ``B-X``, and some are not ``O``.
 
     Example:
-        >>> is_bio(["O", "B-PER"]), is_bio(["NOUN", "VERB"]), is_bio(["O"])
-        (True, False, False)
+        >>> marks_entities(["O", "B-PER"]), marks_entities(["O", "U-PER"])
+        (True, True)
+        >>> marks_entities(["NOUN", "VERB"]), marks_entities(["O"])
+        (False, False)
     """
-    return all(tag == "O" or tag[:2] in ("B-", "I-") for tag in tags) and any(
+    return all(tag == "O" or (tag[:1] in _MARKS and tag[1:2] == "-") for tag in tags) and any(
         tag != "O" for tag in tags
     )
+
+
+def is_bio(tags: Collection[str]) -> bool:
+    """Whether tags mark entities by ``B-X`` and ``I-X`` alone.
+
+    Example:
+        >>> is_bio(["O", "B-PER"]), is_bio(["O", "S-PER"]), is_bio(["NOUN", "VERB"])
+        (True, False, False)
+    """
+    return marks_entities(tags) and all(tag[0] in "OBI" for tag in tags)
 
 
 def entity_scores(

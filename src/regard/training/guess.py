@@ -10,7 +10,8 @@ from regard.text.normalization import unspaced_runs
 # Labels are few, short, and come again and again.
 _MOST_LABELS, _LONGEST_LABEL, _LEAST_REPEATS = 100, 25, 3
 LEAST_ROWS = 12
-_BIO = re.compile(r"[BIOES](-.+)?")
+# A word of an entity, or of a cut text, in BIO, BIOES, BILOU, BMES or BMEWO.
+_BIO = re.compile(r"[BIOESLUMW](-.+)?")
 PAIRS = "pairs of texts with labels"
 # Of a text that is looked at for its script, and the share of signs that make it Chinese.
 _SHOWN, _UNSPACED_SHARE = 2000, 0.2

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import accuracy, macro_f1
-from regard.metrics.spans import as_bio, entity_scores, is_bio
+from regard.metrics.spans import as_bio, as_known, entity_scores, is_bio, marks_entities
 from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.baselines.tags import entities_of_training, most_frequent_tags
 from regard.tasks.checking import CheckedExample
@@ -113,7 +113,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
     ) -> list[TaggedWords]:
         """The sentences of a split; none if the recipe names no file.
 
-        Tags of entities come out as BIO, in which each entity begins with a B: see ``as_bio``.
+        Tags of entities come out as BIO, of files in IOB1, BIOES or BILOU too: see ``as_bio``.
         """
         data = recipe.settings(TaggingData)
         found = [
@@ -127,7 +127,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
                 bad_lines=bad_lines,
             )
         ]
-        if not is_bio({tag for sentence in found for tag in sentence.tags or ()}):
+        if not marks_entities({tag for sentence in found for tag in sentence.tags or ()}):
             return found
         return [replace(each, tags=as_bio(each.tags or ())) for each in found]
 
@@ -217,6 +217,11 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         is_read = self._parts_of is not None
         parts = f", {len(self.parts):,} {self.data.parts}" if is_read else ""
         facts = [f"{len(self.words):,} words{parts}", f"{len(self.tags)} tags: {shown}"]
+        if all(tag.isdecimal() for tag in self.tags):
+            facts.append(
+                "tags are numbers without names, so f1 is the mean over tags; "
+                "entities are scored where files have their names (B-PER, I-PER, O)"
+            )
         if self.tokenizer is not None:
             kind, size = self.recipe.settings(TokenizerConfig).type, self.tokenizer.vocab_size
             facts.insert(0, f"{kind} tokenizer: {size:,} pieces; a word's first carries its tag")
@@ -307,10 +312,10 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         return [Tags(words, tuple(tags)) for words, tags in zip(batch.texts, found, strict=True)]
 
     def score(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> dict[str, float]:
-        """Accuracy of tags; F1 of whole entities where tags are BIO, else averaged over tags."""
-        given, right = [each.tags for each in answers], _right(examples)
+        """Accuracy of tags; F1 of whole entities where tags mark them, else averaged over tags."""
+        given, right = [each.tags for each in answers], self._right(examples)
         all_given, all_right = _flat(given), _flat(right)
-        if is_bio(self.tags):
+        if marks_entities(self.tags):
             f1 = entity_scores(given, right)[0].f1
         else:
             f1 = macro_f1(all_given, all_right)
@@ -318,15 +323,17 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
 
     def example_score(self, answer: Tags, example: TaggedWords) -> float:
         """The share of right tags."""
-        return accuracy(answer.tags, example.tags or answer.tags) / 100
+        return accuracy(answer.tags, self._known(example).tags or answer.tags) / 100
 
     def baselines(
         self, train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
     ) -> dict[str, list[Tags]]:
         """Tags looked up in the training text, by word and, of entities, by their words."""
+        train = [self._known(example) for example in train]
         found = {"each word's most frequent tag": most_frequent_tags(train, examples)}
-        if is_bio(self.tags):
-            found["entities met in training"] = entities_of_training(train, examples)
+        if marks_entities(self.tags):
+            rows = entities_of_training(train, examples)
+            found["entities met in training"] = [as_known(tags, self.tags) for tags in rows]
         return {
             name: [Tags(each.words, tags) for each, tags in zip(examples, rows, strict=True)]
             for name, rows in found.items()
@@ -334,9 +341,9 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
 
     def tables(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> list[Table]:
         """By entity type or by tag, known words and unknown ones, what was taken for what."""
-        given, right = [each.tags for each in answers], _right(examples)
+        given, right = [each.tags for each in answers], self._right(examples)
         flat = (_flat(given), _flat(right))
-        if is_bio(self.tags):
+        if marks_entities(self.tags):
             _, each = entity_scores(given, right)
             rows = tuple((s.label, s.precision, s.recall, s.f1, s.count) for s in each)
             columns = ("type", "precision", "recall", "F1", "count")
@@ -376,8 +383,8 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
 
     def show(self, example: TaggedWords, answer: Tags) -> str:
         """The words with their tags, the right ones behind wrong ones; entities in brackets."""
-        gold = example.tags or answer.tags
-        if is_bio(self.tags):
+        gold = self._known(example).tags or answer.tags
+        if marks_entities(self.tags):
             text = compared(example.words, answer.tags, gold)
         else:
             text = " ".join(
@@ -395,10 +402,19 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
             example.words,
             self.words.ids(folded),
             [self.parts.ids(parts) for parts in spelled],
-            numbers_of(example, self.tags),
+            numbers_of(self._known(example), self.tags),
             [word in self._rare for word in folded],
             [ids[:most] for ids in cut],
         )
+
+    def _right(self, examples: Sequence[TaggedWords]) -> list[tuple[str, ...]]:
+        return [self._known(example).tags or () for example in examples]
+
+    def _known(self, example: TaggedWords) -> TaggedWords:
+        """The example in the run's own scheme, which early runs have, as BIOES."""
+        if example.tags is None or is_bio(self.tags) or not marks_entities(self.tags):
+            return example
+        return replace(example, tags=as_known(example.tags, self.tags))
 
     def _scores(self, model: nn.Module, batch: WordBatch) -> Float[Tensor, "R N K"]:
         reading = {} if batch.parts is None else {"parts": batch.parts}
@@ -412,10 +428,6 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
 
 def _folded(word: str, data: TaggingData) -> str:
     return word.lower() if data.lowercase else word
-
-
-def _right(examples: Sequence[TaggedWords]) -> list[tuple[str, ...]]:
-    return [example.tags or () for example in examples]
 
 
 def _flat(rows: Iterable[Sequence[str]]) -> list[str]:

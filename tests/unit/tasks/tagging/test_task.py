@@ -1,5 +1,7 @@
 """Tagging besides its training: what words are read from, entities, baselines, bad input."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -9,6 +11,7 @@ from regard.errors import DataError, SettingError
 from regard.metrics.spans import as_bio, entities
 from regard.tasks import recipe_from_table
 from regard.tasks.tagging import Tagging
+from regard.tasks.tagging.tags import Tags
 from regard.tasks.word_parts import BEGIN, END, characters
 from regard.text import PAD_ID, UNK_ID
 from regard.text.tagged import TaggedWords
@@ -114,7 +117,30 @@ def test_entities_that_begin_with_an_i_are_mended_where_they_are_read(tmp_path):
     assert found.tags == ("I-X", "NOUN")
 
 
-@given(st.lists(st.sampled_from(["O", "B-A", "I-A", "B-C", "I-C"])))
+@pytest.mark.parametrize(
+    "tags",
+    ["B-PER I-PER E-PER S-LOC O", "B-PER I-PER L-PER U-LOC O", "B-PER M-PER E-PER W-LOC O"],
+)
+def test_schemes_that_mark_last_and_single_words_are_read_as_bio(tmp_path, tags):
+    lines = [f"{word}\t{tag}\n" for word, tag in zip("abcde", tags.split(), strict=True)]
+    (found,) = Tagging.read(written(tmp_path, "".join(lines)), "train")
+    assert found.tags == ("B-PER", "I-PER", "I-PER", "B-LOC", "O")
+    # A run that was trained on the tags as the file has them goes on with them.
+    job = job_of(replace(found, tags=tuple(tags.split())))
+    (encoded,) = job.encode([found])
+    right = Tags(found.words, tuple(job.tags[number] for number in encoded.tags))
+    assert right.tags == tuple(tags.split())
+    assert job.score([right], [found]) == {"accuracy": 100, "f1": 100}
+    assert job.show(found, right) == "[abc PER][d LOC]e"
+    assert job.tables([right], [found])[0].rows[1] == ("PER", 100.0, 100.0, 100.0, 1)
+
+
+def test_tags_that_are_numbers_without_names_are_called_so():
+    assert "numbers without names" in job_of(sentence("a|0 b|1")).facts()[-1]
+    assert not any("numbers" in fact for fact in job_of(sentence("a|B-1 b|O")).facts())
+
+
+@given(st.lists(st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-C", "I-C", "U-C"])))
 def test_mending_keeps_the_entities_and_leaves_nothing_to_mend(tags):
     mended = as_bio(tags)
     assert entities(mended) == entities(tags)
