@@ -110,13 +110,7 @@ def progress_bar(
     if not sys.stderr.isatty() or (beside_results and sys.stdout.isatty()):
         yield lambda count: None
         return
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn
-
-    # Without being told, rich would move stdout to its console: results would miss their file.
-    console, to_screen = Console(stderr=True), sys.stdout.isatty()
-    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[rate]}"))
-    bar = Progress(*columns, console=console, transient=True, redirect_stdout=to_screen)
+    bar = _progress()
     with bar, watching(WorkBars(bar)):
         task = bar.add_task(work, total=total(), rate="")
         began, done = time.perf_counter(), 0
@@ -128,6 +122,30 @@ def progress_bar(
             bar.update(task, advance=count, rate=f"{rate:,.1f} a second")
 
         yield advance
+
+
+def _progress() -> "Progress":
+    """Progress on stderr, in columns; each task of it has a field ``rate``, which may be empty."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),  # names of files may hold brackets
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[rate]}"),
+        console=Console(stderr=True),
+        transient=True,
+        # Otherwise rich would move results from their file to its console.
+        redirect_stdout=sys.stdout.isatty(),
+    )
 
 
 def preparing_bar(work: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
@@ -160,7 +178,7 @@ class WorkBars:
         def show() -> None:
             with self._lock:
                 if not is_over:
-                    shown.append(self._started().add_task(name, total=None))
+                    shown.append(self._started().add_task(name, total=None, rate=""))
 
         def tell(share: float) -> None:
             if shown and self._bar is not None:
@@ -180,13 +198,8 @@ class WorkBars:
                 self._end(shown)
 
     def _started(self) -> "Progress":
-        from rich.console import Console
-        from rich.progress import Progress
-
         if self._bar is None:
-            to_screen = sys.stdout.isatty()
-            console = Console(stderr=True)
-            self._bar = Progress(console=console, transient=True, redirect_stdout=to_screen)
+            self._bar = _progress()
             self._bar.start()
         return self._bar
 

@@ -1,0 +1,153 @@
+"""Commands on a terminal: bars are drawn, and nothing breaks because of them.
+
+Every report of progress is rendered at once, as it would be sooner or later in long work.
+"""
+
+import os
+import pty
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partialmethod
+from pathlib import Path
+from threading import Thread
+from typing import IO
+
+import pytest
+from rich.progress import Progress
+
+from regard.cli import output, run_command
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "runs_33c24e5"
+RUNS = ("translation-bpe", "tagging", "language-model")
+TRAINING = ("training.updates=4", "training.validate_every=2", "training.warmup=1")
+
+
+class Terminal:
+    """Runs a command of this process on a pseudo-terminal, and reads what it writes there."""
+
+    def __init__(self) -> None:
+        self.screen = ""
+
+    def run(self, *arguments: object, out: IO[str] | None = None) -> int:
+        """Run a command; its stderr is the terminal, and its stdout unless ``out`` is given."""
+        ours, theirs = pty.openpty()
+        reader = Thread(target=self._read, args=(ours,))
+        reader.start()
+        # Numba, when it compiles, has colorama hold the stdout of then to the end of the process.
+        stream = open(theirs, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        with redirect_stderr(stream), redirect_stdout(out or stream):
+            code = run_command([str(argument) for argument in arguments])
+        stream.flush()
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+        return code
+
+    def _read(self, descriptor: int) -> None:
+        parts = []
+        while True:
+            try:
+                part = os.read(descriptor, 65536)
+            except OSError:  # on Linux, the end
+                break
+            if not part:
+                break
+            parts.append(part)
+        self.screen += b"".join(parts).decode()
+
+
+class AtOnce:
+    """A timer for which no time passes."""
+
+    def __init__(self, seconds: float, function: Callable[[], None]) -> None:
+        self.start = function
+
+    def cancel(self) -> None:
+        """Nothing is left to cancel."""
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, unchecked_shapes: None) -> Terminal:
+    monkeypatch.setattr(output, "Timer", AtOnce)
+    monkeypatch.setattr(Progress, "update", partialmethod(Progress.update, refresh=True))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(FIXTURES / "texts")
+    return Terminal()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of finished runs."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in RUNS:
+        with zipfile.ZipFile(FIXTURES / f"{name}.zip") as packed:
+            packed.extractall(folder / name)
+        (folder / name / "run").rename(folder / f"{name}-run")
+    return folder
+
+
+@pytest.fixture
+def brackets(tmp_path: Path) -> Path:
+    """A file whose name would be an instruction in rich's markup."""
+    path = tmp_path / "lines[red].txt"
+    path.write_text("老师在厨房里喝茶。\n" * 3, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_answers_into_a_file(run: str, terminal: Terminal, runs: Path, brackets: Path) -> None:
+    answers = brackets.with_name("answers")
+    assert terminal.run("predict", runs / f"{run}-run", brackets, "--output", answers) == 0
+    assert "reading lines[red].txt" in terminal.screen
+    assert len(answers.read_text("utf-8").splitlines()) >= 3
+
+
+def test_answers_through_a_pipe(terminal: Terminal, runs: Path, brackets: Path) -> None:
+    with brackets.with_name("answers").open("w+", encoding="utf-8") as out:
+        assert terminal.run("predict", runs / "translation-bpe-run", brackets, out=out) == 0
+        assert out.seek(0) == 0
+        assert len(out.readlines()) == 3
+    assert "a second" in terminal.screen
+
+
+def test_answers_of_shards(terminal: Terminal, runs: Path, tmp_path: Path) -> None:
+    answers = tmp_path / "answers"
+    options = ("--input", "ask-chinese.txt", "--output", answers)
+    assert terminal.run("predict", runs / "translation-bpe-run", *options) == 0
+    assert "answering files" in terminal.screen
+    assert len(list(answers.iterdir())) >= 1
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_evaluation(run: str, terminal: Terminal, runs: Path) -> None:
+    assert terminal.run("evaluate", runs / f"{run}-run") == 0
+    assert "a second" in terminal.screen
+
+
+def test_a_page_of_attention(terminal: Terminal, runs: Path, tmp_path: Path) -> None:
+    options = ("--file", "ask-chinese.txt", "--out", tmp_path / "page.html")
+    assert terminal.run("look", runs / "translation-bpe-run", *options) == 0
+    assert "wrote" in terminal.screen
+
+
+def test_check_of_a_corpus(terminal: Terminal) -> None:
+    assert terminal.run("data", "check", "pairs.tsv") in (0, 1)
+    assert "checking" in terminal.screen
+    assert "reading pairs.tsv" in terminal.screen
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        ("rnn-attention", "pairs.tsv"),
+        ("tagging-words", "names.conll"),
+    ],
+    ids=lambda what: what[0],
+)
+def test_training(what: tuple[str, str], terminal: Terminal, tmp_path: Path) -> None:
+    settings = [f"--set={setting}" for setting in TRAINING]
+    assert terminal.run("train", *what, "--run", tmp_path / "run", *settings) == 0
+    for work in (f"reading {what[1]}", "epoch 1", "validation at update 4"):
+        assert work in terminal.screen
