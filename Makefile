@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-tools
 
-.PHONY: install demo format check test docs bench phrasebook clean
+.PHONY: install demo format check test docs bench clean
 
 install: $(TOOLS)
 
@@ -49,10 +49,6 @@ docs: $(TOOLS)
 bench: $(TOOLS)
 	$(BIN)/python -m benchmarks.training_speed --work "$(WORK)"
 	$(BIN)/python -m benchmarks.tables
-
-# The file of the built-in sentence pairs, written again by their grammar: the same bytes.
-phrasebook: $(TOOLS)
-	$(BIN)/python -m tools.phrasebook
 
 clean:
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

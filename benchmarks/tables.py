@@ -124,9 +124,6 @@ QUOTED = {
     "line": "kernel_regression: 1 dimension",
     "plane": "kernel_regression: 2 dimension",
     "points": "kernel_regression: 100,000 points",
-    "memory": "comparison: Memory",
-    "time": "comparison: Time",
-    "steps": "comparison: Steps",
 }
 
 GROUPS = (
@@ -408,18 +405,6 @@ GROUPS = (
         and {points.what[0]} points in {points.ours[1]} MiB.
         """,
         holds=("{line.ours[0]} > 1", "{plane.ours[0]} > 1"),
-    ),
-    Group(
-        title="Architectures side by side",
-        figures=("comparison",),
-        says="""
-        What textbooks say of self-attention, recurrence and convolution, counted and
-        timed: at {memory.what[0]} tokens self-attention waits for nothing and a
-        recurrence for {steps.beside[0]} steps; its time still grows with the square of
-        the length ({time.ours[0]} s), its memory does not unless the weights are built
-        ({memory.ours[0]} MiB; {memory.beside[0]}).
-        """,
-        holds=("{memory.ours[0]} < {memory.beside[0]}",),
     ),
 )
 

@@ -7,14 +7,14 @@ import shlex
 import shutil
 from contextlib import redirect_stdout
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
-from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.conftest import Command, Done
+from tests.end_to_end.conftest import Command
 from tools.notebooks import notebook
 
-pytestmark = pytest.mark.slow
+# Plots have boxes for Chinese letters where no font has them.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Glyph")]
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 NAMES = sorted(file.name for file in FOLDER.glob("*.md"))
@@ -42,19 +42,13 @@ def check(said: str, expected: str) -> None:
     assert OutputChecker().check_output(expected, said, flags), f"{expected}\n--- but said\n{said}"
 
 
-@cache
-def _compared(regard: Command, *words: str) -> Done:
-    """A comparison reads no file: both languages look at what one said."""
-    return regard(*words)
-
-
 def run_command(line: str, regard: Command) -> str:
     """What a command of a notebook prints."""
     said, _, command = line.removeprefix("!").rpartition("|")
     words = shlex.split(command)
     assert words.pop(0) == "regard"
     stdin = shlex.split(said)[1].encode() + b"\n" if said else b""
-    done = _compared(regard, *words) if words[0] == "compare" else regard(*words, stdin=stdin)
+    done = regard(*words, stdin=stdin)
     assert done.code == 0, done
     return done.out
 

@@ -62,7 +62,7 @@ def kinds(hint: Any) -> set[Any]:
 
 def made(config: type, **given: Any) -> Any:
     """One of a class, with what it needs besides."""
-    needed = {"comparison.candidates.LayerSizes": {"length": 7}, "TrainingConfig": {"updates": 7}}
+    needed = {"TrainingConfig": {"updates": 7}}
     for name, values in needed.items():
         if f"{config.__module__}.{config.__qualname__}".endswith(name):
             given = {**values, **given}

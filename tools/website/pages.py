@@ -8,7 +8,7 @@ from pathlib import Path
 from tools.notebooks import without_languages
 
 # What is for those who change the project, and not for the site.
-LEFT_OUT = ("phrasebook-reading.md",)
+LEFT_OUT = ("phrasebook.md",)
 # Pages whose words are in both languages already.
 BILINGUAL = ("glossary.md",)
 

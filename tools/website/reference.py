@@ -23,7 +23,6 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "regard.inference.bulk": ("answers to any number of files", "回答任意多个文件"),
     "regard.interop": ("torch's own modules and Hugging Face", "torch 自带的模块与 Hugging Face"),
     "regard.viewer": ("pages and pictures of attention", "注意力的网页与图"),
-    "regard.comparison": ("architectures side by side", "架构对比"),
     "regard.runs": ("the run folder", "运行文件夹"),
     "regard.export": ("runs in other forms", "导出成别的形式"),
     "regard.server": ("runs over HTTP", "HTTP 服务"),

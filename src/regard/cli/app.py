@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from regard.cli.bench import bench
-from regard.cli.compare import compare
 from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
@@ -53,11 +52,11 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for _command in (demo, train, predict, evaluate, info, bench, look, serve, export):
+for _command in (demo, train, predict, evaluate, info, runs, bench, look, serve, export):
     app.command(_command)
 app.command(shortlist)
 app.command(settings)
-for _commands in (data, compare, recipes, runs):
+for _commands in (data, recipes):
     app.command(_commands)
 app.register_install_completion_command(
     help="Let the shell (bash, zsh, fish) complete commands, options and their values."

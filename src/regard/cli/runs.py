@@ -1,33 +1,32 @@
-"""``regard runs``: the runs of a folder at a glance, and side by side."""
+"""``regard runs``: the runs of a folder at a glance."""
 
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
-from regard.cli.output import note, say, write_file
+from regard.cli.output import note, say
 from regard.cli.tables import print_table
 
-runs = App(
-    name="runs",
-    help="List the runs of a folder, or compare some: settings that differ, and their curves.",
-    help_format="markdown",
-    default_parameter=Parameter(negative=()),
-)
+if TYPE_CHECKING:
+    from regard.runs.overview import RunOverview
 
-AsJson = Annotated[bool, Parameter(name=["--json"])]
+COLUMNS = ("run", "recipe", "updates", "best validation", "speed", "state")
 
 
-@runs.default
-def list_runs(folder: Path = Path("runs"), /, *, as_json: AsJson = False) -> None:
+def runs(
+    folder: Path = Path("runs"), /, *, as_json: Annotated[bool, Parameter(name=["--json"])] = False
+) -> None:
     """List all runs of a folder: recipe, updates, best validation, speed and state.
 
     Example: `regard runs`
 
     Example: `regard runs experiments --json`
 
-    A run is running, stopped (the command that began it goes on with it), done, or damaged. Runs in
+    A run is running, stopped (the command that began it resumes it), done, or damaged. Runs in
     folders inside the folder are listed too. Nothing is changed, and no training is disturbed.
 
     Args:
@@ -35,14 +34,13 @@ def list_runs(folder: Path = Path("runs"), /, *, as_json: AsJson = False) -> Non
         as_json: Print a JSON array with an object for each run instead.
     """
     from regard.runs.overview import find_runs
-    from regard.runs.side_by_side import distinct_names, overview_table
 
     found = find_runs(folder)
     if as_json:
         say(json.dumps([run.to_dict() for run in found.runs], indent=1, ensure_ascii=False))
     elif found.runs:
-        names = distinct_names([run.path for run in found.runs])
-        print_table(overview_table(names, found.runs, title=f"Runs in {folder}"))
+        names = _distinct_names([run.path for run in found.runs])
+        print_table(f"Runs in {folder}", COLUMNS, map(_row, names, found.runs))
     else:
         note(f"no runs in {folder}; regard train makes one")
     for run in found.runs:
@@ -54,32 +52,28 @@ def list_runs(folder: Path = Path("runs"), /, *, as_json: AsJson = False) -> Non
         note(f"folders without a run: {', '.join(names[:3])}{more}")
 
 
-@runs.command
-def compare(
-    *folders: Path,
-    page: Path = Path("runs.html"),
-    as_json: AsJson = False,
-) -> None:
-    """Say which settings of some runs differ, and draw their curves on one page.
+def _distinct_names(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Each path without the folders that all share.
 
-    Example: `regard runs compare runs/a runs/b`
-
-    The page needs no network. Runs may be in training, and of different recipes.
-
-    Args:
-        folders: The run folders, two to eight.
-        page: The page to write.
-        as_json: Print settings and curves as JSON instead, and write no page.
+    Example:
+        >>> _distinct_names([Path("runs/ende/a"), Path("runs/ende/b")])
+        ('a', 'b')
+        >>> _distinct_names([Path("runs/a"), Path("old/a")])
+        ('runs/a', 'old/a')
     """
-    from regard.comparison import page as page_of
-    from regard.runs.side_by_side import compare_runs
+    whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100  (links keep their names)
+    shared = os.path.commonpath([path.parent for path in whole])
+    return tuple(path.relative_to(shared).as_posix() for path in whole)
 
-    found = compare_runs(folders)
-    if as_json:
-        say(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
-        return
-    report = found.report()
-    for table in report.tables:
-        print_table(table)
-    write_file(page, page_of(report))
-    note(f"wrote {page}")
+
+def _row(name: str, run: "RunOverview") -> tuple[str, ...]:
+    best, speed = run.best, run.speed
+    of = f" of {run.limit:,}" if run.limit is not None else ""
+    return (
+        name,
+        run.recipe or "–",
+        "–" if run.state == "damaged" else f"{run.updates:,}{of}",
+        "–" if best is None else f"{best.metric} {best.value:.4g} at {best.update:,}",
+        "–" if speed is None else f"{speed.each_second:,.4g} {speed.counted}/s",
+        run.state,
+    )

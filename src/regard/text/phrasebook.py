@@ -1,9 +1,9 @@
 """The phrasebook: 40,000 Chinese-English sentence pairs with gold word alignments.
 
-A grammar of both languages wrote them: ``tools/phrasebook`` in the repository. They come as one
-file, ``phrasebook.tsv.xz``, that carries its own SHA-256. A line is a pair: its split, both
-sentences, the sure links, the other possible ones, what the sentence is built of. Words are parted
-by spaces, and by a bar where the sentence has none::
+A grammar of both languages wrote them; ``docs/phrasebook.md`` in the repository is their card. They
+come as one file, ``phrasebook.tsv.xz``, that carries its own SHA-256. A line is a pair: its split,
+both sentences, the sure links, the other possible ones, the constructions of the sentence. Words
+are separated by spaces, and by a bar where the sentence has none::
 
     train	我|爱|中国|。	I love China|.	0-0 1-1 2-2 3-3		plain
 """
@@ -93,7 +93,7 @@ def _contents(path: Path) -> str:
 def _damaged(path: Path, what: str) -> DataError:
     return DataError(
         f"{path} must be the phrasebook as it was installed; {what.rstrip('.')}. Install regard "
-        "again: pip install --force-reinstall --no-deps regard; in a checkout: make phrasebook."
+        "again: pip install --force-reinstall --no-deps regard; in a checkout: git restore it."
     )
 
 

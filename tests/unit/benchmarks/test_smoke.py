@@ -34,7 +34,6 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "chinese_english": ("--work", "WORK"),
     "classical_chinese": ("--work", "WORK"),
     "classification": ("--work", "WORK"),
-    "comparison": (),
     "decoding_speed": (*ONE, *ALONE),
     "documents": ("--work", "WORK"),
     "fast_translators": ("--work", "WORK", *ONE),

@@ -1,4 +1,4 @@
-"""``regard runs`` prints a table or JSON, and compares."""
+"""``regard runs`` prints a table or JSON."""
 
 import json
 
@@ -50,25 +50,3 @@ def test_nothing_to_list(tmp_path, capsys):
     assert "no runs in" in capsys.readouterr().err
     assert run_command(["runs", str(tmp_path / "absent")]) == 2
     assert "must be a folder of runs; got nothing there" in capsys.readouterr().err
-
-
-def test_two_runs_compared_on_a_page(home, capsys):
-    assert run_command(["runs", "compare", "runs/a", "runs/b"]) == 0
-    said = capsys.readouterr()
-    assert "training.learning_rate" in said.out
-    assert "wrote runs.html" in said.err
-    assert "Runs side by side" in (home / "runs.html").read_text("utf-8")
-
-
-def test_two_runs_compared_as_json(home, capsys):
-    assert run_command(["runs", "compare", "runs/a", "runs/b", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["settings"] == {"training.learning_rate": {"a": 0.1, "b": 0.2}}
-    assert found["curves"][0]["points"] == [[10, 1.0]]
-    assert not (home / "runs.html").exists()
-
-
-def test_a_folder_called_as_the_command_is_still_listed(home, capsys):
-    (home / "runs").rename(home / "compare")
-    assert run_command(["runs", "./compare"]) == 0
-    assert "tiny" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from regard.errors import DataError
 from regard.text import phrasebook
 from regard.text.phrasebook import FILE, phrases
 
-CURE = "Install regard again: pip install .*; in a checkout: make phrasebook"
+CURE = "Install regard again: pip install .*; in a checkout: git restore"
 
 
 @pytest.fixture
