@@ -3,7 +3,7 @@
 Vaswani et al. (2017), section 3.2.1: additive attention and the dot product do alike where d_k is
 small; where it is large, the dot product falls behind unless it is divided by √d_k. The same
 Transformer is trained on the phrasebook for the same updates with each score, its 128 columns cut
-into 16 heads of 8, or left as one head of 128. ``examples/experiments/scores.py`` shows why, untrained.
+into 16 heads of 8, or left as one head of 128. Untrained: ``examples/experiments/scores.py``.
 
     python -m benchmarks.trained_scores --work W [--updates 600] [--threads 1] [--dry]
 
