@@ -41,19 +41,19 @@ def in_line(old: str, new: str) -> Spoil:
     return spoil
 
 
-def in_gbk(text: str) -> bytes:
-    """The text with a Chinese comment in it, as many older files have it."""
-    return text.encode() + "安娜坐在花园里。\n".encode("gbk")
+def in_latin(text: str) -> bytes:
+    """The text with a French comment in it, as many older files have it."""
+    return text.encode() + "Été.\n".encode("cp1252")
 
 
 EMPTY = r"FILE must hold [a-z ,]+; got (none|an empty file)"
 ENCODING = (
-    r"FILE:\d+: not UTF-8 \(byte 0xB0 at place 1\)\. Convert the file, which reads "
-    r"'安娜坐在花园里。' in GB18030: iconv -f GB18030 -t UTF-8 FILE > utf8-"
+    r"FILE:\d+: not UTF-8 \(byte 0xC9 at place 1\)\. Say what it is in, --encoding NAME, or convert "
+    r"it, which reads 'Été.' in WINDOWS-1252: iconv -f WINDOWS-1252 -t UTF-8 FILE > utf8-"
 )
 SPOILED: list[tuple[str, str, Spoil, str]] = [
     *(("empty", task, lambda text: "", EMPTY) for task in ALL),
-    *(("encoding", task, in_gbk, ENCODING) for task in ALL),
+    *(("encoding", task, in_latin, ENCODING) for task in ALL),
     (
         "column",
         "classification",

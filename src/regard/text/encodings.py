@@ -1,8 +1,29 @@
-"""Signs that a text went through the wrong encoding, or kept markup."""
+"""Encodings of text, and signs that one was read in the wrong encoding or kept markup."""
 
+import codecs
 import html
 import re
 import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import chain
+
+from regard.errors import SettingError
+
+# Bytes of a file by which its encoding is known.
+_HEAD = 1 << 20
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Characters of a line in an encoding that was guessed, in messages.
+_SHOWN = 20
+# The encoding of text that is not UTF-8; None guesses it.
+_encoding: ContextVar[str | None] = ContextVar("encoding", default=None)
 
 # UTF-8 read as Latin-1 or Windows-1252: a lead byte, then continuation bytes as those show them.
 _CONTINUATION = "\u0080-\u00bf" + "".join(
@@ -13,13 +34,157 @@ _CONTINUATION = "\u0080-\u00bf" + "".join(
 _MISREAD_LATIN = re.compile(f"[\u00c2-\u00f4][{_CONTINUATION}]+")
 _RUN = re.compile("[^\u0000-\u007f]{3,}")
 _HAN_OR_KANA = re.compile("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
-# The 3,755 most used Han characters of GB 2312, its rows 16 to 55, and its signs, 1 to 3.
-_COMMON_HAN = re.compile(rb"[\xb0-\xd7\xa1-\xa3][\xa1-\xfe]")
+# The first bytes in GB 2312 of its 3,755 most used Han characters, and of its signs; and the share
+# of a text's characters that are among them.
+_COMMON_HAN = (*range(0xB0, 0xD8), *range(0xA1, 0xA4))
+_MOST_COMMON = 0.7
+# Syllables that no Korean text can do without, and their share in one; in GB 2312 they are rare.
+_COMMON_HANGUL, _LEAST_HANGUL = "이다는을에의고지하한", 0.1
 # Besides letters, what Latin texts have of Windows-1252.
 _SIGNS = "‘’“”–—…€£°«»¿¡\xa0"
 _REPLACED = re.compile("\ufffd|锟斤拷|烫烫烫|屯屯屯|ï¿½")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]*(?: [^<>]*)?/?>")
+
+
+class GuessedEncodingWarning(UserWarning):
+    """A file is not UTF-8; it is read in the encoding that it seems to be in."""
+
+
+@contextmanager
+def encoded_as(encoding: str | None) -> Iterator[None]:
+    r"""Let text that is not UTF-8 be read in this encoding in the block; None guesses one.
+
+    Raises:
+        SettingError: There is no such encoding.
+
+    Example:
+        >>> with encoded_as("latin-1"):
+        ...     list(as_utf8([b"caf\xe9\n"], "menu.txt"))
+        [b'caf\xc3\xa9\n']
+    """
+    try:
+        name = None if encoding is None else codecs.lookup(encoding).name
+        "".encode(name or "utf-8")
+    except LookupError:
+        raise SettingError(
+            f"encoding must be one that Python knows, such as gb18030, big5, cp1252, utf-16; got "
+            f"{encoding!r}."
+        ) from None
+    token = _encoding.set(name)
+    try:
+        yield
+    finally:
+        _encoding.reset(token)
+
+
+def in_given_encoding(line: bytes) -> str | None:
+    """A line in the encoding that ``encoded_as`` sets; None where it is not, or none is set."""
+    encoding = _encoding.get()
+    return line.decode(encoding) if encoding and _decodes(line, encoding) else None
+
+
+def as_utf8(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
+    r"""The lines of a file in UTF-8, each with its LF, whatever the file's encoding.
+
+    UTF-16 and UTF-32 are known by their byte-order marks, UTF-16 without one by its NULs; of other
+    encodings GB18030 is guessed, with a warning. A line that is in neither stays as it is. If all
+    of the file is one line, CR ends lines.
+
+    Args:
+        lines: Of a file, as binary files give them.
+        name: Of the file, for the warning.
+
+    Example:
+        >>> list(as_utf8(["我\r爱\r".encode("utf-16")], "old.txt"))[1].decode()
+        '爱\n'
+    """
+    head, found = peeked(lines, _HEAD)
+    encoding = _encoding_of(head, name)
+    if encoding is not None and encoding.startswith(("utf-16", "utf-32")):
+        found = _split(codecs.iterdecode(found, encoding, "replace"))
+    elif encoding is not None:
+        found = (_recoded(line, encoding) for line in found)
+    return _at_line_ends(found)
+
+
+def peeked(lines: Iterable[bytes], size: int) -> tuple[list[bytes], Iterator[bytes]]:
+    """The first lines, of so many bytes or a few more, and all lines.
+
+    What is raised by reading the first ones is raised by all, after the lines before it.
+    """
+    head: list[bytes] = []
+    lines = iter(lines)
+    try:
+        while size > 0:
+            head.append(next(lines))
+            size -= len(head[-1])
+    except StopIteration:
+        pass
+    except Exception as error:
+        return head, chain(head, _raising(error))
+    return head, chain(head, lines)
+
+
+def _raising(error: Exception) -> Iterator[bytes]:
+    raise error
+    yield b""
+
+
+def _at_line_ends(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines; if all is one line, CR ends lines too."""
+    first = next(lines, b"")
+    if b"\r" in first.rstrip(b"\r\n") and (second := next(lines, None)) is None:
+        yield from (line + b"\n" for line in first.rstrip(b"\r\n").split(b"\r"))
+        return
+    yield from filter(None, (first, second) if b"\r" in first.rstrip(b"\r\n") else (first,))
+    yield from lines
+
+
+def _encoding_of(head: list[bytes], name: str) -> str | None:
+    """The encoding that a file which begins with these lines is to be read in; None is UTF-8."""
+    given, sample = _encoding.get(), b"".join(head)
+    for mark, encoding in _MARKS:
+        if sample.startswith(mark):
+            return encoding
+    if given is not None and given.startswith(("utf-16", "utf-32")):
+        return given
+    if sample.count(0) > len(sample) / 4:
+        is_little = sample[1::2].count(0) > sample[::2].count(0)
+        return "utf-16-le" if is_little else "utf-16-be"
+    wrong = [line for line in head if not _decodes(line, "utf-8")]
+    if given is not None and (wrong or sample.isascii()):
+        return given
+    if not wrong:
+        return None
+    right = sum(not line.isascii() for line in head) - len(wrong)
+    if right > len(wrong) / 4 or guess_encoding(b"".join(wrong)) != "GB18030":
+        return None
+    shown = wrong[0].decode("gb18030", "replace").strip()[:_SHOWN]
+    warnings.warn(
+        f"{name} is not UTF-8; it is read as GB18030, in which it has {shown!r}. If that is wrong, "
+        "say which encoding it is: --encoding NAME.",
+        GuessedEncodingWarning,
+        stacklevel=4,
+    )
+    return "gb18030"
+
+
+def _split(texts: Iterable[str]) -> Iterator[bytes]:
+    """The lines of text that comes in pieces, each with its LF, in UTF-8."""
+    rest = ""
+    for text in texts:
+        *lines, rest = (rest + text).split("\n")
+        yield from (f"{line}\n".encode() for line in lines)
+    if rest:
+        yield rest.encode()
+
+
+def _recoded(line: bytes, encoding: str) -> bytes:
+    try:
+        return line.decode(encoding).encode()
+    except UnicodeDecodeError:
+        return line
 
 
 def guess_encoding(line: bytes) -> str | None:
@@ -28,14 +193,18 @@ def guess_encoding(line: bytes) -> str | None:
     Example:
         >>> guess_encoding("我爱中国".encode("gbk")), guess_encoding("café".encode("cp1252"))
         ('GB18030', 'WINDOWS-1252')
-        >>> guess_encoding("我爱".encode("utf-16")), guess_encoding(bytes([0xE6, 0x88]))
-        ('UTF-16', None)
+        >>> guess_encoding("我爱".encode("utf-16")), guess_encoding("나는 간다".encode("euc-kr"))
+        ('UTF-16', 'EUC-KR')
     """
     if line.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "UTF-16"
+    if _decodes(line, "gb18030"):
+        far = [char for char in line.decode("gb18030") if not char.isascii()]
+        leads = [char.encode("gb2312", "replace")[0] for char in far]
+        if sum(lead in _COMMON_HAN for lead in leads) >= _MOST_COMMON * len(leads) > 0:
+            hangul = sum(char in _COMMON_HANGUL for char in line.decode("euc-kr", "replace"))
+            return "EUC-KR" if hangul > _LEAST_HANGUL * len(leads) else "GB18030"
     beyond = sum(byte >= 0x80 for byte in line)
-    if 2 * len(_COMMON_HAN.findall(line)) > beyond / 2 and _decodes(line, "gb18030"):
-        return "GB18030"
     if beyond > len(line) / 3 or not _decodes(line, "cp1252"):
         return None
     signs = [char for char in line.decode("cp1252") if not char.isascii()]

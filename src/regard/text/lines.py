@@ -1,6 +1,7 @@
 """Lines of text files, plain or compressed; what is wrong with one is named as ``file:line``.
 
-The rows of a table, Parquet or Arrow, are lines of JSON here.
+The rows of a table, Parquet or Arrow, are lines of JSON here, and so are the members of a list of
+JSON and the labelled lines of fastText.
 """
 
 import gzip
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,7 +21,9 @@ import zstandard
 
 from regard.errors import DataError
 from regard.text.arrow_tables import TABLES, read_rows
-from regard.text.encodings import guess_encoding
+from regard.text.encodings import as_utf8, guess_encoding, in_given_encoding, peeked
+from regard.text.forms import FASTTEXT, NAMED, SAME_AS, form_of
+from regard.text.json_rows import labelled_lines, object_lines
 from regard.watching import is_watched, working
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -32,6 +36,15 @@ _EXAMPLES = 3
 _SHOWN = 20
 _UNPACKERS = {".gz": "gzip -dc", ".zst": "zstd -dc"}
 PACKED = tuple(_UNPACKERS)
+# Bytes of a file by which its form is known.
+_HEAD = 1 << 16
+# How files begin that are no text, and what to do about them.
+_NO_TEXT = {
+    b"PK\x03\x04": "a workbook or an archive. Save a workbook as CSV UTF-8, unpack an archive",
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel's. Save it as CSV UTF-8",
+    b"\x1f\x8b": "a file that gzip packed. Let its name end in .gz",
+    b"%PDF-": "a PDF. Save its text",
+}
 # What lines that come by a pipe are called, in place of a file.
 _STDIN = Path("stdin")
 
@@ -52,8 +65,9 @@ class Line:
         ('caf�', 'menu.txt:1', 'byte 0xE9 at place 4')
         >>> readable(line)
         Traceback (most recent call last):
-        regard.errors.DataError: menu.txt:1: not UTF-8 (byte 0xE9 at place 4). Convert the file,
-        which reads 'café' in WINDOWS-1252: iconv -f WINDOWS-1252 -t UTF-8 menu.txt > utf8-menu.txt
+        regard.errors.DataError: menu.txt:1: not UTF-8 (byte 0xE9 at place 4). Say what it is in,
+        --encoding NAME, or convert it, which reads 'café' in WINDOWS-1252: iconv -f WINDOWS-1252 -t
+        UTF-8 menu.txt > utf8-menu.txt
     """
 
     text: str
@@ -68,8 +82,8 @@ def why_unreadable(line: Line) -> str:
     encoding, beginning = line.guess or ("ITS-ENCODING", "")
     reads = f", which reads {beginning!r} in {encoding}" if beginning else ""
     return (
-        f"{line.where}: not UTF-8 ({line.problem}). Convert the file{reads}: "
-        f"{_conversion(path, encoding)}"
+        f"{line.where}: not UTF-8 ({line.problem}). Say what it is in, --encoding NAME, or convert "
+        f"it{reads}: {_conversion(path, encoding)}"
     )
 
 
@@ -193,6 +207,9 @@ def decode_lines(
         try:
             yield Line(line.decode("utf-8"), f"{name}:{number}")
         except UnicodeDecodeError as error:
+            if (text := in_given_encoding(line)) is not None:
+                yield Line(text, f"{name}:{number}")
+                continue
             problem = f"byte 0x{line[error.start]:02X} at place {error.start + 1}"
             encoding = guess_encoding(line)
             guess = encoding and (encoding, line.decode(encoding, "replace")[:_SHOWN])
@@ -204,10 +221,11 @@ def decode_lines(
 def open_text(path: Path) -> Iterator[Iterable[bytes]]:
     r"""The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
 
-    The rows of a ``.parquet`` or ``.arrow`` table are lines of JSON.
+    They are in UTF-8, whatever the file is in: see ``as_utf8``. The rows of a ``.parquet`` or
+    ``.arrow`` table, the objects of JSON and the texts of fastText are lines of JSON.
 
     Raises:
-        DataError: The file is missing, unreadable or damaged.
+        DataError: The file is missing, unreadable, damaged or no text.
         SettingError: It is a table, and pyarrow is not installed.
 
     Example:
@@ -218,16 +236,16 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
         ...     list(lines)
         [b'one\n', b'two\n']
     """
+    with _refusing(path), _unpacked(path) as (raw, file):
+        lines = raw if path.suffix in TABLES else _in_form(_as_text(raw, path), path)
+        yield _told(lines, file, path) if is_watched() else lines
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Let what a file refuses be a DataError that names it."""
     try:
-        with path.open("rb") as file:
-            lines: Iterable[bytes] = file
-            if path.suffix in TABLES:
-                lines = read_rows(path)
-            elif path.suffix == ".gz":
-                lines = gzip.GzipFile(fileobj=file)
-            elif path.suffix == ".zst":
-                lines = _split(_decompressed(file))
-            yield _told(lines, file, path) if is_watched() else lines
+        yield
     except FileNotFoundError:
         raise missing(path) from None
     except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
@@ -237,6 +255,46 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
         ) from error
     except OSError as error:
         raise DataError(f"{path} must be a readable file; got: {error.strerror}.") from error
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[tuple[Iterable[bytes], BinaryIO]]:
+    """The lines of a file as it is, compression put aside, and the file."""
+    with path.open("rb") as file:
+        if path.suffix in TABLES:
+            yield read_rows(path), file
+        elif path.suffix == ".gz":
+            yield gzip.GzipFile(fileobj=file), file
+        elif path.suffix == ".zst":
+            yield _split(_decompressed(file)), file
+        else:
+            yield file, file
+
+
+def _in_form(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:
+    """The lines of a file, objects and labelled texts as lines of JSON."""
+    head, lines = peeked(lines, _HEAD)
+    form = form_of(_texts(head), _named_ending(path))
+    if form == ".jsonl":
+        return object_lines(lines, str(path))
+    return labelled_lines(lines) if form == FASTTEXT else lines
+
+
+def _as_text(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    """The lines of a file in UTF-8.
+
+    Raises:
+        DataError: They are no text.
+    """
+    head, lines = peeked(lines, 1)
+    for mark, kind in _NO_TEXT.items():
+        if head and head[0].startswith(mark):
+            raise DataError(f"{path} must be text; got {kind}.")
+    return as_utf8(lines, str(path))
+
+
+def _texts(lines: Iterable[bytes]) -> list[str]:
+    return [line.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace") for line in lines]
 
 
 def _told(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]:
@@ -250,7 +308,12 @@ def _told(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]
 
 
 def text_suffix(path: Path) -> str:
-    """The ending that says the format, compression put aside; of a table, that of lines of JSON.
+    """The ending that says the form of a file, compression put aside; of tables, of lines of JSON.
+
+    Of a file whose name does not say, the first lines do: see ``form_of``.
+
+    Raises:
+        DataError: It is damaged or no text.
 
     Example:
         >>> text_suffix(Path("pairs.tsv.gz")), text_suffix(Path("pairs.parquet"))
@@ -258,8 +321,23 @@ def text_suffix(path: Path) -> str:
     """
     if path.suffix in TABLES:
         return ".jsonl"
+    ending = _named_ending(path)
+    if ending in NAMED or not path.is_file():
+        return ".jsonl" if ending == ".json" else ending
+    status = path.stat()
+    form = _form_of_file(path, ending, status.st_size, status.st_mtime_ns)
+    return ".jsonl" if form == FASTTEXT else form
+
+
+def _named_ending(path: Path) -> str:
     plain = path.with_suffix("") if path.suffix in PACKED else path
-    return plain.suffix.lower()
+    return SAME_AS.get(plain.suffix.lower(), plain.suffix.lower())
+
+
+@lru_cache
+def _form_of_file(path: Path, ending: str, size: int, changed: int) -> str:
+    with _refusing(path), _unpacked(path) as (lines, _):
+        return form_of(_texts(peeked(_as_text(lines, path), _HEAD)[0]), ending)
 
 
 def _decompressed(file: BinaryIO) -> Iterator[bytes]:

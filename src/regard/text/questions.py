@@ -78,8 +78,9 @@ def read_questions(
     Of ``.json``, SQuAD's layout: ``data``, ``paragraphs``, ``qas``, ``answers`` with their text and
     ``answer_start``; version 2 says ``is_impossible`` of a question that its text does not answer.
     Of ``.jsonl`` and tables (``.parquet``, ``.arrow``), an object a line: "question", "context",
-    "answers" (texts, or objects as those), and if there are such "choices", "id", "story" or
-    "title". Of an answer without a place, the first place it stands at is taken.
+    "answers" (texts, or objects as those, or an object of lists; empty where the context does not
+    answer the question), and if there are such "choices", "id", "story" or "title". Of an answer
+    without a place, the first place it stands at is taken.
 
     Args:
         path: The file, which may be compressed: ``.gz``, ``.zst``.
@@ -171,7 +172,7 @@ def _squad(path: Path) -> Iterator[_Make]:
     except RecursionError:
         raise DataError(f"{path}: not JSON that can be read: it is nested too deeply.") from None
     lines = _lines_of_questions(text)
-    articles = _list(root, "data", str(path))
+    articles = root if isinstance(root, list) else _list(root, "data", str(path))
     for place, article in enumerate(articles):
         title = str(article.get("title", "")) if isinstance(article, dict) else ""
         inside = f"{path}: data[{place}]"
@@ -215,7 +216,10 @@ def _qa(
 
 
 def _line(line: Line, spans: bool) -> Question:
-    return _question(object_of(readable(line), line.where), line.where, spans)
+    record = object_of(readable(line), line.where)
+    if spans and "answers" in record and answer_list(record["answers"]) == []:
+        record["is_impossible"] = True  # so are SQuAD 2's rows in tables
+    return _question(record, line.where, spans)
 
 
 def _question(record: dict[str, JsonValue], where: str, spans: bool) -> Question:
@@ -223,7 +227,7 @@ def _question(record: dict[str, JsonValue], where: str, spans: bool) -> Question
     if record.get("is_impossible"):
         return asked
     given = record.get("answers", record.get("answer"))
-    given = [given] if isinstance(given, str) else _apart(given)
+    given = [given] if isinstance(given, str) else answer_list(given)
     if not isinstance(given, list) or not given:
         raise DataError(
             f"{where}: answers must hold at least one; got {_got(given)}. Of a question that its "
@@ -233,10 +237,12 @@ def _question(record: dict[str, JsonValue], where: str, spans: bool) -> Question
     return replace(asked, answers=answers)
 
 
-def _apart(given: JsonValue) -> JsonValue:
+def answer_list(given: JsonValue) -> JsonValue:
     """Answers each by itself, where tables have one list of texts and one of places."""
     if not isinstance(given, Mapping):
         return given
+    if isinstance(given.get("text"), str):
+        return [dict(given)]
     lists = [each for each in given.values() if isinstance(each, list)]
     return [dict(zip(given, each, strict=True)) for each in zip(*lists, strict=False)]
 

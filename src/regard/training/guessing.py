@@ -13,6 +13,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text import read_lines
 from regard.text.lines import Line, open_text, readable, text_suffix
+from regard.text.questions import answer_list
 from regard.text.records import record_in
 from regard.text.tables import TABLES, Field, known_names
 from regard.text.tagged import sentence_column, word_table
@@ -71,7 +72,7 @@ def guess_jobs(path: Path) -> Guesses:
     if not any(line.text.strip() for line in lines):
         raise DataError(f"{path} must hold something to learn from; got an empty file.")
     readable(lines[0])
-    if ending == ".jsonl" or isinstance(record_in(lines[0].text), dict):
+    if ending == ".jsonl":
         return _of_records(path, lines)
     if (tagged := _of_words(path, lines, ending)) is not None:
         return _sure(tagged)
@@ -86,16 +87,6 @@ def _sure(guess: Guess) -> Guesses:
 def _of_json(path: Path) -> Guesses:
     with open_text(path) as file:
         start = b"".join(islice(file, 200))[:_BYTES].decode("utf-8", "replace").lstrip()
-    if start.startswith("["):
-        raise DataError(
-            f"{path} must be SQuAD's JSON, or hold an object a line; got one list. "
-            f"Convert it: jq -c '.[]' {shlex.quote(str(path))} > {path.stem}.jsonl"
-        )
-    if '"paragraphs"' not in start and '"data"' not in start:
-        raise DataError(
-            f"{path} must be SQuAD's JSON (data, paragraphs, qas), or hold an object a line and "
-            "end in .jsonl; got neither."
-        )
     chinese = "-chinese" if is_chinese(_contexts(start)) else ""
     why = "it is SQuAD's JSON: texts, questions and where their answers stand"
     reading = Guess(_READING, why, f"question-answering{chinese}")
@@ -158,12 +149,10 @@ def _contexts(start: str) -> list[str]:
 def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Guesses:
     if any(isinstance(record.get("choices"), list) for record in records):
         return _sure(Guess("questions with answers to choose from", why, "multiple-choice"))
-    known = [
-        any(answer in str(record.get("context")) for answer in _answers(record))
-        for record in records
-    ]
+    answers = [(str(record.get("context")), _answers(record)) for record in records]
+    known = [any(one in context for one in found) for context, found in answers if found]
     chinese = "-chinese" if is_chinese(_texts(records, "context")) else ""
-    share = sum(known) / len(known)
+    share = sum(known) / max(1, len(known))
     reading = Guess(
         _READING,
         f"{why}, and {share:.0%} of the answers stand in the text",
@@ -180,7 +169,7 @@ def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Guess
 
 def _answers(record: Mapping[str, JsonValue]) -> list[str]:
     given = record.get("answers", record.get("answer"))
-    found = [given] if isinstance(given, str) else _list(given)
+    found = [given] if isinstance(given, str) else _list(answer_list(given))
     return [str(each.get("text") if isinstance(each, Mapping) else each) for each in found]
 
 
@@ -219,12 +208,6 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
 
 def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
     texts = [line.text for line in lines if line.text.strip()]
-    if all(text.startswith("__label__") for text in texts):
-        raise DataError(
-            f"{path} must have the label in a column of its own; got fastText's form. Convert it: "
-            rf"sed -E 's/^__label__([^ ]+) +(.*)/\2\t\1/' {shlex.quote(str(path))} > "
-            f"{path.stem}.tsv"
-        )
     words = [word for text in texts[:200] for word in text.split(" ") if word]
     if sum(_TAGGED.fullmatch(word) is not None for word in words) >= _MOST * len(words):
         raise DataError(

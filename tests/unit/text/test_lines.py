@@ -1,11 +1,13 @@
 import gzip
+import json
 
 import pytest
 import zstandard
 
-from regard.errors import DataError
+from regard.errors import DataError, SettingError
 from regard.text import BadLines, decode_lines, read_lines
-from regard.text.lines import readable
+from regard.text.encodings import GuessedEncodingWarning, encoded_as
+from regard.text.lines import readable, text_suffix
 
 TEXT = "\ufeff我爱中国。\r\nno end of\u2028a line\x85here\x0b\x0c\x1c\n\nlast"
 LINES = ["我爱中国。", "no end of\u2028a line\x85here\x0b\x0c\x1c", "", "last"]
@@ -82,23 +84,118 @@ def test_bad_lines_keep_three_messages_of_each_reason():
     assert bad.examples["columns"] == ["line 0", "line 1", "line 2"]
 
 
+@pytest.mark.parametrize(("name", "pack"), [("a.csv", bytes), ("a.csv.gz", gzip.compress)])
+def test_a_file_in_gbk_is_read_with_a_warning_that_says_so(tmp_path, name, pack):
+    path = tmp_path / name
+    path.write_bytes(pack("评论,标签\n我爱中国。,好\n".encode("gbk")))
+    with pytest.warns(GuessedEncodingWarning, match=r"is read as GB18030, in which it has '评论,"):
+        assert [line.text for line in read_lines(path)] == ["评论,标签", "我爱中国。,好"]
+
+
+def test_lines_of_utf8_that_are_damaged_are_no_gbk(tmp_path):
+    lines = ["我爱中国。".encode(), "我爱".encode()[:-1], "北京".encode("gbk")]
+    (tmp_path / "a.txt").write_bytes(b"\n".join(lines))
+    assert [line.problem is None for line in read_lines(tmp_path / "a.txt")] == [True, False, False]
+
+
 @pytest.mark.parametrize(
-    ("name", "command"),
+    ("encoding", "given"),
+    [("utf-16", None), ("utf-32", None), ("cp1252", "latin-1"), ("big5", "Big5"), ("utf-8", "gbk")],
+)
+def test_a_file_in_another_encoding_is_read(tmp_path, encoding, given):
+    text = "naïve\nend" if encoding == "cp1252" else "中文\nend"
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    with encoded_as(given):
+        assert [line.text for line in read_lines(tmp_path / "a.txt")] == text.split("\n")
+        piped = list(decode_lines(text.encode(encoding).splitlines(), "stdin"))
+    assert given is None or piped[0].text == text.split("\n")[0]
+
+
+def test_utf16_without_a_mark_is_known_by_its_nuls(tmp_path):
+    for name in ("utf-16-le", "utf-16-be"):
+        (tmp_path / "a.txt").write_bytes("one\r\ntwo\r\n".encode(name))
+        assert [line.text for line in read_lines(tmp_path / "a.txt")] == ["one", "two"]
+
+
+def test_an_encoding_that_nobody_knows_is_refused():
+    with pytest.raises(SettingError, match=r"encoding must be one that Python knows, .* got 'gkb'"):
+        encoded_as("gkb").__enter__()
+
+
+def test_carriage_returns_end_lines_where_nothing_else_does(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\rtwo\r")
+    (tmp_path / "b.txt").write_bytes(b"one\rtwo\nend\r\n")
+    (tmp_path / "c.txt").write_bytes("一\r二".encode("utf-16"))
+    found = [[line.text for line in read_lines(tmp_path / f"{name}.txt")] for name in "abc"]
+    assert found == [["one", "two"], ["one\rtwo", "end"], ["一", "二"]]
+
+
+@pytest.mark.parametrize("start", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
+def test_a_workbook_is_refused_with_what_to_do(tmp_path, start):
+    (tmp_path / "a.xlsx").write_bytes(start + b"\0" * 20)
+    with pytest.raises(DataError, match=r"a.xlsx must be text; got .*workbook.* CSV UTF-8"):
+        list(read_lines(tmp_path / "a.xlsx"))
+    with pytest.raises(DataError, match=r"CSV UTF-8"):
+        text_suffix(tmp_path / "a.xlsx")
+
+
+RECORDS = [{"text": "我", "label": "a"}, {"text": "[b", "label": "b"}]
+
+
+@pytest.mark.parametrize(
+    "text",
     [
-        ("a.txt", "iconv -f GB18030 -t UTF-8 {path} > utf8-a.txt"),
-        ("a.txt.gz", "gzip -dc {path} | iconv -f GB18030 -t UTF-8 > utf8-a.txt"),
+        json.dumps(RECORDS),
+        "\ufeff" + json.dumps(RECORDS, indent=2),
+        json.dumps(RECORDS)[:-1] + ",\n]\n",
+        json.dumps({"version": 1, "data": RECORDS}, indent=1),
+        "\n".join(json.dumps(each, indent=2) for each in RECORDS),
+        "\n\n".join(map(json.dumps, RECORDS)),
+        json.dumps({"rows": [{"row_idx": n, "row": row} for n, row in enumerate(RECORDS)]}),
+        json.dumps({name: {n: row[name] for n, row in enumerate(RECORDS)} for name in RECORDS[0]}),
+        json.dumps({"columns": ["text", "label"], "data": [[*row.values()] for row in RECORDS]}),
+        json.dumps({f"id{n}": row for n, row in enumerate(RECORDS)}),
     ],
 )
-def test_a_file_in_gbk_is_refused_with_the_command_that_converts_it(tmp_path, name, command):
-    path = tmp_path / name
-    path.write_bytes("我爱中国。\n".encode("gbk"))
-    if name.endswith(".gz"):
-        path.write_bytes(gzip.compress(path.read_bytes()))
-    (line,) = read_lines(path)
-    with pytest.raises(DataError) as refused:
-        readable(line)
-    cure = f"Convert the file, which reads '我爱中国。' in GB18030: {command.format(path=path)}"
-    assert str(refused.value).endswith(cure)
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.ndjson", "a.txt"])
+def test_objects_of_json_are_read_however_they_stand(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert text_suffix(tmp_path / name) == ".jsonl"
+    lines = [line.text for line in read_lines(tmp_path / name) if line.text]
+    assert list(map(json.loads, lines)) == RECORDS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"a": 1},\n {"b": }]', r"a.json:2: not JSON: Expecting value"),
+        ('[{"a": 1}', r"a.json: not JSON: its list does not end"),
+        ('{\n"a": ' + "[" * 5000, r"nested too deeply"),
+    ],
+)
+def test_json_that_does_not_parse_is_named(tmp_path, text, message):
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        list(read_lines(tmp_path / "a.json"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "form"),
+    [
+        ("a.json", '{"data": [{"paragraphs": []}]}', ".json"),
+        ("a.txt", "__label__x a\n__label__y b\n", ".jsonl"),
+        ("a.txt", "I see.\tIch sehe.\tby hand\n" * 3, ".tsv"),
+        ("a.txt", "I was glad;joy\nI was sad;sadness\n" * 3, ".csv"),
+        ("a.txt", "Well, it rained.\nWe stayed, of course, in.\nThe end.\n", ".txt"),
+        ("a.train", "EU NNP B-ORG\nsays VB O\n\nIt PR O\nis VB O\n\n", ".conll"),
+        ("a.bio", "Ann\tB-PER\n", ".conll"),
+        ("a.conll", "# text = Go\n1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n", ".conllu"),
+        ("a.xml", "x", ".xml"),
+    ],
+)
+def test_first_lines_say_the_form_where_the_name_does_not(tmp_path, name, text, form):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert text_suffix(tmp_path / name) == form
 
 
 def test_what_is_piped_in_is_converted_in_the_pipe():

@@ -85,8 +85,11 @@ def test_free_answers_need_no_place(tmp_path):
     ("text", "message"),
     [
         ("{\n1", r"q\.json:2: not JSON"),
-        ("[]", r"q\.json must hold a list at 'data', as SQuAD's files do"),
-        ('{"data": [{}]}', r"data\[0\] must hold a list at 'paragraphs'"),
+        (
+            '{"paragraphs": [], "qas": []}',
+            r"q\.json must hold a list at 'data', as SQuAD's files do",
+        ),
+        ('{"data": [{}, {"paragraphs": []}]}', r"data\[0\] must hold a list at 'paragraphs'"),
         ('{"data": [{"paragraphs": [{"qas": [3]}]}]}', r"expected a JSON object, found 3"),
         ('{"data": [{"paragraphs": [{"qas": [{"question": "x"}]}]}]}', "context must be text"),
     ],
@@ -145,3 +148,12 @@ def test_places_are_those_of_the_same_characters(text):
     assert all(
         text[place] == char or char == " " for place, char in zip(places, plain, strict=True)
     )
+
+
+@pytest.mark.parametrize("nothing", [[], {"text": [], "answer_start": []}])
+def test_rows_without_answers_are_questions_that_their_context_does_not_answer(tmp_path, nothing):
+    record = {"question": "a", "context": "It was Ann."}
+    rows = [{**record, "answers": nothing}, {**record, "answers": {"text": ["Ann"]}}]
+    (tmp_path / "q.json").write_text(json.dumps(rows), encoding="utf-8")
+    found = [question.answers for question in read_questions(tmp_path / "q.json")]
+    assert found == [(), (Answer("Ann", 7),)]

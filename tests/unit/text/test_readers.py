@@ -181,7 +181,7 @@ def test_an_empty_file_is_named(write, name):
     [
         ("a\nb\n", "columns: 2", r"expected 2 columns, found 1\. A tab must stand"),
         ("a\tb\tc\n" * 3, "columns: 3", r"expected 2 columns, found 3\. Say which to read"),
-        ("我\tI\n".encode("gbk"), "not UTF-8: 1", r"not UTF-8 \(byte 0xCE at place 1\)\. Convert"),
+        ("é\tI\n".encode("cp1252"), "not UTF-8: 1", r"not UTF-8 \(byte 0xE9 at place 1\)\. Say"),
     ],
 )
 def test_a_file_of_bad_lines_only_tells_their_reasons_and_the_first(write, content, reasons, first):

@@ -175,10 +175,9 @@ def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, rec
     ("name", "text", "message"),
     [
         ("a.tsv", "", r"must hold something to learn from; got an empty file"),
-        ("a.json", '[{"text": 1}]', r"got one list. Convert it: jq -c '.\[\]' .*a.json > a.jsonl"),
-        ("a.json", '{"x": 1}', r"must be SQuAD's JSON"),
+        ("a.json", '[{"x": 1}]', r"must say what to learn; got 'x'"),
+        ("a.json", "[1, 2]", r"must hold a JSON object a line; got '\[1, 2\]'"),
         ("a.jsonl", '{"x": 1}\n', r"must say what to learn; got 'x'. There are text and label"),
-        ("a.txt", "__label__a Good.\n", r"got fastText's form. Convert it: sed -E"),
         ("a.csv", "1,x\n2,y\n" * 24, r"must hold texts; .*column 2 has 2 labels \(x, y\)"),
     ],
 )
