@@ -43,13 +43,13 @@ def in_line(old: str, new: str) -> Spoil:
 
 def in_latin(text: str) -> bytes:
     """The text with a French comment in it, as many older files have it."""
-    return text.encode() + "Été.\n".encode("cp1252")
+    return text.encode() + "Anna est allée au jardin.\n".encode("cp1252")
 
 
 EMPTY = r"FILE must hold [a-z ,]+; got (none|an empty file)"
 ENCODING = (
-    r"FILE:\d+: not UTF-8 \(byte 0xC9 at place 1\)\. Say what it is in, --encoding NAME, or convert "
-    r"it, which reads 'Été.' in WINDOWS-1252: iconv -f WINDOWS-1252 -t UTF-8 FILE > utf8-"
+    r"FILE:\d+: not UTF-8 \(byte 0xE9 at place 13\)\. Say what it is in, --encoding NAME, or convert "
+    r"it, which reads 'Anna est allée au jardin.' in WINDOWS-1252: iconv -f WINDOWS-1252 -t UTF-8 FILE > utf8-"
 )
 SPOILED: list[tuple[str, str, Spoil, str]] = [
     *(("empty", task, lambda text: "", EMPTY) for task in ALL),
