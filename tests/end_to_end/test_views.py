@@ -16,7 +16,7 @@ from regard.attention.masks.grid import Grid, as_tensor
 from regard.attention.masks.parse import parse_mask, parse_tree
 from regard.attention.masks.rules import NUMBER, RULES, register_mask
 from regard.errors import RegardError
-from regard.viewer import Change, Document, Example, HeadMap, SearchTree, Token, page
+from regard.viewer import Change, Document, Example, HeadMap, SearchTree, Token, pack, page
 from regard.viewer.document import beside
 from regard.viewer.page import bundle
 from regard.viewer.playground import explained
@@ -431,6 +431,34 @@ def test_long_texts_are_compared_by_buckets(tab: Tab, long_page: Path) -> None:
     told = texts(tab, "section[aria-label=Compare] .told")[0]
     assert told.startswith("A tokens 4,033–4,096 → tokens 1–64: ")
     assert texts(tab, ".sides figcaption") == ["A", "B", "B − A"]
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_rounding_is_drawn_as_no_difference(tab: Tab, bits: int) -> None:
+    draw = torch.Generator().manual_seed(7)
+    sums = torch.rand(1, 8, 8, generator=draw) + 0.01
+    change = 1 + 0.004 * torch.rand(8, 8, generator=draw)
+    change[:4] = 1 + 1e-6
+    pooled = torch.cat([sums, sums * change])
+    read = long_document(600, layers=1, heads=2)
+    (layer,) = read.examples[0].summaries
+    layer = replace(layer, pooled=pack(pooled, bits=bits, scale="log"), bucket=(75, 75))
+    tab.open(
+        replace(read, examples=(replace(read.examples[0], summaries=(layer,)),)),
+        "#view=compare&kind=decoder&layer=1&head=1&row=1&column=1",
+    )
+    assert "no difference beyond rounding" in tab.text(".told")
+    shares = pooled / pooled.sum(-1, keepdim=True)
+    wanted = (shares[1] - shares[0]).flatten()
+    with tab.page.expect_download() as download:
+        tab.page.locator(".saving button", has_text="CSV").click()
+    rows = Path(download.value.path()).read_text("utf-8").splitlines()[1:]
+    drawn = torch.tensor([float(row.rpartition(",")[2]) for row in rows])
+    assert drawn[:32].eq(0).all()
+    if bits == 8:  # as documents of old have it
+        assert "the same in every cell, up to rounding" in tab.text(".caption")
+    else:
+        assert torch.corrcoef(torch.stack([wanted, drawn]))[0, 1] > 0.99
 
 
 # Masks.

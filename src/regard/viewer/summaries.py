@@ -160,7 +160,7 @@ def _layer_summary(
         distance=_line(part.distance, plan.coarse),
         first=_line(part.first, plan.coarse),
         received=_line(part.received, plan.places, scale="log"),
-        pooled=None if rows is not None else pack(pooled, scale="log"),
+        pooled=None if rows is not None else pack(pooled, bits=16, scale="log"),
         bucket=bucket,
         start=start,
         top_heads=heads,

@@ -206,7 +206,7 @@ function create(host, context) {
 
   function sayingOf() {
     const pooled = [maps.one, maps.other].some((map) => map.isPooled) ? " Long texts are pooled: a cell is a share of a bucket of tokens." : "";
-    const gap = !matches ? " Their sizes differ, so there is no map of differences." : isEqual ? " They are the same in every cell." : "";
+    const gap = !matches ? " Their sizes differ, so there is no map of differences." : isEqual ? " They are the same in every cell, up to rounding." : "";
     return `A: ${nameOfView(views.one)}. B: ${nameOfView(views.other)}.${gap}${pooled}`;
   }
 
@@ -220,7 +220,7 @@ function create(host, context) {
     charts.one.draw(maps.one, width, shade(maps.one), axesOf(views.one));
     charts.other.draw(maps.other, width, shade(maps.other), axesOf(views.other));
     charts.change.node.hidden = !matches;
-    if (matches) charts.change.draw(maps.one, width, (at, to) => gapColour((maps.other.weight(at, to) - maps.one.weight(at, to)) / apart), axesOf(views.one));
+    if (matches) charts.change.draw(maps.one, width, (at, to) => gapColour(gapOf(maps, at, to) / apart), axesOf(views.one));
   }
 
   const axesOf = (view) => ({ ...reader.axes(view), languages: context.languages(view.example) });
@@ -254,7 +254,9 @@ function create(host, context) {
       const [first, second] = [rows[cell.row], columns[cell.column]];
       return first && second ? `${nameOf(first)} → ${nameOf(second)}` : "";
     });
-    const change = matches ? `, a difference of ${other >= one ? "+" : "−"}${figure(Math.abs(other - one), 3)}` : "";
+    const gap = matches ? gapOf(maps, cell.row, cell.column) : 0;
+    const amount = gap ? `a difference of ${gap < 0 ? "−" : "+"}${figure(Math.abs(gap), 3)}` : "no difference beyond rounding";
+    const change = matches ? `, ${amount}` : "";
     told.textContent = `A ${pairs[0]}: ${shown(one)}; B ${pairs[1]}: ${shown(other)}${change}.`;
   }
 
@@ -277,7 +279,7 @@ function create(host, context) {
       for (let to = 0; to < Math.max(maps.one.columns, maps.other.columns); to++) {
         const read = (map) => (at < map.rows && to < map.columns ? map.weight(at, to) : null);
         const [one, other] = [read(maps.one), read(maps.other)];
-        rows.push([at + 1, to + 1, one === null ? "" : figure(one), other === null ? "" : figure(other), one === null || other === null ? "" : figure(other - one)]);
+        rows.push([at + 1, to + 1, one === null ? "" : figure(one), other === null ? "" : figure(other), one === null || other === null ? "" : figure(matches ? gapOf(maps, at, to) : other - one)]);
       }
     }
     return { columns: ["row", "column", "A", "B", "B − A"], rows };
@@ -380,21 +382,29 @@ function createChart(name, title, point) {
 async function drawable(reader, view) {
   const map = await reader.map(view);
   if (map) {
-    const { weights } = map;
-    return { rows: map.rows.length, columns: map.columns.length, bucket: [1, 1], largest: map.largest, isPooled: false, weight: (row, column) => weights[row][column] };
+    const weight = (row, column) => map.weights[row][column];
+    const error = (row, column) => map.error(weight(row, column));
+    return { rows: map.rows.length, columns: map.columns.length, bucket: [1, 1], largest: map.largest, isPooled: false, weight, error };
   }
   const pooled = await reader.pooled(view);
   if (!pooled) return null;
   let largest = 0;
   for (let row = 0; row < pooled.rows; row++) for (let column = 0; column < pooled.columns; column++) largest = Math.max(largest, pooled.share(row, column));
-  return { rows: pooled.rows, columns: pooled.columns, bucket: pooled.bucket, largest, isPooled: true, weight: pooled.share };
+  return { rows: pooled.rows, columns: pooled.columns, bucket: pooled.bucket, largest, isPooled: true, weight: pooled.share, error: pooled.error };
+}
+
+// How much more B has in a cell; 0 where that may be rounding.
+function gapOf({ one, other }, row, column) {
+  const gap = other.weight(row, column) - one.weight(row, column);
+  return Math.abs(gap) > one.error(row, column) + other.error(row, column) ? gap : 0;
 }
 
 // How far apart the maps are in every cell, rising.
-function gapsOf({ one, other }) {
-  const gaps = new Float64Array(one.rows * one.columns);
-  for (let row = 0; row < one.rows; row++) {
-    for (let column = 0; column < one.columns; column++) gaps[row * one.columns + column] = Math.abs(other.weight(row, column) - one.weight(row, column));
+function gapsOf(maps) {
+  const { rows, columns } = maps.one;
+  const gaps = new Float64Array(rows * columns);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) gaps[row * columns + column] = Math.abs(gapOf(maps, row, column));
   }
   return gaps.sort();
 }

@@ -1,9 +1,11 @@
 // Packed arrays of a document, unfolded: see `Packed` in packing.py.
 
+const FAINTEST = 1e-7; // of the largest: what is smaller counts as zero on a log scale
+
 /**
- * An array as `{shape, get(at), size, error}`: `get` gives the value at a place counted with the
- * last axis running fastest. Numbers stay as packed; values are looked up, so that an array of a
- * million weights takes a million bytes.
+ * An array as `{shape, get(at), size, error(value)}`: `get` gives the value at a place counted with
+ * the last axis running fastest, and `error` what a value may be off by. Numbers stay as packed;
+ * values are looked up, so that an array of a million weights takes a million bytes.
  */
 export async function unfold(packed) {
   const size = packed.shape.reduce((product, length) => product * length, 1);
@@ -62,8 +64,9 @@ function valueOf({ bits, scale, low, high }) {
   return (number) => (number === 0 ? 0 : low * ratio ** ((number - 1) / (most - 1)));
 }
 
-// What a value may be off by: relative to it on a log scale.
+// Half a step: relative to the value on a log scale, where what is faintest counts as zero.
 function errorOf({ bits, scale, low, high }) {
-  if (scale === "linear") return (high - low) / (2 ** bits - 1) / 2;
-  return (high / low) ** (0.5 / (2 ** bits - 2)) - 1;
+  if (scale === "linear") return () => (high - low) / (2 ** bits - 1) / 2;
+  const share = (high / low) ** (0.5 / (2 ** bits - 2)) - 1;
+  return (value) => (value === 0 ? FAINTEST * high : share * value);
 }

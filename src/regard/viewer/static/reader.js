@@ -178,7 +178,10 @@ export function createReader(data, source) {
     return got.every(Boolean) ? got : null;
   }
 
-  /** The whole matrix with its tokens, or null where it is not held or too large to draw. */
+  /**
+   * The whole matrix with its tokens, or null where it is not held or too large to draw;
+   * `error(weight)` is what a weight may be off by.
+   */
   const map = (view) => once("map", view, () => mapOf(view));
 
   async function mapOf(view) {
@@ -188,7 +191,10 @@ export function createReader(data, source) {
     let largest = 0;
     for (const row of weights) for (const weight of row) largest = Math.max(largest, weight);
     const { kind } = view;
-    return { kind, rows: axis.rows, columns: axis.columns, weights, largest, best: weights.map(bestOf), gold: axis.gold };
+    const packed = members(view).map(([layer]) => summaryOf(view.example, kind, layer)?.rows).filter(Boolean);
+    const errors = (await Promise.all(packed.map(open))).map((array) => array.error);
+    const error = (weight) => Math.max(0, ...errors.map((of) => of(weight)));
+    return { kind, rows: axis.rows, columns: axis.columns, weights, largest, error, best: weights.map(bestOf), gold: axis.gold };
   }
 
   /**
@@ -226,9 +232,10 @@ export function createReader(data, source) {
   }
 
   /**
-   * The pooled map: `{rows, columns, bucket, start, at(query, key), share(row, column)}`; a share
-   * is of the weights of a bucket's queries, so that a row of buckets sums to one; `at` gives the
-   * row and column of buckets of a place; `start` places stand before the first in its bucket. Or null.
+   * The pooled map: `{rows, columns, bucket, start, at(query, key), share(row, column), error(row,
+   * column)}`; a share is of the weights of a bucket's queries, so that a row of buckets sums to one,
+   * and `error` is what it may be off by; `at` gives the row and column of buckets of a place;
+   * `start` places stand before the first in its bucket. Or null.
    */
   const pooled = (view) => once("pooled", view, () => pooledOf(view));
 
@@ -242,10 +249,10 @@ export function createReader(data, source) {
       const [, R, C] = array.shape;
       const start = summary.heads.indexOf(head) * R * C;
       const values = Float32Array.from({ length: R * C }, (_, at) => array.get(start + at));
-      parts.push({ values, R, C, bucket: summary.bucket, start: summary.start });
+      parts.push({ values, errors: values.map(array.error), R, C, bucket: summary.bucket, start: summary.start });
     }
-    const { R, C, bucket, start } = parts[0];
-    return shared(meanRow(parts.map((part) => part.values)), R, C, bucket, start);
+    const mean = (name) => meanRow(parts.map((part) => part[name]));
+    return shared({ ...parts[0], values: mean("values"), errors: mean("errors") });
   }
 
   async function pooledOfRows(view) {
@@ -259,17 +266,22 @@ export function createReader(data, source) {
       const start = Math.floor(query / bucket[0]) * C;
       row.forEach((weight, key) => (values[start + Math.floor(key / bucket[1])] += weight));
     });
-    return shared(values, R, C, bucket);
+    return shared({ values, errors: new Float32Array(R * C), R, C, bucket, start: [0, 0] });
   }
 
-  function shared(values, R, C, bucket, start = [0, 0]) {
+  function shared({ values, errors, R, C, bucket, start }) {
     for (let row = 0; row < R; row++) {
-      const cells = values.subarray(row * C, (row + 1) * C);
-      const total = cells.reduce((sum, value) => sum + value, 0);
-      if (total > 0) cells.forEach((value, at) => (cells[at] = value / total));
+      const [cells, off] = [values, errors].map((all) => all.subarray(row * C, (row + 1) * C));
+      const [total, totalOff] = [cells, off].map((all) => all.reduce((sum, value) => sum + value, 0));
+      if (!total) continue;
+      cells.forEach((value, at) => {
+        cells[at] = value / total;
+        off[at] = (off[at] + cells[at] * totalOff) / total;
+      });
     }
     const at = (row, column) => [Math.floor((row + start[0]) / bucket[0]), Math.floor((column + start[1]) / bucket[1])];
-    return { rows: R, columns: C, bucket, start, at, share: (row, column) => values[row * C + column] };
+    const read = (all) => (row, column) => all[row * C + column];
+    return { rows: R, columns: C, bucket, start, at, share: read(values), error: read(errors) };
   }
 
   /**
