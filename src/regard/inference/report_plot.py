@@ -13,11 +13,12 @@ from torch import nn
 
 from regard.config import JsonValue
 from regard.devices import CPU
-from regard.errors import RunError, SettingError
+from regard.errors import RunError
 from regard.inference.ensemble import Member
 from regard.inference.predictor import Predictor
 from regard.inference.report import AnswerReport
 from regard.models import KernelRegression, KernelRegressionConfig
+from regard.plotting import new_figure
 from regard.tasks.regression import PointBatch, Regression
 from regard.tasks.task import Table
 from regard.text.points import Point
@@ -56,25 +57,19 @@ def plot_report(
         SettingError: matplotlib is not installed.
         RunError: The file cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SettingError(
-            "matplotlib must be installed to draw; it is not. pip install 'regard[plots]'"
-        ) from None
-    figure = Figure(layout="constrained")
-    if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
-        points = cast("Sequence[Point]", examples)
-        model = deepcopy(predictor.model).to(CPU)  # what is drawn is drawn there
-        _draw_regression(figure, model, predictor.task, points, history)
-    else:
-        _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise RunError(
-            f"{path} must be an image file that can be written; got: {error}."
-        ) from error
+    with new_figure() as figure:
+        if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
+            points = cast("Sequence[Point]", examples)
+            model = deepcopy(predictor.model).to(CPU)  # what is drawn is drawn there
+            _draw_regression(figure, model, predictor.task, points, history)
+        else:
+            _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
+        try:
+            figure.savefig(path)
+        except (OSError, ValueError) as error:
+            raise RunError(
+                f"{path} must be an image file that can be written; got: {error}."
+            ) from error
 
 
 def _draw(

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.errors import SettingError
+from regard.plotting import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,12 +67,6 @@ def plot(
     Raises:
         SettingError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SettingError(
-            'plot() must have matplotlib; it is not installed. Run: pip install "regard[plots]".'
-        ) from None
     N, M = effective_keys.shape[-1], received.shape[-1]
     heads = [
         tensor.detach().float().cpu().flatten(0, -axes - 1)[:_MOST_PLOTTED]
@@ -85,24 +79,24 @@ def plot(
     count = len(heads[0])
     across = max(1, min(_PLOTTED_ACROSS, count))
     down = max(1, -(-count // across))
-    figure = Figure(figsize=(2.4 * across, 4.0 * down), layout="constrained")
-    axes = figure.subplots(3 * down, across, squeeze=False, height_ratios=[3, 1, 1] * down)
-    for panel in axes.flat:
-        panel.set_visible(False)
-    for number, (map_, effective, mass) in enumerate(zip(*heads, strict=True)):
-        row, column = divmod(number, across)
-        image, of_queries, of_keys = (axes[3 * row + k][column] for k in range(3))
-        for panel in (image, of_queries, of_keys):
-            panel.set_visible(True)
-            panel.tick_params(labelsize=6)
-        # The root shows small masses beside large ones.
-        image.imshow(map_.sqrt().numpy(), cmap="cividis", aspect="auto", extent=(0, M, N, 0))
-        image.set_title(f"{number}", fontsize=8)
-        image.set_ylabel("query", fontsize=7)
-        of_queries.plot(effective.numpy(), linewidth=0.8, color="#00529b")
-        of_queries.set_ylabel("effective keys", fontsize=7)
-        of_keys.plot(mass.numpy(), linewidth=0.8, color="#b35900")
-        of_keys.set_ylabel("received", fontsize=7)
+    with new_figure(figsize=(2.4 * across, 4.0 * down)) as figure:
+        axes = figure.subplots(3 * down, across, squeeze=False, height_ratios=[3, 1, 1] * down)
+        for panel in axes.flat:
+            panel.set_visible(False)
+        for number, (map_, effective, mass) in enumerate(zip(*heads, strict=True)):
+            row, column = divmod(number, across)
+            image, of_queries, of_keys = (axes[3 * row + k][column] for k in range(3))
+            for panel in (image, of_queries, of_keys):
+                panel.set_visible(True)
+                panel.tick_params(labelsize=6)
+            # The root shows small masses beside large ones.
+            image.imshow(map_.sqrt().numpy(), cmap="cividis", aspect="auto", extent=(0, M, N, 0))
+            image.set_title(f"{number}", fontsize=8)
+            image.set_ylabel("query", fontsize=7)
+            of_queries.plot(effective.numpy(), linewidth=0.8, color="#00529b")
+            of_queries.set_ylabel("effective keys", fontsize=7)
+            of_keys.plot(mass.numpy(), linewidth=0.8, color="#b35900")
+            of_keys.set_ylabel("received", fontsize=7)
     return figure
 
 

@@ -197,5 +197,5 @@ def test_without_matplotlib_the_cure_is_named(monkeypatch):
 
     whole = summarize(*drawn(5, 7))
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(SettingError, match=r'plot\(\) must have matplotlib.*"regard\[plots\]"'):
+    with pytest.raises(SettingError, match=r"matplotlib must be installed.*'regard\[plots\]'"):
         whole.plot()
