@@ -73,6 +73,7 @@ def _continue_file(
 ) -> None:
     """The same of one file or of stdin."""
     from regard.inference.filtering import asked, groups_of
+    from regard.inference.generator import Continuations
 
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None
     # Whoever types, or waits for each answer, sees it as it is written.
@@ -96,8 +97,8 @@ def _continue_file(
                         sys.stdout.flush()
                     say("\n")
                 elif output_format == "jsonl":
-                    written = {"prompt": prompt, "continuations": next(found)}
-                    say(json.dumps(written, ensure_ascii=False))
+                    written = Continuations(prompt, tuple(next(found)))
+                    say(json.dumps(written.to_dict(), ensure_ascii=False))
                 else:
                     for text in next(found):
                         say(f"{prompt}{text}\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from regard.config import JsonValue
 from regard.devices import device_of, moved
 from regard.devices.kinds import AUTO
 from regard.errors import RunError, SettingError
@@ -23,6 +24,27 @@ from regard.text.padding import lengths_of, padded
 
 # Tokens to write from which a model is prepared for it.
 _WORTH_PREPARING = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Continuations:
+    """What a language model writes after one text.
+
+    Attributes:
+        prompt: The text.
+        found: One continuation, or as many as were asked for.
+    """
+
+    prompt: str
+    found: tuple[str, ...]
+
+    def text(self) -> str:
+        """The text and its first continuation."""
+        return f"{self.prompt}{self.found[0]}"
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        return {"prompt": self.prompt, "continuations": list(self.found)}
 
 
 @dataclass(slots=True)

@@ -1,14 +1,14 @@
 """A trained run in use, whatever its job: texts in, answers out, and what it looked at."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.devices.kinds import AUTO
 from regard.errors import SettingError
-from regard.inference.generator import Generator
+from regard.inference.generator import Continuations, Generator
 from regard.inference.looking import look_into, rows_of
 from regard.inference.predictor import Predictor
 from regard.layers.choices import Precision
@@ -21,27 +21,6 @@ from regard.viewer import NotebookPage, show
 Asked = str | Mapping[str, JsonValue]
 Texts = str | Sequence[str]
 _TARGET_ONLY = "target must be left out for a run of {}; it is for translators."
-
-
-@dataclass(frozen=True, slots=True)
-class Continuations:
-    """What a language model writes after one text.
-
-    Attributes:
-        prompt: The text.
-        found: One continuation, or as many as were asked for.
-    """
-
-    prompt: str
-    found: tuple[str, ...]
-
-    def text(self) -> str:
-        """The text and its first continuation."""
-        return f"{self.prompt}{self.found[0]}"
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Plain data, ready for JSON."""
-        return {"prompt": self.prompt, "continuations": self.found}
 
 
 class TrainedModel:

@@ -29,15 +29,18 @@ class Ranked(_Answer):
     """One of several translations of a text."""
 
     translation: str
-    score: float
+    score: float = Field(description="Higher is better; of one run and length they compare.")
+    log_prob: float = Field(description="Of its tokens and its end, in nats.")
+    utility: float | None = Field(
+        None, description="How like the other candidates it is, where Bayes risk chose it."
+    )
+    is_finished: bool = Field(True, description="False where the longest length cut it.")
 
 
-class Translated(_Answer):
+class Translated(Ranked):
     """The translation of one text."""
 
     source: str = Field(description="The text as it was read.")
-    translation: str
-    score: float = Field(description="Higher is better; of one run and length they compare.")
     parts: int | None = Field(None, description="How many parts a long text was cut into.")
     n_best: list[Ranked] | None = Field(None, description="All that were asked for, best first.")
     source_tokens: list[str] | None = Field(None, description="With alignments.")
@@ -47,6 +50,9 @@ class Translated(_Answer):
     )
     links: list[tuple[int, int]] | None = Field(
         None, description="With alignments: places of source and output tokens that go together."
+    )
+    copied_from: list[int | None] | None = Field(
+        None, description="Of models that copy: the source token each output token may be from."
     )
 
 

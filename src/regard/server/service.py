@@ -40,7 +40,6 @@ from regard.server.work import (
     Translating,
     Work,
     Worker,
-    members,
 )
 from regard.text import normalize
 
@@ -267,7 +266,7 @@ class Service:
 
         def join() -> list[dict[str, JsonValue]]:
             return [
-                members(of_texts.joined(source, [next(found) for _ in parts]))
+                of_texts.joined(source, [next(found) for _ in parts]).to_dict()
                 for source, parts in cuts
             ]
 

@@ -14,7 +14,7 @@ from regard.attention.masks.parse import parse_mask
 from regard.config import JsonValue
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor
-from regard.inference.generator import Generator
+from regard.inference.generator import Continuations, Generator
 from regard.inference.look import weights_of_row
 from regard.inference.looking import look_at
 from regard.server.batching import AbandonedError
@@ -236,7 +236,7 @@ class Worker:
                 texts, task.decoding, progress=lambda: _check_wanted(is_wanted)
             )
             return [
-                {"prompt": text, "continuations": list(each)}
+                Continuations(text, tuple(each)).to_dict()
                 for text, each in zip(texts, found, strict=True)
             ]
 
@@ -340,28 +340,6 @@ def plan(call: Call) -> dict[str, JsonValue]:
         },
         "matrix_bytes": 4 * call.heads * call.queries * call.keys,
     }
-
-
-def members(translations: Translations) -> dict[str, JsonValue]:
-    """The translations of one text as plain data."""
-    best, every = translations.best, translations.found
-    members: dict[str, JsonValue] = {
-        "source": best.source,
-        "translation": best.text,
-        "score": round(best.score, 4),
-    }
-    if best.parts > 1:
-        members["parts"] = best.parts
-    if len(every) > 1:
-        members["n_best"] = [
-            {"translation": each.text, "score": round(each.score, 4)} for each in every
-        ]
-    if (found := best.alignment) is not None:
-        members["source_tokens"] = [piece.text for piece in found.source_pieces]
-        members["output_tokens"] = [piece.text for piece in found.output_pieces]
-        members["attention"] = [[round(w, 4) for w in row] for row in found.weights.tolist()]
-        members["links"] = [list(link) for link in found.links()]
-    return members
 
 
 def _each(

@@ -157,9 +157,10 @@ class Translations:
             members["output_tokens"] = [piece.text for piece in found.output_pieces]
             # One column more than tokens is the source's end.
             rows = found.weights.tolist()
+            members["attention"] = [[round(weight, 4) for weight in row] for row in rows]
+            members["links"] = [list(link) for link in found.links()]
             if found.is_copying:
                 members["copied_from"] = found.copied_from()
-            members["attention"] = [[round(weight, 4) for weight in row] for row in rows]
         return members
 
 

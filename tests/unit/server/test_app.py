@@ -21,7 +21,8 @@ Make = Callable[..., Site]
 def test_a_text_and_a_list_are_translated(site: Make):
     one = site().post("/predict", {"text": "我爱中国"})
     assert one.status_code == 200
-    found = {"source": "我爱中国", "translation": "国中爱我", "score": -0.1235}
+    found = {"source": "我爱中国", "translation": "国中爱我", "score": -0.12345}
+    found["log_prob"] = -1.0
     assert one.json() == {"run": "turner", "translations": [found]}
     many = site().post("/predict", {"texts": [str(n) for n in range(1000)], "n_best": 2})
     assert [each["translation"] for each in many.json()["translations"]] == [
