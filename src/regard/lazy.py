@@ -1,10 +1,8 @@
 """Packages whose public names are imported when they are first used, so that nothing else is."""
 
 import ast
-import gc
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -39,43 +37,8 @@ def names(package: str, file: str) -> Callable[[str], object]:
     def find(name: str) -> object:
         if name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = homes()[name]
-        if home not in sys.modules:
-            with _no_search_for_garbage():
-                import_module(home)
-        found = getattr(import_module(home), name)
+        found = getattr(import_module(homes()[name]), name)
         setattr(sys.modules[package], name, found)
         return found
 
     return find
-
-
-def freeze_imports() -> None:
-    """Whatever there is, and is imported later, is searched for garbage never again.
-
-    That is for a process of ours alone, which keeps all of it until it ends: with all of torch, the
-    last search takes half a second.
-    """
-    gc.freeze()
-    _AFTER.append(gc.freeze)
-
-
-# What is done after an import.
-_AFTER: list[Callable[[], None]] = []
-
-
-@contextmanager
-def _no_search_for_garbage() -> Iterator[None]:
-    """An import makes none, and torch's takes a sixth longer with the searches."""
-    if not gc.isenabled():  # by the import that this one is part of, perhaps
-        yield
-        return
-    if _AFTER:
-        gc.collect()  # lest garbage be frozen; it is quick where so much is
-    gc.disable()
-    try:
-        yield
-    finally:
-        for each in _AFTER:
-            each()
-        gc.enable()

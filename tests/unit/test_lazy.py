@@ -1,6 +1,5 @@
 """Packages that import a name when it is asked for."""
 
-import gc
 import importlib
 import pkgutil
 import subprocess
@@ -50,36 +49,6 @@ def test_no_public_name_of_a_lazy_package_is_one_of_its_modules(name):
     package = PACKAGES[name]
     modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
     assert not modules & set(package.__all__)
-
-
-def test_imports_are_frozen_where_that_is_asked_for(tmp_path):
-    (tmp_path / "things.py").write_text("thing = [[] for _ in range(1000)]\n")
-    package = tmp_path / "__init__.py"
-    package.write_text(
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from things import thing\n"
-    )
-    code = (
-        "import gc; from regard.lazy import freeze_imports, names; {first}\n"
-        f"before = gc.get_freeze_count(); names('gc', {str(package)!r})('thing')\n"
-        "print(gc.get_freeze_count() - before >= 1000, gc.isenabled())"
-    )
-    env = {"PYTHONPATH": f"{tmp_path}:{':'.join(filter(None, sys.path))}", "PATH": "/usr/bin"}
-    for first, is_frozen in (("freeze_imports()", True), ("gc.freeze()", False)):
-        command = [sys.executable, "-c", code.format(first=first)]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-        assert done.stdout.split() == [str(is_frozen), "True"]
-
-
-def test_searches_for_garbage_go_on_after_an_import_as_before():
-    find = names("regard.text", PACKAGES["regard.text"].__file__)
-    gc.disable()
-    try:
-        find("normalize")
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-    find("PAD_ID")
-    assert gc.isenabled()
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -1,28 +1,35 @@
 """Plain data about what a model looked at, and the pages and text that show it."""
 
-from regard.viewer.document import Document, beside
-from regard.viewer.drawing import draw_attention, draw_examples
-from regard.viewer.evidence import importances_of
-from regard.viewer.example import (
-    Change,
-    Example,
-    GoldLinks,
-    HeadMap,
-    Importance,
-    Prediction,
-    Token,
-    View,
-)
-from regard.viewer.image import Image, draw_image
-from regard.viewer.layer_summary import HeadLines, LayerSummary
-from regard.viewer.notebook import NotebookPage, show
-from regard.viewer.packing import PackedArray, pack, pack_integers
-from regard.viewer.page import page
-from regard.viewer.parts import OneAttention
-from regard.viewer.search import SearchTree
-from regard.viewer.summaries import example_of, watched_rows
-from regard.viewer.terminal import draw_text
-from regard.viewer.texts import Text, in_one_line
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.viewer.document import Document, beside
+    from regard.viewer.drawing import draw_attention, draw_examples
+    from regard.viewer.evidence import importances_of
+    from regard.viewer.example import (
+        Change,
+        Example,
+        GoldLinks,
+        HeadMap,
+        Importance,
+        Prediction,
+        Token,
+        View,
+    )
+    from regard.viewer.image import Image, draw_image
+    from regard.viewer.layer_summary import HeadLines, LayerSummary
+    from regard.viewer.notebook import NotebookPage, show
+    from regard.viewer.packing import PackedArray, pack, pack_integers
+    from regard.viewer.page import page
+    from regard.viewer.parts import OneAttention
+    from regard.viewer.search import SearchTree
+    from regard.viewer.summaries import example_of, watched_rows
+    from regard.viewer.terminal import draw_text
+    from regard.viewer.texts import Text, in_one_line
+
+__getattr__ = _names(__name__, __file__)
 
 __all__ = [
     "Change",
