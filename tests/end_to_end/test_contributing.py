@@ -89,7 +89,7 @@ def test_a_view_is_two_files(tab: Tab, tmp_path: Path, monkeypatch: pytest.Monke
     assert found
     table = table.replace("export const VIEWS", f"{found[0]}\n\nexport const VIEWS")
     (static / "views.js").write_text(table.replace("playground];", "playground, most];"), "utf-8")
-    monkeypatch.setattr(sys.modules["regard.viewer.page"], "_STATIC", static)
+    monkeypatch.setattr(sys.modules["regard.viewer.html"], "_STATIC", static)
     opened(tab, "view=most&kind=cross&layer=0&head=0", document())
     assert "Most" in texts(tab, "nav button, nav a, [role=tab]")
     assert any(" → " in text for text in texts(tab, "main ol li"))

@@ -18,7 +18,7 @@ from regard.attention.masks.rules import NUMBER, RULES, register_mask
 from regard.errors import RegardError
 from regard.viewer import Change, Document, Example, HeadMap, SearchTree, Token, pack, page
 from regard.viewer.document import beside
-from regard.viewer.page import bundle
+from regard.viewer.html import bundle
 from regard.viewer.playground import explained
 from regard.viewer.search import Beginning, Extension, SearchAnswer
 

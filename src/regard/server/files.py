@@ -4,7 +4,7 @@ import mimetypes
 from dataclasses import dataclass
 from importlib.resources import files
 
-from regard.viewer.page import styles
+from regard.viewer.html import styles
 from regard.viewer.playground import grammar_module
 
 # Where each folder of files is found by a browser.

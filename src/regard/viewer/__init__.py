@@ -18,11 +18,11 @@ if TYPE_CHECKING:
         Token,
         View,
     )
+    from regard.viewer.html import page
     from regard.viewer.image import Image, draw_image
     from regard.viewer.layer_summary import HeadLines, LayerSummary
     from regard.viewer.notebook import NotebookPage, show
     from regard.viewer.packing import PackedArray, pack, pack_integers
-    from regard.viewer.page import page
     from regard.viewer.parts import OneAttention
     from regard.viewer.search import SearchTree
     from regard.viewer.summaries import example_of, watched_rows

@@ -10,7 +10,7 @@ from regard.errors import DataError, SettingError
 from regard.viewer.document import Document
 from regard.viewer.example import GoldLinks
 from regard.viewer.given import GivenWeights
-from regard.viewer.page import page
+from regard.viewer.html import page
 from regard.viewer.parts import AskedRows, Attention, OneAttention
 from regard.viewer.row_server import RowServer
 from regard.viewer.search import SearchTree

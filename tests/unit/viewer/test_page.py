@@ -8,7 +8,7 @@ import pytest
 
 from regard.errors import SettingError
 from regard.viewer import Document, Example, HeadMap, Token, page
-from regard.viewer.page import bundle
+from regard.viewer.html import bundle
 
 STATIC = Path(__file__).parents[3] / "src" / "regard" / "viewer" / "static"
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u2029<!-- {{script}} &lt;"
