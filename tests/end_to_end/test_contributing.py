@@ -88,7 +88,7 @@ def test_a_view_is_two_files(tab: Tab, tmp_path: Path, monkeypatch: pytest.Monke
     found = re.search(r"^import .*?;", line, re.MULTILINE)
     assert found
     table = table.replace("export const VIEWS", f"{found[0]}\n\nexport const VIEWS")
-    (static / "views.js").write_text(table.replace("playground];", "playground, most];"), "utf-8")
+    (static / "views.js").write_text(table.replace("compare];", "compare, most];"), "utf-8")
     monkeypatch.setattr(sys.modules["regard.viewer.html"], "_STATIC", static)
     opened(tab, "view=most&kind=cross&layer=0&head=0", document())
     assert "Most" in texts(tab, "nav button, nav a, [role=tab]")

@@ -32,7 +32,6 @@ from regard.viewer import (
     page,
     show,
 )
-from regard.viewer.playground import grammar_module
 from regard.viewer.row_server import RowServer
 
 HOSTILE = "</script><img src=x onerror=document.title='broken'>\u2028<!--"
@@ -276,7 +275,6 @@ def test_colours_of_canvases_are_those_of_cells_and_get_darker_evenly(tab: Tab) 
 def test_modules_also_work_when_they_are_served_one_by_one(tab: Tab, tmp_path: Path) -> None:
     folder = tmp_path / "static"
     shutil.copytree(str(files("regard.viewer") / "static"), folder)
-    (folder / "grammar.js").write_text(grammar_module(), encoding="utf-8")  # which Python makes
     (folder / "index.html").write_text(
         '<meta charset="utf-8"><link rel="icon" href="data:,"><div id="regard"></div>'
         '<script type="application/json" id="regard-data">'

@@ -83,13 +83,6 @@ def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(inspector: Tab):
     assert inspector.page.locator("#failure").is_hidden()
 
 
-def test_a_mask_is_explained_by_the_server(inspector: Tab):
-    look(inspector, "我爱中国")
-    inspector.page.click("[data-view=masks]")
-    inspector.page.wait_for_selector(".plan:has-text('path')")
-    assert inspector.complaints == []
-
-
 def test_a_server_with_a_token_asks_for_it(chromium: Browser, run: Path, tmp_path: Path):
     with serving(run, options=["--token", "s3cret"]) as server:
         context = chromium.new_context()

@@ -1,6 +1,5 @@
-"""Arcs, text, flow, compare and masks in a real browser, by mouse and by keyboard."""
+"""Arcs, text, flow and compare in a real browser, by mouse and by keyboard."""
 
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,10 @@ import torch
 from tests.end_to_end.browsing import Tab
 from tests.end_to_end.long_texts import long_document
 
-from regard.attention import window
 from regard.attention.inspect.alignment import words_from_tokens
-from regard.attention.masks.grid import Grid, as_tensor
-from regard.attention.masks.parse import parse_mask, parse_tree
-from regard.attention.masks.rules import NUMBER, RULES, register_mask
-from regard.errors import RegardError
 from regard.viewer import Change, Document, Example, HeadMap, SearchTree, Token, pack, page
 from regard.viewer.document import beside
 from regard.viewer.html import bundle
-from regard.viewer.playground import explained
 from regard.viewer.search import Beginning, Extension, SearchAnswer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -461,154 +454,6 @@ def test_rounding_is_drawn_as_no_difference(tab: Tab, bits: int) -> None:
         assert torch.corrcoef(torch.stack([wanted, drawn]))[0, 1] > 0.99
 
 
-# Masks.
-
-
-def test_a_mask_is_drawn_as_it_is_typed_and_faults_are_shown(tab: Tab) -> None:
-    opened(tab, "view=masks&queries=4&keys=4")
-    field = tab.page.get_by_label("Mask", exact=True)
-    field.fill("causal() & window(before=1)")
-    tab.page.locator("canvas[aria-label^='4 queries by 4 keys, 7 of 16 visible']").wait_for()
-    addressed(tab, "mask=causal")
-    tab.page.locator("canvas").focus()
-    for key in ("ArrowDown", "ArrowDown", "ArrowDown"):
-        tab.page.keyboard.press(key)
-    assert "Query 2 does not see key 0. It sees keys 1–2 (2 of 4)." in texts(tab, ".told")
-    field.fill("causal() & windw(before=1)")
-    tab.page.locator(".fault", has_text="got 'windw' at character 12. Did you mean").wait_for()
-    assert field.get_attribute("aria-invalid") == "true"
-    field.fill("documents([0, 0, 1])")
-    tab.page.locator(".fault", has_text="documents must have shape (N,) = (4,)").wait_for()
-    field.fill("lengths([4, 1])")
-    tab.page.locator(".drawing figcaption").nth(1).wait_for()
-    assert "20 of 32" in " ".join(texts(tab, ".measures dd"))
-    assert "mask = rg.lengths([4, 1])" in texts(tab, ".code")[0]
-
-
-def test_the_plan_is_pythons(tab: Tab) -> None:
-    asked: list[tuple[str, dict[str, int]]] = []
-
-    def explain(mask: str, sizes: dict[str, int]) -> dict[str, Any]:
-        asked.append((mask, sizes))
-        try:
-            return explained(mask, **sizes)
-        except RegardError as error:
-            return {"message": str(error)}
-
-    tab.page.expose_function("askPython", explain)
-    tab.page.goto("about:blank")
-    tab.page.evaluate(
-        f"""async data => {{
-          {bundle("viewer.js")}
-          document.body.innerHTML = '<div id="regard"></div>';
-          const source = {{ rows: async () => null, explain: async (mask, sizes) => {{
-            const found = await askPython(mask, sizes);
-            if (found.message) throw new Error(found.message);
-            return found;
-          }} }};
-          $viewer.show(document.getElementById('regard'), JSON.parse(data), {{ source }})
-            .choose({{ view: "masks", mask: "causal() & window(before=2)", queries: 512,
-              keys: 512 }});
-        }}""",
-        document().to_json(),
-    )
-    tab.page.locator(".plan dd").first.wait_for()
-    plan = explained("causal() & window(before=2)", queries=512, keys=512)
-    assert texts(tab, ".plan dd")[0] == plan["backend"]
-    assert asked[-1][1] == {"queries": 512, "keys": 512, "heads": 8, "head_dim": 64}
-
-
-def written(choose: random.Random, depth: int = 3) -> str:
-    """An expression, or something close to one."""
-    if depth and choose.random() < 0.6:
-        one, other = written(choose, depth - 1), written(choose, depth - 1)
-        return choose.choice([f"{one} & {other}", f"{one} | {other}", f"~{one}", f"({one})"])
-    number = choose.choice(["None", "-1", "0", "1", "2", "4"])
-    size = choose.choice(["0", "1", "3", "[0, 2]", "[5, 3]", "[[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]]"])
-    rules = [
-        "causal()",
-        f"causal({number})",
-        f"window({number})",
-        f"rg.window(before={number}, after={number}, first={number})",
-        f"prefix({size})",
-        f"lengths(n={size})",
-        "documents([0, 0, 1, 1, 2])",
-        "documents([[0, 0, 1, 1, 1], [0, 1, 1, 2, 2]], [[0, 1, 1, 2, 2, 3, 0], [0] * 7])",
-        f"documents([0, 1, 0, 1, 0], [{number}, 0, 1, 0, 1, 0, 1])",
-        "casual()", "windows(1)", "dense(1)", "causal(frist=1)", "prefix()", "causal", "where(é)",
-    ]  # fmt: skip
-    return choose.choice(rules)
-
-
-def python_says(text: str, N: int, M: int) -> str:
-    """The drawing of an expression at these sizes, all its batch rows; or what is wrong with it."""
-    try:
-        mask = parse_mask(text)
-        B = mask.extent(Grid((1,), None, N, M, torch.device("cpu")))[0]
-        grid = mask.bind(B, None, N, M).grid
-        seen = as_tensor(mask.tile(grid, range(N), range(M)), grid).expand(B, 1, N, M)
-    except RegardError as error:
-        return str(error)
-    lines = [[" ".join("1" if see else "." for see in row) for row in block[0]] for block in seen]
-    return "\n\n".join("\n".join(block) for block in lines)
-
-
-def test_the_page_draws_every_mask_as_python_does_and_refuses_the_same(tab: Tab) -> None:
-    choose = random.Random(7)
-    asked = [(written(choose), *choose.choice([(5, 7), (5, 5), (5, 3)])) for _ in range(400)]
-    said = tab.ask(
-        f"""asked => {{
-          {bundle("masks.js")}
-          return asked.map(([text, queries, keys]) => {{
-            try {{
-              const fitted = $masks.fitMask($parsing.parseMask(text), queries, keys);
-              return $masks.drawMask(fitted, queries, keys);
-            }} catch (error) {{
-              if (!(error instanceof $parsing.MaskError)) throw error;
-              return error.message;
-            }}
-          }});
-        }}""",
-        asked,
-    )
-    wanted = [python_says(*one) for one in asked]
-    assert sum("must" not in one for one in wanted) > 80
-    for one, found, expected in zip(asked, said, wanted, strict=True):
-        assert found == expected, one
-
-
-def test_the_page_reads_the_trees_that_python_reads(tab: Tab) -> None:
-    choose = random.Random(11)
-    asked = [written(choose) for _ in range(300)]
-    found = tab.ask(
-        f"""asked => {{
-          {bundle("parsing.js")}
-          return asked.map(text => {{
-            try {{ return $parsing.parseMask(text); }} catch (error) {{ return error.message; }}
-          }});
-        }}""",
-        asked,
-    )
-    assert found == [tree_of(text) for text in asked]
-
-
-def tree_of(text: str) -> object:
-    try:
-        return parse_tree(text)
-    except RegardError as error:
-        return str(error)
-
-
-def test_a_mask_from_outside_is_read_and_left_to_python(tab: Tab) -> None:
-    register_mask("nearest", lambda n: window(before=n, after=n), NUMBER)
-    try:
-        opened(tab, "view=masks&queries=4&keys=4")
-        tab.page.get_by_label("Mask", exact=True).fill("nearest(1) | causal()")
-        tab.page.locator(".fault", has_text="nearest is drawn by Python only").wait_for()
-    finally:
-        del RULES["nearest"]
-
-
 def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
     source = "他不喜欢北京的 Summer,don't you?"
     pieces = ["他", "不", "喜", "欢北", "京", "的", "Sum", "mer", ",", "don", "'", "t", "you", "?"]
@@ -670,7 +515,7 @@ def test_tokens_without_places_are_joined_by_their_marks(tab: Tab) -> None:
 # All of them.
 
 
-@pytest.mark.parametrize("view", ["arcs", "text", "flow", "compare", "masks"])
+@pytest.mark.parametrize("view", ["arcs", "text", "flow", "compare"])
 def test_views_fit_a_narrow_dark_screen_and_are_named_for_those_who_listen(
     tab: Tab, view: str
 ) -> None:

@@ -23,7 +23,6 @@ from regard.attention.masks import (
     where,
     window,
 )
-from regard.attention.masks.parse import parse_tree
 from regard.attention.masks.rules import register_mask
 from regard.attention.observing import at, observe
 from regard.attention.plan import Plan, explain, register_backend
@@ -87,7 +86,6 @@ __all__ = [
     "masked_softmax",
     "observe",
     "parse_mask",
-    "parse_tree",
     "prefix",
     "register_backend",
     "register_mask",

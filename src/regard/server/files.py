@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from regard.viewer.html import styles
-from regard.viewer.playground import grammar_module
 
 # Where each folder of files is found by a browser.
 _FOLDERS = {"/viewer": "regard.viewer", "/inspector": "regard.server"}
@@ -37,7 +36,6 @@ def page_files() -> dict[str, PageFile]:
         for each in (files(package) / "static").iterdir():
             if each.name.endswith(_ENDINGS):
                 found[f"{place}/{each.name}"] = PageFile(each.read_bytes(), _kind(each.name))
-    found["/viewer/grammar.js"] = PageFile(grammar_module().encode(), _kind("grammar.js"))
     # The viewer's sheets as one; pages that are files carry the same.
     found["/viewer/styles.css"] = PageFile(styles().encode(), _kind("styles.css"))
     found["/"] = PageFile(

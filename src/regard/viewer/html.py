@@ -8,11 +8,9 @@ from importlib.resources import files
 
 from regard.errors import SettingError
 from regard.viewer.document import Document
-from regard.viewer.playground import grammar_module
 
 _STATIC = files("regard.viewer") / "static"
 _FILE_ENTRY = "main.js"  # asks for nothing
-_GRAMMAR = "grammar.js"  # Python's: what may be typed into the playground
 _LIVE_ENTRY = "live.js"  # asks an address for exact rows
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
@@ -115,8 +113,6 @@ def _add_module(name: str, done: dict[str, str]) -> None:
 
 
 def _read(name: str) -> str:
-    if name == _GRAMMAR:
-        return grammar_module()
     return (_STATIC / name).read_text(encoding="utf-8")
 
 

@@ -1,6 +1,5 @@
-"""Exact rows of weights and plans of masks for a page, answered by this process."""
+"""Exact rows of weights for a page, answered by this process."""
 
-import json
 import secrets
 import threading
 from contextlib import suppress
@@ -14,7 +13,6 @@ from regard.errors import RegardError
 from regard.viewer.example import Head, Layer
 from regard.viewer.layer_summary import AXES
 from regard.viewer.parts import AskedRows
-from regard.viewer.playground import explained
 
 MOST_QUERIES = 64  # asked for at a time
 
@@ -64,8 +62,6 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(200, self.pages[self.folder], "text/html; charset=utf-8")
         if name != "rows":
             return self._answer(404)
-        if "mask=" in asked.query:
-            return self._explain(asked.query)
         try:
             found = self.rows(*read_question(asked.query))
         except (RegardError, ValueError, IndexError, KeyError):
@@ -73,17 +69,6 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             return self._answer(404)
         return self._answer(200, np.ascontiguousarray(found, dtype="<f4").tobytes())
-
-    def _explain(self, query: str) -> None:
-        asked = {name: values[-1] for name, values in parse_qs(query).items()}
-        try:
-            sizes = {name: int(value) for name, value in asked.items() if name != "mask"}
-            found = explained(asked["mask"], **sizes)
-        except RegardError as error:
-            return self._answer(400, json.dumps({"message": str(error)}).encode())
-        except (TypeError, ValueError):
-            return self._answer(400, b'{"message": "Sizes must be whole numbers."}')
-        return self._answer(200, json.dumps(found).encode())
 
     def _answer(
         self, status: int, body: bytes = b"", kind: str = "application/octet-stream"

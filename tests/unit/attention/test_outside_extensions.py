@@ -19,7 +19,6 @@ from regard.attention import (
     explain,
     observe,
     parse_mask,
-    parse_tree,
     register_backend,
     register_mask,
     register_score,
@@ -206,12 +205,6 @@ def test_a_mask_is_named_in_text():
     mask = parse_mask("every(2) & ~causal(first=0)")
     assert repr(mask) == "every(2) & ~causal(first=0)"
     assert mask.draw(2, 5) == ". . 1 . 1\n. . 1 . 1"
-    assert parse_tree("every(n=2)") == {
-        "op": "rule",
-        "name": "every",
-        "keywords": {"n": 2},
-        "at": 1,
-    }
     with pytest.raises(SettingError, match="every must be given n"):
         parse_mask("every()")
 

@@ -249,7 +249,6 @@ def test_a_token_is_asked_of_everyone_who_wants_work_and_nobody_who_opens_the_pa
         "/openapi.json",
         "/health",
         "/viewer/viewer.js",
-        "/viewer/grammar.js",
     ):
         assert made.get(path).status_code == 200, path
     latin = {b"Authorization": "Bearer é".encode("latin-1")}

@@ -63,9 +63,6 @@ const source = {
     const found = await ask("/attention/rows", { ...question, text: example.source, kind, layer, head, queries });
     return found.weights.map((row) => Float32Array.from(row));
   },
-  async explain(mask, sizes) {
-    return (await ask("/explain", { mask, ...sizes })).plan;
-  },
 };
 
 // The text is in the page's address, so that a link shows it again.

@@ -7,11 +7,7 @@
  *   ADDRESS?example=0&kind=decoder&layer=3&head=5&queries=17,18
  *
  * The answer is the rows one after another, as little-endian 32-bit floats; a status other than
- * 200 says that there are none. It is asked for plans of masks as
- *
- *   ADDRESS?mask=causal()&queries=24&keys=24&heads=8&head_dim=64
- *
- * and answers with JSON; `{message}` says why there is none, with a status other than 200.
+ * 200 says that there are none.
  */
 export function createFetched(address, options = {}) {
   async function rows(example, kind, layer, head, queries) {
@@ -25,12 +21,5 @@ export function createFetched(address, options = {}) {
     );
   }
 
-  async function explain(mask, sizes) {
-    const answer = await fetch(`${address}?${new URLSearchParams({ mask, ...sizes })}`, options);
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.message);
-    return found;
-  }
-
-  return { rows, explain };
+  return { rows };
 }

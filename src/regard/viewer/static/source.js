@@ -10,12 +10,6 @@
  * one row of weights over all keys per query, in that order; or null where the source has none. The
  * reader asks the document first, asks for at most 64 rows at a time, and keeps what it got.
  *
- * It may have another, for the playground of masks, which gives what `regard.explain` says of a call
- * with a mask written as text (`parse_mask`), or throws an error with a message for people:
- *
- *   await source.explain(mask, {queries, keys, heads, head_dim})
- *     -> {backend, reason, notes: [text], bytes, operations}
- *
  * A page that is a file has nobody to ask.
  */
 export const NO_SOURCE = null;

@@ -38,9 +38,8 @@ import { grid } from "./grid.js";
 import { image } from "./image.js";
 import { links } from "./links.js";
 import { map } from "./map.js";
-import { playground } from "./playground.js";
 import { running } from "./running.js";
 import { trust } from "./trust.js";
 import { words } from "./words.js";
 
-export const VIEWS = [answer, image, grid, words, map, links, running, flow, trust, compare, playground];
+export const VIEWS = [answer, image, grid, words, map, links, running, flow, trust, compare];

@@ -1,12 +1,10 @@
 """Masks written as text: what is read, what is refused, and what a mask writes of itself."""
 
-import json
-
 import pytest
 import torch
 
 from regard.attention import causal, dense, documents, lengths, prefix, where, window
-from regard.attention.masks.parse import LONGEST, parse_mask, parse_tree
+from regard.attention.masks.parse import LONGEST, MOST, parse_mask
 from regard.errors import SettingError
 
 WRITTEN = {
@@ -63,35 +61,40 @@ def test_masks_that_no_text_can_hold_say_what_they_are() -> None:
 
 
 REFUSED = {
-    "": r"mask must have a mask such as causal\(\) here; got the end at character 1\.",
+    "": r"mask must be an expression such as .*; got the end at character 1\.",
     "casual()": r"prefix, window; got 'casual' at character 1\. Did you mean 'causal'\?",
-    "causal() & __import__('os')": r"names, numbers and .*; got \"'\" at character 23\.",
+    "causal() & __import__('os')": r"names, whole numbers and .*; got \"'\" at character 23\.",
     "causal() & __import__(os)": r"prefix, window; got '__import__' at character 12\.",
-    "causal().draw": r"numbers and .*; got '\.' at character 9\.",
-    "causal()causal()": r"& or \| or the end here; got 'causal' at character 9\.",
-    "(causal()": r"& or \| or \) here; got the end at character 10\.",
-    "causal": r"must have \( here; got the end at character 7\.",
-    "causal(first)": r"must have = here; got '\)' at character 13\.",
-    "causal(first=1 2)": r", or \) here; got '2' at character 16\.",
+    "causal().draw": r"a mask such as causal\(\) here; got 'causal' at character 1\.",
+    "causal()causal()": r"an expression such as .*; got 'causal' at character 9\.",
+    "(causal()": r"an expression such as .*; got '\(' at character 1\.",
+    "causal": r"a mask such as causal\(\) here; got 'causal' at character 1\.",
+    "causal(first)": r"a whole number, None or a list here; got 'first' at character 8\.",
+    "causal(first=1 2)": r"an expression such as .*; got '1' at character 14\.",
     "window(befor=1)": r"before or after or first; got 'befor' at .* 8\. Did you mean 'before'\?",
     "window(1, 2, 3, 4)": r"window must be given at most 3 arguments; got '4' at character 17\.",
     "window(1, before=2)": r"window must be given before once; got 'before' at character 11\.",
-    "window(before=1, 2)": r"a name, as after every named argument, here; got '2' at",
+    "window(before=1, 2)": r"an expression such as .*; got '\)' at character 19\.",
     "window(before=-1)": r"before must be at least 0; got -1\. It is at character 1\.",
     "causal() & prefix()": r"prefix must be given n; got nothing at character 12\.",
     "causal(first=[1])": r"first of causal must be a whole number or None; got '\[' at .* 14\.",
     "lengths(None)": r"n of lengths must be whole numbers; got 'None' at character 9\.",
     "lengths([1, [2]])": r"n of lengths must be whole numbers; got '\[' at character 9\.",
-    "lengths([1 2])": r", or \] here; got '2' at character 12\.",
+    "lengths([1 2])": r"an expression such as .*; got '1' at character 10\.",
     "documents([[0], [1, 2]])": r"query_ids of documents must be a list of whole numbers",
     "documents(3)": r"query_ids of documents must be a list of whole numbers; got '3' at",
-    "prefix([[[1]]])": r"a whole number here; got '\[' at character 10\.",
+    "prefix([[[1]]])": r"a whole number, None or a list here; got '\[' at character 10\.",
     "prefix(2147483648)": r"numbers up to 2147483647; got '2147483648' at character 8\.",
     "prefix(" + "9" * 5000 + ")": r"numbers up to 2147483647; got",
     "~" * 60 + "causal()": r"nested at most 50 deep; got more at character 51\.",
     "(" * 60 + "causal()" + ")" * 60: r"nested at most 50 deep; got more at character 51\.",
     "dense(1)": r"got 'dense' at character 1, which takes a tensor\. Call rg\.dense in Python\.",
     "where(1)": r"got 'where' at character 1, which takes a function\.",
+    "causal(True)": r"a whole number, None or a list here; got 'True' at character 8\.",
+    "causal(**None)": r"names, whole numbers and .*; got '\*' at character 8\.",
+    "causal(0x10)": r"names, whole numbers and .*; got 'x' at character 9\.",
+    "causal() if causal() else causal()": r"a mask such as causal\(\) here; got 'causal'",
+    "causal(first=(1))(2)": r"a mask such as causal\(\) here; got 'causal' at character 1\.",
     " " * (LONGEST + 1): r"mask must be at most 10000 characters long; got 10001\.",
 }
 
@@ -102,36 +105,13 @@ def test_what_is_no_expression_is_refused_with_its_place(text: str) -> None:
         parse_mask(text)
 
 
-def test_what_is_read_is_a_tree_of_plain_data() -> None:
-    tree = parse_tree("causal() & ~window(1, first=None) & (prefix([1, 2]) | lengths([[3]]))")
-    rule = {"op": "rule", "keywords": {}}
-    assert json.loads(json.dumps(tree)) == {
-        "op": "and",
-        "args": [
-            {**rule, "name": "causal", "at": 1},
-            {
-                "op": "not",
-                "args": [
-                    {**rule, "name": "window", "keywords": {"before": 1, "first": None}, "at": 13}
-                ],
-            },
-            {
-                "op": "or",
-                "args": [
-                    {**rule, "name": "prefix", "keywords": {"n": [1, 2]}, "at": 38},
-                    {**rule, "name": "lengths", "keywords": {"n": [[3]]}, "at": 55},
-                ],
-            },
-        ],
-    }
-
-
-def test_a_tree_is_of_a_mask_that_can_be_made() -> None:
-    with pytest.raises(SettingError, match=r"before must be at least 0; got -1\. It is at"):
-        parse_tree("causal() & window(before=-1)")
-
-
 @pytest.mark.parametrize("text", ["lengths([])", "lengths([[], []])", "causal(first=[[], []])"])
 def test_a_list_of_nothing_is_no_list_of_numbers(text: str) -> None:
     with pytest.raises(SettingError, match=r"must be .*whole number"):
         parse_mask(text)
+
+
+def test_a_hundred_masks_are_joined_and_no_more() -> None:
+    assert repr(parse_mask("|".join(["causal()"] * MOST))).count("causal()") == MOST
+    with pytest.raises(SettingError, match="mask must join at most 100 masks; got 101"):
+        parse_mask("|".join(["causal()"] * (MOST + 1)))
