@@ -1,6 +1,7 @@
-"""Every example of CONTRIBUTING.md, done; and the rooms it names."""
+"""Examples of extending run, and CONTRIBUTING.md names rooms and files that are there."""
 
 import re
+import runpy
 import shlex
 import shutil
 import sys
@@ -22,15 +23,12 @@ from regard.viewer import page
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", TEXT, re.DOTALL | re.MULTILINE))
-IN_PYTHON = [name for name, section in SECTIONS.items() if "```python" in section]
+EXAMPLES = ROOT / "examples" / "extending"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+PRINTED = {"mask": "1 . 1 . .\n1 . 1 . .\n1 . 1 . 1\n", "backend": "naive\n"}
 SMALL = ("training.updates=2", "training.validation_pairs=0", "tokenizer.vocab_size=950")
 SMALL += ("model.model_dim=8", "model.num_heads=2", "model.ffn_dim=8", "decoding.max_ratio=0.1")
 SHORT = [word for setting in SMALL for word in ("--set", setting)]
-
-
-def blocks(section: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)
@@ -55,21 +53,16 @@ def home(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", IN_PYTHON)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_runs(
     name: str, regard: Command, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    section = SECTIONS[name]
-    for code in blocks(section, "python"):
-        exec(compile(code, f"CONTRIBUTING.md, {name}", "exec"), {"__name__": "example"})
-    said = capsys.readouterr().out
-    assert said == "".join(blocks(section, "text"))
-    for recipe in blocks(section, "toml"):
-        tomllib.loads(recipe)
-        (home / recipe.split("\n")[0].rpartition("/")[2]).write_text(recipe, "utf-8")
-    for line in "".join(blocks(section, "bash")).splitlines():
+    about = runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="example")["__doc__"]
+    assert capsys.readouterr().out == PRINTED.get(name, "")
+    shutil.copytree(EXAMPLES, home / "examples" / "extending")
+    for line in re.findall(r"^    (.*)$", about, re.MULTILINE):
         typed, _, command = line.rpartition("|")
-        words = shlex.split(command)[1:]
+        words = shlex.split(command)[2:]
         if words[0] == "train" and "transformer-tiny" in words:
             words += ["--run", "runs/short", *SHORT]
         stdin = shlex.split(typed)[1].encode() + b"\n" if typed else b""
@@ -81,13 +74,13 @@ def test_an_example_runs(
 @pytest.mark.browser
 @pytest.mark.slow
 def test_a_view_is_two_files(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    view, line = blocks(SECTIONS["A view of the page"], "js")
+    view = (EXAMPLES / "view.js").read_text("utf-8")
     static = shutil.copytree(ROOT / "src" / "regard" / "viewer" / "static", tmp_path / "static")
-    (static / Path(view.split("\n")[0].split()[-1]).name).write_text(view, "utf-8")
+    (static / "most.js").write_text(view, "utf-8")
     table = (static / "views.js").read_text("utf-8")
-    found = re.search(r"^import .*?;", line, re.MULTILINE)
-    assert found
-    table = table.replace("export const VIEWS", f"{found[0]}\n\nexport const VIEWS")
+    line = 'import { most } from "./most.js";'
+    assert line in view
+    table = table.replace("export const VIEWS", f"{line}\n\nexport const VIEWS")
     (static / "views.js").write_text(table.replace("compare];", "compare, most];"), "utf-8")
     monkeypatch.setattr(sys.modules["regard.viewer.html"], "_STATIC", static)
     opened(tab, "view=most&kind=cross&layer=0&head=0", document())
@@ -113,7 +106,9 @@ def test_it_names_every_room() -> None:
 
 
 def test_the_files_it_names_are_there() -> None:
-    for row in re.findall(r"^\| \[.*$", TEXT, re.MULTILINE):
+    for row in re.findall(r"^\| a .*$", TEXT, re.MULTILINE):
         for path in re.findall(r"`([\w/]+(?:\.\w+|/))`", row.replace("NAME", "*")):
             if "*" not in path:
                 assert (ROOT / "src" / "regard" / path).exists(), path
+    for path in re.findall(r"\((examples/[\w./]+)\)", TEXT):
+        assert (ROOT / path).is_file(), path

@@ -1,0 +1,30 @@
+// A view of the page: an object that says when it applies and how it draws.
+//
+// In the package: viewer/static/NAME.js, and a line of viewer/static/views.js:
+//
+//     import { most } from "./most.js"; // and `most` in VIEWS
+//
+// views.js explains each member, reader.js has what the document holds. A style sheet of the same
+// name is taken up by itself.
+import { element } from "./dom.js";
+
+export const most = {
+  id: "most",
+  title: "Most",
+  says: "What every token looks at most",
+  controls: ["example", "kind", "layer", "head"],
+  applies: ({ reader }, example) => reader.kinds(example).length > 0,
+  create,
+};
+
+function create(host, { reader }) {
+  const list = element("ol");
+  host.append(list);
+  async function show(state) {
+    const { rows, columns } = reader.axes(state);
+    const { weights } = await reader.map(state);
+    const best = weights.map((row) => columns[row.indexOf(Math.max(...row))]);
+    list.replaceChildren(...rows.map(({ text }, at) => element("li", {}, `${text} → ${best[at].text}`)));
+  }
+  return { show, destroy: () => list.remove() };
+}
