@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-tools
 
-.PHONY: install demo format check test docs bench clean
+.PHONY: install demo format check test test-all docs bench clean
 
 install: $(TOOLS)
 
@@ -36,8 +36,20 @@ check: $(TOOLS)
 	$(BIN)/lint-imports
 
 # Processes with one thread each: half the time of one process with two.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+# All that a change can break in its own room.
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
+	$(PYTEST) -m "not slow"
+
+# Besides: whole commands, trainings, browsers, kills, benchmarks in small; and shapes checked as
+# functions are called.
+test-all: test
+	$(PYTEST) -m slow
+	$(PYTEST) -m "not slow" --jaxtyping-packages=$(CHECKED),beartype.beartype $(CHECKED_BY)
+
+CHECKED := regard.attention,regard.layers,regard.models
+CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores tests/unit/attention/masks
 
 # The documentation site, build/site/index.html, in English and Chinese; it needs no network. The
 # models of its gallery are trained the first time (some minutes), or for so many updates.

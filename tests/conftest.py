@@ -1,12 +1,8 @@
 """What every test may ask for: a seed, the corpora, the tolerance of a dtype."""
 
 import os
-import sys
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator
-from functools import wraps
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
 
 import jaxtyping
 import pytest
@@ -26,46 +22,9 @@ TOLERANCE = {
 }
 
 
-# Checks of shapes take longer than most functions they are around, and the hundredth call in a test
-# shows nothing that the first ones did not: each test checks the first calls of a function. One
-# made inside of another is made anew by each call of that, so its makings are counted.
-CHECKED_CALLS = 5
-_SEEN: Counter[CodeType] = Counter()
-_jaxtyped = vars(jaxtyping)["jaxtyped"]
-
-
-def _checked_at_first(typechecker: object) -> Callable[[object], object]:
-    def decorated(made: object) -> object:
-        if not isinstance(made, FunctionType):
-            return _jaxtyped(typechecker=typechecker)(made)
-        code = made.__code__
-        if "<locals>" in made.__qualname__:
-            _SEEN[code] += 1
-            is_enough = jaxtyping.config.jaxtyping_disable or _SEEN[code] > CHECKED_CALLS
-            return made if is_enough else _jaxtyped(typechecker=typechecker)(made)
-        checked = _jaxtyped(typechecker=typechecker)(made)
-
-        @wraps(made)
-        def checked_at_first(*given: object, **named: object) -> object:
-            _SEEN[code] += 1
-            return (checked if _SEEN[code] <= CHECKED_CALLS else made)(*given, **named)
-
-        return checked_at_first
-
-    return decorated
-
-
-vars(jaxtyping)["jaxtyped"] = _checked_at_first
-
-
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
-
-
-@pytest.fixture(autouse=True)
-def _seen_anew() -> None:
-    _SEEN.clear()
 
 
 @pytest.fixture
@@ -85,41 +44,10 @@ def corpora() -> Path:
 
 
 @pytest.fixture(scope="module")
-def as_users_have_it(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The package without the shape checks around its functions: compilers cannot trace those."""
-    with pytest.MonkeyPatch.context() as patch:
-        # For functions out of reach, and for those made inside of functions.
-        patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-        patch.setattr(jaxtyping, "jaxtyped", lambda typechecker: lambda function: function)
-        _take_checks_off(request.module, patch)
-        for name, module in list(sys.modules.items()):
-            if name.split(".")[0] == "regard":
-                _take_checks_off(module, patch)
-                for each in vars(module).values():
-                    if isinstance(each, type) and each.__module__ == name:
-                        _take_checks_off(each, patch)
-        yield
-
-
-def _take_checks_off(owner: ModuleType | type, patch: pytest.MonkeyPatch) -> None:
-    def plain(function: object) -> FunctionType | None:
-        found = None
-        while isinstance(function, FunctionType) and (
-            function.__code__ is at_first or function.__globals__ is checker
-        ):
-            function = found = vars(function)["__wrapped__"]
-        return found
-
-    example = _checked_at_first(None)(_take_checks_off)
-    at_first = example.__code__ if isinstance(example, FunctionType) else None
-    checker = sys.modules["jaxtyping._decorator"].__dict__
-    for name, each in list(vars(owner).items()):
-        if isinstance(each, staticmethod | classmethod) and (own := plain(each.__func__)):
-            patch.setattr(owner, name, type(each)(own))
-        elif isinstance(each, property) and (own := plain(each.fget)):
-            patch.setattr(owner, name, property(own))
-        elif own := plain(each):
-            patch.setattr(owner, name, own)
+def as_users_have_it(request: pytest.FixtureRequest) -> None:
+    """Skip where functions check their shapes: compilers cannot trace those."""
+    if request.config.getoption("jaxtyping_packages"):
+        pytest.skip("shapes are checked in this run")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,7 +8,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-import jaxtyping
 import pytest
 from tests.end_to_end.browsing import chromium as chromium
 from tests.end_to_end.browsing import tab as tab
@@ -68,14 +67,6 @@ class Command:
             sys.stdin = before
         return Done(code, out.getvalue(), err.getvalue())
 
-    def unchecked(self, *arguments: object) -> Done:
-        """Without shape checks: for long trainings, whose shapes are checked in use."""
-        jaxtyping.config.update("jaxtyping_disable", True)
-        try:
-            return self(*arguments)
-        finally:
-            jaxtyping.config.update("jaxtyping_disable", False)
-
     def refused(self, *arguments: object, stdin: bytes = b"") -> str:
         """The message of a command that does not work: one line, and status 2."""
         done = self(*arguments, stdin=stdin)
@@ -107,7 +98,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def run(regard: Command, corpus: Path) -> Path:
     """A finished run; shapes are checked when it is used."""
-    trained = regard.unchecked("train", corpus / "small.toml", "--run", corpus / "run")
+    trained = regard("train", corpus / "small.toml", "--run", corpus / "run")
     assert trained.code == 0, trained
     return corpus / "run"
 

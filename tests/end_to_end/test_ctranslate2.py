@@ -58,7 +58,7 @@ def translator(regard, tmp_path_factory) -> Path:
     lines = [f"{phrase.source}\t{phrase.target}\n" for phrase in drawn]
     (folder / "train.tsv").write_text("".join(lines), "utf-8")
     (folder / "small.toml").write_text(RECIPE, "utf-8")
-    trained = regard.unchecked("train", folder / "small.toml", "--run", folder / "run")
+    trained = regard("train", folder / "small.toml", "--run", folder / "run")
     assert trained.code == 0, trained
     return folder / "run"
 

@@ -21,7 +21,7 @@ def trained(regard, tmp_path_factory: pytest.TempPathFactory):
     """A run that was trained on files alone, and what the command said."""
     home = tmp_path_factory.mktemp("forgiving")
     files = [table(home / f"{name}.csv", 100 * n, 60) for n, name in enumerate(("all", "v", "t"))]
-    done = regard.unchecked(
+    done = regard(
         *("train", files[0], "--valid", files[1], "--test", files[2], "--run", home / "run"),
         *("--set", "training.epochs=1", "--set", "model.channels=4"),
     )

@@ -394,7 +394,7 @@ def translator(regard: Command, tmp_path_factory: pytest.TempPathFactory) -> Pat
     (folder / "pairs.tsv").write_text("\n".join(lines) + "\n", "utf-8")
     recipe = RECIPE.format(task="translation", data='train = "pairs.tsv"', model="toy")
     (folder / "toy.toml").write_text(recipe, "utf-8")
-    trained = regard.unchecked("train", folder / "toy.toml", "--run", folder / "run")
+    trained = regard("train", folder / "toy.toml", "--run", folder / "run")
     assert trained.code == 0, trained
     return folder / "run"
 
@@ -415,7 +415,7 @@ def trained(regard: Command, folder: Path, task: str, **sections: dict[str, Any]
     files = {split: f"{split}.txt" for split in ("train", "valid", "test")}
     table = {"task": task, "data": files, **sections, "training": TRAINING}
     (folder / "recipe.toml").write_text(write_toml(table), "utf-8")
-    done = regard.unchecked("train", folder / "recipe.toml", "--run", folder / "run")
+    done = regard("train", folder / "recipe.toml", "--run", folder / "run")
     assert done.code == 0, done
     return folder / "run"
 
