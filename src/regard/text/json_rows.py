@@ -124,7 +124,7 @@ def _rows(record: Mapping[str, JsonValue]) -> list[JsonValue] | None:
         return [dict(zip(map(str, names), row, strict=False)) for row in record["data"]]  # type: ignore[union-attr, arg-type]
     found = next((record[key] for key in _LISTS if _is_list(record.get(key), dict)), None)
     if isinstance(found, list):
-        return [row.get("row", row) if "row_idx" in row else row for row in found]  # type: ignore[union-attr]
+        return [row.get("row", row) if "row_idx" in row else row for row in found]
     inner = [value for value in record.values() if isinstance(value, dict)]
     if len(inner) < max(2, len(record)):
         return None
