@@ -35,6 +35,12 @@ def check_at_least(name: str, value: int | float, least: int | float, *, cure: s
         raise SettingError(_sentence(f"{name} must be at least {least}; got {value}.", cure))
 
 
+def check_at_most(name: str, value: int | float, most: int | float) -> None:
+    """Raise unless ``value <= most``."""
+    if not value <= most:
+        raise SettingError(f"{name} must be at most {most}; got {value}.")
+
+
 def check_fraction(name: str, value: int | float, *, cure: str = "") -> None:
     """Raise unless ``0 <= value < 1``, the range of a dropout or smoothing rate."""
     if not 0 <= value < 1:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TypeVar, get_args
 
-from regard.errors import SettingError
+from regard.errors import SettingError, excerpt
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def choose(name: str, value: object, table: Mapping[str, T]) -> T:
         known = ", ".join(sorted(table))
         hint = nearest(value, table) if isinstance(value, str) else None
         cure = f" Did you mean {hint!r}?" if hint else ""
-        raise SettingError(f"{name} must be one of {known}; got {value!r}.{cure}")
+        raise SettingError(f"{name} must be one of {known}; got {excerpt(value)}.{cure}")
     return table[value]
 
 

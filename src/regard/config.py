@@ -1,9 +1,14 @@
-"""Settings as frozen dataclasses: read from tables, checked, written back as TOML.
+"""JSON and TOML as plain data, and settings as frozen dataclasses made of it.
 
-Unknown keys are errors that name the nearest key; values of the wrong type name what was expected.
+Files may come from anyone: what is parsed is bounded in size, depth and digits. Unknown settings
+are errors that name the nearest key; values of the wrong type name what was expected.
 """
 
 import dataclasses
+import errno
+import json
+import math
+import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,14 +32,123 @@ else:  # one level deep: what looks at annotations as a program runs cannot foll
     JsonValue = bool | int | float | str | Sequence | Mapping | None
 
 _BEFORE = "before"
+# Far beyond what we write: bytes of a recipe, tables inside of tables, digits of a whole number.
+_MOST_TOML, _DEEPEST, _MOST_DIGITS = 2**23, 100, 20
+
+
+def read_file(path: Path, *, most: int | None = None) -> bytes:
+    """The content of a plain file; devices and pipes, which need not end, are not read.
+
+    Args:
+        path: The file.
+        most: Bytes that it may have; None is as many as fit into memory.
+
+    Raises:
+        OSError: It is no plain file, is too large, or the system refuses.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+    if most is not None and status.st_size > most:
+        raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
+    try:
+        return path.read_bytes()
+    except MemoryError as error:
+        raise OSError(errno.ENOMEM, "larger than the memory", str(path)) from error
+
+
+def parse_json(content: bytes) -> JsonValue:
+    """The value in JSON that anyone may have written.
+
+    Raises:
+        ValueError: It is not UTF-8 or JSON, or is nested deeper, or has numbers that are longer
+            than in any file of ours; the message says so.
+
+    Example:
+        >>> parse_json(b'{"steps": [1, 2.5]}')
+        {'steps': [1, 2.5]}
+        >>> parse_json(b"[" * 5000 + b"]" * 5000)
+        Traceback (most recent call last):
+        ValueError: it is nested more than 100 deep
+    """
+    try:
+        value: JsonValue = json.loads(
+            content.decode(), parse_int=_whole, parse_float=_finite, parse_constant=_finite
+        )
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    _check_plain(value)
+    return value
 
 
 def read_toml(path: Path) -> dict[str, JsonValue]:
-    """The table in a TOML file, with the place named when it does not parse."""
+    """The table in a TOML file, with the place named when it does not parse.
+
+    Raises:
+        SettingError: It is no TOML, or more of it than a recipe can be.
+        OSError: It cannot be read.
+    """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        text = read_file(path, most=_MOST_TOML).decode()
+        return parse_toml(text.replace("\r\n", "\n").replace("\r", "\n"))
+    except ValueError as error:
         raise SettingError(f"{path} must be a TOML file; {error}.") from error
+
+
+def parse_toml(text: str) -> dict[str, JsonValue]:
+    """The table in TOML that anyone may have written; dates and times have no meaning here.
+
+    Raises:
+        ValueError: It is no TOML, is nested deeper or has longer numbers than any recipe, or holds
+            a date; the message says so.
+    """
+    try:
+        table: dict[str, JsonValue] = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # Python's own, of thousands of digits
+        raise ValueError(_TOO_LONG) from None
+    _check_plain(table)
+    return table
+
+
+_TOO_DEEP = f"it is nested more than {_DEEPEST} deep"
+_TOO_LONG = f"it holds a number of more than {_MOST_DIGITS} digits"
+
+
+def _check_plain(value: JsonValue) -> None:
+    """Raise ValueError unless a parsed value is plain data within the bounds."""
+    level: list[object] = [value]
+    for _ in range(_DEEPEST):
+        inner: list[object] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+            elif isinstance(each, int) and abs(each) >= 10**_MOST_DIGITS:  # TOML's hexadecimal
+                raise ValueError(_TOO_LONG)
+            elif not isinstance(each, str | int | float | None):
+                raise ValueError(f"it holds a {type(each).__name__}, which no setting is")
+        if not inner:
+            return
+        level = inner
+    raise ValueError(_TOO_DEEP)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(_TOO_LONG)
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"it holds {digits[:20]}, which is no finite number")
+    return number
 
 
 def write_toml(table: Mapping[str, object]) -> str:
@@ -138,17 +252,18 @@ def assign(table: dict[str, JsonValue], settings: Sequence[str]) -> None:
             if not isinstance(found, dict):
                 raise SettingError(f"--set {path.strip()}: {parent} is a value, not a table.")
             inner = found
-        inner[last] = _parse(text.strip())
+        inner[last] = _parse(path.strip(), text.strip())
 
 
-def _parse(text: str) -> JsonValue:
+def _parse(name: str, text: str) -> JsonValue:
     if text.strip().lower() in ("none", "null"):
         return None  # TOML has no word for a setting that is off
     try:
-        value: JsonValue = tomllib.loads(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-    return value
+    except ValueError as error:
+        raise SettingError(f"--set {name} must be plain; {error}.") from None
 
 
 def _unknown(where: str, key: str, names: Sequence[str]) -> str:

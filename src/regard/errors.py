@@ -4,9 +4,45 @@ A message reads ``{name} must {rule}; got {what came}. {cure}``. The command lin
 line and exits with 2; every other exception is a bug of ours and keeps its traceback.
 """
 
+import re
+
+# Characters of a value that a message quotes.
+_LONGEST = 200
+# What a terminal obeys instead of showing it, but for tab and line feed; and what no stream can
+# encode: halves of characters, but for those that stand for bytes of a file's name.
+_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udc7f\udd00-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return a text with control characters spelled as in JSON, so that a terminal obeys none.
+
+    Names, labels and words of a run may be anyone's. Tabs and line feeds stay.
+
+    Example:
+        >>> print(printable("\x1b[31mred"))
+        \u001b[31mred
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def excerpt(value: object) -> str:
+    """Return a value as a message quotes it, shortened where it is long.
+
+    Example:
+        >>> excerpt("good"), len(excerpt("good" * 1000)), excerpt(16**5000)
+        ("'good'", 201, 'a number of more than 200 digits')
+    """
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST:
+        return f"a number of more than {_LONGEST} digits"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
 
 class RegardError(Exception):
     """Anything regard refuses, with the cure in the message."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ShapeError(RegardError, ValueError):

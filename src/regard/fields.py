@@ -8,19 +8,32 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from numbers import Integral, Real
 from typing import Annotated
 
-from regard.checks import check_at_least, check_finite, check_fraction, check_positive
+from regard.checks import (
+    check_at_least,
+    check_at_most,
+    check_finite,
+    check_fraction,
+    check_positive,
+)
 from regard.choices import choose
-from regard.errors import SettingError
+from regard.errors import SettingError, excerpt
+
+TableT = typing.TypeVar("TableT", bound=Mapping[str, object])
 
 
 def at_least(least: int | float, *, cure: str = "") -> Callable[[str, int | float], None]:
     """The range from ``least`` on, to stand beside a number's type."""
     return partial(check_at_least, least=least, cure=cure)
+
+
+def at_most(most: int | float) -> Callable[[str, int | float], None]:
+    """The range up to ``most``, to stand beside a number's type."""
+    return partial(check_at_most, most=most)
 
 
 # A size, a number of things; how many of what may be missing; a rate; a quantity; a weight.
@@ -96,12 +109,58 @@ def checked(name: str, value: object, hint: object) -> object:
     if origin is typing.Literal:
         choose(name, value, dict.fromkeys(arguments))
         return value
-    if origin is tuple:
+    if origin in (list, tuple):
         if not isinstance(value, list | tuple):
-            raise SettingError(f"{name} must be a list; got {value!r}.")
-        return tuple(checked(f"{name}[{i}]", v, arguments[0]) for i, v in enumerate(value))
+            raise SettingError(f"{name} must be a list; got {excerpt(value)}.")
+        if origin is tuple and arguments[-1] is not Ellipsis and len(value) != len(arguments):
+            raise SettingError(f"{name} must be a list of {len(arguments)}; got {excerpt(value)}.")
+        return origin(checked(f"{name}[{i}]", v, arguments[0]) for i, v in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise SettingError(f"{name} must be a table; got {excerpt(value)}.")
+        return {key: checked(f"{name}.{key}", v, arguments[1]) for key, v in value.items()}
     assert isinstance(hint, type)
+    if typing.is_typeddict(hint):
+        return checked_table(name, value, hint)
     return _of_type(name, value, hint)
+
+
+def checked_table(where: str, value: object, kind: type[TableT]) -> TableT:
+    """Plain data that a file holds, as a table of some kind.
+
+    Args:
+        where: What the file is called in messages.
+        value: What was parsed.
+        kind: A ``TypedDict``. Keys that it does not name are left as they are.
+
+    Raises:
+        SettingError: It is no table, lacks a key, or a value is of another type.
+
+    Example:
+        >>> class Labels(typing.TypedDict):
+        ...     labels: list[str]
+        >>> checked_table("labels.json", {"labels": ["good", "bad"]}, Labels)
+        {'labels': ['good', 'bad']}
+        >>> checked_table("labels.json", {"labels": "good"}, Labels)
+        Traceback (most recent call last):
+        regard.errors.SettingError: labels of labels.json must be a list; got 'good'.
+    """
+    if not isinstance(value, dict):
+        raise SettingError(f"{where} must hold a table; got {excerpt(value)}.")
+    hints = typing.get_type_hints(kind)
+    missing = sorted(kind.__required_keys__ - value.keys())
+    if missing:
+        raise SettingError(f"{where} must hold {missing[0]}; it does not.")
+    # What lists of thousands of words are checked by fast.
+    words = {
+        name for name, hint in hints.items() if hint == list[str] and _is_words(value.get(name))
+    }
+    known = {
+        name: checked(f"{name} of {where}", value[name], hint)
+        for name, hint in hints.items()
+        if name in value and name not in words
+    }
+    return typing.cast(TableT, {**value, **known})
 
 
 def _in_range(name: str, value: object, rules: Iterable[Callable[[str, object], None]]) -> object:
@@ -139,13 +198,17 @@ def _of_type(name: str, value: object, kind: type[object]) -> object:
     """The value, of the type itself where it is a number of another make."""
     is_flag = isinstance(value, bool)
     if isinstance(value, Integral) and abs(int(value)) >= _TOO_LARGE:
-        raise SettingError(f"{name} must be a number below 2 ** 63; got {value}.")
+        raise SettingError(f"{name} must be a number below 2 ** 63; got {excerpt(value)}.")
     if kind is int and isinstance(value, Integral) and not is_flag:
         return int(value)
     if kind is float and isinstance(value, Real) and not is_flag:
         return float(value)
     if not isinstance(value, kind) or (is_flag and kind is not bool):
-        raise SettingError(f"{name} must be {_TYPE_NAMES.get(kind, kind)}; got {value!r}.")
-    if isinstance(value, str) and _ODD.search(value):
-        raise SettingError(f"{name} must be text in UTF-8, without NUL; got {value!r}.")
+        raise SettingError(f"{name} must be {_TYPE_NAMES.get(kind, kind)}; got {excerpt(value)}.")
+    if kind is str and isinstance(value, str) and _ODD.search(value):
+        raise SettingError(f"{name} must be text in UTF-8, without NUL; got {excerpt(value)}.")
     return value
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, list) and all(type(each) is str for each in value)

@@ -91,9 +91,9 @@ def _continue_file(
                 if (prompt := line.content) is None:
                     say("{}" if output_format == "jsonl" else "\n")
                 elif is_streamed:
-                    sys.stdout.write(prompt)
+                    say(prompt, end="")
                     for piece in continuer.stream(prompt, decoding):
-                        sys.stdout.write(piece)
+                        say(piece, end="")
                         sys.stdout.flush()
                     say("\n")
                 elif output_format == "jsonl":

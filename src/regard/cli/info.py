@@ -52,7 +52,7 @@ def _facts(run: "Run") -> "dict[str, JsonValue]":
     from regard.runs.overview import overview
 
     glance = overview(run.path)
-    data = run.recipe["data"]
+    data = run.recipe.get("data", {})
     summary = run.summary if isinstance(run.summary, Mapping) else {}
     records = run.metrics()
     facts: dict[str, JsonValue] = {
@@ -75,7 +75,7 @@ def _facts(run: "Run") -> "dict[str, JsonValue]":
 
 
 def _model(run: "Run") -> str:
-    kind = str(run.recipe["model"].get("type", ""))
+    kind = str(run.recipe.get("model", {}).get("type", ""))
     if not run.is_finished:
         return kind
     parameters = sum(weight.numel() for weight in run.load_model().values())
@@ -105,7 +105,7 @@ def _next(run: "Run") -> "JsonValue":
     from regard.tasks import TASKS
 
     commands = [f"predict {path} FILE", f"evaluate {path} FILE"]
-    if TASKS[run.task].is_shown:
+    if run.task in TASKS and TASKS[run.task].is_shown:
         commands.append(f"look {path} TEXT")
     return [f"regard {command}" for command in commands]
 

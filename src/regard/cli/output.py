@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
-from regard.errors import RunError, SettingError
+from regard.errors import RunError, SettingError, printable
 from regard.watching import watching
 
 if TYPE_CHECKING:
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 _MOMENT = 0.5
 
 
-def say(text: str = "") -> None:
-    """A line of the result."""
-    sys.stdout.write(f"{text}\n")
+def say(text: str = "", *, end: str = "\n") -> None:
+    """Write a line of the result, or with another end a part of one."""
+    sys.stdout.write(printable(text) + end)
 
 
 def note(text: str) -> None:
     """A line about the work, which goes on where nobody can be told."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            sys.stderr.write(f"{text}\n")
+            sys.stderr.write(printable(text) + "\n")
             sys.stderr.flush()
 
 

@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Iterable, Sequence
 
+from regard.errors import printable
+
 # Wide enough for the widest table where nobody's terminal says otherwise.
 _WIDTH = 150
 
@@ -14,11 +16,15 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     from rich.table import Table
 
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+        title=printable(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
     )
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place else "left", no_wrap=not place)
+        table.add_column(printable(column), justify="right" if place else "left", no_wrap=not place)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     width = None if sys.stdout.isatty() else _WIDTH
     Console(file=sys.stdout, width=width, markup=False, highlight=False).print(table)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
+    from regard.devices.building import build_in_memory, build_within, is_finite
     from regard.devices.finding import CPU, device_of, find_device, told_device, wait_for
     from regard.devices.kinds import DeviceName, check_device_name
     from regard.devices.memory import (
@@ -26,6 +27,8 @@ __all__ = [
     "CPU",
     "Ahead",
     "DeviceName",
+    "build_in_memory",
+    "build_within",
     "check_device_name",
     "claim_device",
     "device_of",
@@ -33,6 +36,7 @@ __all__ = [
     "find_own_device",
     "free_memory",
     "in_halves",
+    "is_finite",
     "is_out_of_memory",
     "kept_randomness",
     "moved",

@@ -135,8 +135,7 @@ class Predictor(Generic[AnswerT]):
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
         task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
-        model = task.build_model()
-        run.fill(model)
+        model = run.build(task.build_model)
         ready = in_precision(model.to(found).eval(), precision)
         if not shortlist:
             return cls(ready, task)

@@ -5,15 +5,16 @@ have names that are known beforehand, and none of them is run, linked to or unpi
 ``run.json`` tell whether what it brings is what was trained.
 """
 
+import io
 import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 
-from regard.errors import RunError
+from regard.errors import RunError, excerpt
 from regard.runs.card import CARD_FILE, RECIPE_FILE, SHORTLIST_FILE
 from regard.runs.checkpoints import MODEL_FILE
 from regard.runs.files import DamageError, explain_path, explain_refusal
@@ -22,7 +23,9 @@ SUFFIX = ".regard"
 README = "README.md"
 _NEEDED = {CARD_FILE, RECIPE_FILE, MODEL_FILE}
 _MAY_BE = rf"{re.escape(README)}|{re.escape(SHORTLIST_FILE)}"
-_KNOWN = re.compile(rf"{_MAY_BE}|tokenizer/(?:\w[\w-]*/)?\w[\w.-]*", re.ASCII)
+_KNOWN = re.compile(rf"{_MAY_BE}|tokenizer/(?:\w[\w-]{{0,99}}/)?\w[\w.-]{{0,99}}", re.ASCII)
+# Ours have a dozen; and what stands of each, and of its size and place, at a bundle's end.
+_MOST_MEMBERS, _MOST_LISTED = 100, 2**16
 # So that the same run is the same file whenever it is packed: the first moment zip knows.
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
@@ -52,21 +55,21 @@ def is_bundle(path: Path) -> bool:
         return path.is_file() and (path.suffix == SUFFIX or zipfile.is_zipfile(path))
 
 
-def pack(folder: Path, bundle: Path, *, readme: str) -> None:
+def pack(folder: Path, bundle: Path, *, tokenizer: Iterable[str], readme: str) -> None:
     """Write a bundle of a run folder whose files were checked.
 
     Args:
         folder: Of a finished run.
         bundle: Where to write it; what is there is written over.
+        tokenizer: The files of its tokenizer that were checked: others may be anything.
         readme: What it tells people, in Markdown.
     """
-    tokenizer = sorted(path for path in (folder / "tokenizer").rglob("*") if path.is_file())
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(README, _LONG_AGO), readme)
         own = [folder / name for name in sorted(_NEEDED)]
         if (shortlist := folder / SHORTLIST_FILE).exists():
             own.append(shortlist)
-        for path in (*own, *tokenizer):
+        for path in (*own, *(folder / name for name in sorted(tokenizer))):
             name = path.relative_to(folder).as_posix()
             member = zipfile.ZipInfo(name, _LONG_AGO)
             member.file_size = path.stat().st_size
@@ -95,7 +98,7 @@ def unpack(bundle: Path) -> Path:
 def _unpack_into(bundle: Path, folder: Path) -> None:
     # Of what zipfile raises, RuntimeError is for a password, NotImplementedError for features.
     try:
-        with zipfile.ZipFile(bundle) as archive:
+        with _Brief(bundle) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             if (refusal := _refusal(members, bundle.stat().st_size)) is not None:
                 raise _damaged(bundle, refusal)
@@ -104,7 +107,7 @@ def _unpack_into(bundle: Path, folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as source, target.open("xb") as written:
                     shutil.copyfileobj(source, written)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError, OverflowError) as error:
         raise _damaged(bundle, str(error) or type(error).__name__) from error
     except RuntimeError as error:
         if isinstance(error, RunError):
@@ -112,17 +115,28 @@ def _unpack_into(bundle: Path, folder: Path) -> None:
         raise _damaged(bundle, str(error)) from error
 
 
-def _refusal(members: Iterable[zipfile.ZipInfo], length: int) -> str | None:
+class _Brief(io.FileIO):
+    """A file that is read in small parts only: a long list of members is not made, but refused."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or not 0 <= size <= _MOST_LISTED:
+            raise zipfile.BadZipFile(f"more than {_MOST_MEMBERS} members")
+        return super().read(size) or b""
+
+
+def _refusal(members: Sequence[zipfile.ZipInfo], length: int) -> str | None:
     """What no bundle of ours holds, or None."""
     names: set[str] = set()
     total = 0
+    if len(members) > _MOST_MEMBERS:
+        return f"more than {_MOST_MEMBERS} members"
     for member in members:
         name = member.filename
         kind = stat.S_IFMT(member.external_attr >> 16)
         if name in names:
             return f"{name!r} twice"
         if name not in _NEEDED and not _KNOWN.fullmatch(name):
-            return f"{name!r}, which is no part of a run"
+            return f"{excerpt(name)}, which is no part of a run"
         if kind not in (0, stat.S_IFREG):
             return f"{name!r}, which is no plain file"
         if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:

@@ -1,14 +1,13 @@
 """The card of a run folder, ``run.json``: its format, its task and how far it came."""
 
-import json
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import TypedDict
 
 import torch
 
-from regard.config import JsonValue
+from regard.config import JsonValue, parse_json
 from regard.errors import RunError
-from regard.runs.files import explain_path, read_file, unseal
+from regard.runs.files import explain_path, known_table, read_file, unseal
 from regard.runs.history import Change
 from regard.version import __version__
 
@@ -16,6 +15,7 @@ CARD_FILE = "run.json"
 RECIPE_FILE = "recipe.toml"
 SHORTLIST_FILE = "shortlist.safetensors"
 FORMAT = 1
+_MOST_CARD = 2**24  # bytes
 
 
 class _Card(TypedDict):
@@ -53,7 +53,7 @@ class Card(_Card, _Seldom, total=False):
     """
 
     recipe: str
-    name: str | None
+    name: object  # a file's name, which need not be UTF-8
     text: str | None
     threads: int
     changes: list[Change]
@@ -105,18 +105,19 @@ def read_card(path: Path) -> Card:
         raise RunError(
             f"{path} must be a run folder; {CARD_FILE} is missing. Make a run with `regard train`."
         )
-    content = read_file(card)
+    content = read_file(card, most=_MOST_CARD)
     _check_format(path, content)
-    return cast(Card, unseal(content, where=card))
+    return known_table(unseal(content, where=card), Card, where=card)
 
 
 def _check_format(path: Path, content: bytes) -> None:
     """Before the checksum, since a newer version may compute another one."""
     try:
-        made = int(json.loads(content)["format"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        card = parse_json(content)
+    except ValueError:
         return  # damaged, and `unseal` says so
-    if made > FORMAT:
+    made = card.get("format") if isinstance(card, dict) else None
+    if isinstance(made, int) and made > FORMAT:
         raise RunError(
             f"{path} was made by a newer version of regard (format {made});"
             f" this is {__version__}, which reads up to {FORMAT}. Upgrade regard."

@@ -5,17 +5,18 @@ written last and holds the checksums of the other two and its own, so one flippe
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import TypedDict, TypeVar
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.errors import RunError
+from regard.devices import build_within, is_finite
+from regard.errors import RunError, excerpt
 from regard.runs.files import (
     DamageError,
     RunWarning,
@@ -25,11 +26,13 @@ from regard.runs.files import (
     new_folder,
     read_checked,
     read_file,
+    read_sealed,
     remove_folder,
     seal,
-    unseal,
 )
 from regard.runs.state import State, join_state, pack_tensors, split_state, unpack_tensors
+
+ModelT = TypeVar("ModelT", bound=nn.Module)
 
 MODEL_FILE = "model.safetensors"
 _TENSORS_FILE = "state.safetensors"
@@ -86,8 +89,8 @@ class Checkpoint:
         Raises:
             DamageError: A file is missing or damaged; the message names it.
         """
-        for name, expected in self._record()["files"].items():
-            read_checked(self.folder / name, expected)
+        for name in (MODEL_FILE, _TENSORS_FILE):
+            self._content(name)
 
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
         """The weights, on the CPU; tied weights share one tensor.
@@ -103,7 +106,7 @@ class Checkpoint:
         Raises:
             DamageError: A file is missing or damaged; the message names it.
         """
-        return join_state(self._tensors(_TENSORS_FILE), self._record()["trainer"])
+        return self._joined(self._tensors(_TENSORS_FILE), self._record()["trainer"])
 
     def load_entry(self, name: str) -> State:
         """One entry of the trainer's state, which holds no tensors; None if it has no such entry.
@@ -112,7 +115,7 @@ class Checkpoint:
             DamageError: The file is missing or damaged; the message names it.
         """
         saved = self._record()["trainer"]
-        return join_state({}, saved.get(name)) if isinstance(saved, Mapping) else None
+        return self._joined({}, saved.get(name)) if isinstance(saved, Mapping) else None
 
     def delete(self) -> None:
         """Remove it from the disk; at no moment is it there in part."""
@@ -124,12 +127,28 @@ class Checkpoint:
         return self._record()["metrics_length"]
 
     def _record(self) -> "_Record":
-        path = self.folder / _STATE_FILE
-        return cast(_Record, unseal(read_file(path), where=path))
+        return read_sealed(self.folder / _STATE_FILE, _Record)
+
+    def _content(self, name: str) -> bytes:
+        expected = self._record()["files"].get(name)
+        if expected is None:
+            raise DamageError(
+                f"{self.folder / _STATE_FILE} must hold the checksum of {name}; it does not. It is "
+                "damaged."
+            )
+        return read_checked(self.folder / name, expected)
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
-        expected = self._record()["files"][name]
-        return unpack_tensors(read_checked(self.folder / name, expected))
+        return unpack_tensors(self._content(name), where=self.folder / name)
+
+    def _joined(self, tensors: Mapping[str, Tensor], plain: JsonValue) -> State:
+        try:
+            return join_state(tensors, plain)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise DamageError(
+                f"{self.folder / _STATE_FILE} must hold a state as it was saved; it does not: "
+                f"damaged ({excerpt(error)})."
+            ) from error
 
 
 def save_checkpoint(
@@ -285,26 +304,70 @@ def fill_model(model: nn.Module, tensors: Mapping[str, Shaped[Tensor, "..."]], w
         where: Its folder, for messages.
 
     Raises:
-        RunError: They are those of another architecture, or of other sizes.
+        RunError: They are those of another architecture, or of other sizes; or one of them is not
+            finite.
     """
-    try:
-        model.load_state_dict(dict(tensors))
-    except RuntimeError as error:
-        raise RunError(
-            f"{where} must hold weights of the model that its recipe and tokenizer describe; got "
-            f"{_difference(model, tensors)}. They are of different trainings: restore the whole "
-            "folder from a copy, or train anew into another one."
-        ) from error
+    if (difference := _difference(model, tensors)) is not None:
+        raise _other_weights(where, difference)
+    for name, tensor in tensors.items():
+        if not is_finite(tensor):
+            raise RunError(
+                f"{where} must hold finite weights; got NaN or infinity in {name}. Restore it from "
+                "a copy, or train anew."
+            )
+    model.load_state_dict(dict(tensors))
 
 
-def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str:
+def build_filled(
+    build: Callable[[], ModelT], tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path
+) -> ModelT:
+    """A model with saved weights in it, none of whose tensors was made before it was known to fit.
+
+    Args:
+        build: Makes the model that a recipe and a tokenizer describe, whoever wrote them.
+        tensors: Its weights.
+        where: Their file, for messages.
+
+    Raises:
+        RunError: The weights are of another model, or not finite.
+    """
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    refusal = _other_weights(where, f"no more than {len(tensors)} tensors of {numbers:,} numbers")
+    model = build_within(build, tensors=len(tensors), numbers=numbers, refusal=refusal)
+    fill_model(model, tensors, where)
+    return model
+
+
+def _other_weights(where: Path, got: str) -> RunError:
+    return RunError(
+        f"{where} must hold weights of the model that its recipe and tokenizer describe; got "
+        f"{got}. They are of different trainings: restore the whole folder from a copy, or train "
+        "anew into another one."
+    )
+
+
+def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str | None:
     """The first thing in which weights differ from those of a model."""
     wanted = model.state_dict()
     for name in sorted(wanted.keys() & tensors.keys()):
-        if (found := tensors[name].shape) != (size := wanted[name].shape):
-            return f"{name} of {list(found)}, not {list(size)}"
+        tensor, own = tensors[name], wanted[name]
+        if tensor.shape != own.shape:
+            return f"{name} of {list(tensor.shape)}, not {list(own.shape)}"
+        if tensor.dtype != own.dtype and not (_is_float(tensor) and _is_float(own)):
+            return f"{name} of {_plain(tensor.dtype)}, not {_plain(own.dtype)}"
     missing, more = sorted(wanted.keys() - tensors.keys()), sorted(tensors.keys() - wanted.keys())
-    return f"no {missing[0]}" if missing else f"{more[0]}, which it has not"
+    if missing:
+        return f"no {missing[0]}"
+    return f"{excerpt(more[0])}, which it has not" if more else None
+
+
+def _is_float(tensor: Tensor) -> bool:
+    """Whether it is of a kind that weights are saved in: of sixteen bits or more."""
+    return tensor.is_floating_point() and tensor.dtype.itemsize >= 2
+
+
+def _plain(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _is_same(checkpoint: Checkpoint, record: _Record) -> bool:

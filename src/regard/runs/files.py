@@ -13,17 +13,24 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
+from regard import config
 from regard.config import JsonValue
-from regard.errors import RunError
+from regard.errors import RunError, SettingError
+from regard.fields import checked_table
+
+TableT = TypeVar("TableT", bound=Mapping[str, object])
 
 _TEMPORARY = ".tmp-"
 _REPLACED = ".old-"
 # The disk is full, the user's share of it is, or the file is beyond the largest size allowed.
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SEAL = "sha256"
+# Bytes of a sealed table, which a training's position, or what bulk work has answered, may have.
+_MOST_SEALED = 2**28
 
 
 class DamageError(RunError):
@@ -212,19 +219,27 @@ def read_checked(path: Path, expected: str) -> bytes:
         RunError: We may not read it.
     """
     content = read_file(path)
-    found = checksum(content)
-    if found != expected:
+    if checksum(content) != expected:
         raise DamageError(
-            f"{path} must have the recorded sha256 {expected[:12]}…; got {found[:12]}…."
+            f"{path} must have the recorded sha256 {expected[:12]}…; it has another."
             " The file is damaged."
         )
     return content
 
 
-def read_file(path: Path) -> bytes:
-    """The content of a file; a missing one, or one the disk cannot return, counts as damaged."""
+def read_file(path: Path, *, most: int | None = None) -> bytes:
+    """The content of a file; a missing one, or one the disk cannot return, counts as damaged.
+
+    Args:
+        path: The file.
+        most: Bytes that it may have; None is as many as fit into memory.
+
+    Raises:
+        DamageError: It is missing, or the disk cannot return it.
+        RunError: It is no plain file, is too large, or is not ours to read.
+    """
     try:
-        return path.read_bytes()
+        return config.read_file(path, most=most)
     except OSError as error:
         kind = DamageError if error.errno in (errno.ENOENT, errno.EIO) else RunError
         raise kind(f"{path} must be readable; got {error.strerror!r}.") from error
@@ -246,14 +261,37 @@ def unseal(content: bytes, *, where: Path) -> dict[str, JsonValue]:
     Raises:
         DamageError: One bit or more differs from what was written.
     """
-    try:
-        table = json.loads(content)
-        table.pop(_SEAL)
-        if seal(table) == content:
-            return dict(table)
-    except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
-        pass
+    with suppress(ValueError):
+        table = config.parse_json(content)
+        if isinstance(table, dict) and table.pop(_SEAL, None) and seal(table) == content:
+            return table
     raise DamageError(f"{where} must carry the checksum of its content; it does not: damaged.")
+
+
+def read_sealed(path: Path, kind: type[TableT]) -> TableT:
+    """The table ``seal`` wrote into a file.
+
+    Args:
+        path: The file.
+        kind: What was written, as a ``TypedDict``: whoever wrote it can make its checksum fit.
+
+    Raises:
+        DamageError: The file is missing, or is not what was written.
+        RunError: It cannot be read, or is too large.
+    """
+    return known_table(unseal(read_file(path, most=_MOST_SEALED), where=path), kind, where=path)
+
+
+def known_table(table: Mapping[str, JsonValue], kind: type[TableT], *, where: Path) -> TableT:
+    """A table that is well sealed, where it also holds what regard writes.
+
+    Raises:
+        DamageError: It lacks something, or a value is of another type.
+    """
+    try:
+        return checked_table(str(where), table, kind)
+    except SettingError as error:
+        raise DamageError(f"{error} It is damaged.") from error
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from copy import deepcopy
 from typing import TypedDict, cast
 
 from regard.config import JsonValue
+from regard.errors import excerpt
+from regard.runs.files import DamageError
 from regard.tasks import RecipeTable
 
 # What was and what is from now on, by the name of what is changed: a setting's is dotted
@@ -34,6 +36,9 @@ def entry(update: int, changes: Changes) -> Change:
 def changed(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
     """The recipe as it is after all changes to it.
 
+    Raises:
+        DamageError: A change is of no section of the recipe, or lacks what was before.
+
     Example:
         >>> history = [entry(400, {"training.keep": (5, 2), "threads": (2, 1)})]
         >>> changed({"training": {"keep": 5, "seed": 1}}, history)
@@ -44,6 +49,12 @@ def changed(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
     for each in history:
         for name, value in each["is"].items():
             section, found, key = name.partition(".")
+            is_known = isinstance(sections.get(section), dict) if found else True
+            if not is_known or name not in each["was"]:
+                raise DamageError(
+                    f"changes of run.json must be of settings of the recipe; got {excerpt(name)}. "
+                    "The run folder is damaged."
+                )
             if found:
                 sections[section][key] = value
     return table

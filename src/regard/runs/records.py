@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from regard.config import JsonValue
-from regard.errors import RunError
+from regard.config import JsonValue, parse_json
+from regard.errors import RunError, excerpt
 from regard.runs.files import RunWarning, append, cut, read_file
 
 
@@ -46,16 +46,18 @@ def cut_records(path: Path, length: int, *, step: int = 0) -> None:
 
 def _end(content: bytes) -> str:
     try:
-        return f", up to update {json.loads(content.splitlines()[-1])['update']}"
-    except (IndexError, ValueError, KeyError, TypeError):
+        last = parse_json(content.splitlines()[-1])
+    except (IndexError, ValueError):
         return ""
+    update = last.get("update") if isinstance(last, dict) else None
+    return f", up to update {update}" if isinstance(update, int) else ""
 
 
 def read_records(path: Path) -> list[dict[str, JsonValue]]:
     """The records of a file, none if it is missing; a last line that a kill tore is left out.
 
     Raises:
-        RunError: A line before the last is not JSON; the message names it.
+        RunError: A line before the last is no JSON object; the message names it.
     """
     if not path.exists():
         return []
@@ -63,9 +65,12 @@ def read_records(path: Path) -> list[dict[str, JsonValue]]:
     *lines, _ = read_file(path).split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(json.loads(line))
+            record = parse_json(line)
         except ValueError as error:
             raise RunError(f"{path}:{number} must be a line of JSON; {error}.") from error
+        if not isinstance(record, dict):
+            raise RunError(f"{path}:{number} must be a JSON object; got {excerpt(record)}.")
+        records.append(record)
     return records
 
 

@@ -16,20 +16,22 @@
     run/lock                 held by the process that trains, as is the folder itself
 """
 
+import re
 import shutil
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import cast
+from typing import TypedDict, cast
 
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from regard.config import JsonValue, read_toml, write_toml
-from regard.errors import RunError, SettingError
+from regard.errors import RunError, SettingError, excerpt
+from regard.fields import checked_table
 from regard.runs.bundle import is_bundle, pack, unpack
 from regard.runs.card import (
     CARD_FILE,
@@ -42,6 +44,8 @@ from regard.runs.card import (
 from regard.runs.checkpoints import (
     MODEL_FILE,
     Checkpoint,
+    ModelT,
+    build_filled,
     checkpoints,
     fill_model,
     load_newest_model,
@@ -56,6 +60,7 @@ from regard.runs.files import (
     checksums,
     explain_path,
     fill_file,
+    known_table,
     make_folder,
     new_file,
     new_folder,
@@ -72,12 +77,15 @@ from regard.runs.history import Change, Changes, changed, entry
 from regard.runs.lock import Lock
 from regard.runs.records import append_record, cut_records, finite, read_records
 from regard.runs.state import pack_tensors, unpack_tensors
-from regard.tasks import saved_recipe
+from regard.tasks import RecipeTable, saved_recipe
 
 _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
 _METRICS = "metrics.jsonl"
 _CHECKSUMS = "checksums.json"
+_MOST_LISTING = 2**20  # bytes
+# A path to somewhere below a folder: no part of it leads upwards, to a root or to a drive.
+_INSIDE = re.compile(r"(?:(?!\.{1,2}(?:/|$))[^/\\:\0]+/)*(?!\.{1,2}$)[^/\\:\0]+")
 # What is written before a run is made: translations to learn from.
 DISTILLED_FILE = "distilled.jsonl"
 # What a `create` that was killed may leave, and the next one may write over; or what stands there.
@@ -135,7 +143,12 @@ class Run:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
         begun = _read_recipe(path / RECIPE_FILE, card.get("recipe"))
-        self.recipe = changed(saved_recipe(begun), card.get("changes", ()))
+        if begun.get("task", card["task"]) != card["task"]:
+            raise DamageError(
+                f"{path / CARD_FILE} must be of the task that {RECIPE_FILE} names; got "
+                f"{excerpt(card['task'])}, not {excerpt(begun['task'])}. The run folder is damaged."
+            )
+        self.recipe = changed(begun, card.get("changes", ()))
         self._card = card
         self._lock = lock
         self._tokenizer_checked = False
@@ -234,8 +247,9 @@ class Run:
         if self.has_shortlist:
             self.load_shortlist()
         assert self.tokenizer_folder.is_dir()  # asking for it checks its files
+        tokenizer = [f"{_TOKENIZER}/{name}" for name in (*self._tokenizer_files(), _CHECKSUMS)]
         with new_file(Path(bundle)) as temporary:
-            pack(self.path, temporary, readme=readme)
+            pack(self.path, temporary, tokenizer=tokenizer, readme=readme)
 
     @classmethod
     def open_for_training(cls, path: str | Path) -> "Run":
@@ -284,7 +298,8 @@ class Run:
     @property
     def name(self) -> str | None:
         """What its recipe was called, as given to ``create``."""
-        return self._card.get("name")
+        name = self._card.get("name")
+        return name if isinstance(name, str) else None
 
     @property
     def text(self) -> str | None:
@@ -360,18 +375,33 @@ class Run:
                 " Training ended before it was saved: run it again."
             )
         if not self._tokenizer_checked:
-            listing = folder / _CHECKSUMS
-            content = read_file(listing)
-            files = cast(dict[str, str], unseal(content, where=listing)["files"])
-            if self._card.get("tokenizer") not in (None, checksum(content)):
-                raise RunError(
-                    f"{folder} must hold the tokenizer that the run began with; got another one. "
-                    "Restore it from a copy: the weights know only their own."
-                )
-            for name, expected in files.items():
+            for name, expected in self._tokenizer_files().items():
                 read_checked(folder / name, expected)
             self._tokenizer_checked = True
         return folder
+
+    def _tokenizer_files(self) -> dict[str, str]:
+        """The checksums of the tokenizer's files, by their paths in its folder.
+
+        Raises:
+            RunError: The listing is damaged, another one, or names what is no file of a tokenizer.
+        """
+        folder = self.path / _TOKENIZER
+        listing = folder / _CHECKSUMS
+        content = read_file(listing, most=_MOST_LISTING)
+        files = known_table(unseal(content, where=listing), _Listing, where=listing)["files"]
+        if self._card.get("tokenizer") not in (None, checksum(content)):
+            raise RunError(
+                f"{folder} must hold the tokenizer that the run began with; got another one. "
+                "Restore it from a copy: the weights know only their own."
+            )
+        for name in files:
+            if not _INSIDE.fullmatch(name):
+                raise DamageError(
+                    f"{listing} must name files of the tokenizer; got {excerpt(name)}. It is "
+                    "damaged."
+                )
+        return files
 
     @property
     def tokenizer_checksum(self) -> str | None:
@@ -524,7 +554,7 @@ class Run:
         """
         while (expected := self._card["model"]) is not None:
             try:
-                return unpack_tensors(self._read_model(expected))
+                return unpack_tensors(self._read_model(expected), where=self.path / MODEL_FILE)
             except DamageError:
                 card = read_card(self.path)
                 if card["model"] == expected:
@@ -571,7 +601,7 @@ class Run:
             )
         path = self.path / SHORTLIST_FILE
         try:
-            return unpack_tensors(read_checked(path, self._card["shortlist"]))
+            return unpack_tensors(read_checked(path, self._card["shortlist"]), where=path)
         except DamageError as error:
             raise DamageError(f"{error} Make it anew: regard shortlist RUN.") from error
 
@@ -582,6 +612,18 @@ class Run:
             RunError: There are none yet, they are damaged, or they are of another model.
         """
         fill_model(model, self.load_model(), self.path)
+
+    def build(self, build: Callable[[], ModelT]) -> ModelT:
+        """A model with the weights to use, as ``load_model`` gives them.
+
+        Args:
+            build: Makes the model that the recipe and the tokenizer describe; called when the
+                weights are read, and stopped where it makes more than they are.
+
+        Raises:
+            RunError: There are none yet, they are damaged, or they are of another model.
+        """
+        return build_filled(build, self.load_model(), self.path)
 
     def _read_model(self, expected: str) -> bytes:
         try:
@@ -617,11 +659,17 @@ class Run:
             )
 
 
-def _read_recipe(path: Path, expected: str | None) -> dict[str, JsonValue]:
+class _Listing(TypedDict):
+    """What the checksums of a tokenizer's files are kept in."""
+
+    files: dict[str, str]
+
+
+def _read_recipe(path: Path, expected: str | None) -> RecipeTable:
     try:
         if expected is not None and path.exists():
             read_checked(path, expected)
-        return read_toml(path)
+        return checked_table(str(path), saved_recipe(read_toml(path)), RecipeTable)
     except DamageError as error:
         raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
     except OSError as error:

@@ -7,15 +7,18 @@ import json
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import safetensors.torch
 import torch
 from jaxtyping import Shaped
+from safetensors import SafetensorError
 from torch import Tensor
 
-from regard.config import JsonValue
-from regard.errors import RunError
+from regard.config import JsonValue, parse_json
+from regard.errors import RunError, excerpt
+from regard.runs.files import DamageError
 
 if TYPE_CHECKING:
     # What a training has to remember: as deep as one likes.
@@ -42,7 +45,8 @@ def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> bytes:
 
     Example:
         >>> table = torch.ones(2, 3)
-        >>> tied = unpack_tensors(pack_tensors({"output": table, "embedding": table}))
+        >>> content = pack_tensors({"output": table, "embedding": table})
+        >>> tied = unpack_tensors(content, where=Path("model.safetensors"))
         >>> tied["output"] is tied["embedding"]
         True
     """
@@ -64,13 +68,27 @@ def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> bytes:
     return safetensors.torch.save(stored, metadata)
 
 
-def unpack_tensors(content: bytes) -> dict[str, Shaped[Tensor, "..."]]:
-    """The tensors of ``pack_tensors``, in the order of their names; tied names share a tensor."""
-    tensors: dict[str, Tensor] = safetensors.torch.load(content)
-    (header_length,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8 : 8 + header_length])
-    aliases = json.loads(header.get("__metadata__", {}).get(_ALIASES, "{}"))
-    tensors |= {name: tensors[original] for name, original in aliases.items()}
+def unpack_tensors(content: bytes, *, where: Path) -> dict[str, Shaped[Tensor, "..."]]:
+    """The tensors of ``pack_tensors``, in the order of their names; tied names share a tensor.
+
+    Args:
+        content: What it made, or what others say it did.
+        where: The file, for messages.
+
+    Raises:
+        DamageError: It is no safetensors file, or ties names to tensors that it does not hold.
+    """
+    try:
+        tensors: dict[str, Tensor] = safetensors.torch.load(content)
+        (header_length,) = struct.unpack("<Q", content[:8])
+        header = json.loads(content[8 : 8 + header_length])
+        aliases = parse_json(header.get("__metadata__", {}).get(_ALIASES, "{}").encode())
+        tensors |= {name: tensors[original] for name, original in aliases.items()}
+    except (SafetensorError, ValueError, LookupError, AttributeError, TypeError) as error:
+        raise DamageError(
+            f"{where} must be a safetensors file as regard writes it; it is damaged: "
+            f"{excerpt(str(error))}."
+        ) from error
     return {name: tensors[name] for name in sorted(tensors)}
 
 

@@ -7,14 +7,13 @@ checkpoint's table of embeddings puts its rows into the same order: ``Checkpoint
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict
 
-from regard.config import JsonValue
-from regard.errors import DataError, SettingError
-from regard.text.files import TABLE_FILE, read_plain, write_plain
+from regard.config import JsonValue, parse_json, read_file
+from regard.errors import DataError, RunError, SettingError, excerpt
+from regard.text.files import TABLE_FILE, known, read_plain, write_plain
 from regard.text.normalization import normalize
 from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, RESERVED, UNK_ID, Piece, Span
 
@@ -74,6 +73,10 @@ class CheckpointPieces:
         """Our id of each of the checkpoint's."""
         return self._ours
 
+    def library_ids(self) -> set[int]:
+        """The checkpoint's ids of all pieces that a text can be cut into."""
+        return set(self._cut.get_vocab(with_added_tokens=True).values())
+
     @property
     def names(self) -> list[str]:
         """What the checkpoint calls each id; by its number where it has no piece there."""
@@ -120,10 +123,30 @@ class CheckpointPieces:
         (folder / _PIECES_FILE).write_bytes(self._written.encode())
 
 
+class _Pieces(TypedDict):
+    """What ``tokenizer.json`` holds."""
+
+    theirs: list[int]
+    sha256: str
+
+
 def load_checkpoint_pieces(folder: Path, table: dict[str, JsonValue]) -> CheckpointPieces:
-    """The tokenizer that ``save`` wrote."""
-    written = read_plain(folder / _PIECES_FILE, digest=str(table["sha256"])).decode("utf-8")
-    return CheckpointPieces(written, cast(list[int], table["theirs"]))
+    """The tokenizer that ``save`` wrote.
+
+    Raises:
+        RunError: A file holds something else.
+    """
+    saved = known(table, _Pieces, folder / TABLE_FILE)
+    theirs, path = saved["theirs"], folder / _PIECES_FILE
+    content = read_plain(path, digest=saved["sha256"])
+    parse_json(content)  # which bounds how deep it is
+    pieces = CheckpointPieces(content.decode("utf-8"), theirs)
+    if missing := sorted(pieces.library_ids() - pieces.ours.keys()):
+        raise RunError(
+            f"{folder / TABLE_FILE} must hold an id for each piece of {path}; got none for "
+            f"{missing[0]}. It is damaged."
+        )
+    return pieces
 
 
 def is_saved_pieces(folder: Path) -> bool:
@@ -147,7 +170,7 @@ def borrow_pieces(folder: Path) -> CheckpointPieces:
         )
     written = _read(path)
     library, settings = _library(written, path), folder / _SETTINGS_FILE
-    said = json.loads(_read(settings)) if settings.is_file() else {}
+    said = _settings(settings)
     reserved = [_reserved(library, said, *_ROLES[our]) for our in range(len(RESERVED))]
     end = reserved[EOS_ID]
     if end is None:
@@ -161,7 +184,7 @@ def borrow_pieces(folder: Path) -> CheckpointPieces:
 def mask_of(folder: Path) -> int | None:
     """The checkpoint's own id of what masks a word; None if nothing does."""
     settings = folder / _SETTINGS_FILE
-    said = json.loads(_read(settings)) if settings.is_file() else {}
+    said = _settings(settings)
     return _reserved(_library(_read(folder / TABLE_FILE)), said, *_MASK)
 
 
@@ -184,9 +207,26 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     return (end - len(inside.lstrip()), end) if inside.strip() else (start, end)
 
 
+def _settings(path: Path) -> dict[str, JsonValue]:
+    """What the folder's file of settings says, if there is one.
+
+    Raises:
+        DataError: It is no JSON table.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        table = parse_json(_read(path).encode())
+    except ValueError as error:
+        raise DataError(f"{path} must hold JSON; {error}.") from error
+    if not isinstance(table, dict):
+        raise DataError(f"{path} must hold a table; got {excerpt(table)}.")
+    return table
+
+
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return read_file(path).decode("utf-8")
     except (OSError, ValueError) as error:
         raise DataError(f"{path} must be a readable file of UTF-8; got: {error}.") from error
 
@@ -201,7 +241,9 @@ def _library(written: str, path: Path | None = None) -> "Tokenizer":
         ) from error
     try:
         made = Tokenizer.from_str(written)
-    except Exception as error:  # of all kinds: the library raises plain exceptions
+    except BaseException as error:  # of all kinds: the library raises plain ones, and its panics
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         said = " ".join(str(error).split())[:200]
         raise DataError(
             f"{path or _PIECES_FILE} must hold a tokenizer that tokenizers can read; got: {said}."

@@ -4,10 +4,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
-from regard.config import JsonValue
-from regard.errors import RunError
+from regard.config import JsonValue, parse_json, read_file
+from regard.errors import RunError, SettingError, excerpt
+from regard.fields import checked_table
 
 TableT = TypeVar("TableT", bound=Mapping[str, object])
 
@@ -29,7 +30,7 @@ def read_plain(path: Path, *, digest: str | None = None) -> bytes:
         RunError: It is missing, cannot be read, or its SHA-256 is not ``digest``.
     """
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         raise RunError(f"{path} must exist; it does not. Is the folder complete?") from None
     except OSError as error:
@@ -40,7 +41,7 @@ def read_plain(path: Path, *, digest: str | None = None) -> bytes:
 
 
 def read_kept(folder: Path, name: str, kind: type[TableT]) -> TableT:
-    """The table that ``write_plain`` wrote of what a class keeps, taken at its word.
+    """The table that ``write_plain`` wrote of what a class keeps.
 
     Args:
         folder: Where it is.
@@ -48,9 +49,21 @@ def read_kept(folder: Path, name: str, kind: type[TableT]) -> TableT:
         kind: Says what was written, as a ``TypedDict``.
 
     Raises:
-        RunError: It is missing, damaged, or of a newer format.
+        RunError: It is missing, damaged, holds something else, or is of a newer format.
     """
-    return cast(TableT, read_table(folder, name))
+    return known(read_table(folder, name), kind, folder / name)
+
+
+def known(table: Mapping[str, JsonValue], kind: type[TableT], path: Path) -> TableT:
+    """A table that was read, where it holds what was written.
+
+    Raises:
+        RunError: It lacks something, or a value is of another type or out of range.
+    """
+    try:
+        return checked_table(str(path), table, kind)
+    except SettingError as error:
+        raise RunError(f"{error} It is damaged.") from error
 
 
 def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, JsonValue]:
@@ -61,14 +74,14 @@ def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, JsonValue]:
     """
     path = folder / name
     try:
-        table = json.loads(read_plain(path).decode("utf-8"))
+        table = parse_json(read_plain(path))
     except ValueError as error:
         raise RunError(f"{path} must hold JSON; {error}. It is damaged.") from error
     if not isinstance(table, dict) or "format" not in table:
         raise RunError(f"{path} must hold a table with a format; it does not. It is damaged.")
     if table["format"] != FORMAT:
         raise RunError(
-            f"{path} must have format {FORMAT}; got {table['format']}. "
+            f"{path} must have format {FORMAT}; got {excerpt(table['format'])}. "
             f"A newer version of regard wrote it: install that version."
         )
     return table

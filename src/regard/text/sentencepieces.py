@@ -12,14 +12,15 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Literal, cast
+from typing import Literal, TypedDict
 
 import sentencepiece
 
 from regard.choices import check_choice
 from regard.config import JsonValue
-from regard.errors import SettingError
-from regard.text.files import read_plain, write_plain
+from regard.errors import RunError, SettingError
+from regard.fields import Weight
+from regard.text.files import TABLE_FILE, known, read_plain, write_plain
 from regard.text.normalization import normalize, opens_with_word
 from regard.text.pieces import (
     BOS_ID,
@@ -166,6 +167,13 @@ class SentencePieceTokenizer:
         digest = hashlib.sha256(self._model).hexdigest()
         write_plain(folder, {"type": self._kind, "noise": self._noise, "model_sha256": digest})
 
+    def check_ids(self) -> None:
+        """Raise ValueError unless reserved ids, bytes and pieces are as in the models we train."""
+        model = self._processor
+        reserved = [model.pad_id(), model.unk_id(), model.bos_id(), model.eos_id()]
+        if reserved != [PAD_ID, UNK_ID, BOS_ID, EOS_ID] or len(self._byte_ids) != 256:
+            raise ValueError("ids")
+
     def _marked(self, text: str) -> str:
         text = normalize(text)
         return f" {text}" if self._has_marker and opens_with_word(text) else text
@@ -262,15 +270,31 @@ def train_sentencepiece(
     return SentencePieceTokenizer(model, kind=kind, noise=noise)
 
 
+class _Subwords(TypedDict):
+    """What ``tokenizer.json`` holds."""
+
+    type: Kind
+    noise: Weight
+    model_sha256: str
+
+
 def load_sentencepiece(folder: Path, table: dict[str, JsonValue]) -> SentencePieceTokenizer:
     """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``.
 
     Raises:
-        RunError: The model file is missing or damaged.
+        RunError: The table holds something else, or the model file is missing or damaged.
     """
-    model = read_plain(folder / _MODEL_FILE, digest=str(table["model_sha256"]))
-    kind, noise = cast(Kind, table["type"]), cast(float, table["noise"])
-    return SentencePieceTokenizer(model, kind=kind, noise=noise)
+    saved = known(table, _Subwords, folder / TABLE_FILE)
+    model = read_plain(folder / _MODEL_FILE, digest=saved["model_sha256"])
+    try:
+        tokenizer = SentencePieceTokenizer(model, kind=saved["type"], noise=saved["noise"])
+        tokenizer.check_ids()
+    except (RuntimeError, ValueError, LookupError) as error:
+        raise RunError(
+            f"{folder / _MODEL_FILE} must be a model of sentencepiece as regard trains it; it is "
+            "not. It is damaged."
+        ) from error
+    return tokenizer
 
 
 class _WrongSizeError(Exception):

@@ -258,8 +258,8 @@ _Load = Callable[[Path, dict[str, JsonValue]], Tokenizer]
 
 TOKENIZERS: dict[str, tuple[_Train, _Load]] = {
     "bpe": (_train_subwords, load_sentencepiece),
-    "characters": (_train_list, lambda _, table: load_list(table)),
+    "characters": (_train_list, load_list),
     "checkpoint": (_borrow, load_checkpoint_pieces),
     "unigram": (_train_subwords, load_sentencepiece),
-    "words": (_train_list, lambda _, table: load_list(table)),
+    "words": (_train_list, load_list),
 }

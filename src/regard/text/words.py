@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypedDict
 
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.text.files import write_plain
+from regard.text.files import TABLE_FILE, known, write_plain
 from regard.text.normalization import (
     normalize,
     opens_with_word,
@@ -170,10 +170,21 @@ def train_list(
     return ListTokenizer(pieces[:kept], kind=kind)
 
 
-def load_list(table: dict[str, JsonValue]) -> ListTokenizer:
-    """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``."""
-    kind = cast(Literal["words", "characters"], table["type"])
-    return ListTokenizer(cast(list[str], table["pieces"]), kind=kind)
+class _Pieces(TypedDict):
+    """What ``tokenizer.json`` holds."""
+
+    type: Literal["words", "characters"]
+    pieces: list[str]
+
+
+def load_list(folder: Path, table: dict[str, JsonValue]) -> ListTokenizer:
+    """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``.
+
+    Raises:
+        RunError: The table holds something else.
+    """
+    saved = known(table, _Pieces, folder / TABLE_FILE)
+    return ListTokenizer(saved["pieces"], kind=saved["type"])
 
 
 def _marked(text: str, kind: str) -> str:

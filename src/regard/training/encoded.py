@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TypedDict, cast
+from typing import TypedDict
 
 import torch
 from jaxtyping import Shaped
@@ -22,7 +22,7 @@ from torch import Tensor
 from regard.config import JsonValue
 from regard.errors import RunError
 from regard.runs import Run, RunWarning
-from regard.runs.files import checksum, read_checked, read_file, seal, unseal, write_file
+from regard.runs.files import checksum, read_checked, read_sealed, seal, write_file
 from regard.runs.state import pack_tensors, unpack_tensors
 from regard.text import BadLines, Corpus
 from regard.text.corpus import Sequences
@@ -112,11 +112,12 @@ class RunCorpora:
             return None
         where = self._run.path / _ABOUT
         try:
-            about = cast(_About, unseal(read_file(where), where=where))
+            about = read_sealed(where, _About)
             if about["made_of"] != _complete(made_of, self._run):
                 return None
-            tensors = unpack_tensors(read_checked(self._run.path / _IDS, about["ids"]))
-        except (RunError, KeyError):
+            ids = self._run.path / _IDS
+            tensors = unpack_tensors(read_checked(ids, about["ids"]), where=ids)
+        except RunError:
             return None
         names = sorted({name.partition(".")[0] for name in tensors})
         return {name: _corpus(tensors, name) for name in names}, _counted(**about["too_long"])

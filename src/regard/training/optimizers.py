@@ -48,12 +48,34 @@ class Optimizers:
         return {str(number): part.state_dict() for number, part in enumerate(self.parts)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go on from what ``state_dict`` gave."""
+        """Go on from what ``state_dict`` gave.
+
+        Raises:
+            ValueError: It is of other parameters, or of another optimizer.
+        """
         if len(self.parts) == 1:
             self.parts[0].load_state_dict(dict(state))
-            return
-        for number, part in enumerate(self.parts):
-            part.load_state_dict(cast(dict[str, object], state[str(number)]))
+        else:
+            for number, part in enumerate(self.parts):
+                part.load_state_dict(cast(dict[str, object], state[str(number)]))
+        for part in self.parts:
+            for parameter, values in part.state.items():
+                _check_state(part, parameter, values)
+
+
+def _check_state(part: Optimizer, parameter: Tensor, values: Mapping[str, object]) -> None:
+    """Raise ValueError unless a parameter's state is one that a step can be taken from.
+
+    The fused kernel of AdamW looks at no sizes.
+    """
+    if isinstance(part, AdamW) and values.keys() != {"step", "exp_avg", "exp_avg_sq"}:
+        raise ValueError(f"the state of AdamW cannot be {', '.join(map(str, values))}")
+    for name, value in values.items():
+        if value is None:
+            continue
+        shape = torch.Size() if name == "step" else parameter.shape
+        if not isinstance(value, Tensor) or value.shape != shape or not value.is_floating_point():
+            raise ValueError(f"{name} must be a float tensor of {list(shape)}")
 
 
 def make_optimizer(

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict, cast
+from typing import NotRequired, TypedDict
 
 from torch import Tensor
 
+from regard.fields import Natural, Weight
 from regard.runs import Checkpoint, DamageError
 from regard.training.settings import TrainingConfig
 
@@ -28,17 +29,17 @@ class Position:
         terms: And what it is summed over.
     """
 
-    update: int = 0
-    epoch: int = 0
-    cursor: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
+    update: Natural = 0
+    epoch: Natural = 0
+    cursor: Natural = 0
+    seconds: Weight = 0.0
+    tokens: Natural = 0
     best: float | None = None
-    best_update: int = 0
-    stale: int = 0
-    validated: int = 0
+    best_update: Natural = 0
+    stale: Natural = 0
+    validated: Natural = 0
     loss: float = 0.0
-    terms: int = 0
+    terms: Natural = 0
 
     def share(self, config: TrainingConfig, num_samples: int) -> float:
         """How much of training is behind us, 0 to 1, by the nearest of the config's limits."""
@@ -76,7 +77,7 @@ class DeviceState(TypedDict):
 def is_validated(saved: Checkpoint) -> bool:
     """Whether a checkpoint was saved by a validation; one that cannot be read counts as such."""
     try:
-        position = cast(dict[str, int], saved.load_entry("position"))
-        return position["validated"] == saved.step
+        position = saved.load_entry("position")
     except DamageError:
         return True
+    return not isinstance(position, Mapping) or position.get("validated") == saved.step

@@ -17,6 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from regard.errors import printable
 from regard.watching import watching
 
 # Seconds between two plain lines.
@@ -217,7 +218,7 @@ class ConsoleReporter:
         return _clock((time.perf_counter() - begun) * (1 - self._share()) / done)
 
     def _print(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 class _Silent:

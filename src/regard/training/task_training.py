@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
 
-from regard.devices import Ahead, device_of
+from regard.devices import Ahead, build_in_memory, device_of
 from regard.inference import Predictor
 from regard.tasks import Task
 from regard.tasks.streaming import Stored
@@ -166,7 +166,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         The shortest example is tried, so that settings which do not go together are an error before
         anything is written.
         """
-        model = self.task.build_model()
+        model = build_in_memory(self.task.build_model)
         if self.task.is_written:
             return model
         lengths = self._lengths_at(self.corpus)(self._looked_at())

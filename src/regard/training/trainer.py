@@ -23,8 +23,15 @@ from regard.devices import (
     set_random_states,
     told_device,
 )
-from regard.errors import Interrupted, ProcessLost, TrainingError
-from regard.runs import Run, average
+from regard.errors import (
+    Interrupted,
+    ProcessLost,
+    ReportedElsewhere,
+    RunError,
+    TrainingError,
+    excerpt,
+)
+from regard.runs import Checkpoint, DamageError, Run, average
 from regard.runs.checkpoints import fill_model
 from regard.text.batches import WINDOW
 from regard.training.averaging import MovingAverage
@@ -440,8 +447,22 @@ class Trainer(Generic[BatchT]):
         if checkpoint is None:
             return
         fill_model(self.model, checkpoint.load_model(), checkpoint.folder)
-        state = cast(TrainerState, checkpoint.load_trainer())
+        try:
+            self._restore(checkpoint, cast(TrainerState, checkpoint.load_trainer()))
+        except (ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
+            if isinstance(error, RunError | ReportedElsewhere):
+                raise
+            raise DamageError(
+                f"{checkpoint.folder} must hold the state of this training; it does not: "
+                f"{excerpt(str(error))}. Delete it to go on from the checkpoint before it."
+            ) from error
+        self.reporter.resumed(self.position.update)
+
+    def _restore(self, checkpoint: Checkpoint, state: TrainerState) -> None:
+        """Go on from what a checkpoint holds beside the weights."""
         self.position = build(Position, state["position"], where="position")
+        if self.position.update != checkpoint.step or self.position.cursor > self.task.num_samples:
+            raise ValueError(f"position is that of another training: {state['position']}")
         since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
         if any("training.batch_tokens" in each for each in since):
             # No other batches end where that one did: some samples are seen twice.
@@ -456,7 +477,6 @@ class Trainer(Generic[BatchT]):
             self.ema = MovingAverage(self.model, self.config.ema)
             if state["ema"] is not None:
                 self.ema.load(state["ema"])
-        self.reporter.resumed(self.position.update)
 
     def _load_optimizer(self, state: Mapping[str, object]) -> None:
         """Go on from a state, by the settings of now: decays and momentum may have changed."""

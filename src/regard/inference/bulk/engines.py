@@ -3,7 +3,9 @@
 import json
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,11 +13,12 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import cast
 
 import torch
 
-from regard.errors import RegardError, RunError, SettingError
+from regard.errors import Interrupted, RegardError, RunError, SettingError
 from regard.inference.bulk.answering import Answerer, BulkOptions, ShardReport
 from regard.inference.bulk.shards import Shard
 
@@ -183,11 +186,40 @@ def _ray(actors: int | None, threads: int, address: str | None) -> Iterator[dict
         # It is read when Ray is imported, which somebody may have done.
         ray_constants = import_module("ray._private.ray_constants")
         ray_constants.ENABLE_RAY_CLUSTER = False  # type: ignore[attr-defined]
-    _begin(actors, threads, address)
+    with _interrupted_by_sigterm() as take_over:
+        _begin(actors, threads, address)
+        take_over()
+        try:
+            yield ray.cluster_resources()
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[Callable[[], None]]:
+    """SIGTERM ends the block by Interrupted: Ray exits with the signal's bare number, 15.
+
+    Gives what takes the signal over from Ray, once that has begun.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    before = signal.getsignal(signal.SIGTERM)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    def take_over() -> None:
+        signal.signal(signal.SIGTERM, stop)
+
     try:
-        yield ray.cluster_resources()
+        yield take_over
+    except SystemExit as error:
+        if error.code == signal.SIGTERM:
+            raise Interrupted(signal.SIGTERM) from error
+        raise
     finally:
-        ray.shutdown()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _begin(actors: int | None, threads: int, address: str | None) -> None:

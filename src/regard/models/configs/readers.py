@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from regard.checks import check_divides
 from regard.config import newer
 from regard.errors import SettingError
-from regard.fields import Count, Natural, Positive, Share, at_least, check_fields
+from regard.fields import Count, Natural, Positive, Share, at_least, at_most, check_fields
 from regard.layers.choices import PartsName
 
 
@@ -265,7 +265,7 @@ class MemoryNetworkConfig:
     """
 
     model_dim: Count = 128
-    num_hops: Count = 3
+    num_hops: Annotated[int, at_least(1), at_most(1000)] = 3
     max_sentences: Count = 64
     encoding: Literal["position", "bag"] = "position"
     counted_from: Literal["last", "first"] = newer("last", before="first")
