@@ -8,6 +8,8 @@ import dataclasses
 import errno
 import json
 import math
+import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -33,7 +35,7 @@ else:  # one level deep: what looks at annotations as a program runs cannot foll
 
 _BEFORE = "before"
 # Far beyond what we write: bytes of a recipe, tables inside of tables, digits of a whole number.
-_MOST_TOML, _DEEPEST, _MOST_DIGITS = 2**23, 100, 20
+_MOST_TOML, _DEEPEST, _MOST_DIGITS = 2**22, 100, 20
 
 
 def read_file(path: Path, *, most: int | None = None) -> bytes:
@@ -47,6 +49,8 @@ def read_file(path: Path, *, most: int | None = None) -> bytes:
         OSError: It is no plain file, is too large, or the system refuses.
     """
     status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a plain file", str(path))
     if most is not None and status.st_size > most:
@@ -102,6 +106,8 @@ def parse_toml(text: str) -> dict[str, JsonValue]:
         ValueError: It is no TOML, is nested deeper or has longer numbers than any recipe, or holds
             a date; the message says so.
     """
+    if _DOTTED.search(text):  # which tomllib takes the square of its length for
+        raise ValueError(_TOO_DEEP)
     try:
         table: dict[str, JsonValue] = tomllib.loads(text)
     except RecursionError:
@@ -114,6 +120,10 @@ def parse_toml(text: str) -> dict[str, JsonValue]:
     return table
 
 
+# A key of more parts than that, bare or quoted.
+_DOTTED = re.compile(
+    rf"""(?:(?:(?<![\w-])[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_DEEPEST}}}"""
+)
 _TOO_DEEP = f"it is nested more than {_DEEPEST} deep"
 _TOO_LONG = f"it holds a number of more than {_MOST_DIGITS} digits"
 

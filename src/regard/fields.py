@@ -8,7 +8,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Annotated
@@ -34,6 +34,16 @@ def at_least(least: int | float, *, cure: str = "") -> Callable[[str, int | floa
 def at_most(most: int | float) -> Callable[[str, int | float], None]:
     """The range up to ``most``, to stand beside a number's type."""
     return partial(check_at_most, most=most)
+
+
+def several(least: int) -> Callable[[str, Sequence[object]], None]:
+    """That a list holds so many, to stand beside its type."""
+
+    def check(name: str, values: Sequence[object]) -> None:
+        if len(values) < least:
+            raise SettingError(f"{name} must hold at least {least}; got {len(values)}.")
+
+    return check
 
 
 # A size, a number of things; how many of what may be missing; a rate; a quantity; a weight.
@@ -102,7 +112,7 @@ def checked(name: str, value: object, hint: object) -> object:
         regard.errors.SettingError: dropout must be at least 0 and below 1; got 1.0.
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
+    if origin in (Annotated, typing.NotRequired):
         return _in_range(name, checked(name, value, arguments[0]), arguments[1:])
     if origin in (typing.Union, types.UnionType):
         return _one_of(name, value, arguments)
@@ -110,11 +120,7 @@ def checked(name: str, value: object, hint: object) -> object:
         choose(name, value, dict.fromkeys(arguments))
         return value
     if origin in (list, tuple):
-        if not isinstance(value, list | tuple):
-            raise SettingError(f"{name} must be a list; got {excerpt(value)}.")
-        if origin is tuple and arguments[-1] is not Ellipsis and len(value) != len(arguments):
-            raise SettingError(f"{name} must be a list of {len(arguments)}; got {excerpt(value)}.")
-        return origin(checked(f"{name}[{i}]", v, arguments[0]) for i, v in enumerate(value))
+        return _list_of(name, value, origin, arguments)
     if origin is dict:
         if not isinstance(value, dict):
             raise SettingError(f"{name} must be a table; got {excerpt(value)}.")
@@ -147,8 +153,8 @@ def checked_table(where: str, value: object, kind: type[TableT]) -> TableT:
     """
     if not isinstance(value, dict):
         raise SettingError(f"{where} must hold a table; got {excerpt(value)}.")
-    hints = typing.get_type_hints(kind)
-    missing = sorted(kind.__required_keys__ - value.keys())
+    hints = typing.get_type_hints(kind, include_extras=True)
+    missing = sorted(vars(kind)["__required_keys__"] - value.keys())
     if missing:
         raise SettingError(f"{where} must hold {missing[0]}; it does not.")
     # What lists of thousands of words are checked by fast.
@@ -161,6 +167,20 @@ def checked_table(where: str, value: object, kind: type[TableT]) -> TableT:
         if name in value and name not in words
     }
     return typing.cast(TableT, {**value, **known})
+
+
+def _list_of(
+    name: str,
+    value: object,
+    origin: type[list[object]] | type[tuple[object, ...]],
+    arguments: tuple[object, ...],
+) -> object:
+    """A list or tuple whose members are as the first argument has them."""
+    if not isinstance(value, list | tuple):
+        raise SettingError(f"{name} must be a list; got {excerpt(value)}.")
+    if origin is tuple and arguments[-1] is not Ellipsis and len(value) != len(arguments):
+        raise SettingError(f"{name} must be a list of {len(arguments)}; got {excerpt(value)}.")
+    return origin(checked(f"{name}[{i}]", v, arguments[0]) for i, v in enumerate(value))
 
 
 def _in_range(name: str, value: object, rules: Iterable[Callable[[str, object], None]]) -> object:
@@ -185,7 +205,7 @@ def _one_of(name: str, value: object, members: tuple[object, ...]) -> object:
             if member is not type(None):
                 return checked(name, value, member)
         except SettingError as error:
-            errors.append(error)
+            errors.append(error.with_traceback(None))  # whose frames hold this list
     raise errors[0]
 
 

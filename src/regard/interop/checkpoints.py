@@ -4,10 +4,12 @@ A folder holds ``config.json`` and ``model.safetensors``. Nothing is unpickled, 
 with a model is run, and transformers need not be installed.
 """
 
+import errno
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from safetensors import SafetensorError
@@ -15,8 +17,9 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from regard.choices import choose
-from regard.config import JsonValue
-from regard.errors import DataError
+from regard.config import JsonValue, parse_json, read_file
+from regard.devices import build_within, is_finite
+from regard.errors import DataError, excerpt
 from regard.interop.checkpoint_decoders import DECODERS
 from regard.interop.checkpoint_encoders import ENCODERS
 from regard.interop.checkpoint_names import check_shape
@@ -24,6 +27,7 @@ from regard.interop.checkpoint_seq2seq import SEQ2SEQ
 from regard.interop.checkpoint_settings import CONFIG, Layout, Table
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+_MOST_JSON = 2**26  # bytes
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 
 LAYOUTS = {**ENCODERS, **DECODERS, **SEQ2SEQ}
@@ -93,12 +97,12 @@ def load_checkpoint(folder: str | Path) -> PretrainedModel:
         True
     """
     folder = Path(folder)
-    settings = _read_config(folder)
+    settings = read_config(folder)
     name = settings.get("model_type")
     layout = choose("model_type", str(name), LAYOUTS)
     tensors = _with_prefix(_read_weights(folder), layout.prefix)
-    model = layout.build(settings)
-    absent = _fill(model, layout, tensors)
+    model = _build(layout, settings, tensors, folder)
+    absent = _fill(model, layout, tensors, folder)
     used = {name for tie in layout.ties(model) for name in tie.theirs}
     unused = sorted(
         name for name in tensors if name not in used and not name.endswith(layout.copies)
@@ -159,8 +163,35 @@ def save_checkpoint(
     (folder / CONFIG).write_text(text, encoding="utf-8")
 
 
+def _build(
+    layout: Layout, settings: Table, tensors: Mapping[str, Tensor], folder: Path
+) -> nn.Module:
+    """The model that a config describes, if the tensors may be its weights.
+
+    Raises:
+        DataError: It is far larger than they are, or the config holds a value of another type.
+    """
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    refusal = DataError(
+        f"{folder / CONFIG} must describe the model of the weights beside it; got one of more than "
+        f"their {len(tensors)} tensors of {numbers:,} numbers."
+    )
+    try:
+        return build_within(
+            # Ours has each of their layers' tensors in several, and heads that they lack.
+            lambda: layout.build(settings),
+            tensors=4 * len(tensors),
+            numbers=2 * numbers,
+            refusal=refusal,
+        )
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError, OverflowError) as error:
+        raise DataError(
+            f"{folder / CONFIG} must be the config of a model; it is not: {excerpt(str(error))}."
+        ) from error
+
+
 @torch.no_grad()
-def _fill(model: nn.Module, layout: Layout, tensors: dict[str, Tensor]) -> list[str]:
+def _fill(model: nn.Module, layout: Layout, tensors: dict[str, Tensor], folder: Path) -> list[str]:
     """Copy a file's tensors into a model; gives our names that it has nothing for."""
     parameters = dict(model.named_parameters())
     absent = []
@@ -175,13 +206,29 @@ def _fill(model: nn.Module, layout: Layout, tensors: dict[str, Tensor]) -> list[
                 )
             absent.append(tie.ours)
             continue
-        found = tie.take(tensors)
+        for name in tie.theirs:
+            if not (tensors[name].is_floating_point() and is_finite(tensors[name].float())):
+                raise DataError(
+                    f"{folder} must hold finite weights; got NaN, infinity or "
+                    f"{str(tensors[name].dtype).removeprefix('torch.')} in {name}."
+                )
+        try:
+            found = tie.take(tensors)
+        except (RuntimeError, IndexError) as error:
+            raise DataError(
+                f"{', '.join(tie.theirs)} must fit together; they do not. Is it a whole checkpoint?"
+            ) from error
         check_shape(tie, found, parameters[tie.ours])
         parameters[tie.ours].copy_(found)
     return absent
 
 
-def _read_config(folder: Path) -> dict[str, JsonValue]:
+def read_config(folder: Path) -> dict[str, JsonValue]:
+    """What ``config.json`` of a folder says.
+
+    Raises:
+        DataError: There is none, or it is no JSON table.
+    """
     path = folder / CONFIG
     if not path.is_file():
         raise DataError(
@@ -189,7 +236,7 @@ def _read_config(folder: Path) -> dict[str, JsonValue]:
             "Save one there: model.save_pretrained(folder)."
         )
     try:
-        table = json.loads(path.read_text("utf-8"))
+        table = parse_json(read_file(path, most=_MOST_JSON))
     except (ValueError, OSError) as error:
         raise DataError(f"{path} must hold JSON; got: {error}.") from error
     if not isinstance(table, dict):
@@ -202,6 +249,8 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for path in _weight_files(folder):
         try:
+            if not path.is_file():  # a device need not end
+                raise FileNotFoundError(errno.ENOENT, "no file")
             tensors |= load_file(path)
         except (SafetensorError, OSError) as error:
             raise DataError(f"{path} must be a whole safetensors file; got: {error}.") from error
@@ -215,8 +264,9 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
 def _weight_files(folder: Path) -> list[Path]:
     if (folder / INDEX).is_file():
         try:
-            names = set(json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values())
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            index = parse_json(read_file(folder / INDEX, most=_MOST_JSON))
+            names = set(cast("dict[str, dict[str, str]]", index)["weight_map"].values())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{folder / INDEX} must map tensors to files; it does not.") from error
         if strange := [name for name in names if Path(str(name)).name != name]:
             raise DataError(f"{folder / INDEX} must name files beside it; got {strange[0]!r}.")

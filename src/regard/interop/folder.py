@@ -5,15 +5,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from regard.devices import build_within, is_finite
 from regard.errors import DataError, SettingError
 from regard.interop.checkpoint_settings import CONFIG
-from regard.interop.checkpoints import INDEX, WEIGHTS, refuse_pickled
+from regard.interop.checkpoints import INDEX, WEIGHTS, read_config, refuse_pickled
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 LoadedT = TypeVar("LoadedT")
 
+# Far more than any model has; those of transformers are made without numbers at first.
+_MOST_TENSORS, _MOST_NUMBERS = 100_000, 2**50
 _TOKENIZERS = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -59,9 +62,14 @@ def load_folder(
         )
     options = {"local_files_only": not allow_download, "trust_remote_code": False}
     with _quietly():
+        if folder.is_dir():
+            read_config(folder)
         config = _loaded("config", name, _config, options)
         tokenizer = _loaded("tokenizer", name, _tokenizer, options)
         model = _loaded("model", name, lambda where, more: _model(where, config, more), options)
+    for part, weight in model.named_parameters():
+        if not is_finite(weight):
+            raise DataError(f"{name} must hold finite weights; got NaN or infinity in {part}.")
     model.eval()  # type: ignore[no-untyped-call]
     return model, tokenizer
 
@@ -84,8 +92,14 @@ def _model(name: str, config: "PreTrainedConfig", options: dict[str, bool]) -> "
 
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel
     model: PreTrainedModel
-    model, found = kind.from_pretrained(
-        name, dtype="auto", use_safetensors=True, output_loading_info=True, **options
+    refusal = DataError(f"config.json must describe a model of at most {_MOST_TENSORS:,} tensors.")
+    model, found = build_within(
+        lambda: kind.from_pretrained(
+            name, dtype="auto", use_safetensors=True, output_loading_info=True, **options
+        ),
+        tensors=_MOST_TENSORS,
+        numbers=_MOST_NUMBERS,
+        refusal=refusal,
     )
     # Heads that were not trained have no attention; whatever else is missing does the looking.
     missing = sorted(key for key in found["missing_keys"] if "pooler" not in key)

@@ -6,6 +6,7 @@ have names that are known beforehand, and none of them is run, linked to or unpi
 """
 
 import io
+import os
 import re
 import shutil
 import stat
@@ -24,8 +25,8 @@ README = "README.md"
 _NEEDED = {CARD_FILE, RECIPE_FILE, MODEL_FILE}
 _MAY_BE = rf"{re.escape(README)}|{re.escape(SHORTLIST_FILE)}"
 _KNOWN = re.compile(rf"{_MAY_BE}|tokenizer/(?:\w[\w-]{{0,99}}/)?\w[\w.-]{{0,99}}", re.ASCII)
-# Ours have a dozen; and what stands of each, and of its size and place, at a bundle's end.
-_MOST_MEMBERS, _MOST_LISTED = 100, 2**16
+# Ours have a dozen. What lists them at a bundle's end is read at once, all else in smaller parts.
+_MOST_MEMBERS, _MOST_LISTED, _AT_ONCE = 100, 2**17, 2**16
 # So that the same run is the same file whenever it is packed: the first moment zip knows.
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
@@ -106,7 +107,7 @@ def _unpack_into(bundle: Path, folder: Path) -> None:
                 target = folder / PurePosixPath(member.filename)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as source, target.open("xb") as written:
-                    shutil.copyfileobj(source, written)
+                    shutil.copyfileobj(source, written, _AT_ONCE)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError, OverflowError) as error:
         raise _damaged(bundle, str(error) or type(error).__name__) from error
     except RuntimeError as error:
@@ -119,7 +120,8 @@ class _Brief(io.FileIO):
     """A file that is read in small parts only: a long list of members is not made, but refused."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or not 0 <= size <= _MOST_LISTED:
+        rest = os.fstat(self.fileno()).st_size - self.tell()
+        if (rest if size is None or size < 0 else min(size, rest)) > _MOST_LISTED:
             raise zipfile.BadZipFile(f"more than {_MOST_MEMBERS} members")
         return super().read(size) or b""
 

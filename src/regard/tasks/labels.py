@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -14,12 +14,15 @@ from torch.nn import functional as F
 
 from regard.config import JsonValue
 from regard.errors import DataError
+from regard.fields import several
 from regard.metrics.labels import accuracy, macro_f1
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.task import EncodedT
 from regard.text.lines import text_suffix
 from regard.text.tables import TABLES
 
+# What a task saves of its labels.
+SavedLabels = Annotated[list[str], several(2)]
 # Rows of a table from which its labels say that the first is a header; and what names look like.
 _LEAST_ROWS = 20
 _NAME = re.compile(r"[^\W\d][\w-]*( [\w-]+){0,2}")

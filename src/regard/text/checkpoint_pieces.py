@@ -28,6 +28,7 @@ _ROLES = {
     BOS_ID: (("cls", "bos"), ("[CLS]", "<s>", "<|endoftext|>")),
     EOS_ID: (("sep", "eos"), ("[SEP]", "</s>", "<|endoftext|>")),
 }
+_LAST_ID = 2**24  # far beyond the largest vocabularies
 _MASK = (("mask",), ("[MASK]", "<mask>"))
 
 
@@ -177,6 +178,8 @@ def borrow_pieces(folder: Path) -> CheckpointPieces:
         raise DataError(f"{path} must have a token that ends a text, such as [SEP]; got none.")
     kept = [end if their is None else their for their in reserved]
     last = max(library.get_vocab(with_added_tokens=True).values())
+    if last > _LAST_ID:
+        raise DataError(f"{path} must have ids up to {_LAST_ID:,}; got {last:,}.")
     rest = [their for their in range(last + 1) if their not in kept]
     return CheckpointPieces(written, [*kept, *rest])
 

@@ -201,7 +201,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     try:
         _, load = TOKENIZERS[str(table["type"])]
         return load(folder, table)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, RunError):
             raise
         raise RunError(

@@ -29,7 +29,6 @@ from regard.errors import (
     ReportedElsewhere,
     RunError,
     TrainingError,
-    excerpt,
 )
 from regard.runs import Checkpoint, DamageError, Run, average
 from regard.runs.checkpoints import fill_model
@@ -453,8 +452,8 @@ class Trainer(Generic[BatchT]):
             if isinstance(error, RunError | ReportedElsewhere):
                 raise
             raise DamageError(
-                f"{checkpoint.folder} must hold the state of this training; it does not: "
-                f"{excerpt(str(error))}. Delete it to go on from the checkpoint before it."
+                f"{checkpoint.folder} must hold the state of this training; it does not. Delete it "
+                "to go on from the checkpoint before it."
             ) from error
         self.reporter.resumed(self.position.update)
 

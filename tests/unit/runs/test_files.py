@@ -148,7 +148,7 @@ def test_a_checksum_that_does_not_fit_is_damage(tmp_path: Path) -> None:
     append(tmp_path / "a", b"1")
     assert read_checked(tmp_path / "a", checksum(b"1")) == b"1"
     with pytest.raises(
-        DamageError, match=r"/a must have the recorded sha256 d4735e3a265e…; got 6b"
+        DamageError, match=r"/a must have the recorded sha256 d4735e3a265e…; it has another"
     ):
         read_checked(tmp_path / "a", checksum(b"2"))
 

@@ -1,5 +1,6 @@
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +12,15 @@ from hypothesis import strategies as st
 from regard.errors import RunError
 from regard.runs.state import join_state, pack_tensors, split_state, unpack_tensors
 
+FILE = Path("model.safetensors")
+
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32]
 DTYPES += [torch.int16, torch.int8, torch.uint8, torch.bool]
 
 
 def through_bytes(state: Any) -> Any:
     tensors, plain = split_state(state)
-    return join_state(unpack_tensors(pack_tensors(tensors)), plain)
+    return join_state(unpack_tensors(pack_tensors(tensors), where=FILE), plain)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -47,7 +50,8 @@ def test_every_dtype_comes_back_bit_for_bit() -> None:
         "nan": torch.tensor([math.nan]),
     }
     assert same(
-        unpack_tensors(pack_tensors(tensors)), {name: tensors[name] for name in sorted(tensors)}
+        unpack_tensors(pack_tensors(tensors), where=FILE),
+        {name: tensors[name] for name in sorted(tensors)},
     )
 
 
@@ -63,7 +67,7 @@ def test_tied_weights_are_stored_once_and_come_back_tied() -> None:
     table = torch.nn.Parameter(torch.randn(5, 3))
     content = pack_tensors({"decoder": table, "encoder": table.detach()})
     assert set(safetensors.torch.load(content)) == {"decoder"}
-    loaded = unpack_tensors(content)
+    loaded = unpack_tensors(content, where=FILE)
     assert loaded["decoder"] is loaded["encoder"]
     assert torch.equal(loaded["decoder"], table)
 
@@ -71,7 +75,7 @@ def test_tied_weights_are_stored_once_and_come_back_tied() -> None:
 def test_views_of_one_memory_are_stored_whole_and_apart() -> None:
     table = torch.randn(4, 3)
     views = {"all": table, "flat": table.view(-1), "part": table[1:], "turned": table.T}
-    loaded = unpack_tensors(pack_tensors(views))
+    loaded = unpack_tensors(pack_tensors(views), where=FILE)
     assert all(torch.equal(loaded[name], view) for name, view in views.items())
 
 

@@ -204,7 +204,7 @@ def _interrupted_by_sigterm() -> Iterator[Callable[[], None]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)

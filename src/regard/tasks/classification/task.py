@@ -28,6 +28,7 @@ from regard.tasks.classification.speller import Speller, boxed
 from regard.tasks.labels import (
     LabelPrediction,
     LabelTask,
+    SavedLabels,
     certain,
     has_header,
     learn_labels,
@@ -68,7 +69,7 @@ _POOLING = Shade(
 class _Labels(TypedDict):
     """What the file of labels holds."""
 
-    labels: list[str]
+    labels: SavedLabels
     aspects: list[str]
 
 

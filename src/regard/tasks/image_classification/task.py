@@ -14,12 +14,14 @@ from torch.nn import functional as F
 
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
+from regard.fields import Count, Positive
 from regard.models import VisionTransformer, VisionTransformerConfig
 from regard.tasks.checking import CheckedExample
 from regard.tasks.image_classification.settings import PicturesData
 from regard.tasks.labels import (
     LabelPrediction,
     LabelTask,
+    SavedLabels,
     certain,
     learn_labels,
     most_frequent,
@@ -74,10 +76,10 @@ class PictureBatch:
 class _Pictures(TypedDict):
     """What the task's file holds; the shape as a list."""
 
-    labels: list[str]
-    shape: tuple[int, int, int]
+    labels: SavedLabels
+    shape: tuple[Count, Count, Count]
     mean: float
-    deviation: float
+    deviation: Positive
     darkest: float
 
 

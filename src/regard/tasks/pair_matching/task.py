@@ -22,6 +22,7 @@ from regard.tasks.held_out import hold_out_texts
 from regard.tasks.labels import (
     LabelPrediction,
     LabelTask,
+    SavedLabels,
     certain,
     learn_labels,
     most_frequent,
@@ -117,7 +118,7 @@ class LabelledBatch:
 class _PairLabels(TypedDict):
     """What the task's file holds."""
 
-    labels: list[str]
+    labels: SavedLabels
 
 
 class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):

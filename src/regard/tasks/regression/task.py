@@ -3,18 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, TypedDict
+from typing import Annotated, ClassVar, TypedDict
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Int64
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from regard.attention import documents
 from regard.config import JsonValue
-from regard.devices import moved
-from regard.errors import DataError, SettingError
+from regard.devices import is_finite, moved
+from regard.errors import DataError, RunError, SettingError
+from regard.fields import several
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.tasks.checking import CheckedExample
@@ -23,7 +26,7 @@ from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.regression.settings import RegressionConfig, RegressionData
 from regard.tasks.task import Table
 from regard.text import BadLines, Line
-from regard.text.files import read_kept, write_plain
+from regard.text.files import read_kept, read_plain, write_plain
 from regard.text.points import Point, cells_of, number_of, read_points
 
 _NAMES_FILE, _POINTS_FILE = "columns.json", "points.safetensors"
@@ -95,7 +98,7 @@ class Guess:
 class _Columns(TypedDict):
     """What the file of names holds."""
 
-    inputs: list[str]
+    inputs: Annotated[list[str], several(1)]
 
 
 class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
@@ -199,8 +202,25 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Regression":
         """The task with the points that ``save`` wrote."""
-        names = read_kept(folder, _NAMES_FILE, _Columns)["inputs"]
-        return cls(recipe, names, **load_file(folder / _POINTS_FILE))
+        names, path = read_kept(folder, _NAMES_FILE, _Columns)["inputs"], folder / _POINTS_FILE
+        try:
+            saved = load_tensors(read_plain(path))
+        except SafetensorError as error:
+            raise RunError(f"{path} must be a safetensors file; it is damaged: {error}.") from error
+        points = len(saved.get("seen", ()))
+        kinds = {"origin": (len(names),), "step": (len(names),), "seen": (points, 1)}
+        kinds["places"] = (points, len(names))
+        for name, shape in kinds.items():
+            tensor = saved.get(name)
+            is_usable = tensor is not None and tensor.is_floating_point() and is_finite(tensor)
+            if not (points and is_usable and saved[name].shape == shape):
+                raise RunError(
+                    f"{path} must hold finite numbers of points with {len(names)} inputs; "
+                    f"{name} does not. It is damaged."
+                )
+        if not saved["step"].gt(0).all():
+            raise RunError(f"{path} must hold a step above 0 for each input. It is damaged.")
+        return cls(recipe, names, **{name: saved[name] for name in kinds})
 
     def save(self, folder: Path) -> None:
         """Write the points and the names of their inputs."""

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
+from regard.fields import Count
 from regard.metrics import sentence_rouge_l, sentence_rouge_n
 from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.checking import CheckedExample
@@ -59,7 +60,7 @@ _LONGEST = 240  # characters of an example to read
 class _Kept(TypedDict):
     """What the file holds: how many sentences are taken out."""
 
-    sentences: int
+    sentences: Count
 
 
 class SentenceExtraction(OnePassTask[DocumentExample, EncodedDocument, DocumentBatch, Extract]):

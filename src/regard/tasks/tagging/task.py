@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TypedDict
+from typing import Annotated, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.errors import DataError
+from regard.fields import several
 from regard.metrics.labels import accuracy, macro_f1
 from regard.metrics.spans import as_bio, as_known, entity_scores, is_bio, marks_entities
 from regard.models import READERS, Tagger, TaggerConfig
@@ -63,7 +64,7 @@ class _Words(TypedDict):
 
     words: list[str]
     parts: list[str]
-    tags: list[str]
+    tags: Annotated[list[str], several(1)]
     rare: list[str]
 
 
