@@ -82,7 +82,8 @@ def unpack_tensors(content: bytes, *, where: Path) -> dict[str, Shaped[Tensor, "
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
         (header_length,) = struct.unpack("<Q", content[:8])
         header = json.loads(content[8 : 8 + header_length])
-        aliases = parse_json(header.get("__metadata__", {}).get(_ALIASES, "{}").encode())
+        written = header.get("__metadata__", {}).get(_ALIASES, "{}")
+        aliases = cast("dict[str, str]", parse_json(written.encode()))
         tensors |= {name: tensors[original] for name, original in aliases.items()}
     except (SafetensorError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise DamageError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, cast
 
 from torch import Tensor
 
@@ -77,7 +77,7 @@ class DeviceState(TypedDict):
 def is_validated(saved: Checkpoint) -> bool:
     """Whether a checkpoint was saved by a validation; one that cannot be read counts as such."""
     try:
-        position = saved.load_entry("position")
+        position = cast(object, saved.load_entry("position"))
     except DamageError:
         return True
-    return not isinstance(position, Mapping) or position.get("validated") == saved.step
+    return not isinstance(position, dict) or bool(position.get("validated") == saved.step)
