@@ -35,7 +35,7 @@ else:  # one level deep: what looks at annotations as a program runs cannot foll
 
 _BEFORE = "before"
 # Far beyond what we write: bytes of a recipe, tables inside of tables, digits of a whole number.
-_MOST_TOML, _DEEPEST, _MOST_DIGITS = 2**22, 100, 20
+_MOST_TOML, _DEEPEST, _MOST_DIGITS = 2**22, 100, 100
 
 
 def read_file(path: Path, *, most: int | None = None) -> bytes:

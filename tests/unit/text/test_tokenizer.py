@@ -70,9 +70,9 @@ def test_one_changed_byte_of_the_model_is_found(type_, tmp_path):
         ("[]", "must hold a table"),
         ('{"format": 2, "type": "words"}', "must have format 1; got 2. A newer version"),
         ('{"format": 1}', "does not describe a tokenizer"),
-        ('{"format": 1, "type": "words"}', "does not describe a tokenizer"),
+        ('{"format": 1, "type": "words"}', "must hold pieces; it does not. It is damaged"),
         ('{"format": 1, "type": "wurds"}', "does not describe a tokenizer"),
-        ('{"format": 1, "type": "words", "pieces": 3}', "does not describe a tokenizer"),
+        ('{"format": 1, "type": "words", "pieces": 3}', "must be a list; got 3"),
     ],
 )
 def test_a_damaged_table_is_named(text, message, tmp_path):
