@@ -36,6 +36,8 @@ _EXAMPLES = 3
 _SHOWN = 20
 _UNPACKERS = {".gz": "gzip -dc", ".zst": "zstd -dc"}
 PACKED = tuple(_UNPACKERS)
+# The problem of a row of CSV.
+OPEN_QUOTE = "a quote opens in this row and does not close in it"
 # Bytes of a file by which its form is known.
 _HEAD = 1 << 16
 # How files begin that are no text, and what to do about them.
@@ -56,7 +58,7 @@ class Line:
     Attributes:
         text: The line without its end; what is not UTF-8 in it reads as U+FFFD.
         where: ``file:line``, counted from 1.
-        problem: What is not UTF-8 in it; None if all is.
+        problem: Why it cannot be read: what is not UTF-8 in it, or ``OPEN_QUOTE``; None if it can.
         guess: Of such a line, the encoding that its file may be in, and how the line reads in it.
 
     Example:
@@ -77,7 +79,9 @@ class Line:
 
 
 def why_unreadable(line: Line) -> str:
-    """What to say of a line that is not UTF-8: where, what, and the command that converts it."""
+    """What to say of a line that cannot be read: where, why, and what to do about it."""
+    if line.problem == OPEN_QUOTE:
+        return f"{line.where}: {line.problem}. Close it, write it twice, or take it out."
     path = Path(line.where.rpartition(":")[0])
     encoding, beginning = line.guess or ("ITS-ENCODING", "")
     reads = f", which reads {beginning!r} in {encoding}" if beginning else ""
@@ -105,7 +109,7 @@ def readable(line: Line) -> str:
     """The text of a line.
 
     Raises:
-        DataError: It is not UTF-8.
+        DataError: It is not UTF-8, or a quote does not close.
     """
     if line.problem is not None:
         raise DataError(why_unreadable(line))

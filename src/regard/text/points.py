@@ -11,9 +11,10 @@ from regard.choices import choose, nearest
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.records import OnBadLine, object_of, usable
+from regard.text.tables import csv_rows, is_index_name
 
-# Of lines of JSON there is none: the keys are the header.
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".jsonl": ""}
+# Rows of CSV are read as lines with tabs. Of lines of JSON there is none: the keys are the header.
+_DELIMITERS = {".csv": "\t", ".tsv": "\t", ".jsonl": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,10 @@ def read_points(
         >>> [(point.inputs, point.target, point.names) for point in read_points(path)]
         [((50.0, 2.0), 800.0, ('area', 'floor'))]
     """
-    delimiter = choose(f"the ending of {path}", text_suffix(path), _DELIMITERS)
-    lines: Iterator[Line] = (line for line in read_lines(path) if line.text.strip())
+    ending = text_suffix(path)
+    delimiter = choose(f"the ending of {path}", ending, _DELIMITERS)
+    rows = csv_rows(read_lines(path)) if ending == ".csv" else read_lines(path)
+    lines: Iterator[Line] = (line for line in rows if line.text.strip())
     if (first := next(lines, None)) is not None:
         names = cells_of(first, delimiter) if delimiter else [*object_of(first.text, first.where)]
         layout = _layout(names, first, inputs, target)
@@ -134,6 +137,8 @@ class _Layout:
     has_header: bool
 
     def point(self, cells: Sequence[str], line: Line) -> Point:
+        if not any(cells[len(self.columns) :]):
+            cells = cells[: len(self.columns)]
         if len(cells) != len(self.columns):
             raise DataError(
                 f"{line.where}: expected {len(self.columns)} columns ({', '.join(self.columns)}), "
@@ -166,13 +171,18 @@ def _layout(cells: Sequence[str], line: Line, inputs: Sequence[str], target: str
     if inputs:
         places = tuple(_place(name, "inputs", columns, line) for name in inputs)
     else:
-        places = tuple(place for place in range(len(columns)) if place != goal)
+        places = tuple(n for n in range(len(columns)) if n not in (goal, _index(columns)))
     if not places or goal in places:
         raise DataError(
             f"{line.where}: there must be an input column beside the target {columns[goal]!r}; got "
             f"the columns {', '.join(columns)}. Set data.inputs and data.target."
         )
     return _Layout(columns, places, goal, tuple(columns[place] for place in places), has_header)
+
+
+def _index(columns: Sequence[str]) -> int | None:
+    """The place of the column in which pandas numbers the rows, if there is one."""
+    return 0 if is_index_name(columns[0]) else None
 
 
 def _place(name: str, setting: str, columns: Sequence[str], line: Line) -> int:

@@ -186,7 +186,8 @@ def _squad(path: Path) -> Iterator[_Make]:
 def _jsonl(path: Path) -> Iterator[_Make]:
     with open_text(path) as file:
         for line in decode_lines(file, str(path)):
-            yield partial(_line, line)
+            if line.text.strip():
+                yield partial(_line, line)
 
 
 def _lines_of_questions(text: str) -> dict[str, int]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,10 +12,10 @@ from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
-from regard.text.lines import BadLines, Line, read_lines, text_suffix, why_unreadable
+from regard.text.lines import OPEN_QUOTE, BadLines, Line, read_lines, text_suffix, why_unreadable
 from regard.text.normalization import normalize
 from regard.text.records import OnBadLine, found_at
-from regard.text.tables import Field, table_of
+from regard.text.tables import Field, cells_of_row, table_of
 
 T = TypeVar("T")
 
@@ -172,12 +172,13 @@ def read_pairs(
     bad = BadLines()  # of these files; those of the caller may be of others too
     tallies = [bad] if bad_lines is None else [bad, bad_lines]
     if target is not None:
-        pairs = _usable(_side_by_side(source, target), _from_lines, on_bad_line, tallies)
+        both = filter(_either_is_filled, _side_by_side(source, target))
+        pairs = _usable(both, _from_lines, on_bad_line, tallies)
     else:
         ending = text_suffix(source)
         read = choose(f"the ending of {source}", ending, _READERS)
         lines, parse = read(read_lines(source), ending, layout)
-        pairs = _usable(lines, parse, on_bad_line, tallies)
+        pairs = _usable(filter(_is_filled, lines), parse, on_bad_line, tallies)
     if layout.merge_references:
         pairs = iter(_merged(pairs))
     is_empty = True
@@ -212,8 +213,8 @@ def pairs_of_lines(
     """
     tallies = [] if bad_lines is None else [bad_lines]
     if targets is not None:
-        pairs = zip(lines, targets, strict=True)
-        yield from _usable(pairs, _from_lines, on_bad_line, tallies)
+        both = filter(_either_is_filled, zip(lines, targets, strict=True))
+        yield from _usable(both, _from_lines, on_bad_line, tallies)
         return
     read = choose(f"the ending of {header.where}", ending, _READERS)
     rows, parse = read([header], ending, layout or PairLayout())
@@ -222,7 +223,15 @@ def pairs_of_lines(
     else:
         with suppress(DataError):
             parse(header)
-    yield from _usable(lines, parse, on_bad_line, tallies)
+    yield from _usable(filter(_is_filled, lines), parse, on_bad_line, tallies)
+
+
+def _is_filled(line: Line) -> bool:
+    return bool(line.text.strip())
+
+
+def _either_is_filled(lines: tuple[Line, Line]) -> bool:
+    return any(map(_is_filled, lines))
 
 
 def _usable(
@@ -266,7 +275,11 @@ def _side_by_side(source: Path, target: Path) -> Iterator[tuple[Line, Line]]:
     pairs = zip_longest(read_lines(source), read_lines(target))
     for number, (source_line, target_line) in enumerate(pairs):
         if source_line is None or target_line is None:
-            longer = number + 1 + sum(1 for _ in pairs)
+            rest = chain([(source_line, target_line)], pairs)
+            are_filled = [any(line and _is_filled(line) for line in pair) for pair in rest]
+            if not any(are_filled):
+                return  # blank lines end one of them
+            longer = number + len(are_filled)
             counts = (number, longer) if source_line is None else (longer, number)
             raise DataError(
                 f"{source} and {target} must have as many lines as each other; got {counts[0]} "
@@ -294,9 +307,10 @@ def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
 
     def parse(line: Line) -> Pair:
         nonlocal expected
-        cells = _readable(line).split("\t")
         if expected is None:
-            expected = max(len(cells), *columns)
+            expected = max(len(_readable(line).split("\t")), *columns)
+        _readable(line)
+        cells = cells_of_row(line, expected)
         if len(cells) != expected:
             raise _BadLineError("columns", _wrong_columns(line, len(cells), expected))
         source, *targets = (cells[column - 1] for column in columns)
@@ -307,8 +321,6 @@ def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
 
 def _wrong_columns(line: Line, found: int, expected: int) -> str:
     message = f"{line.where}: expected {expected} columns, found {found}."
-    if not line.text.strip():
-        return f"{message} The line is empty."
     if found < expected:
         return f"{message} A tab must stand between the sentences."
     if line.where.endswith(":1"):
@@ -323,7 +335,9 @@ def _jsonl(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
         except (ValueError, RecursionError) as error:
             raise _BadLineError("JSON", f"{line.where}: not JSON: {error}.") from None
         if not isinstance(record, dict):
-            raise _BadLineError("JSON", f"{line.where}: expected a JSON object, found {record!r}.")
+            raise _BadLineError(
+                "JSON", f"{line.where}: expected a JSON object, found {line.text[:60]!r}."
+            )
         source_key, target_key = layout.keys
         references = [text for key in layout.more_keys for text in _texts(record, key, line)]
         targets = _texts(record, target_key, line) or references[:1]
@@ -368,10 +382,8 @@ def _no_text(
 
 def _readable(line: Line) -> str:
     if line.problem is not None:
-        raise _BadLineError(
-            "not UTF-8",
-            why_unreadable(line),
-        )
+        reason = "quotes" if line.problem == OPEN_QUOTE else "not UTF-8"
+        raise _BadLineError(reason, why_unreadable(line))
     return line.text
 
 

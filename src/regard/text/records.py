@@ -9,8 +9,10 @@ from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
-from regard.text.tables import Field, read_table
+from regard.text.tables import Field, cells_of_row, read_table
 
+# Characters shown of a line that is no object.
+_SHOWN = 60
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
@@ -81,7 +83,7 @@ def usable(
     """What is made of each item; one that nothing can be made of is an error, or is left out.
 
     Args:
-        items: Lines, or what is read of them.
+        items: Lines, of which blank ones are passed over, or what is read of them.
         make: Makes one thing of one item, or raises a DataError.
         name: What items left out are counted as.
         on_bad_line: Whether such an item is an error, or is left out.
@@ -95,6 +97,8 @@ def usable(
     check_choice("on_bad_line", on_bad_line, OnBadLine)
     is_empty, first = True, ""
     for item in items:
+        if isinstance(item, Line) and not item.text.strip():
+            continue
         try:
             made = make(item)
         except DataError as error:
@@ -121,7 +125,7 @@ def object_of(text: str, where: str) -> dict[str, JsonValue]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON: {error}.") from None
     if not isinstance(record, dict):
-        raise DataError(f"{where}: expected a JSON object, found {record!r}.")
+        raise DataError(f"{where}: expected a JSON object, found {text[:_SHOWN]}.")
     return record
 
 
@@ -172,9 +176,9 @@ def _table(path: Path, fields: Sequence[Field]) -> _Read:
 
     def parse(line: Line) -> Record:
         nonlocal expected
-        cells = readable(line).split("\t")
         if expected is None:
-            expected = max(len(cells), last)
+            expected = max(len(readable(line).split("\t")), last)
+        cells = cells_of_row(line, expected)
         if len(cells) != expected:
             what = ", ".join(f"{name} in column {n}" for name, n in table.columns.items())
             raise DataError(
@@ -196,6 +200,13 @@ def _jsonl(path: Path, fields: Sequence[Field]) -> _Read:
 
 def _text(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:
     value = member(record, field)
+    if isinstance(value, list) and field.name == "label":
+        if len(value) != 1:
+            raise DataError(
+                f"{line.where}: a text must have one label; got {len(value)} "
+                f"({', '.join(map(str, value[:_SHOWN]))}). Keep one, or leave such texts out."
+            )
+        value = value[0]
     if value is None and not any(key in record for key in field.keys):
         raise DataError(
             f"{line.where}: expected the key {field.keys[0]!r}; found "

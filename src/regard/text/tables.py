@@ -1,24 +1,29 @@
 """Tables of text: rows of TSV and CSV files, their header, and columns by number or by name."""
 
 import csv
+import re
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import TypeAlias
 
 from regard.choices import nearest
 from regard.errors import DataError
 from regard.fields import Count
-from regard.text.lines import Line, read_lines, text_suffix
+from regard.text.lines import OPEN_QUOTE, Line, read_lines, readable, text_suffix
 
 # A column: its number from 1, or what the header calls it.
 Column: TypeAlias = Count | str
 
 TABLES = (".csv", ".tsv")
-_DELIMITERS = (",", ";", "\t")
-# A cell longer than this, in characters, is a quote that does not close.
+_DELIMITERS = (",", ";", "\t", "|")
+# The line with which Excel names the delimiter, and the rows that are looked at where none does.
+_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+_FIRST_ROWS = 50
+# A cell longer than this, in characters, is one whose quote does not close.
 _LONGEST = 1 << 24
 
 # What headers, and keys of JSON, call a thing, besides its own name.
@@ -111,9 +116,10 @@ def read_table(path: Path, fields: Sequence[Field]) -> TextTable:
     r"""The rows of a ``.tsv`` or ``.csv`` file, and where in them the fields are.
 
     A TSV file is split at line ends and tabs only; no quoting is known. A CSV file is as RFC 4180
-    has it, its cells parted by commas, or by semicolons where the first row has no comma; line ends
-    inside a cell become spaces. The first row is a header where a field is asked for by name, or
-    where every field finds a cell that is called like it; columns then go by their names.
+    has it, its cells parted by commas, semicolons, tabs or bars, as most of its first rows are;
+    line ends inside a cell become spaces: see ``csv_rows``. The first row is a header where a field
+    is asked for by name, or where every field finds a cell that is called like it; columns then go
+    by their names. Blank lines are no rows.
 
     Args:
         path: The file, which may be compressed: ``.gz``, ``.zst``.
@@ -136,6 +142,7 @@ def read_table(path: Path, fields: Sequence[Field]) -> TextTable:
 def table_of(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> TextTable:
     """The same of lines that were read, of a file with this ending."""
     rows = csv_rows(lines) if ending == ".csv" else iter(lines)
+    rows = dropwhile(lambda row: not row.text.strip(), rows)
     first = next(rows, None)
     if first is None:
         return TextTable({field.name: _number(field) for field in fields}, None, iter(()))
@@ -147,49 +154,115 @@ def table_of(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> Tex
 
 
 def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
-    r"""The rows of a CSV file as lines with tabs between the cells.
+    r"""The rows of a CSV file as lines with tabs between the cells; blank lines between them stay.
+
+    The delimiter is what a line ``sep=;`` says, or else what most of the first rows have. A row
+    ends in another line only where its quotes close there and it has as many cells as others; else
+    it is a row with a problem, and the next line is a row again.
 
     Example:
         >>> [row.text for row in csv_rows([Line('a,"b ""c""', "x:1"), Line('d",e', "x:2")])]
         ['a\tb "c" d\te']
+        >>> rows = csv_rows([Line("a,b", "x:1"), Line('"c,d', "x:2"), Line('"e",f', "x:3")])
+        >>> [(row.text, row.problem is None) for row in rows]
+        [('a\tb', True), ('"c\td', False), ('e\tf', True)]
     """
     lines = iter(lines)
-    first = next(lines, None)
-    if first is None:
+    first = list(islice(lines, _FIRST_ROWS))
+    if not first:
         return
-    delimiter = _delimiter(first.text)
-    read: list[Line] = []  # of the row that is being read
+    waiting = deque(first)
+    delimiter = _delimiter(first)
+    if _SEPARATOR.fullmatch(first[0].text):
+        waiting.popleft()
+    csv.field_size_limit(_LONGEST)
+    width: int | None = None
+    while waiting or (waiting := deque(islice(lines, 1))):
+        line = waiting.popleft()
+        if '"' not in line.text:
+            cells, read = line.text.split(delimiter), [line]
+        else:
+            cells, read = _quoted(line, waiting, lines, delimiter, width)
+        text = "\t".join([" ".join(cell.split()) for cell in cells])
+        if not read:
+            yield Line(text, line.where, OPEN_QUOTE)
+            continue
+        odd = next((each for each in read if each.problem is not None), None)
+        yield (
+            line
+            if odd is None and text == line.text
+            else Line(text, line.where, odd and odd.problem, odd and odd.guess)
+        )
+        if text:
+            width = width or len(cells)
+
+
+def _quoted(
+    line: Line, waiting: deque[Line], rest: Iterator[Line], delimiter: str, width: int | None
+) -> tuple[list[str], list[Line]]:
+    """The cells of a row, and the lines it is in, taken from those that are waiting and the rest.
+
+    No lines where a quote does not close.
+    """
+    read = [line]
 
     def texts() -> Iterator[str]:
-        for line in chain([first], lines):
-            read.append(line)
-            yield f"{line.text}\n"
+        yield f"{line.text}\n"
+        while waiting or (more := next(rest, None)) is not None:
+            read.append(waiting.popleft() if waiting else more)
+            yield f"{read[-1].text}\n"
 
-    csv.field_size_limit(_LONGEST)
-    rows = csv.reader(texts(), delimiter=delimiter)
-    while True:
-        try:
-            cells = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(
-                f"{read[0].where}: not a row of a table: {error}. Does a quote close?"
-            ) from None
-        odd = next((line.problem for line in read if line.problem is not None), None)
-        guess = next((line.guess for line in read if line.problem is not None), None)
-        text = "\t".join(" ".join(cell.split()) for cell in cells)
-        yield replace(read[0], text=text, problem=odd, guess=guess)
-        read.clear()
+    try:
+        cells = next(csv.reader(texts(), delimiter=delimiter, strict=True, skipinitialspace=True))
+    except csv.Error:
+        cells = []
+    if cells and (len(read) == 1 or width in (None, len(cells))):
+        return cells, read
+    waiting.extendleft(reversed(read[1:]))
+    lenient = csv.reader([f"{line.text}\n", ""], delimiter=delimiter, skipinitialspace=True)
+    cells = next(lenient)
+    literal = line.text.split(delimiter)
+    if lenient.line_num > 1:
+        return literal, []
+    escaped = _escaped(line.text, delimiter)
+    fitting = (each for each in (escaped, literal, cells) if len(each) == width)
+    return next(fitting, escaped or cells), [line]
 
 
-def _delimiter(line: str) -> str:
-    """What parts the cells of a row: a comma if it can be."""
+def _escaped(text: str, delimiter: str) -> list[str]:
+    """The cells of a row whose quotes stand behind backslashes; none where it is no such row."""
+    try:
+        return next(csv.reader([text], delimiter=delimiter, strict=True, escapechar="\\"))
+    except csv.Error:
+        return []
 
-    def parts(sign: str) -> bool:
-        return len(next(csv.reader([line], delimiter=sign), [])) > 1
 
-    return next(filter(parts, _DELIMITERS), ",")
+def _delimiter(lines: Sequence[Line]) -> str:
+    """The sign by which most rows have as many cells; a comma if it can be."""
+    if named := _SEPARATOR.fullmatch(lines[0].text):
+        return named[1]
+
+    def rows(sign: str) -> tuple[int, int]:
+        read = (next(csv.reader([line.text], delimiter=sign), []) for line in lines)
+        counts = Counter(len(cells) for cells in read if len(cells) > 1)
+        return max(counts.values(), default=0), counts.total()
+
+    return max(_DELIMITERS, key=rows)
+
+
+def is_index_name(name: str) -> bool:
+    """Whether a header calls a column like that in which pandas numbers the rows."""
+    return not name.strip() or name.casefold() == "unnamed: 0"
+
+
+def cells_of_row(line: Line, width: int) -> list[str]:
+    """The cells of a row, those beyond the width left out where nothing is in them.
+
+    Raises:
+        DataError: The row cannot be read.
+    """
+    cells = readable(line).split("\t")
+    return cells if any(cell.strip() for cell in cells[width:]) else cells[:width]
 
 
 def _number(field: Field) -> int:

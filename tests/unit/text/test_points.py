@@ -44,7 +44,7 @@ def test_without_a_header_columns_have_numbers_and_the_last_is_the_target(tmp_pa
         ("x,3\n1,2\n", r"table\.csv:1: the first line must be all names or all numbers; got 'x'"),
         ("x,x\n1,2\n", r"table\.csv:1: columns must have different names; got 'x' twice\."),
         ("x\n1\n", r"table\.csv:1: there must be an input column beside the target 'x'"),
-        ('x,y\n1,"2\n', r"table\.csv:2: not a row of a table: "),
+        ('x,y\n1,"2\n', r"table\.csv:2: a quote opens in this row and"),
         ("x,y\n", r"table\.csv must hold rows of numbers; got none that can be used\."),
     ],
 )
@@ -74,3 +74,13 @@ def test_bad_lines_are_left_out_and_counted(tmp_path: Path):
     found = list(read_points(path, on_bad_line="skip", bad_lines=bad))
     assert [point.inputs for point in found] == [(1,), (5,)]
     assert bad.total == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sep=;\nx;y\n1;2\n", ",x,y\n0,1,2\n", "Unnamed: 0,x,y\n0,1,2\n\n", "x,y\n1,2,,\n"],
+)
+def test_tables_of_spreadsheets_and_of_pandas_are_read(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    (point,) = read_points(tmp_path / "a.csv")
+    assert (point.inputs, point.target, point.names) == ((1.0,), 2.0, ("x",))

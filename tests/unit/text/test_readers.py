@@ -89,12 +89,6 @@ def test_jsonl_has_keys_of_its_own(write):
             r"a\.tsv:2: expected 2 columns, found 3\. Is there a",
         ),
         ("a.tsv", "a\tb\nc\n", "columns", r"a\.tsv:2: expected 2 columns, found 1\. A tab must"),
-        (
-            "a.tsv",
-            "a\tb\n\n",
-            "columns",
-            r"a\.tsv:2: expected 2 columns, found 1\. The line is empty",
-        ),
         ("a.tsv", "a\tb\n \tb\n", "empty source", r"a\.tsv:2: the source is empty\."),
         ("a.tsv", "a\tb\na\t\u00a0\n", "empty target", r"a\.tsv:2: the target is empty\."),
         ("a.tsv", b"a\tb\na\t\xff\n", "not UTF-8", r"a\.tsv:2: not UTF-8 \(byte 0xFF at place 3\)"),
@@ -168,6 +162,14 @@ def test_an_empty_side_names_its_own_file(write):
     source, target = write("a.en", "x\ny\n"), write("a.de", "x\n\n")
     with pytest.raises(DataError, match=r"a\.de:2: the target is empty"):
         list(read_pairs(source, target))
+
+
+def test_blank_lines_are_no_pairs(write):
+    rows = {"a.tsv": "\na\tb\n\nc\td\n\n", "a.jsonl": '{"source": "a", "target": "b"}\n\n'}
+    found = {name: [pair.source for pair in read_pairs(write(name, rows[name]))] for name in rows}
+    assert found == {"a.tsv": ["a", "c"], "a.jsonl": ["a"]}
+    sides = write("a.en", "a\n\nb\n\n"), write("a.de", "c\n\nd\n")
+    assert [(pair.source, pair.target) for pair in read_pairs(*sides)] == [("a", "c"), ("b", "d")]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "a.tsv.gz"])

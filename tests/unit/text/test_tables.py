@@ -8,7 +8,7 @@ from regard.errors import DataError
 from regard.tasks import recipe_from_table
 from regard.tasks.classification import Classification
 from regard.tasks.generation.documents import read_documents
-from regard.text import PairLayout, read_pairs
+from regard.text import BadLines, PairLayout, read_pairs
 from regard.text.records import read_records
 from regard.text.tables import Field, csv_rows, read_table, table_of
 from regard.text.tagged import read_tagged, read_words
@@ -77,6 +77,57 @@ def test_a_row_of_csv_that_is_not_utf8_is_named(tmp_path):
     path.write_bytes("Café,1\n".encode("cp1252"))
     with pytest.raises(DataError, match=r"a.csv:1: not UTF-8 .* reads 'Café,1' in WINDOWS-1252"):
         records(path)
+
+
+ROWS = [f"row {n},+" for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("stray", "row"),
+    [
+        (['"a stray quote,+'], 21),
+        (['"a stray quote,+', '"with, a comma",-'], 21),
+        (['+,"a stray quote', '-,"with, a comma"'], 21),
+        (['"a stray quote,+', "fine,-", 'a 5" pipe,-', '"one, ""two""",+'], 21),
+        (["fine,-", '"a stray quote,+', 'the last one",-,x'], 22),
+    ],
+)
+def test_a_quote_that_does_not_close_spoils_its_own_row_only(tmp_path, stray, row):
+    path = write(tmp_path / "a.csv", "\n".join([*ROWS, *stray, *ROWS]))
+    with pytest.raises(DataError, match=rf"a.csv:{row}: a quote opens in this row and does not cl"):
+        records(path)
+    bad = BadLines()
+    found = list(read_records(path, LABELLED, on_bad_line="skip", bad_lines=bad))
+    wrong_width = sum(line.endswith(",x") for line in stray)
+    assert (len(found), bad.total) == (39 + len(stray) - wrong_width, 1 + wrong_width)
+
+
+def test_line_ends_in_quotes_stay_where_a_row_has_its_cells(tmp_path):
+    path = write(tmp_path / "a.csv", 'text,label,id\n"One, two\n\nthree",+,7\n"last\none",-,8\n')
+    assert records(path) == [("One, two three", "+"), ("last one", "-")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sep=;\r\ntext;label\r\nGood, really;1\r\n",
+        "text;label\nGood, really;1\n",
+        "text|label\nGood, really|1\n",
+        '"text"\t"label"\n"Good, really"\t"1"\n',
+        'text,label\n"Good, really", "1"\n',
+        "\n\ntext;label;;\n\nGood, really;1;;\n;;;\n\n",
+        "text;label\nGood, really;1;;\n",
+    ],
+)
+def test_csv_is_read_as_spreadsheets_write_it(tmp_path, text):
+    assert records(write(tmp_path / "a.csv", text)) == [("Good, really", "1")]
+
+
+def test_quotes_within_cells_are_kept(tmp_path):
+    path = write(
+        tmp_path / "a.csv", 'text,label\n"Great" tea,1\n"Say \\"no, no\\"",0\na 5" pipe,1\n'
+    )
+    assert records(path) == [('"Great" tea', "1"), ('Say "no, no"', "0"), ('a 5" pipe', "1")]
 
 
 def test_no_lines_are_no_table():

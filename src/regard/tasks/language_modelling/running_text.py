@@ -129,6 +129,8 @@ def lines_of(line: Line, ending: str, column: str) -> list[str]:
     """
     if ending != ".jsonl":
         return [normalize(readable(line))]
+    if not line.text.strip():
+        return []
     record = object_of(readable(line), line.where)
     text = found_at(record, column)
     if not isinstance(text, str):
