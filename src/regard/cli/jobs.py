@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)]
 # What the text of a part may be besides files.
 _NO_FILES = ("held out", "phrasebook")
-_PACKED = (".gz", ".zst")
 # Files of which two are read as two of the same, not as a source's and a target's lines.
-_WHOLE = (".arrow", ".conll", ".conllu", ".csv", ".feather", ".json", ".jsonl", ".parquet", ".tsv")
+_WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
 
 
 def find_recipe(
@@ -140,9 +139,9 @@ def _recipe_of_files(
 
 def are_pairs(files: Sequence[str], settings: Sequence[str]) -> bool:
     """Whether the command says that files are sentence pairs: two of lines, or columns of pairs."""
-    paths = [Path(name) for name in files]
-    endings = [(p.with_suffix("") if p.suffix in _PACKED else p).suffix for p in paths]
-    is_two = len(files) == 2 and not all(ending in _WHOLE for ending in endings)
+    from regard.text.lines import text_suffix
+
+    is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
     return is_two or any(setting.startswith("data.columns") for setting in settings)
 
 

@@ -1,8 +1,10 @@
 """Sentences of words with a tag each: CoNLL-U, columns with blank lines between, JSONL."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 from regard.choices import choose
@@ -15,6 +17,14 @@ from regard.text.tables import Field, TextTable, table_of
 
 # What a sentence's words and its tags are called in JSONL.
 _KEYS = {"word": ("tokens", "words"), "tag": ("tags", "labels", "ner_tags", "pos_tags")}
+# A line of CoNLL that begins like this is a comment, if it has no tabs or says what something is.
+_COMMENT = re.compile(r"#(\s|begin |end |[\w.]+ ?=)")
+_SAYING = re.compile(r"# ?[\w.:-]+ ?=|# .*\w=\w")
+# The word that stands where a document begins.
+DOCUMENT_MARK = "-DOCSTART-"
+_SPACES = re.compile("[ \t]+")
+# Lines by which columns are known.
+_FIRST_LINES = 100
 # What headers call the column that says which sentence a word is of.
 _SENTENCE = frozenset(
     ("sentence", "sentence #", "sentence id", "sentence_id", "sentence_idx", "sent_id", "句子")
@@ -48,11 +58,12 @@ def read_tagged(
 
     Of ``.conllu`` files words and universal tags (columns 2 and 4) are read; a contraction's line
     (``1-2``) and an empty node's (``8.1``) are passed over, its words are lines of their own. Of
-    ``.conll``, ``.tsv`` and ``.txt`` files, columns parted by a tab (or, in lines without one, by
-    spaces), and of ``.csv`` by a comma, a sentence's end by a blank line; or by a column whose
-    header is ``sentence`` (``Sentence #``, ``sent_id``), whose cells change, or are filled, where a
-    sentence begins. Of ``.jsonl`` and tables (``.parquet``, ``.arrow``), the lists at "tokens" and
-    "tags", or at the names that are given. What a header says is in ``read_table``.
+    ``.conll`` (``.bio``, ``.iob`` and others), ``.tsv`` and ``.txt`` files, columns parted by a tab
+    (or, in lines without one, by spaces), and of ``.csv`` by a comma, a sentence's end by a blank
+    line; or by a column whose header is ``sentence`` (``Sentence #``, ``sent_id``), whose cells
+    change, or are filled, where a sentence begins. Comments (``# text = …``) and lines of
+    ``-DOCSTART-`` are passed over. Of ``.jsonl`` and tables (``.parquet``, ``.arrow``), the lists
+    at "tokens" and "tags", or at the names that are given. What a header says is in ``read_table``.
 
     Args:
         path: The file, which may be compressed: ``.gz``, ``.zst``.
@@ -99,7 +110,8 @@ def read_words(path: Path, *, word: int | str = 1) -> Iterator[TaggedWords]:
     table = word_table(read_lines(path), text_suffix(path), fields)
     place = table.columns["word"]
     for block in _sentences(table):
-        rows = [_cells(line, place, place) for line in block if not line.text.startswith("# ")]
+        lines = [line for line in block if not (is_conllu and line.text.startswith("#"))]
+        rows = [_cells(line, place, place) for line in lines]
         kept = [row for row in rows if not is_conllu or row[0].isdecimal()]
         words = tuple(normalize(row[place - 1]) or row[place - 1] for row in kept)
         if words:
@@ -125,7 +137,8 @@ def word_table(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> T
     Args:
         lines: Of the file.
         ending: Of its name. But for ``.csv`` and ``.conllu``, a line without a tab is parted at its
-            spaces, of which words have none: so has CoNLL of 2003.
+            spaces, of which words have none: so has CoNLL of 2003. Comments are left out, and marks
+            of documents are blank lines.
         fields: What a row says.
 
     Raises:
@@ -137,7 +150,7 @@ def word_table(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> T
         >>> [line.text for line in table.lines]
         ['Rome\tNNP\tB-LOC']
     """
-    return table_of(lines if ending in (".csv", ".conllu") else _tabbed(lines), ending, fields)
+    return table_of(lines if ending in (".csv", ".conllu") else _columns_of(lines), ending, fields)
 
 
 def sentence_column(table: TextTable) -> int | None:
@@ -146,10 +159,25 @@ def sentence_column(table: TextTable) -> int | None:
     return next((place for place, name in enumerate(names) if name in _SENTENCE), None)
 
 
-def _tabbed(lines: Iterable[Line]) -> Iterator[Line]:
-    for line in lines:
-        has_spaces = " " in line.text and "\t" not in line.text
-        yield replace(line, text="\t".join(line.text.split(" "))) if has_spaces else line
+def _columns_of(lines: Iterable[Line]) -> Iterator[Line]:
+    """Lines of columns with a tab between, without comments; marks of documents are blank."""
+    lines = iter(lines)
+    head = list(islice(lines, _FIRST_LINES))
+    rows = [one.text for one in head if one.text.strip() and not _COMMENT.match(one.text)]
+    width = len(_parted(rows[0])) if rows else 0
+    wide = {len(row.split("\t")) for row in rows}
+    is_aligned = len(wide) > 1 and len({len(re.split("\t+", row)) for row in rows}) == 1
+    for line in chain(head, lines):
+        cells = re.split("\t+", line.text) if is_aligned else _parted(line.text)
+        is_row = "\t" in line.text or (len(cells) == width and not _SAYING.match(line.text))
+        if _COMMENT.match(line.text) and not is_row:
+            continue
+        text = "" if cells[0] == DOCUMENT_MARK else "\t".join(cells)
+        yield line if text == line.text else replace(line, text=text)
+
+
+def _parted(text: str) -> list[str]:
+    return text.split("\t") if "\t" in text else _SPACES.split(text.strip(" "))
 
 
 def _conllu(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:

@@ -16,7 +16,7 @@ from regard.text.lines import Line, open_text, readable, text_suffix
 from regard.text.questions import answer_list
 from regard.text.records import record_in
 from regard.text.tables import TABLES, Field, known_names
-from regard.text.tagged import sentence_column, word_table
+from regard.text.tagged import DOCUMENT_MARK, sentence_column, word_table
 from regard.training.guess import (
     LEAST_ROWS,
     PAIRS,
@@ -181,14 +181,15 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
     """
     fields = [Field(name, column) for name, column in (("word", 1), ("tag", 2))]
     table = word_table(lines, ending, fields)
-    kept = [line.text.split("\t") for line in table.lines if line.text.strip()]
-    blank = len(lines) - len(kept) - (table.header is not None)
+    rows = list(table.lines)
+    kept = [line.text.split("\t") for line in rows if line.text.strip()]
+    blank = len(rows) - len(kept)
     header, column = table.header, sentence_column(table)
     last = min(map(len, kept), default=0)
     word, tag = (table.columns[name] - 1 for name in ("word", "tag"))
     if table.header is None:
         tag = max(map(len, kept), default=0) - 1
-    if last < 2 or not lines[0].text.strip() or len(kept) < 2 * blank or tag >= last:
+    if last < 2 or len(kept) < 2 * blank or tag >= last:
         return None
     words, tags = [row[word] for row in kept], [row[tag].strip() for row in kept]
     is_short = sum(" " not in each for each in words) >= _MOST * len(words)
@@ -197,7 +198,10 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
     if blank or column is not None:
         how = f"{header[column]!r} parts" if header and column is not None else "blank lines part"
         settings = () if header or tag == 1 else (f"data.tag={tag + 1}",)
-        return tagging(tags, f"{how} its blocks of words with a tag each", words, settings)
+        marks = sum(line.text.startswith(DOCUMENT_MARK) for line in lines)
+        left_out = f"; {DOCUMENT_MARK}, in {marks:,} lines, is left out" if marks else ""
+        why = f"{how} its blocks of words with a tag each{left_out}"
+        return tagging(tags, why, words, settings)
     if header is None or header[tag].casefold() == "label":
         return None
     raise DataError(

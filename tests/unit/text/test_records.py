@@ -8,7 +8,7 @@ import pytest
 from regard.errors import DataError, SettingError
 from regard.text import BadLines
 from regard.text.records import Field, read_records
-from regard.text.tagged import read_tagged
+from regard.text.tagged import read_tagged, read_words
 
 FIELDS = [Field("label", 1), Field("text", 3)]
 
@@ -126,3 +126,28 @@ def test_bad_sentences_can_be_left_out_and_are_counted(tmp_path):
     read = read_tagged(path, on_bad_line="skip", bad_lines=bad)
     assert [found.words for found in read] == [("a",), ("c",)]
     assert bad.total == 1
+
+
+WORDS = [("Ann", "B-PER"), ("saw", "O"), ("#", "O"), ("Rome", "B-LOC")]
+BLOCK = "".join(f"{word}\t{tag}\n" for word, tag in WORDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.conll", f"# sent_id = 1\n# text = Ann saw # Rome\n{BLOCK}"),
+        ("a.conll", "# id 12 domain=en\n" + BLOCK.replace("\t", " ")),
+        ("a.txt", f"-DOCSTART-\tO\n\n{BLOCK}\n-DOCSTART- -X-\n"),
+        ("a.conll", "-DOCSTART- O\n" + BLOCK.replace("\t", " ")),
+        ("a.txt", BLOCK.replace("\t", "    ")),
+        ("a.txt", BLOCK.replace("\t", " \t ")),
+        ("a.bio", BLOCK.replace("saw\t", "saw\t\t")),
+        ("a.iob2", f"\n\n{BLOCK}\n\n"),
+        ("a.train", f"{BLOCK}\n"),
+    ],
+)
+def test_comments_marks_of_documents_and_spaces_are_no_words(tmp_path, name, text):
+    path = write(tmp_path / name, text)
+    (found,) = read_tagged(path)
+    assert list(zip(found.words, found.tags, strict=True)) == WORDS
+    assert [one.words for one in read_words(path)] == [found.words]
