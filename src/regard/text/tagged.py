@@ -165,11 +165,14 @@ def _columns_of(lines: Iterable[Line]) -> Iterator[Line]:
     head = list(islice(lines, _FIRST_LINES))
     rows = [one.text for one in head if one.text.strip() and not _COMMENT.match(one.text)]
     width = len(_parted(rows[0])) if rows else 0
+    has_tabs = any("\t" in row for row in rows)
     wide = {len(row.split("\t")) for row in rows}
     is_aligned = len(wide) > 1 and len({len(re.split("\t+", row)) for row in rows}) == 1
     for line in chain(head, lines):
         cells = re.split("\t+", line.text) if is_aligned else _parted(line.text)
-        is_row = "\t" in line.text or (len(cells) == width and not _SAYING.match(line.text))
+        is_row = "\t" in line.text or (
+            not has_tabs and len(cells) == width and not _SAYING.match(line.text)
+        )
         if _COMMENT.match(line.text) and not is_row:
             continue
         text = "" if cells[0] == DOCUMENT_MARK else "\t".join(cells)

@@ -135,7 +135,7 @@ BLOCK = "".join(f"{word}\t{tag}\n" for word, tag in WORDS)
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.conll", f"# sent_id = 1\n# text = Ann saw # Rome\n{BLOCK}"),
+        ("a.conll", f"# sent_id = 1\n# newdoc\n# text = Ann saw # Rome\n{BLOCK}"),
         ("a.conll", "# id 12 domain=en\n" + BLOCK.replace("\t", " ")),
         ("a.txt", f"-DOCSTART-\tO\n\n{BLOCK}\n-DOCSTART- -X-\n"),
         ("a.conll", "-DOCSTART- O\n" + BLOCK.replace("\t", " ")),
