@@ -39,6 +39,7 @@ def check(
     columns: Columns = (),
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     run: Path | None = None,
+    encoding: str | None = None,
     examples: int = 3,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
@@ -63,6 +64,8 @@ def check(
             names in its header.
         settings: A setting over the recipe's, such as data.text=review; may be given often.
         run: A run, whose tokenizer is asked for lengths and lost characters.
+        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
+            GB18030 and UTF-16 are recognised.
         examples: Examples shown of each finding.
         as_json: Print one JSON object instead.
     """
@@ -71,17 +74,19 @@ def check(
     from regard.tasks import TASKS
     from regard.text import load_pair_tokenizer
     from regard.text.checking import STEPS
+    from regard.text.encodings import encoded_as
 
     check_at_least("examples", examples, 0)
-    recipe = _recipe(files, valid=valid, test=test, columns=columns, settings=settings)
-    if recipe.task != "translation":
-        given: dict[str, object] = {"--columns": columns, "--run": run}
-        refuse(given, f"for {recipe.task}; it is for sentence pairs")
-    tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
-    with progress_bar("checking", lambda: STEPS) as advance:
-        report = TASKS[recipe.task].task.check(
-            recipe, examples=examples, tokenizer=tokenizer, progress=advance
-        )
+    with encoded_as(encoding):
+        recipe = _recipe(files, valid=valid, test=test, columns=columns, settings=settings)
+        if recipe.task != "translation":
+            given: dict[str, object] = {"--columns": columns, "--run": run}
+            refuse(given, f"for {recipe.task}; it is for sentence pairs")
+        tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
+        with progress_bar("checking", lambda: STEPS) as advance:
+            report = TASKS[recipe.task].task.check(
+                recipe, examples=examples, tokenizer=tokenizer, progress=advance
+            )
     return _say(report, as_json)
 
 
@@ -103,6 +108,7 @@ def sample(
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     seed: int = 0,
     on_bad_line: Literal["error", "skip"] = "error",
+    encoding: str | None = None,
 ) -> None:
     """Print some examples at random, tabs between what is asked and what is right.
 
@@ -117,17 +123,21 @@ def sample(
         settings: A setting over the recipe's, such as data.text=review; may be given often.
         seed: Another one draws other examples.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out.
+        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
+            GB18030 and UTF-16 are recognised.
     """
     from regard.checks import check_at_least
     from regard.choices import choose
+    from regard.text.encodings import encoded_as
 
     check_at_least("number", number, 1)
-    recipe = _recipe(
-        files, columns=columns, settings=settings, on_bad_line=on_bad_line, verb="data sample"
-    )
-    splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
-    choose("split", split, dict.fromkeys(splits))
-    examples = list(_examples(recipe, split))
+    with encoded_as(encoding):
+        recipe = _recipe(
+            files, columns=columns, settings=settings, on_bad_line=on_bad_line, verb="data sample"
+        )
+        splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
+        choose("split", split, dict.fromkeys(splits))
+        examples = list(_examples(recipe, split))
     if not examples:
         raise SettingError(f"split must be one the data has; got {split!r}, for which it has none.")
     for example in random.Random(seed).sample(examples, min(number, len(examples))):

@@ -43,6 +43,7 @@ def evaluate(
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     plot: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
+    encoding: str | None = None,
     precision: Precision = "auto",
     device: str = AUTO,
     shortlist: bool = False,
@@ -73,6 +74,8 @@ def evaluate(
         decoding: How outputs are searched for.
         plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
         as_json: Print one JSON object instead.
+        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
+            GB18030 and UTF-16 are recognised.
         precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
@@ -83,6 +86,7 @@ def evaluate(
     check_device_name("--device", device)
     from regard.inference import Predictor
     from regard.inference.ensemble import Ensemble
+    from regard.text.encodings import encoded_as
 
     given = _given(files, source, target)
     load = partial(
@@ -98,7 +102,8 @@ def evaluate(
             raise SettingError(f"--also must go with a run of a classifier; got {run}.")
         if plot is not None:
             raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
-        asked = _asked_pairs(predictor, split, given, references)
+        with encoded_as(encoding):
+            asked = _asked_pairs(predictor, split, given, references)
         _evaluate_written(predictor, run, asked, compare, decoding, as_json=as_json, load=load)
         return
     options: dict[str, object] = {"--target": target, "--references": references}
@@ -110,7 +115,10 @@ def evaluate(
         raise SettingError(
             f"--compare must name a run of {predictor.recipe.task}; got one of {other.recipe.task}."
         )
-    _evaluate_answers(every, run, split, given, plot, as_json=as_json, compared=(compare, other))
+    with encoded_as(encoding):
+        _evaluate_answers(
+            every, run, split, given, plot, as_json=as_json, compared=(compare, other)
+        )
 
 
 def _given(files: Sequence[Path], source: Path | None, target: Path | None) -> Sequence[Path]:

@@ -34,6 +34,7 @@ def predict(
     layers: str | None = None,
     output_format: Literal["text", "jsonl"] = "text",
     on_bad_line: Literal["error", "skip"] = "error",
+    encoding: str | None = None,
     precision: Precision = "auto",
     device: str = AUTO,
     shortlist: bool = False,
@@ -73,6 +74,8 @@ def predict(
             of a model that copies words, that which it copies by.
         output_format: Lines of text, or a JSON object a line with scores.
         on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
+        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
+            GB18030 and UTF-16 are recognised.
         precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
@@ -84,7 +87,11 @@ def predict(
     check_device_name("--device", device)
     if bulk.is_asked():
         given: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
-        given |= {"--layers": layers, "--on-bad-line": on_bad_line == "skip"}
+        given |= {
+            "--encoding": encoding,
+            "--layers": layers,
+            "--on-bad-line": on_bad_line == "skip",
+        }
         given |= {"--shortlist": shortlist}
         refuse(given, "with --input; rows that cannot be answered are noted beside the answers")
         predict_files(
@@ -97,7 +104,9 @@ def predict(
         )
         return
     _refuse_text(run, files)
-    with writing_to(bulk.output, apart_from=files):
+    from regard.text.encodings import encoded_as
+
+    with encoded_as(encoding), writing_to(bulk.output, apart_from=files):
         _predict(
             run,
             files or (None,),

@@ -31,6 +31,7 @@ def train(
     minutes: float | None = None,
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     on_bad_line: Literal["error", "skip"] | None = None,
+    encoding: str | None = None,
     distill: Path | None = None,
     device: str | None = None,
     processes: int | None = None,
@@ -68,6 +69,8 @@ def train(
         settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
             `regard settings` lists them all.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
+        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
+            GB18030 and UTF-16 are recognised.
         distill: The run folder of a translator to learn from.
         device: Where to train, over the recipe's training.device: `auto` takes a GPU if there is
             one; `cpu`; `cuda`, or `cuda:1` for the second GPU; `mps` for that of a Mac.
@@ -87,6 +90,7 @@ def train(
             "run": run,
             "minutes": minutes,
             "on-bad-line": on_bad_line,
+            "encoding": encoding,
             "distill": distill,
             "device": device,
         }
@@ -94,8 +98,10 @@ def train(
         given += [f"--set={setting}" for setting in (*files, *settings)] + ["--resume"] * resume
         return launch(["train", *what, *given], processes)
     asked = [*files, *_settings(settings, minutes, on_bad_line, distill, device)]
+    from regard.text.encodings import encoded_as
+
     try:
-        with _together():
+        with _together(), encoded_as(encoding):
             _train(what, run, asked, minutes=minutes, resume=resume)
     except KeyboardInterrupt as stop:
         if not isinstance(stop, Interrupted):  # which has been told of
