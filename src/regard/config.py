@@ -93,7 +93,7 @@ def read_toml(path: Path) -> dict[str, JsonValue]:
         OSError: It cannot be read.
     """
     try:
-        text = read_file(path, most=_MOST_TOML).decode()
+        text = read_file(path, most=_MOST_TOML).decode("utf-8-sig")
         return parse_toml(text.replace("\r\n", "\n").replace("\r", "\n"))
     except ValueError as error:
         raise SettingError(f"{path} must be a TOML file; {error}.") from error

@@ -1,6 +1,7 @@
 """``regard evaluate``."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -241,7 +242,7 @@ def _naming(recipe: "Recipe", files: Sequence[Path]) -> "Recipe":
     """The recipe, with these files as what to test on if there are any."""
     if not files:
         return recipe
-    test = tuple(str(file.resolve()) for file in files)
+    test = tuple(os.path.realpath(file) for file in files)
     return replace(recipe, data=replace(recipe.data, test=test))
 
 

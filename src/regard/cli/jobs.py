@@ -1,5 +1,7 @@
 """Which recipe the words of a command line mean: one that is named, or what its files are for."""
 
+import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -96,7 +98,9 @@ def split_settings(split: str, names: Sequence[str]) -> list[str]:
         return []
     if len(names) == 1 and names[0] in _NO_FILES:
         return [f"data.{split}={names[0]!r}"]
-    return [f"data.{split}={[str(Path(name).resolve()) for name in names]}"]
+    # Not resolve(), which raises RuntimeError on a loop of links; the reader names the file.
+    paths = [os.path.realpath(name) for name in names]
+    return [f"data.{split}={json.dumps(paths, ensure_ascii=False)}"]
 
 
 def guessed(files: Sequence[str], verb: str = "train") -> "Guess":

@@ -1,5 +1,6 @@
 """A recipe: everything that a training depends on, as it is saved with the run."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, replace
 from pathlib import Path
@@ -237,7 +238,7 @@ class Recipe:
         if not self.uses_phrasebook:
             for split in ("train", "valid", "test"):
                 if getattr(self.data, split) != HELD_OUT:
-                    data[split] = [str(path.resolve()) for path in self.named(split)]
+                    data[split] = [os.path.realpath(path) for path in self.named(split)]
         table: RecipeTable = {
             "task": self.task,
             "data": data,

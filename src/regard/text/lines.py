@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +22,7 @@ import zstandard
 
 from regard.errors import DataError
 from regard.text.arrow_tables import TABLES, read_rows
+from regard.text.class_folders import class_lines, has_classes
 from regard.text.encodings import as_utf8, guess_encoding, in_given_encoding, peeked
 from regard.text.forms import FASTTEXT, NAMED, SAME_AS, form_of
 from regard.text.json_rows import labelled_lines, object_lines
@@ -226,7 +228,8 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
     r"""The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
 
     They are in UTF-8, whatever the file is in: see ``as_utf8``. The rows of a ``.parquet`` or
-    ``.arrow`` table, the objects of JSON and the texts of fastText are lines of JSON.
+    ``.arrow`` table, the objects of JSON, the texts of fastText and those in a folder of folders,
+    one for each label, are lines of JSON.
 
     Raises:
         DataError: The file is missing, unreadable, damaged or no text.
@@ -264,6 +267,9 @@ def _refusing(path: Path) -> Iterator[None]:
 @contextmanager
 def _unpacked(path: Path) -> Iterator[tuple[Iterable[bytes], BinaryIO]]:
     """The lines of a file as it is, compression put aside, and the file."""
+    if path.is_dir() and has_classes(path):
+        yield class_lines(path), BytesIO()
+        return
     with path.open("rb") as file:
         if path.suffix in TABLES:
             yield read_rows(path), file
@@ -324,6 +330,8 @@ def text_suffix(path: Path) -> str:
         ('.tsv', '.jsonl')
     """
     if path.suffix in TABLES:
+        return ".jsonl"
+    if path.is_dir() and has_classes(path):
         return ".jsonl"
     ending = _named_ending(path)
     if ending in NAMED or not path.is_file():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regard.errors import DataError
+from regard.text.class_folders import has_classes
 from regard.text.lines import PACKED, missing, text_suffix
 
 # What other tools call the parts of a data set.
@@ -25,7 +26,8 @@ def shards(path: Path, split: str = "train") -> list[Path]:
 
     A folder stands for the files in it, by name, but for those that begin with a dot or ``_``; one
     that Hugging Face's ``datasets`` saved to disk, for its data, or the data of the split. A name
-    with ``*``, ``?`` or ``[…]`` stands for the files that fit (``**``: in folders too).
+    with ``*``, ``?`` or ``[…]`` stands for the files that fit (``**``: in folders too). A folder of
+    folders of texts, one for each label (``pos/``, ``neg/``), is read as a file.
 
     Args:
         path: As a recipe has it.
@@ -48,7 +50,9 @@ def shards(path: Path, split: str = "train") -> list[Path]:
             path = _split_of(path, split)
         if (path / _DATASET).is_file():
             return _dataset_files(path)
-        found = [file for file in path.iterdir() if file.is_file() and file.name[0] not in "._"]
+        if has_classes(path):
+            return [path]
+        found = _files(file for file in path.iterdir() if file.name[0] not in "._")
         if not found:
             raise DataError(f"{path} must hold files of text; got an empty folder.")
         return _complete(_of_one_kind(path, sorted(found)), path)
@@ -57,9 +61,26 @@ def shards(path: Path, split: str = "train") -> list[Path]:
             raise missing(path)  # what has no ending is a folder; a file is missed by its reader
         return [path]
     matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
-    if not (files := [file for file in matches if file.is_file()]):
+    if not (files := _files(matches)):
         raise DataError(f"{path} must fit some file; it fits none. Is the folder right?")
     return _complete(files, path) if _is_open(path.name) else files
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    """The files among these paths.
+
+    Raises:
+        DataError: One is a link to nothing.
+    """
+    found = []
+    for path in paths:
+        if path.is_symlink() and not path.exists():
+            raise DataError(
+                f"{path} must exist; it is a link to {path.readlink()}, where nothing is. "
+                "Take it away, or put the file there."
+            )
+        found += [path] if path.is_file() else []
+    return found
 
 
 def _is_open(pattern: str) -> bool:

@@ -1,5 +1,6 @@
 """Settings chosen from the text itself, for who has sentence pairs and no recipe."""
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -131,9 +132,7 @@ def choose_recipe(
     """
     if minutes is not None:
         check_positive("minutes", minutes)
-    wanted: dict[str, JsonValue] = {
-        "data": {"train": [str(Path(file).resolve()) for file in files]}
-    }
+    wanted: dict[str, JsonValue] = {"data": {"train": [os.path.realpath(file) for file in files]}}
     assign(wanted, settings)
     told: dict[str, JsonValue] = {
         name: wanted[name] for name in ("data", "training") if name in wanted

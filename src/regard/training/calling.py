@@ -1,5 +1,6 @@
 """Training from Python: what ``regard train`` does, in one call."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +75,7 @@ def find_recipe(
     files = [data] if isinstance(data, str | Path) else list(data)
     over: dict[str, JsonValue] = dict(settings or {})
     if files:
-        over["data.train"] = [str(Path(file).resolve()) for file in files]
+        over["data.train"] = [os.path.realpath(file) for file in files]
     if isinstance(recipe, Recipe):
         if not over:
             return recipe

@@ -71,8 +71,22 @@ def test_options_of_files_set_a_split():
     assert split_settings("test", []) == []
     assert split_settings("test", ["held out"]) == ["data.test='held out'"]
     assert split_settings("valid", ["a.en", "a.de"]) == [
-        f"data.valid=['{Path.cwd() / 'a.en'}', '{Path.cwd() / 'a.de'}']"
+        f'data.valid=["{Path.cwd() / "a.en"}", "{Path.cwd() / "a.de"}"]'
     ]
+
+
+def test_a_name_with_a_line_end_and_a_loop_of_links_are_named_as_they_are(here):
+    name = "a 'new'\nline.tsv"
+    recipe = find_recipe(["classification-convolution", name])
+    assert recipe.files("train") == [Path.cwd() / name]
+    Path("loop.tsv").symlink_to("loop.tsv")
+    recipe = find_recipe(["classification-convolution", "loop.tsv"])
+    assert recipe.files("train") == [Path.cwd() / "loop.tsv"]
+
+
+def test_a_recipe_may_begin_with_a_byte_order_mark(here):
+    Path("mine.toml").write_text('\ufefftask = "regression"\n', encoding="utf-8")
+    assert find_recipe(["mine.toml"]).task == "regression"
 
 
 @pytest.mark.parametrize("name", ["shards", "shards/*.tsv", "s?ards/*.tsv", "./shards"])

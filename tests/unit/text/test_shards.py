@@ -3,7 +3,10 @@ import json
 import pytest
 
 from regard.errors import DataError
+from regard.text.lines import text_suffix
+from regard.text.records import read_records
 from regard.text.shards import shards
+from regard.text.tables import Field
 
 
 def fill(folder, *names):
@@ -104,3 +107,24 @@ def test_saved_splits_are_found_by_what_others_call_them(tmp_path):
     assert shards(tmp_path, "valid") == [tmp_path / "validation" / "a.arrow"]
     with pytest.raises(DataError, match=r"split for data\.test; it holds train, validation"):
         shards(tmp_path, "test")
+
+
+@pytest.mark.parametrize("name", ["data", "data/*.tsv"])
+def test_a_link_to_nothing_is_named(tmp_path, name):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.tsv").touch()
+    (tmp_path / "data" / "b.tsv").symlink_to("nowhere.tsv")
+    with pytest.raises(DataError, match=r"b.tsv must exist; it is a link to nowhere.tsv, where no"):
+        shards(tmp_path / name)
+
+
+def test_a_folder_of_folders_of_texts_is_read_as_texts_with_labels(tmp_path):
+    for name in ("pos", "neg", "unsup"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1_9.txt").write_text(f"It is\n{name}.\n", encoding="utf-8")
+    (tmp_path / "urls.txt").touch()
+    assert shards(tmp_path) == [tmp_path]
+    assert text_suffix(tmp_path) == ".jsonl"
+    fields = [Field("text", 1), Field("label", 2)]
+    found = [tuple(record.values()) for record, _ in read_records(tmp_path, fields)]
+    assert found == [("It is neg.", "neg"), ("It is pos.", "pos")]

@@ -88,7 +88,8 @@ def find_shards(inputs: Sequence[str | Path], folder: Path, *, ending: str) -> l
                 )
     if not found:
         raise DataError("--input must name files to answer; got nothing.")
-    if inside := [path for path in found.values() if folder.resolve() in path.resolve().parents]:
+    home = Path(os.path.realpath(folder))
+    if inside := [path for path in found.values() if home in Path(os.path.realpath(path)).parents]:
         raise SettingError(
             f"--output must be a folder without files to answer; {folder} holds {inside[0].name}. "
             "Choose another: a pattern would find the answers too."

@@ -1,0 +1,60 @@
+"""Folders of texts, one folder a label: ``pos/`` and ``neg/``, as of reviews of films."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from regard.text.encodings import as_utf8
+
+# What folders of texts without labels, and of parts of a data set, are called.
+_NO_LABELS = ("unsup", "unlabeled", "unlabelled")
+_PARTS = {"train", "valid", "validation", "val", "dev", "test", "eval", "raw", "data"}
+_TEXTS = ("", ".txt", ".text")
+
+
+def has_classes(folder: Path) -> bool:
+    r"""Whether a folder holds folders of texts, two at least, which are more than its own files.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> for name in ("pos", "neg"):
+        ...     (home / name).mkdir()
+        ...     _ = (home / name / "1.txt").write_text(f"It is {name}.", encoding="utf-8")
+        >>> has_classes(home), has_classes(home / "pos")
+        (True, False)
+        >>> list(class_lines(home))[0]
+        b'{"text": "It is neg.", "label": "neg", "file": "neg/1.txt"}\n'
+    """
+    folders = _classes(folder)
+    if len(folders) < 2 or _PARTS & {each.name.casefold() for each in folders}:
+        return False
+    own = sum(file.is_file() for file in folder.iterdir())
+    texts = [[file.suffix for file in _texts(each)] for each in folders]
+    return all(texts) and own <= sum(map(len, texts)) and all(map(_are_texts, texts))
+
+
+def class_lines(folder: Path) -> Iterator[bytes]:
+    """The texts in such a folder as objects of JSON, which also name their files; see above."""
+    for each in _classes(folder):
+        for file in _texts(each):
+            lines = as_utf8([file.read_bytes()], str(file))
+            text = b"".join(lines).decode("utf-8-sig", "surrogateescape")
+            record = {"text": " ".join(text.split()), "label": each.name}
+            record["file"] = f"{each.name}/{file.name}"
+            line = json.dumps(record, ensure_ascii=False)
+            yield f"{line}\n".encode("utf-8", "surrogateescape")
+
+
+def _classes(folder: Path) -> list[Path]:
+    every = sorted(each for each in folder.iterdir() if each.is_dir() and each.name[0] not in "._")
+    return [each for each in every if each.name.casefold() not in _NO_LABELS]
+
+
+def _texts(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
+
+
+def _are_texts(endings: list[str]) -> bool:
+    """Whether files with these endings are texts; those of news are numbers."""
+    return all(ending in _TEXTS or ending[1:].isdecimal() for ending in endings)
