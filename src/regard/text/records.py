@@ -1,7 +1,7 @@
 """Records with named fields from TSV and JSONL files: labelled texts, questions, points."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, TypeVar
 
@@ -20,6 +20,15 @@ OnLong = Literal["error", "skip"]
 Record = dict[str, str]
 # The lines of a file, and what makes a record of one.
 _Read = tuple[Iterable[Line], Callable[[Line], Record]]
+
+
+# Why a pair is left out that its judges did not agree about, as SNLI has them, and its label there.
+UNLABELLED = "pairs without an agreed label"
+_GOLD, _NO_GOLD = "gold_label", "-"
+
+
+class _UnlabelledError(DataError):
+    """A record says of itself that it has no label: it is left out, and no error."""
 
 
 class Handling(TypedDict):
@@ -101,6 +110,10 @@ def usable(
             continue
         try:
             made = make(item)
+        except _UnlabelledError as error:
+            if bad_lines is not None:
+                bad_lines.add(UNLABELLED, str(error))
+            continue
         except DataError as error:
             if on_bad_line == "error":
                 raise
@@ -173,6 +186,7 @@ def _table(path: Path, fields: Sequence[Field]) -> _Read:
     table = read_table(path, fields)
     last = max(table.columns.values())
     expected = None if table.header is None else len(table.header)
+    gold = table.header.index(_GOLD) if table.header and _GOLD in table.header else None
 
     def parse(line: Line) -> Record:
         nonlocal expected
@@ -185,6 +199,8 @@ def _table(path: Path, fields: Sequence[Field]) -> _Read:
                 f"{line.where}: expected {expected} columns, found {len(cells)}. It should hold "
                 f"{what}."
             )
+        if gold is not None:
+            _check_labelled({_GOLD: cells[gold]}, table.columns, line)
         return {name: _filled(cells[n - 1], name, line) for name, n in table.columns.items()}
 
     return table.lines, parse
@@ -193,9 +209,15 @@ def _table(path: Path, fields: Sequence[Field]) -> _Read:
 def _jsonl(path: Path, fields: Sequence[Field]) -> _Read:
     def parse(line: Line) -> Record:
         record = object_of(readable(line), line.where)
+        _check_labelled(record, [f.name for f in fields], line)
         return {f.name: _filled(_text(record, f, line), f.name, line) for f in fields}
 
     return read_lines(path), parse
+
+
+def _check_labelled(record: Mapping[str, object], names: Collection[str], line: Line) -> None:
+    if "label" in names and record.get(_GOLD) == _NO_GOLD:
+        raise _UnlabelledError(f"{line.where}: its {_GOLD} is {_NO_GOLD}.")
 
 
 def _text(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:

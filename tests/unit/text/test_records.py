@@ -7,7 +7,7 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines
-from regard.text.records import Field, read_records
+from regard.text.records import UNLABELLED, Field, read_records
 from regard.text.tagged import read_tagged, read_words
 
 FIELDS = [Field("label", 1), Field("text", 3)]
@@ -151,3 +151,17 @@ def test_comments_marks_of_documents_and_spaces_are_no_words(tmp_path, name, tex
     (found,) = read_tagged(path)
     assert list(zip(found.words, found.tags, strict=True)) == WORDS
     assert [one.words for one in read_words(path)] == [found.words]
+
+
+def test_pairs_without_an_agreed_label_are_left_out_and_counted(tmp_path):
+    text = "gold_label\ttext\n-\tNobody agreed.\nneutral\tA room.\n"
+    rows = [{"gold_label": label, "text": "A room."} for label in ("neutral", "-")]
+    for path in (
+        write(tmp_path / "a.tsv", text),
+        write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))),
+    ):
+        bad = BadLines()
+        fields = [Field("text", 1), Field("label", "gold_label")]
+        (found,) = read_records(path, fields, bad_lines=bad)
+        assert found[0] == {"text": "A room.", "label": "neutral"}
+        assert bad.counts == {UNLABELLED: 1}
