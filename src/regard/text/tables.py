@@ -187,12 +187,8 @@ def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
         if not read:
             yield Line(text, line.where, OPEN_QUOTE)
             continue
-        odd = next((each for each in read if each.problem is not None), None)
-        yield (
-            line
-            if odd is None and text == line.text
-            else Line(text, line.where, odd and odd.problem, odd and odd.guess)
-        )
+        odd = next((each for each in read if each.problem is not None), line)
+        yield Line(text, line.where, odd.problem, odd.guess)
         if text:
             width = width or len(cells)
 
@@ -208,8 +204,8 @@ def _quoted(
 
     def texts() -> Iterator[str]:
         yield f"{line.text}\n"
-        while waiting or (more := next(rest, None)) is not None:
-            read.append(waiting.popleft() if waiting else more)
+        while following := [waiting.popleft()] if waiting else list(islice(rest, 1)):
+            read.extend(following)
             yield f"{read[-1].text}\n"
 
     try:
