@@ -19,9 +19,6 @@ from regard.errors import SettingError, ShapeError
 
 Seeds = int | Int[Tensor, " B"]
 
-# Numbers of a step from which loading what is compiled pays.
-_WORTH_COMPILING = 2**14
-
 
 @torch.no_grad()
 def sample(
@@ -166,8 +163,7 @@ class Draw:
         """The log-probability of the token drawn, and the token."""
         seeds = self.seeds[answers // self.copies]
         shares = uniform(seeds, answers % self.copies, place)
-        is_worth_it = log_probs.numel() >= _WORTH_COMPILING
-        draw = self._drawn_by_loops if is_worth_it and _is_for_loops(log_probs) else self._drawn
+        draw = self._drawn_by_loops if _is_for_loops(log_probs) else self._drawn
         token = draw(log_probs, shares)
         return log_probs.gather(1, token[:, None])[:, 0], token
 

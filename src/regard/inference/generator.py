@@ -12,7 +12,7 @@ from regard.devices import device_of, moved
 from regard.devices.kinds import AUTO
 from regard.errors import RunError, SettingError
 from regard.inference.predictor import Predictor
-from regard.inference.preparation import Preparation
+from regard.inference.preparation import Preparation, batch_tokens
 from regard.inference.searcher import Searcher
 from regard.layers.choices import Precision
 from regard.models import LanguageModel
@@ -21,9 +21,6 @@ from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.language_modelling.settings import TextData
 from regard.text import EOS_ID, PAD_ID, Tokenizer, batched, normalize
 from regard.text.padding import lengths_of, padded
-
-# Tokens to write from which a model is prepared for it.
-_WORTH_PREPARING = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ class Generator:
         model: Trained; put into evaluation mode at each use.
         tokenizer: Its own.
         recipe: Whose ``[decoding]`` holds where nothing else is asked for.
-        preparation: Makes the model ready where there is much to write; None is one of its own.
+        preparation: Makes the model ready for use; None is one of its own.
     """
 
     def __init__(
@@ -221,12 +218,6 @@ class Generator:
         read = [EOS_ID, *self.tokenizer.encode(normalize(prompt))]
         return _Text(prompt, seed, read, decoding.max_tokens)
 
-    def _ready(self, tokens: int) -> LanguageModel:
-        """The model that so many tokens are written with."""
-        if tokens >= _WORTH_PREPARING:
-            return self._preparation.of(self.model)
-        return self.model.eval()
-
     def _room(self, text: _Text) -> int:
         """How much may be written after what the model reads, which is cut where it is too much."""
         if self._context is None:
@@ -248,7 +239,7 @@ class Generator:
 
     def _tokens(self, text: _Text, decoding: DecodingConfig) -> Iterator[int]:
         """The tokens of a text as they are chosen, window after window."""
-        model, device = self._ready(decoding.max_tokens), device_of(self.model)
+        model, device = self._preparation.of(self.model), device_of(self.model)
         while text.left:
             room = self._room(text)
             search = self._searcher(decoding, room, text.window)
@@ -278,7 +269,8 @@ class Generator:
 
         A search has one length for all that it writes.
         """
-        model = self._ready(len(texts) * decoding.max_tokens)
+        model = self._preparation.of(self.model)
+        most = batch_tokens(self.model, model, decoding.batch_tokens)
         left = [text for text in texts if text.left]
         while left:
             alike: dict[tuple[int, int], list[_Text]] = {}
@@ -287,7 +279,7 @@ class Generator:
             for (room, window), group in alike.items():
                 search = self._searcher(decoding, room, window)
                 sizes = [(len(text.read) + room) * search.width for text in group]
-                for places in batched(sizes, decoding.batch_tokens):
+                for places in batched(sizes, most):
                     self._write_window(model, search, [group[place] for place in places], room)
                     if progress is not None:
                         progress()

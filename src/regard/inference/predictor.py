@@ -25,7 +25,7 @@ from regard.inference.look import (
     joined,
 )
 from regard.inference.once import Once
-from regard.inference.preparation import Preparation
+from regard.inference.preparation import Preparation, batch_tokens
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.layers.choices import Precision
 from regard.models import Seq2Seq
@@ -51,9 +51,6 @@ AnswerT = TypeVar("AnswerT", bound=Answer, covariant=True, default=Answer)
 
 # Tokens of a batch that is answered in one pass, padding included.
 _BATCH_TOKENS = 8192
-# Tokens to read, times the width of the search, from which a model is prepared for a search; and
-# tokens from which it is to read alone.
-_WORTH_PREPARING, _WORTH_PREPARING_TO_READ = 1024, 2048
 
 
 class Predictor(Generic[AnswerT]):
@@ -65,7 +62,7 @@ class Predictor(Generic[AnswerT]):
         shortlist: What its answers may be made of, by their sources; None is all tokens.
 
     Attributes:
-        preparation: Makes the model ready where there is much to write.
+        preparation: Makes the model ready for use, which answers whatever the amount of work.
 
     Example:
         >>> from regard.text.points import Point
@@ -87,14 +84,9 @@ class Predictor(Generic[AnswerT]):
         self.model, self.shortlist = model, shortlist
         self.task: AnyTask = task
         self.preparation = Preparation()
-        self._is_warm = False
 
     def warm_up(self) -> None:
-        """Load what makes many answers fast before the first, and use it for few as well.
-
-        It takes about as long as answering a few lines without it.
-        """
-        self._is_warm = True
+        """Prepare the model before the first answer, and load compiled loops."""
         if isinstance(self.task, SequenceTask):
             self.translate(["."])
             return
@@ -359,21 +351,20 @@ class Predictor(Generic[AnswerT]):
         found = [Translations.of_nothing(part.text) for part in encoded]
         filled = [place for place, part in enumerate(encoded) if len(part.source)]
         sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
-        model, shortlist = self.seq2seq.eval(), self.shortlist
-        if shortlist is not None:
-            check_shortlist(model)
-            made = self.preparation.of(model)
-            assert isinstance(made, PreparedSeq2Seq)
-            model = made.listing(shortlist.adding(searcher.spelled))
-        elif self._is_warm or sum(sizes) >= _WORTH_PREPARING:
-            model = self.preparation.of(model)
+        if self.shortlist is not None:
+            check_shortlist(self.seq2seq)
+        model = self.preparation.of(self.seq2seq)
+        if self.shortlist is not None:
+            assert isinstance(model, PreparedSeq2Seq)
+            model = model.listing(self.shortlist.adding(searcher.spelled))
 
         def write(places: Sequence[int]) -> None:
             batch = moved(task.collate([encoded[place] for place in places]), self.device)
             for place, answer in zip(places, task.predict(model, batch, search), strict=True):
                 found[place] = answer
 
-        for group in batched(sizes, self.decoding.batch_tokens):
+        most = batch_tokens(self.seq2seq, model, self.decoding.batch_tokens)
+        for group in batched(sizes, most):
             in_halves(write, [filled[index] for index in group], self.device)
             if progress is not None:
                 progress(len(group))
@@ -388,8 +379,7 @@ class Predictor(Generic[AnswerT]):
         *,
         with_loss: bool,
     ) -> tuple[list[AnswerT], float]:
-        self.model.eval()
-        encoded = task.encode(examples)
+        model, encoded = self.preparation.of(self.model), task.encode(examples)
         found: dict[int, AnswerT] = {}
         losses: list[tuple[float, int]] = []
 
@@ -402,10 +392,8 @@ class Predictor(Generic[AnswerT]):
                 losses.append((float(summed), count))
             found.update(zip(places, answers, strict=True))
 
-        sizes, model = task.lengths(encoded).tolist(), self.model
-        if self._is_warm or sum(sizes) >= _WORTH_PREPARING_TO_READ:
-            model = self.preparation.of(model)
-        for places in batched(sizes, _BATCH_TOKENS):
+        most = batch_tokens(self.model, model, _BATCH_TOKENS)
+        for places in batched(task.lengths(encoded).tolist(), most):
             in_halves(answer_all, places, self.device)
             if progress is not None:
                 progress(len(places))

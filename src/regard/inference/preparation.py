@@ -5,6 +5,7 @@ from typing import TypeVar, cast
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
+from regard.devices import device_of
 from regard.models.prepared import prepared
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -29,6 +30,22 @@ class Preparation:
             made = prepared(model.eval())
             self._kept = kept = made, _seen(model)
         return cast(ModelT, kept[0])
+
+
+def batch_tokens(model: nn.Module, prepared_model: nn.Module, most: int) -> int:
+    """How many tokens a batch may have for answers that do not depend on the others of the batch.
+
+    On a CPU torch's products round a row by how many rows there are, so that a model of which
+    nothing is prepared answers each text by itself, unless its attention is edited or observed.
+
+    Args:
+        model: The model.
+        prepared_model: ``Preparation.of`` it.
+        most: How many a batch may have otherwise.
+    """
+    is_watched = current_editor() is not None or current_observer() is not None
+    is_alone = prepared_model is model and device_of(model).type == "cpu" and not is_watched
+    return 1 if is_alone else most
 
 
 def _seen(model: nn.Module) -> list[object]:

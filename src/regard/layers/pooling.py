@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from regard.attention import attend, weights
 from regard.attention.masks.lengths import lengths as visible
@@ -34,7 +35,10 @@ class Mean(nn.Module):
     ) -> Float[Tensor, "B C"]:
         """The states' mean."""
         # Not masked_fill(), which takes three times as long where one mask is for many columns.
-        return torch.where(_real(states, lengths), states, 0).sum(1) / lengths[:, None]
+        real = torch.where(_real(states, lengths), states, 0)
+        # torch adds up every fourth row, and what is left over of four by itself: with nothing left
+        # over, how much padding stands behind a text does not change its sum.
+        return F.pad(real, (0, 0, 0, -real.shape[1] % 4)).sum(1) / lengths[:, None]
 
 
 class Maximum(nn.Module):

@@ -155,7 +155,7 @@ class Encoder(TextReader):
         if parts is not None and self.parts is not None:
             states = states + self.parts(parts)
         if features is not None and self.features is not None:
-            states = states + self.features(features)
+            states = states + self.features(features.to(states.dtype))
         if self.positions is not None:
             states = self.positions(states)
         if self.segments is not None:

@@ -5,7 +5,6 @@ import itertools
 import pytest
 import torch
 
-from regard.decoding import sampling
 from regard.decoding.sampling import Draw, uniform
 from regard.errors import RunError
 
@@ -63,20 +62,3 @@ def test_nan_is_named(sign):
     draw = Draw(seeds=torch.arange(R), top_k=5)
     with pytest.raises(RunError, match="log_probs must be numbers; got NaN"):
         draw._drawn_by_loops(log_probs, torch.rand(R, dtype=torch.float64))
-
-
-@pytest.mark.parametrize(
-    ("least", "ways"), [(R * 20 + 1, ["_drawn"]), (R * 20, ["_drawn_by_loops"])]
-)
-def test_large_vocabularies_are_drawn_from_by_loops(monkeypatch, least, ways):
-    asked = []
-    for name in ("_drawn", "_drawn_by_loops"):
-
-        def noted(self, log_probs, shares, name=name):
-            asked.append(name)
-            return torch.zeros(R, dtype=torch.long)
-
-        monkeypatch.setattr(Draw, name, noted)
-    monkeypatch.setattr(sampling, "_WORTH_COMPILING", least)
-    Draw(seeds=torch.arange(R))(torch.zeros(R, 20), torch.arange(R), 0)
-    assert asked == ways

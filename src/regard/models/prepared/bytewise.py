@@ -6,10 +6,8 @@ in each of which four inputs of an output stand together, and nowhere else: the 
 read from there as well.
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from jaxtyping import Float32, Int, Int8
+from jaxtyping import Int, Int8
 
 from regard.attention.engine.kernels.compiling import compiled, in_order, shared
 from regard.attention.engine.kernels.elementary import largest_absolute, whole
@@ -18,9 +16,10 @@ from regard.models.prepared.panels import Bytes, has, tiling
 
 f32, i32, i64 = np.float32, np.int32, np.int64
 
-# Outputs side by side, inputs of one that stand together, and what weights are moved by.
-OUTPUTS, INPUTS, _MOVED = 16, 4, 128
-_MOST = f32(127)
+# Outputs side by side, inputs of one that stand together, and what states are rounded to.
+OUTPUTS, INPUTS, ROUNDED = 16, 4, np.int8
+# Weights are moved by so much.
+_MOVED, _MOST = 128, f32(127)
 
 
 def has_bytes() -> bool:
@@ -28,7 +27,7 @@ def has_bytes() -> bool:
     return has("avx512vnni")
 
 
-def in_bytes(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 64"]:
+def lay_out(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 64"]:
     """Rounded weights as they are multiplied, with zeros where inputs and outputs are missing."""
     outputs, inputs = values.shape
     o, i = -(-outputs // OUTPUTS), -(-inputs // INPUTS)
@@ -38,7 +37,7 @@ def in_bytes(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 64"]:
     return np.ascontiguousarray(moved.reshape(o, i, OUTPUTS * INPUTS))
 
 
-def from_bytes(
+def weights_of(
     panels: Int8[np.ndarray, "o i 64"], ids: Int[np.ndarray, " N"], inputs: int
 ) -> Int8[np.ndarray, "N I"]:
     """The weights of some outputs."""
@@ -49,7 +48,7 @@ def from_bytes(
 
 
 @shared
-def from_byte(panels, output, place):  # type: ignore[no-untyped-def]
+def weight_at(panels, output, place):  # type: ignore[no-untyped-def]
     """One weight."""
     lane = output % OUTPUTS * INPUTS + place % INPUTS
     return i32(panels[output // OUTPUTS, place // INPUTS, lane]) ^ i32(-_MOVED)
@@ -78,12 +77,12 @@ def _round_rows(first, stop, states, out, begins, sizes):  # type: ignore[no-unt
 
 
 @shared
-def byte_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-def]
+def multiply_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-def]
     """``states @ weightᵀ + bias``, both rounded.
 
     Args:
         states: (R, I).
-        weight: ``in_bytes``.
+        weight: ``lay_out``.
         scales: What gives back each output's weights, ``in_lanes`` of sixteen.
         bias: Zeros where there is none, the same.
         out: (R, O).
@@ -102,33 +101,12 @@ def byte_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-def
 
 
 @compiled
-def round_to_bytes(first, stop, states, out, begins, sizes):  # type: ignore[no-untyped-def]
+def round_part(first, stop, states, out, begins, sizes):  # type: ignore[no-untyped-def]
     """Rows ``first`` to ``stop`` in bytes, what their sums begin with, and what gives them back."""
     _round_rows(first, stop, states, out, begins, sizes)
 
 
 @compiled
-def multiply_bytes(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
+def multiply_part(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
     """Panels ``first`` to ``stop`` of the product; ``out`` has the outputs of whole panels."""
     _by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out)
-
-
-Share = Callable[[int, int, Callable[[int, int], None]], None]
-
-
-def product(
-    states: Float32[np.ndarray, "R I"],
-    weight: Int8[np.ndarray, "o i 64"],
-    scales: Float32[np.ndarray, " o16"],
-    bias: Float32[np.ndarray, " o16"],
-    share: Share,
-) -> Float32[np.ndarray, "R o16"]:
-    """The same as ``byte_rows``, its rows and panels shared out among threads."""
-    (rows, inputs), (panels, steps, _) = states.shape, weight.shape
-    given = np.empty((rows, INPUTS * steps), np.int8)
-    begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
-    out = np.empty((rows, panels * OUTPUTS), np.float32)
-    share(rows, inputs, lambda *part: round_to_bytes(*part, states, given, begins, sizes))
-    rest = (given, weight, begins, sizes, scales, bias, out)
-    share(panels, rows * inputs, lambda *part: multiply_bytes(*part, *rest))
-    return out

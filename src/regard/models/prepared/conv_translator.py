@@ -105,7 +105,7 @@ class PreparedConvolutions(LoopedSteps[PreparedState]):
             state.memory,
             state.lengths,
             state.sentences,
-            np.zeros((2, 0), np.float32),
+            np.zeros((1, 2, 0), np.float32),
         )
 
         def go(first: int, stop: int) -> None:

@@ -32,9 +32,9 @@ from regard.models.prepared.layers import (
     numbers_of,
     options_of,
 )
-from regard.models.prepared.linear import MOST_LAID_OUT, Linear, LinearInPlace, mapping
+from regard.models.prepared.linear import Linear, mapping
 from regard.models.prepared.listed import Listed
-from regard.models.prepared.products import Int8Embedding, Int8Linear, has_bytes
+from regard.models.prepared.products import Int8Embedding, Int8Linear
 from regard.models.prepared.sharing import by_rows, in_blocks
 from regard.models.prepared.state import PreparedState
 
@@ -192,11 +192,18 @@ class PreparedStack:
 
     def _places_of(self, state: PreparedState) -> Float32[np.ndarray, "r C"]:
         """What is added to the embedding of each row's token, or of all."""
-        if self._places.is_added and state.starts.any():
-            places = state.length - state.starts
-            rows: np.ndarray = self._places.until(int(places.max()) + 1)[places]
-            return rows
-        return self._places.until(state.length + 1)[state.length :][:1]
+        return (
+            self._of_places(self._places, state)
+            if self._places.is_added
+            else (self._places.until(state.length + 1)[:1])
+        )
+
+    @staticmethod
+    def _of_places(table: Places | Waves, state: PreparedState) -> Float32[np.ndarray, "r ..."]:
+        """What a table has for the place of each row, or of all where none is padded."""
+        places = state.length - state.starts if state.starts.any() else np.array([state.length])
+        rows: np.ndarray = table.until(int(places.max()) + 1)[places]
+        return rows
 
     def _past(self, state: PreparedState) -> "kernels.Past":
         starts = state.starts
@@ -209,7 +216,7 @@ class PreparedStack:
             state.memory,
             state.lengths,
             state.sentences,
-            self._waves.until(state.length + 1)[state.length],
+            self._of_places(self._waves, state),
         )
 
     @torch.no_grad()
@@ -303,21 +310,15 @@ class PreparedStack:
     @cached_property
     def _layers(self) -> "list[_Layer]":
         """What multiplies where no loop takes all; most searches of a small model need none."""
-        return _layers_of(self._blocks, self._options, is_laid_out=self._is_laid_out)
+        return [_layer_of(block, self._options) for block in self._blocks]
 
     @cached_property
     def _logits_of(self) -> Callable[[Tensor], Tensor]:
         """What makes logits of states, the same."""
         output, bias = self._output, self._output_bias
         if isinstance(output, TokenEmbedding):
-            return (Linear if self._is_laid_out else LinearInPlace)(output.weight, bias)
+            return Linear(output.weight, bias)
         return lambda states: output.logits(states, bias)
-
-    @property
-    def _is_laid_out(self) -> bool:
-        """Whether weights in float32 may be in memory twice."""
-        parts = [each for block in self._blocks for each in _maps_of(block)]
-        return bytes_of(parts) <= MOST_LAID_OUT
 
     def _all_weights(self) -> "kernels.Weights | None":
         """All weights in a few arrays, if one loop can take them."""
@@ -326,7 +327,7 @@ class PreparedStack:
             return None
         parts = [_maps_of(block) for block in self._blocks]
         # Products of bytes are worth reading the weights again for each block of rows.
-        is_in_bytes = isinstance(output, Int8Embedding) and output.panels is not None
+        is_in_bytes = isinstance(output, Int8Embedding) and self._maps.bytewise.has_bytes()
         most = _MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES
         if bytes_of([output, *(each for several in parts for each in several)]) > most:
             return None
@@ -370,25 +371,6 @@ class _Layer(NamedTuple):
     look: MultiHeadAttention | None
 
 
-def _layers_of(
-    blocks: Sequence[TransformerBlock], options: "kernels.Options", *, is_laid_out: bool
-) -> list[_Layer]:
-    """What multiplies: in float32 where int8 would save next to nothing and costs more."""
-    maps = [_maps_of(block) for block in blocks]
-    rounded = [each for several in maps for each in several if isinstance(each, Int8Linear)]
-    are_small = sum(4 * each.in_features * each.out_features for each in rounded) <= MOST_BYTES
-    # Where loops multiply bytes, a step outside of them is to give the same.
-    if are_small and not has_bytes():
-        maps = [
-            [each.dequantised() if isinstance(each, Int8Linear) else each for each in several]
-            for several in maps
-        ]
-    return [
-        _layer_of(block, options, [mapping(each, is_laid_out=is_laid_out) for each in several])
-        for block, several in zip(blocks, maps, strict=True)
-    ]
-
-
 def _maps_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
     """The linear maps of a layer, in the order of ``kernels.Weights``."""
     attend, look, recur = block.attend, block.look, block.recur
@@ -403,10 +385,8 @@ def _maps_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
     ]
 
 
-def _layer_of(
-    block: TransformerBlock, options: "kernels.Options", maps: Sequence[Callable[[Tensor], Tensor]]
-) -> _Layer:
-    own, own_out, ask, ask_out, inner, outer = maps
+def _layer_of(block: TransformerBlock, options: "kernels.Options") -> _Layer:
+    own, own_out, ask, ask_out, inner, outer = map(mapping, _maps_of(block))
     return _Layer(
         own,
         own_out,

@@ -96,7 +96,8 @@ class Past(NamedTuple):
         memory: Keys and values of the sources, by layer; without entries there are none.
         lengths: How many places of each source are real.
         sentences: The source of each row.
-        waves: Sines and cosines of this place's angles, one for each pair that is turned.
+        waves: Sines and cosines of the angles of each row's place, or of all rows', one for each
+            pair that is turned.
     """
 
     store: Float32[np.ndarray, "L S T W"]
@@ -105,7 +106,7 @@ class Past(NamedTuple):
     memory: Float32[np.ndarray, "L B M W"]
     lengths: Int64[np.ndarray, " B"]
     sentences: Int64[np.ndarray, " R"]
-    waves: Float32[np.ndarray, "2 P"]
+    waves: Float32[np.ndarray, "r 2 P"]
 
 
 # In the order of ``Options.activation``.
@@ -134,7 +135,8 @@ def _look_back(first, stop, projected, store, past, now, options, scores, out): 
     flat = store.reshape(slots * room, width)
     places = np.empty(now + 1, np.int64)
     for r in range(first, stop):
-        turn(projected[r - first], options.heads + options.key_heads, past.waves, options)
+        waves = past.waves[min(r, len(past.waves) - 1)]
+        turn(projected[r - first], options.heads + options.key_heads, waves, options)
         copy(projected[r - first, asked:], store[r, now])
         begin = min(past.starts[r], now)
         for t in range(begin, now):

@@ -59,19 +59,24 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
     @torch.no_grad()
     def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> PreparedState:
         """The state before a continuation of each prompt, whose last token comes first."""
-        read = self.model.start(prompt, prompt_lengths)
-        rows, layers, width = len(prompt), self._steps.layers, self._steps.width
-        seen = read.past[0].length
+        layers, width = self._steps.layers, self._steps.width
         nothing = np.zeros((0, 0, 0, width), np.float32)
-        state = begin(rows, layers, width, memory=nothing, length=seen)
-        state = replace(state, pending=read.pending)
-        if read.padding is not None:
-            state = replace(state, starts=read.padding.numpy().astype(np.int32))
-        if seen:
+        seen = max(0, prompt.shape[1] - 1)
+        state = begin(len(prompt), layers, width, memory=nothing, length=seen)
+        if not prompt.shape[1]:
+            return state
+        state = replace(
+            state,
+            pending=prompt.gather(1, prompt_lengths[:, None] - 1)[:, 0],
+            starts=(prompt.shape[1] - prompt_lengths).numpy().astype(np.int32),
+        )
+        # Each by itself: what one gets does not depend on the others.
+        for row, length in enumerate(prompt_lengths.tolist()):
+            read = self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
             for kept, cache in zip(state.store.kept, read.past, strict=True):
                 assert isinstance(cache, KeyValueCache)
                 for column, part in ((0, cache.key), (width // 2, cache.value)):
-                    kept[:, :seen, column : column + width // 2] = (
-                        part.transpose(1, 2).flatten(2).numpy()
+                    kept[row, seen + 1 - length : seen, column : column + width // 2] = (
+                        part[0].transpose(0, 1).flatten(1).numpy()
                     )
         return state

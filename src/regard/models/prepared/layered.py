@@ -14,8 +14,8 @@ from jaxtyping import Float32, Int64
 from torch import Tensor, nn
 
 from regard.layers.block import TransformerBlock
-from regard.models.prepared.layers import activation_of, bytes_of, norms_of
-from regard.models.prepared.linear import MOST_LAID_OUT, mapping
+from regard.models.prepared.layers import activation_of, norms_of
+from regard.models.prepared.linear import mapping
 from regard.models.prepared.products import Int8Linear
 from regard.models.prepared.sharing import by_rows
 
@@ -44,12 +44,10 @@ class LayeredEncoder:
         # Only here: what cannot be compiled cannot be imported.
         from regard.models.prepared import encoder_kernels, kernels
 
-        maps = list(zip(*maps_of(blocks), strict=True))
-        is_laid_out = bytes_of([*(each for of in maps for each in of), *others]) <= MOST_LAID_OUT
         self._kernels, self._loops, self._options = kernels, encoder_kernels, options
-        self._maps = [[mapping(each, is_laid_out=is_laid_out) for each in of] for of in maps]
+        self._maps = [list(map(mapping, of)) for of in zip(*maps_of(blocks), strict=True)]
         self._norms, self._activate = norms_of(blocks, last), activation_of(blocks[0], options)
-        self.others = [mapping(each, is_laid_out=is_laid_out) for each in others]
+        self.others = list(map(mapping, others))
 
     def embed(
         self, sources: "Sources", ends: "Ends", width: int

@@ -13,7 +13,7 @@ from regard.attention.engine.kernels import why_not
 from regard.attention.scores import Dot, ScaledDot
 from regard.layers import MultiHeadAttention
 from regard.layers.block import TransformerBlock
-from regard.layers.feedforward import ACTIVATIONS
+from regard.layers.feedforward import ACTIVATIONS, swiglu
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.layers.residual import Residual
 from regard.models.prepared.products import Int8Embedding, Int8Linear
@@ -88,17 +88,24 @@ def activation_of(block: TransformerBlock, options: "Options") -> Callable[[Tens
     torch works out the last few numbers of all by another formula, which are those of one state
     or of another.
     """
-    from regard.models.prepared.kernels import activate_rows
+    from regard.models.prepared import kernels
 
+    is_gated = block.feed.activation is swiglu
+    if is_gated:
+        options = options._replace(activation=kernels.ACTIVATIONS.index("silu"))
     if options.activation < 0:
         return block.feed.activation
 
     def activate(inner: Tensor) -> Tensor:
         (rows, width), numbers = inner.shape, inner.numpy()
-        by_rows(rows, 8 * width, lambda *part: activate_rows(*part, numbers, options))
+        by_rows(rows, 8 * width, lambda *part: kernels.activate_rows(*part, numbers, options))
         return inner
 
-    return activate
+    def gate(inner: Tensor) -> Tensor:
+        gates, values = inner.chunk(2, dim=-1)
+        return activate(gates.contiguous()) * values
+
+    return gate if is_gated else activate
 
 
 def norms_of(

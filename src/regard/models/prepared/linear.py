@@ -1,17 +1,14 @@
 """Linear maps in float32, by compiled loops over weights that are laid out for them."""
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.layers import TokenEmbedding
 from regard.models.prepared.sharing import by_rows
-
-# Weights of more bytes stay where they are: they are not to be in memory twice.
-MOST_LAID_OUT = 2**31
-# More states than these share weights that torch lays out for them.
-_FEW = 32
 
 
 class Linear:
@@ -51,41 +48,60 @@ class Linear:
         return made
 
 
-class LinearInPlace:
-    """The same with weights where they are; what a state has depends on how many there are.
+class PreparedLinear(nn.Linear):
+    """``nn.Linear`` by ``Linear``.
 
     Args:
-        weight: In float32.
-        bias: None is none.
+        linear: In float32; its weights are shared, and copied into panels.
+
+    Example:
+        >>> import torch
+        >>> linear = nn.Linear(16, 3).requires_grad_(False)
+        >>> states = torch.randn(5, 2, 16)
+        >>> torch.allclose(PreparedLinear(linear)(states), linear(states), atol=1e-5)
+        True
     """
 
-    def __init__(self, weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.models.prepared.few_rows import few_rows
+    def __init__(self, linear: nn.Linear) -> None:
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.weight, self.bias = linear.weight, linear.bias
 
-        self._few_rows = few_rows
-        self._weight = weight.detach().contiguous()
-        self._bias = None if bias is None else bias.detach().contiguous()
-        self._given = self._weight.numpy()
-        self._added = np.zeros(0, np.float32) if self._bias is None else self._bias.numpy()
+    @cached_property
+    def _map(self) -> Linear:
+        return Linear(self.weight, self.bias)
 
-    def __call__(self, states: Float[Tensor, "R I"]) -> Float[Tensor, "R O"]:
+    def forward(self, states: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch O"]:
         """The states mapped."""
-        rows, width = states.shape
-        if rows > _FEW:
-            return nn.functional.linear(states, self._weight, self._bias)
-        made = states.new_empty(rows, len(self._given))
-        asked, given, added, out = states.numpy(), self._given, self._added, made.numpy()
-
-        def work(first: int, stop: int) -> None:
-            self._few_rows(first, stop, asked, given, added, out)
-
-        by_rows(len(given), 2 * rows * width, work)
-        return made
+        flat = self._map(states.reshape(-1, self.in_features))
+        return flat.view(*states.shape[:-1], self.out_features)
 
 
-def mapping(layer: nn.Module | None, *, is_laid_out: bool) -> Callable[[Tensor], Tensor]:
-    """What a layer does to a few states: by compiled loops, if it is a map in float32."""
+class PreparedEmbedding(TokenEmbedding):
+    """A table of embeddings whose logits are made by ``Linear``.
+
+    Args:
+        table: In float32; its weights are shared, and copied into panels where logits are wanted.
+    """
+
+    def __init__(self, table: TokenEmbedding) -> None:
+        nn.Module.__init__(self)
+        self.scale, self.pad_id, self.weight = table.scale, table.pad_id, table.weight
+
+    @cached_property
+    def _map(self) -> Linear:
+        return Linear(self.weight, None)
+
+    def logits(
+        self, states: Float[Tensor, "*batch C"], bias: Float[Tensor, " V"] | None = None
+    ) -> Float[Tensor, "*batch V"]:
+        """How well each state matches each token."""
+        logits = self._map(states.reshape(-1, states.shape[-1])).view(*states.shape[:-1], -1)
+        return logits if bias is None else logits + bias
+
+
+def mapping(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
+    """What a layer does to states: by compiled loops, if it is a map in float32."""
     if isinstance(layer, nn.Linear):
-        return (Linear if is_laid_out else LinearInPlace)(layer.weight, layer.bias)
+        return Linear(layer.weight, layer.bias)
     return nn.Identity() if layer is None else layer

@@ -10,16 +10,14 @@ from torch import Tensor, nn
 
 from regard.attention.engine.kernels.compiling import inlined, shared
 from regard.layers import TokenEmbedding
-from regard.models.prepared import bytewise, panels
+from regard.models.prepared import bytewise, pairwise, panels
 from regard.models.prepared.panels import plain_rows, stacked, stacked_lanes
-from regard.models.prepared.products import Int8Embedding, Int8Linear, has_bytes
+from regard.models.prepared.products import Int8Embedding, Int8Linear
 
 f32 = np.float32
 # How rounded weights lie, and what multiplies them.
-_HAS_BYTES = has_bytes()
-_LANES = bytewise.OUTPUTS if _HAS_BYTES else panels.PAIRED_OUTPUTS
-_laid_out = bytewise.in_bytes if _HAS_BYTES else panels.in_pairs
-_rounded_rows = bytewise.byte_rows if _HAS_BYTES else panels.rounded_rows
+_rounded = bytewise if bytewise.has_bytes() else pairwise
+_multiply_rows, _weight_at = _rounded.multiply_rows, _rounded.weight_at
 # A number that is written out would make a function of its own of each that is called with it.
 i64 = np.int64
 
@@ -52,7 +50,7 @@ class Table(NamedTuple):
 
     Attributes:
         vectors: In float32.
-        values: Instead, in int8: in panels of bytes, or row by row in one of them.
+        values: Instead, in int8, in panels.
         scales: What gives them back.
         scale: What all are multiplied by.
     """
@@ -68,7 +66,7 @@ def mapped(states, maps, layer, out):  # type: ignore[no-untyped-def]
     """A layer's map of the states."""
     bias = maps.bias[layer]
     if maps.rounded.size:
-        _rounded_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
+        _multiply_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
     else:
         plain_rows(states, maps.weight[layer], bias, out)
 
@@ -78,13 +76,8 @@ def embed(table, token, place, out):  # type: ignore[no-untyped-def]
     """The vector of a token, and what is added for its place."""
     if table.values.size:
         scale = table.scales[token] * table.scale
-        if _HAS_BYTES:
-            for c in range(out.size):
-                out[c] = f32(bytewise.from_byte(table.values, token, c)) * scale + place[c]
-        else:
-            values = table.values[0, token]
-            for c in range(out.size):
-                out[c] = f32(values[c]) * scale + place[c]
+        for c in range(out.size):
+            out[c] = f32(_weight_at(table.values, token, c)) * scale + place[c]
     else:
         vector = table.vectors[token]
         for c in range(out.size):
@@ -136,14 +129,14 @@ def map_of(parts: Sequence[Part]) -> Map:
     scales = [part.scales.float().numpy() for part in parts if part.scales is not None]
     if not scales:
         return made._replace(weight=stacked([part.weight.numpy() for part in parts]))
-    rounded = np.stack([_laid_out(part.weight.numpy()) for part in parts])
+    rounded = np.stack([_rounded.lay_out(part.weight.numpy()) for part in parts])
     for part, shared_with in zip(parts, rounded, strict=True):
         if part.layer is not None:
             part.layer.share(shared_with)
     return made._replace(
         rounded=rounded,
-        bias=stacked_lanes(biases, _LANES),
-        scales=stacked_lanes(scales, _LANES),
+        bias=stacked_lanes(biases, _rounded.OUTPUTS),
+        scales=stacked_lanes(scales, _rounded.OUTPUTS),
     )
 
 
@@ -151,8 +144,6 @@ def table_of(embedding: TokenEmbedding | Int8Embedding) -> Table:
     """The vectors of an embedding, where they are."""
     scale = f32(embedding.scale)
     if isinstance(embedding, Int8Embedding):
-        panels_of_it = embedding.panels
-        values = embedding.values.numpy()[None] if panels_of_it is None else panels_of_it
-        return Table(_NO_NUMBERS, values, embedding.scales.numpy(), scale)
+        return Table(_NO_NUMBERS, embedding.panels, embedding.scales.numpy(), scale)
     nothing = np.zeros((0, 0, 0), np.int8)
     return Table(embedding.weight.detach().numpy(), nothing, np.zeros(0, f32), scale)

@@ -16,8 +16,7 @@ from numba.extending import intrinsic
 
 from regard.attention.engine.kernels.compiling import shared
 from regard.attention.engine.kernels.vectors import to_weights
-from regard.models.prepared.few_rows import further, summed
-from regard.models.prepared.panels import OUTPUTS, fused, read, read_everywhere
+from regard.models.prepared.panels import OUTPUTS, further, fused, read, read_everywhere
 
 f32 = np.float32
 _NUMBER, _SIZE = ir.FloatType(), ir.IntType(64)
@@ -25,6 +24,22 @@ _VECTOR = ir.VectorType(_NUMBER, OUTPUTS)
 _NOTHING = ir.Constant(_VECTOR, [0.0] * OUTPUTS)
 _HIDDEN = ir.Constant(_VECTOR, [float("-inf")] * OUTPUTS)
 _WIDE = 4 * OUTPUTS
+
+
+def _summed(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+    """All lanes added up, one half to the other."""
+    lanes = vector.type.count
+    while lanes > 1:
+        lanes //= 2
+        kind = ir.VectorType(ir.IntType(32), lanes)
+        low, high = (
+            builder.shuffle_vector(
+                vector, vector, ir.Constant(kind, list(range(first, first + lanes)))
+            )
+            for first in (0, lanes)
+        )
+        vector = builder.fadd(low, high)
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 
 @contextmanager
@@ -83,7 +98,7 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
                         for each in (asked, given)
                     )
                     builder.store(fused(builder, one, other, builder.load(total)), total)
-                builder.store(summed(builder, builder.load(total)), more)
+                builder.store(_summed(builder, builder.load(total)), more)
                 with cgutils.for_range(builder, rest) as left:
                     behind = (further(builder, each, _WIDE, steps) for each in (asked, given))
                     one, other = (

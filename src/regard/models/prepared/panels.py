@@ -6,9 +6,7 @@ added up in the same order whatever the tile, so that a state's product does not
 neighbours. Weights that come from memory are fetched ahead: a tile of several states has time to
 fetch the panels of the next.
 
-What is multiplied by int8 is rounded as it comes, each state by itself, to as many bits as the sum
-has room for, fourteen at most: what is lost is lost by the weights. The processor multiplies pairs
-of sixteen bits and adds the two, so inputs lie there in pairs.
+``pairwise`` and ``bytewise`` round what is multiplied by int8, and lay out its weights.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,16 +14,14 @@ from collections.abc import Callable, Sequence
 import llvmlite.binding
 import numba
 import numpy as np
-from jaxtyping import Float32, Int8
+from jaxtyping import Float32
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from regard.attention.engine.kernels.compiling import compiled, in_order, shared
-from regard.attention.engine.kernels.elementary import largest_absolute, whole
 from regard.attention.engine.kernels.vectors import copy
-from regard.models.prepared.few_rows import further
 
 f32 = np.float32
 # A number that is written out would make a function of its own of each that is called with it.
@@ -33,9 +29,15 @@ i64 = np.int64
 
 
 def has(feature: str) -> bool:
-    """Whether the processor that loops are compiled for can do this."""
-    chosen = numba.config.CPU_NAME or numba.config.CPU_FEATURES  # type: ignore[attr-defined]
-    return not chosen and bool(llvmlite.binding.get_host_cpu_features().get(feature))
+    """Whether the processor that loops are compiled for can do this.
+
+    It is this one, unless numba's variables name another: ``NUMBA_CPU_NAME=haswell
+    NUMBA_CPU_FEATURES=+avx2,+fma`` compiles for one with AVX2 alone.
+    """
+    name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES  # type: ignore[attr-defined]
+    if name or features:
+        return f"+{feature}" in (features or "").split(",")
+    return bool(llvmlite.binding.get_host_cpu_features().get(feature))
 
 
 # Outputs side by side in float32: as many as fill a register, of which such processors have 32.
@@ -43,10 +45,9 @@ OUTPUTS = 16 if has("avx512f") else 8
 
 # Outputs side by side in int8, and weights of a pair of inputs.
 PAIRED_OUTPUTS = 8
-_STEP = 2 * PAIRED_OUTPUTS
-_MOST = 2**14 - 1
+PAIRED_STEP = 2 * PAIRED_OUTPUTS
 _WHOLE = ir.VectorType(ir.IntType(32), PAIRED_OUTPUTS)
-_PAIRS = ir.VectorType(ir.IntType(16), _STEP)
+_PAIRS = ir.VectorType(ir.IntType(16), PAIRED_STEP)
 # Whether the processor multiplies and adds sixteen pairs at once; else it is said in small steps.
 _HAS_PAIRS = has("avx2")
 
@@ -76,22 +77,17 @@ def stacked_lanes(
     return np.stack([in_lanes(each, outputs) for each in numbers])
 
 
-def in_pairs(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 16"]:
-    """The same of rounded weights, with zeros where inputs are missing as well."""
-    outputs, inputs = values.shape
-    o, i = -(-outputs // PAIRED_OUTPUTS), -(-inputs // 2)
-    room = np.zeros((o * PAIRED_OUTPUTS, i * 2), np.int8)
-    room[:outputs, :inputs] = values
-    paired = room.reshape(o, PAIRED_OUTPUTS, i, 2).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(paired.reshape(o, i, _STEP))
-
-
 def in_lanes(
     numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS
 ) -> Float32[np.ndarray, " op"]:
     """A number of each output, with zeros where outputs are missing of as many side by side."""
     missing = -len(numbers) % outputs
     return np.pad(numbers, (0, missing)) if missing else numbers
+
+
+def further(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
+    """The address ``count · size`` further on."""
+    return builder.add(begin, builder.mul(size, ir.Constant(ir.IntType(64), count)))
 
 
 def read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
@@ -160,10 +156,10 @@ class _Plain:
         return builder.fadd(total, read(builder, bias, cls.sums))
 
 
-class _Rounded:
+class Pairs:
     """Weights in int8; a pair of inputs is a step."""
 
-    sums, step = _WHOLE, _STEP
+    sums, step = _WHOLE, PAIRED_STEP
     heights: tuple[int, ...] = (4, 2, 1)
     block = 256
 
@@ -175,7 +171,7 @@ class _Rounded:
     @staticmethod
     def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
         """Those of one step, in sixteen bits."""
-        return builder.sext(read(builder, at, ir.VectorType(ir.IntType(8), _STEP)), _PAIRS)
+        return builder.sext(read(builder, at, ir.VectorType(ir.IntType(8), PAIRED_STEP)), _PAIRS)
 
     @staticmethod
     def state(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
@@ -192,11 +188,11 @@ class _Rounded:
             name = "llvm.x86.avx2.pmadd.wd"
             multiply = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
             return builder.add(builder.call(multiply, [state, weights]), total)
-        wide = ir.VectorType(ir.IntType(32), _STEP)
+        wide = ir.VectorType(ir.IntType(32), PAIRED_STEP)
         products = builder.mul(builder.sext(state, wide), builder.sext(weights, wide))
         left, right = (
             builder.shuffle_vector(
-                products, products, ir.Constant(_WHOLE, list(range(side, _STEP, 2)))
+                products, products, ir.Constant(_WHOLE, list(range(side, PAIRED_STEP, 2)))
             )
             for side in (0, 1)
         )
@@ -213,7 +209,7 @@ class _Rounded:
         return fused(builder, found, read(builder, scale, floats), read(builder, bias, floats))
 
 
-class Bytes(_Rounded):
+class Bytes(Pairs):
     """The same where the processor adds up four products of bytes at once, in sixteen lanes.
 
     One of the two has no sign there: weights are 128 more than they are, and what that comes to for
@@ -248,7 +244,7 @@ class Bytes(_Rounded):
         return builder.call(multiply, [total, weights, state])
 
 
-Kind = type[_Plain] | type[_Rounded] | type[Bytes]
+Kind = type[_Plain] | type[Pairs] | type[Bytes]
 
 # Panels of a tile: more of them for one state, which leaves room for their sums.
 _PANELS, _PANELS_OF_ONE = 3, 4
@@ -377,7 +373,7 @@ def tiling(kind: Kind) -> Callable[..., None]:
     return by_tiles
 
 
-_by_tiles, _by_rounded_tiles = tiling(_Plain), tiling(_Rounded)
+_by_tiles = tiling(_Plain)
 
 
 @shared
@@ -411,43 +407,3 @@ def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
 def multiply_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
     """Panels ``first`` to ``stop`` of the same."""
     _plain_panels(first, stop, states, weight, bias, out)
-
-
-@in_order
-def _round_rows(states, most, out, sizes):  # type: ignore[no-untyped-def]
-    """Each row as whole numbers up to ``most``, and what gives it back."""
-    inputs = states.shape[1]
-    for r in range(states.shape[0]):
-        row, target = states[r], out[r]
-        size = largest_absolute(row)
-        sizes[r] = size / most
-        share = most / size if size > f32(0) else f32(0)
-        for c in range(inputs):
-            target[c] = whole(row[c] * share)
-        for c in range(inputs, target.size):
-            target[c] = 0
-
-
-@shared
-def rounded_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-def]
-    """The same of rounded weights.
-
-    Args:
-        states: (R, I).
-        weight: ``in_pairs``.
-        scales: What gives back each output's weights, ``in_lanes`` of eight.
-        bias: Zeros where there is none, the same.
-        out: (R, O).
-    """
-    rows, outputs = out.shape
-    most = min(_MOST, (2**31 - 1) // (127 * states.shape[1]))
-    given = np.empty((rows, 2 * weight.shape[1]), np.int16)
-    sizes = np.empty(rows, np.float32)
-    _round_rows(states, f32(most), given, sizes)
-    made, panels = out, weight.shape[0]
-    if outputs % PAIRED_OUTPUTS:
-        made = np.empty((rows, panels * PAIRED_OUTPUTS), np.float32)
-    _by_rounded_tiles(i64(0), panels, given, weight, sizes, sizes, scales, bias, made)
-    if outputs % PAIRED_OUTPUTS:
-        for r in range(rows):
-            copy(made[r], out[r])

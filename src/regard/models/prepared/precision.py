@@ -5,6 +5,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from regard.attention.engine.kernels import why_not
 from regard.choices import check_choice
 from regard.errors import SettingError
 from regard.layers import TokenEmbedding
@@ -12,7 +13,7 @@ from regard.layers.block import TransformerBlock
 from regard.layers.choices import Precision
 from regard.layers.precision import multiplies_bfloat16
 from regard.models.decoder import Decoder
-from regard.models.prepared.products import Int8Embedding, Int8Linear, why_no_int8
+from regard.models.prepared.products import Int8Embedding, Int8Linear
 from regard.models.prepared.sharing import hand_back
 from regard.models.transformer import Transformer
 
@@ -59,7 +60,7 @@ def in_precision(model: ModelT, precision: Precision) -> ModelT:
 
 
 def _round(model: nn.Module) -> None:
-    if (reason := why_no_int8()) is not None:
+    if (reason := why_not()) is not None:
         raise SettingError(f"precision must be one that can be had; got int8, but {reason}.")
     blocks = [each for each in model.modules() if isinstance(each, TransformerBlock)]
     if not blocks or any(p.device.type != "cpu" for p in model.parameters()):
@@ -100,6 +101,5 @@ def _replace_tables(model: nn.Module, names: tuple[str, ...]) -> None:
         if not isinstance(table, TokenEmbedding):
             continue
         if table not in made:
-            is_output = tables["output"] is table
-            made[table] = Int8Embedding(table.weight, table.scale, is_output=is_output)
+            made[table] = Int8Embedding(table.weight, table.scale)
         model._modules[name] = made[table]

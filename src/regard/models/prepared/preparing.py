@@ -1,19 +1,16 @@
 """A model made ready, whichever it is."""
 
-from copy import copy
-from typing import TypeGuard, TypeVar, cast
+from typing import TypeVar, cast
 
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
 from regard.errors import SettingError
-from regard.models.classifier import MultipleChoice
 from regard.models.conv_seq2seq import ConvSeq2Seq
 from regard.models.decoder import Decoder
-from regard.models.encoder import Encoder
 from regard.models.prepared.conv_translator import PreparedConvSeq2Seq
 from regard.models.prepared.language_model import PreparedDecoder
-from regard.models.prepared.reader import PreparedReader
+from regard.models.prepared.parts import with_prepared_parts
 from regard.models.prepared.recurrent_language_model import PreparedRecurrentLm
 from regard.models.prepared.rnn_translator import PreparedRnnSeq2Seq
 from regard.models.prepared.translator import PreparedTransformer
@@ -27,6 +24,8 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 
 def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
     """The model with steps and reading that cost little, or itself where it cannot be prepared.
+
+    What a text gets of it does not depend on the others of its batch.
 
     It is itself, too, while somebody edits or observes its attention: compiled steps ask no editor,
     and tell of their attention to a source alone.
@@ -49,8 +48,8 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
         True
         >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16, positions="t5")
         >>> relative = Transformer(config, source_vocab=11, target_vocab=11).eval()
-        >>> prepared(relative) is relative
-        True
+        >>> type(prepared(relative)).__name__  # with linear maps that are ready
+        'Transformer'
     """
     if shortlist is not None:
         check_shortlist(model)
@@ -67,22 +66,9 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
         made = PreparedConvSeq2Seq(model, shortlist=shortlist).eval()
     elif isinstance(model, RecurrentLm) and PreparedRecurrentLm.refuse(model) is None:
         made = PreparedRecurrentLm(model).eval()
-    elif isinstance(model, MultipleChoice):
-        made = _with_part(model, "score", prepared(model.score))
-    elif _reads_ready(reader := getattr(model, "reader", None)):
-        made = _with_part(model, "reader", PreparedReader(reader).eval())
+    else:
+        made = with_prepared_parts(model)
     return cast(ModelT, made)
-
-
-def _reads_ready(reader: object) -> TypeGuard[Encoder]:
-    return isinstance(reader, Encoder) and PreparedReader.refuse(reader) is None
-
-
-def _with_part(model: nn.Module, name: str, part: nn.Module) -> nn.Module:
-    """The model with another module in a place; they share all the others."""
-    made = copy(model)
-    made._modules = {**model._modules, name: part}
-    return made
 
 
 def check_shortlist(model: nn.Module) -> None:

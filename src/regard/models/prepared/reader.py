@@ -58,6 +58,7 @@ class PreparedReader(TextReader):
         assert attend is not None
         norm, norm_bias = numbers_of(encoder.embedding_norm)
         self.encoder = encoder
+        self.embedding = encoder.embedding  # a head may guess words by it
         self.max_length, self.output_dim = encoder.max_length, encoder.output_dim
         self._kernels = kernels
         self._ends = kernels.Ends(
@@ -95,10 +96,12 @@ class PreparedReader(TextReader):
         """See the encoder, whose attention can be watched and edited here as well."""
         reading = {"segments": segments, "parts": parts, "features": features}
         B, N = ids.shape
-        if N > _LONGEST or not current_observer() is current_editor() is None:
+        if (N > _LONGEST and B == 1) or not current_observer() is current_editor() is None:
             states: Tensor = self.encoder(ids, lengths, **reading)
             return states
         lengths = torch.full((B,), N) if lengths is None else lengths
+        if N > _LONGEST:
+            return self._one_by_one(ids, lengths, reading)
         packing, given = Packing(lengths, N), np.zeros((0, 0), np.float32)
         if any(each is not None for each in reading.values()):
             given = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
@@ -120,3 +123,18 @@ class PreparedReader(TextReader):
         rest = (texts, given, seen, self._ends, self._layers, self._options, made.numpy())
         in_blocks(B, lambda *part: self._kernels.read_texts(*part, *rest))
         return made
+
+    def _one_by_one(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"],
+        reading: dict[str, Tensor | None],
+    ) -> Float[Tensor, "B N C"]:
+        """The states of texts of which some are too long for the loop; each is read by itself."""
+        states = torch.zeros(*ids.shape, self.output_dim)
+        for b, length in enumerate(lengths.tolist()):
+            own = {
+                k: each if each is None else each[b : b + 1, :length] for k, each in reading.items()
+            }
+            states[b, :length] = self(ids[b : b + 1, :length], lengths[b : b + 1], **own)[0]
+        return states

@@ -3,14 +3,14 @@
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.layers import RecurrentEncoder
 from regard.models.prepared.recurrent import layers_of
 from regard.models.prepared.sharing import in_blocks
 
 
-class PreparedEncoder:
+class PreparedEncoder(nn.Module):
     """A recurrent encoder whose pass is one compiled loop for each block of sentences.
 
     Args:
@@ -22,8 +22,9 @@ class PreparedEncoder:
         from regard.models.prepared import panels
         from regard.models.prepared import recurrent_kernels as kernels
 
+        super().__init__()
         recurrence = encoder.recurrence
-        self._read, self._hidden_dim = kernels.read, encoder.hidden_dim
+        self._read, self.hidden_dim = kernels.read, encoder.hidden_dim
         self._cell = kernels.CELLS.index(recurrence.mode)
         ways = zip(layers_of(recurrence), layers_of(recurrence, "_reverse"), strict=True)
         # Of each kind, that of each layer: of both directions one on the other.
@@ -43,11 +44,11 @@ class PreparedEncoder:
         )
 
     @torch.no_grad()
-    def __call__(
+    def forward(
         self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
         """See ``layers.RecurrentEncoder``."""
-        (B, S, _), width = inputs.shape, 2 * self._hidden_dim
+        (B, S, _), width = inputs.shape, 2 * self.hidden_dim
         states, last = torch.zeros(B, S, width), torch.empty(B, width)
         read, real = inputs.contiguous().numpy(), lengths.to(torch.int64).numpy()
         order = np.argsort(-real, kind="stable")

@@ -69,6 +69,11 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
         self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
     ) -> RecurrentState:
         """The state before a continuation of each prompt, whose last token comes first."""
-        read = self.model.start(prompt, prompt_lengths)
-        carried = torch.cat(read.layers, dim=-1).flatten(1)
-        return RecurrentState.begin(carried, Sources.none(), read.pending)
+        # Each by itself: what one gets does not depend on the others.
+        reads = [
+            self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
+            for row, length in enumerate(prompt_lengths.tolist())
+        ]
+        carried = torch.cat([torch.cat(read.layers, dim=-1).flatten(1) for read in reads])
+        last = [read.pending for read in reads if read.pending is not None]
+        return RecurrentState.begin(carried, Sources.none(), torch.cat(last) if last else None)

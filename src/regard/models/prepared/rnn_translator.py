@@ -19,6 +19,7 @@ from regard.layers import (
 )
 from regard.models.prepared.base import PreparedSeq2Seq
 from regard.models.prepared.looped import why_not_looped
+from regard.models.prepared.parts import with_prepared_parts
 from regard.models.prepared.recurrent import (
     Layer,
     Linear,
@@ -74,6 +75,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         if is_luong:  # where the context stands before the state
             readout = readout.roll(cells[-1].hidden_dim, dims=1)
         self._encoder = PreparedEncoder(model.encoder)
+        self._begin = with_prepared_parts(model).begin
         self._asks_before = not is_luong
         self._state_dim = cells[-1].state_dim
         self._steps = PreparedRecurrence(
@@ -112,7 +114,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         """The state before the first token: the source read, its last states carried over."""
         embedded = self.model.source_embedding(source)
         states, last = self._encoder(embedded, source_lengths)
-        read = self.model.begin(source, source_lengths, embedded, states, last)
+        read = self._begin(source, source_lengths, embedded, states, last)
         carried = torch.cat([*read.layers, *([] if read.fed is None else [read.fed])], dim=1)
         state = RecurrentState.begin(carried, self._sources(read))
         return replace(state, listed=self._listed(source, source_lengths))

@@ -24,15 +24,15 @@ def alone(rows, operations, work):
 
 def product(states, weight, scales, bias, share=alone):
     lanes = (in_lanes(each, bytewise.OUTPUTS) for each in (scales, bias))
-    found = bytewise.product(states, bytewise.in_bytes(weight), *lanes, share)
+    found = bytewise.product(states, bytewise.lay_out(weight), *lanes, share)
     return found[:, : len(weight)]
 
 
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (16, 4), (37, 13), (64, 32)])
 def test_weights_are_given_back(outputs, inputs):
     weight = draw(1, outputs, inputs)[1]
-    panels, ids = bytewise.in_bytes(weight), np.arange(outputs)[::-1]
-    np.testing.assert_array_equal(bytewise.from_bytes(panels, ids, inputs), weight[ids])
+    panels, ids = bytewise.lay_out(weight), np.arange(outputs)[::-1]
+    np.testing.assert_array_equal(bytewise.weights_of(panels, ids, inputs), weight[ids])
 
 
 @needs_bytes

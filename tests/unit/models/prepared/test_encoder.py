@@ -10,7 +10,6 @@ from regard.models.prepared import (
     encoder,
     encoder_kernels,
     in_precision,
-    why_no_int8,
 )
 from regard.models.prepared.layered import LayeredEncoder
 
@@ -35,12 +34,7 @@ OPTIONS = {
     "source_begin": [False, True],
     "num_encoder_layers": [1, 2],
 }
-PRECISIONS = [
-    "float32",
-    pytest.param(
-        "int8", marks=pytest.mark.skipif(why_no_int8() is not None, reason=str(why_no_int8()))
-    ),
-]
+PRECISIONS = ["float32", "int8"]
 
 
 # In one loop, and layer by layer.

@@ -41,7 +41,7 @@ def past(store, memory, **changed):
         memory=memory,
         lengths=np.array([4, 1, 9], np.int64),
         sentences=np.array([2, 0, 1, 0, 2], np.int64),
-        waves=np.zeros((2, 0), f32),
+        waves=np.zeros((1, 2, 0), f32),
     )
     return plain._replace(**changed)
 

@@ -15,7 +15,6 @@ from regard.models.prepared import (
     decoder,
     in_precision,
     prepared,
-    why_no_int8,
 )
 from regard.models.shortlist import Shortlist
 
@@ -24,10 +23,9 @@ from .test_searches import BOS, EOS, check_same, ending, settings_of
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
-needs_int8 = pytest.mark.skipif(why_no_int8() is not None, reason=str(why_no_int8()))
 MODELS = [
     (translator, "float32"),
-    pytest.param(translator, "int8", marks=needs_int8),
+    (translator, "int8"),
     (recurrent_translator, "float32"),
     (conv_translator, "float32"),
 ]
@@ -126,9 +124,7 @@ def test_answers_do_not_depend_on_their_company(search, model, precision):
 
 
 @pytest.mark.parametrize(("model", "precision"), MODELS)
-def test_lists_of_all_tokens_change_nothing(model, precision, monkeypatch):
-    if precision == "int8":  # one loop rounds states to more bits than torch's products do
-        monkeypatch.setattr(decoder, "MOST_BYTES", 0)
+def test_lists_of_all_tokens_change_nothing(model, precision):
     model = in_precision(ending(model(output_bias=True)), precision)
     everything = Shortlist(np.zeros((VOCAB, 1), np.int32), np.arange(VOCAB), VOCAB)
     given = torch.randint(4, VOCAB, (11, 6)), torch.randint(1, 7, (11,))

@@ -110,8 +110,8 @@ def test_what_cannot_be_rounded_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     recurrent = RnnSeq2Seq(config, source_vocab=20, target_vocab=20).eval()
     with pytest.raises(SettingError, match=r"it has no layers of a Transformer.*Use float32"):
         in_precision(recurrent, "int8")
-    monkeypatch.setattr(precision, "why_no_int8", lambda: "torch 9 cannot")
-    with pytest.raises(SettingError, match=r"got int8, but torch 9 cannot"):
+    monkeypatch.setattr(precision, "why_not", lambda: "numba cannot be loaded")
+    with pytest.raises(SettingError, match=r"got int8, but numba cannot be loaded"):
         in_precision(translator(), "int8")
 
 

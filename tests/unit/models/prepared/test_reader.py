@@ -22,7 +22,6 @@ from regard.models.prepared import (
     encoder_kernels,
     in_precision,
     prepared,
-    why_no_int8,
 )
 from regard.models.prepared import encoder as encoders
 
@@ -131,8 +130,6 @@ def test_what_a_text_gets_does_not_depend_on_the_others(
     precision, count, most, threads, monkeypatch
 ):
     monkeypatch.setattr(encoders, "MOST_BYTES", most)
-    if precision == "int8" and (reason := why_no_int8()):
-        pytest.skip(reason)
     torch.set_num_threads(count)
     made = PreparedReader(in_precision(encoder(), precision))
     ids, lengths = drawn([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 3)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.decoding import Average, beam, greedy
-from regard.models.prepared import decoder, in_precision, prepared, why_no_int8
+from regard.models.prepared import decoder, in_precision, prepared
 
 from .conftest import (
     VOCAB,
@@ -21,10 +21,9 @@ from .conftest import (
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 PAD, UNK, BOS, EOS = range(4)
-needs_int8 = pytest.mark.skipif(why_no_int8() is not None, reason=str(why_no_int8()))
 MODELS = [
     (translator, "float32"),
-    pytest.param(translator, "int8", marks=needs_int8),
+    (translator, "int8"),
     (recurrent_translator, "float32"),
     (conv_translator, "float32"),
 ]

@@ -12,11 +12,8 @@ from regard.models.prepared import (
     encoder,
     in_precision,
     kernels,
-    layered,
     layers,
-    linear,
     prepared,
-    why_no_int8,
 )
 
 from .conftest import VOCAB, check_steps, pairwise, rounded_copies, shaken, translator
@@ -42,7 +39,6 @@ OPTIONS = {
     "decoder": ["self_attention", "ssru"],
 }
 LENGTHS = torch.tensor([7, 3, 5, 1, 7])
-needs_int8 = pytest.mark.skipif(why_no_int8() is not None, reason=str(why_no_int8()))
 
 
 def source():
@@ -86,8 +82,8 @@ def test_learned_positions_are_used_to_the_last():
         ({}, "float32", ["one"]),
         ({"activation": "gelu"}, "float32", ["one"]),
         ({"activation": "swiglu"}, "float32", ["many"]),
-        pytest.param({}, "int8", ["one"], marks=needs_int8),
-        pytest.param({"activation": "swiglu"}, "int8", ["many"], marks=needs_int8),
+        ({}, "int8", ["one"]),
+        ({"activation": "swiglu"}, "int8", ["many"]),
     ],
 )
 def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops, monkeypatch):
@@ -102,7 +98,6 @@ def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops,
     assert calls == loops
 
 
-@needs_int8
 @pytest.mark.parametrize("rows", [1, 3, 5])
 @pytest.mark.parametrize("options", [{}, {"norm": "pre", "norm_kind": "rms"}], ids=str)
 def test_the_best_in_int8_are_those_of_its_step(options, rows):
@@ -245,15 +240,3 @@ def test_layer_by_layer_what_a_sentence_gets_does_not_depend_on_the_others(
             assert steps(rows).equal(whole[:, rows])
     finally:
         torch.set_num_threads(before)
-
-
-def test_weights_that_are_too_large_to_be_in_memory_twice_stay_where_they_are(monkeypatch):
-    for module in (decoder, encoder):
-        monkeypatch.setattr(module, "MOST_BYTES", 0)
-    for module in (decoder, layered):
-        monkeypatch.setattr(module, "MOST_LAID_OUT", 0)
-    monkeypatch.setattr(linear.Linear, "__init__", None)
-    model, given = translator(num_encoder_layers=2), source()
-    made = PreparedTransformer(model)
-    with torch.no_grad():
-        check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=4)
