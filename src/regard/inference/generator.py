@@ -270,7 +270,7 @@ class Generator:
         A search has one length for all that it writes.
         """
         model = self._preparation.of(self.model)
-        most = batch_tokens(self.model, model, decoding.batch_tokens)
+        most = batch_tokens(self.model, decoding.batch_tokens)
         left = [text for text in texts if text.left]
         while left:
             alike: dict[tuple[int, int], list[_Text]] = {}

@@ -363,7 +363,7 @@ class Predictor(Generic[AnswerT]):
             for place, answer in zip(places, task.predict(model, batch, search), strict=True):
                 found[place] = answer
 
-        most = batch_tokens(self.seq2seq, model, self.decoding.batch_tokens)
+        most = batch_tokens(self.seq2seq, self.decoding.batch_tokens)
         for group in batched(sizes, most):
             in_halves(write, [filled[index] for index in group], self.device)
             if progress is not None:
@@ -392,7 +392,7 @@ class Predictor(Generic[AnswerT]):
                 losses.append((float(summed), count))
             found.update(zip(places, answers, strict=True))
 
-        most = batch_tokens(self.model, model, _BATCH_TOKENS)
+        most = batch_tokens(self.model, _BATCH_TOKENS)
         for places in batched(task.lengths(encoded).tolist(), most):
             in_halves(answer_all, places, self.device)
             if progress is not None:

@@ -2,6 +2,7 @@
 
 from typing import TypeVar, cast
 
+import torch
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
@@ -32,20 +33,18 @@ class Preparation:
         return cast(ModelT, kept[0])
 
 
-def batch_tokens(model: nn.Module, prepared_model: nn.Module, most: int) -> int:
-    """How many tokens a batch may have for answers that do not depend on the others of the batch.
+def batch_tokens(model: nn.Module, most: int) -> int:
+    """How many tokens a batch may have: one, or one text, of a model in bfloat16 on a CPU.
 
-    On a CPU torch's products round a row by how many rows there are, so that a model of which
-    nothing is prepared answers each text by itself, unless its attention is edited or observed.
+    Products in bfloat16 round a row by how many rows there are, and by enough to change words.
 
     Args:
         model: The model.
-        prepared_model: ``Preparation.of`` it.
         most: How many a batch may have otherwise.
     """
-    is_watched = current_editor() is not None or current_observer() is not None
-    is_alone = prepared_model is model and device_of(model).type == "cpu" and not is_watched
-    return 1 if is_alone else most
+    first = next(model.parameters(), None)
+    is_half = first is not None and first.dtype in (torch.bfloat16, torch.float16)
+    return 1 if is_half and device_of(model).type == "cpu" else most
 
 
 def _seen(model: nn.Module) -> list[object]:

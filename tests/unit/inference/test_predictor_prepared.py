@@ -1,4 +1,4 @@
-"""A predictor prepares its model for a search where that is worth it."""
+"""A predictor answers with its prepared model, whatever the amount of work."""
 
 import pytest
 import torch
@@ -28,8 +28,6 @@ MODEL = {
     "num_decoder_layers": 2,
 }
 RECURRENT = {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 17, "attention_dim": 13}
-# 8 tokens to read with the end of the sentence, and a beam of 4: 32 of the 1,024 from which it is
-# worth it.
 SENTENCES = ["".join(LETTERS[(7 * i + j * j) % 20] for j in range(7)) for i in range(32)]
 
 
@@ -69,40 +67,32 @@ def check_same(found, right):
 
 
 def plainly(made, texts, **settings):
-    """Each answer by itself, for which nothing is prepared."""
-    return [made.translate([text], **settings)[0] for text in texts]
+    """The model's own answers."""
+    plain = Predictor(made.model, made.task)
+    plain.preparation.of = lambda model: model.eval()
+    return plain.translate(texts, **settings)
 
 
-def test_many_texts_are_translated_by_compiled_steps(ran):
+@pytest.mark.parametrize("texts", [1, 32])
+@pytest.mark.parametrize("settings", [{}, {"beam_size": 1}])
+def test_compiled_steps_translate_one_text_as_they_do_many(texts, settings, ran):
     made = predictor()
-    found = made.translate(SENTENCES)
+    found = made.translate(SENTENCES[:texts], **settings)
     assert ran == {"loop"}
     ran.clear()
-    check_same(found, plainly(made, SENTENCES))
+    check_same(found, plainly(made, SENTENCES[:texts], **settings))
     assert ran == {"model"}
+    for text, one in zip(SENTENCES[:3], found[:3], strict=False):
+        (alone,) = made.translate([text], **settings)
+        assert [(each.text, each.score) for each in alone] == [(e.text, e.score) for e in one]
 
 
-@pytest.mark.parametrize(
-    ("texts", "settings", "way"),
-    [
-        (32, {}, "loop"),
-        (31, {}, "model"),
-        (32, {"beam_size": 3}, "model"),
-        (1, {}, "model"),
-    ],
-)
-def test_the_work_decides(texts, settings, way, ran):
-    predictor().translate(SENTENCES[:texts], **settings)
-    assert ran == {way}
-
-
-def test_what_is_warm_answers_one_text_by_compiled_steps(ran):
-    made = predictor()
-    right = plainly(made, SENTENCES[:3])
-    made.warm_up()
-    ran.clear()
-    check_same(plainly(made, SENTENCES[:3]), right)
-    assert ran == {"loop"}
+def test_in_bfloat16_each_text_is_answered_by_itself(monkeypatch):
+    made, sizes, start = predictor(), [], Transformer.start
+    made.model.bfloat16()
+    monkeypatch.setattr(Transformer, "start", lambda *all: sizes.append(len(all[1])) or start(*all))
+    made.translate(SENTENCES[:3])
+    assert sizes == [1, 1, 1]
 
 
 def test_warming_up_leaves_the_model():
@@ -113,11 +103,8 @@ def test_warming_up_leaves_the_model():
     assert isinstance(model, Transformer)
 
 
-@pytest.mark.parametrize("is_warm", [False, True])
-def test_what_is_learned_between_two_answers_counts(is_warm):
+def test_what_is_learned_between_two_answers_counts():
     made = predictor()
-    if is_warm:
-        made.warm_up()
     before = made.translate(SENTENCES)
     made.model.train()
     target = torch.randint(4, 20, (3, 5))
@@ -128,7 +115,6 @@ def test_what_is_learned_between_two_answers_counts(is_warm):
             parameter.sub_(0.05 * parameter.grad)
     after = made.translate(SENTENCES)
     assert [each[0].tokens for each in after] != [each[0].tokens for each in before]
-    made._is_warm = False
     check_same(after, plainly(made, SENTENCES))
 
 
@@ -145,19 +131,16 @@ def test_a_prepared_model_that_cannot_be_is_the_model(ran, monkeypatch):
     [{"beam_size": 1}, {}, {"n_best": 3}, {"coverage_penalty": 0.3}, {"no_repeat_ngram": 2}],
     ids=str,
 )
-def test_every_search_finds_the_same_when_warm(settings):
-    right = plainly(predictor(**settings), SENTENCES[:9])
+def test_every_search_finds_the_same(settings):
     made = predictor(**settings)
-    made.warm_up()
-    check_same(made.translate(SENTENCES[:9]), right)
+    check_same(made.translate(SENTENCES[:9]), plainly(made, SENTENCES[:9]))
 
 
 @pytest.mark.parametrize("settings", [{"beam_size": 1}, {}, {"n_best": 3, "groups": 2}], ids=str)
 @pytest.mark.parametrize("layers", [None, [1]])
-def test_what_was_looked_at_is_the_same_when_warm(settings, layers):
-    right = plainly(predictor(**settings), SENTENCES[:9], attention=True, layers=layers)
+def test_what_was_looked_at_is_the_same(settings, layers):
     made = predictor(**settings)
-    made.warm_up()
+    right = plainly(made, SENTENCES[:9], attention=True, layers=layers)
     found = made.translate(SENTENCES[:9], attention=True, layers=layers)
     check_same(found, right)
     uneven = 0.0
@@ -185,7 +168,7 @@ def test_recurrent_models_are_prepared_too_and_their_alignments_are_seen(monkeyp
         )
 
 
-TEXTS = [" ".join("abcdefgh"[(7 * i + j * j) % 8] for j in range(32)) for i in range(64)]
+TEXTS = [" ".join("abcdefgh"[(7 * i + j * j) % 8] for j in range(1 + i)) for i in range(9)]
 
 
 def labeller():
@@ -203,18 +186,17 @@ def labeller():
     return Predictor(task.build_model().eval(), task)
 
 
-@pytest.mark.parametrize(
-    ("texts", "is_warm", "is_read"), [(64, False, True), (60, False, False), (1, True, True)]
-)
-def test_many_texts_are_labelled_by_a_compiled_loop(texts, is_warm, is_read, monkeypatch):
+def test_a_compiled_loop_labels_one_text_as_it_does_many(monkeypatch):
     made, loop, calls = labeller(), encoder_kernels.read_texts, []
-    right = [made.predict([text])[0] for text in TEXTS[:texts]]
+    plain = Predictor(made.model, made.task)
+    plain.preparation.of = lambda model: model.eval()
+    right = plain.predict(TEXTS)
     monkeypatch.setattr(encoder_kernels, "read_texts", lambda *all: calls.append(0) or loop(*all))
-    if is_warm:
-        made.warm_up()
-        assert len(calls) == 1
-    found = made.predict(TEXTS[:texts])
-    assert bool(calls[is_warm:]) == is_read
+    made.warm_up()
+    assert len(calls) == 1
+    found = made.predict(TEXTS)
+    assert len(calls) == 2
+    assert [made.predict([text])[0] for text in TEXTS] == found
     for one, other in zip(found, right, strict=True):
         assert one.label == other.label
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)

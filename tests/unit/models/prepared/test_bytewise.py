@@ -7,7 +7,9 @@ from regard.models.prepared import bytewise
 from regard.models.prepared.panels import in_lanes
 
 f32 = np.float32
-needs_bytes = pytest.mark.skipif(not bytewise.has_bytes(), reason="no products of bytes here")
+needs_bytes = pytest.mark.skipif(
+    not bytewise.has_bytes(), reason="the processor has no AVX-512 VNNI"
+)
 
 
 def draw(rows, outputs, inputs):

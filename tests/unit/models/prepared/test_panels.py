@@ -73,3 +73,13 @@ def test_products_are_the_same_whatever_fits_into_a_register(width):
         assert np.isnan(out[:, 3 * width :]).all()
         multiply_all(3, 8, states, laid_out, bias, out)
         np.testing.assert_array_equal(out, plain_product(states, weight, bias))
+
+
+@pytest.mark.parametrize(
+    ("features", "held"), [("+avx2,+fma", {"avx2"}), (None, set()), ("+avx2,+avx512vnni", None)]
+)
+def test_loops_may_be_compiled_for_another_processor(features, held, monkeypatch):
+    monkeypatch.setattr(numba.config, "CPU_NAME", "haswell")
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
+    both = {"avx2", "avx512vnni"}
+    assert {each for each in both if panels.has(each)} == (both if held is None else held)
