@@ -57,7 +57,8 @@ def searched(
     decoding = decoding.changed(
         method="beam", beam_size=width, n_best=width, minimum_bayes_risk=None
     )
-    model = _RecordedModel(predictor.seq2seq, top=max(_FEWEST, width + 1))
+    ready = predictor.preparation.of(predictor.seq2seq)
+    model = _RecordedModel(ready, top=max(_FEWEST, width + 1))
     found = Predictor(model, predictor.task).translate([source], decoding=decoding)[0]
     best = found[0]
     decode = cache(predictor.tokenizer.target.decode)
@@ -73,7 +74,7 @@ def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search
         source: The source text.
         output: The translation's token ids, without begin and end.
     """
-    model = _RecordedModel(predictor.seq2seq, top=_FEWEST)
+    model = _RecordedModel(predictor.preparation.of(predictor.seq2seq), top=_FEWEST)
     model.eval()
     ids = predictor.tokenizer.source.encode(source)
     state = model.start(*predictor.padded([ids]))

@@ -116,7 +116,7 @@ class MatchReader(PairReader):
         return again
 
     def _stacked(
-        self, first: RecurrentEncoder, further: nn.ModuleList, inputs: Tensor, lengths: Tensor
+        self, first: nn.Module, further: nn.ModuleList, inputs: Tensor, lengths: Tensor
     ) -> Float[Tensor, "R N Y"]:
         """The outputs of all layers side by side, each of which reads that of the one before."""
         outputs: list[Tensor] = [first(inputs, lengths)[0]]

@@ -130,13 +130,13 @@ def test_scores_are_the_models_own(kind):
 )
 def test_every_setting_of_decoding_counts(name, one, other, monkeypatch):
     results, sizes = [], []
-    start = type(model("rnn additive")).start
+    begin = type(model("rnn additive")).begin
 
-    def counted(self, source, lengths):
+    def counted(self, source, *read):
         sizes.append(len(source))
-        return start(self, source, lengths)
+        return begin(self, source, *read)
 
-    monkeypatch.setattr(type(model("rnn additive")), "start", counted)
+    monkeypatch.setattr(type(model("rnn additive")), "begin", counted)
     for value in (one, other):
         sizes.clear()
         made = predictor("rnn additive", decoding={name: value})

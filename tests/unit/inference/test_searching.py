@@ -25,7 +25,8 @@ def shorter(predictor: Predictor, ratio: float) -> Predictor:
 def test_the_search_is_that_of_translate(predictor: Predictor, beam_size: int) -> None:
     plain = predictor.translate(["我爱中国。"], beam_size=beam_size, n_best=beam_size)[0]
     found, search = searched(predictor, "我爱中国。", beam_size=beam_size)
-    assert found == plain[0]
+    assert (found.tokens, found.is_finished) == (plain[0].tokens, plain[0].is_finished)
+    assert found.score == pytest.approx(plain[0].score, abs=1e-5)
     assert [one.text for one in search.answers] == [one.text for one in plain]
     assert search.beam_size == beam_size
     assert max(map(len, search.steps)) == beam_size

@@ -83,9 +83,10 @@ class PreparedStack:
         alibi_heads: int | None,
     ) -> None:
         # Only here: what cannot be compiled cannot be imported.
-        from regard.models.prepared import kernels, maps, recurrence
+        from regard.models.prepared import bytewise, kernels, maps, recurrence
 
         self._kernels, self._maps, self._recurrence = kernels, maps, recurrence
+        self._has_bytes = bytewise.has_bytes()
         self._blocks, self._embedding = list(blocks), embedding
         self._embedding_norm = nn.Identity() if embedding_norm is None else embedding_norm
         attend = attentions(blocks[0])[0]
@@ -327,7 +328,7 @@ class PreparedStack:
             return None
         parts = [_maps_of(block) for block in self._blocks]
         # Products of bytes are worth reading the weights again for each block of rows.
-        is_in_bytes = isinstance(output, Int8Embedding) and self._maps.bytewise.has_bytes()
+        is_in_bytes = isinstance(output, Int8Embedding) and self._has_bytes
         most = _MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES
         if bytes_of([output, *(each for several in parts for each in several)]) > most:
             return None

@@ -32,8 +32,9 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
     and tell of their attention to a source alone.
 
     Args:
-        model: A sequence model, or one whose encoder reads for a head, in evaluation mode. What is
-            made of it may hold copies of its weights: prepare it again when it has learned more.
+        model: A sequence model, or one whose encoder reads for a head, in evaluation mode; one of a
+            class of one's own, whose steps may be others, is left as it is. What is made of it may
+            hold copies of its weights: prepare it again when it has learned more.
         shortlist: What answers may be made of, by their sources; None is all tokens.
 
     Raises:
@@ -57,15 +58,15 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
     made: nn.Module = model
     if current_editor() is not None or current_observer() is not None:
         return model
-    if isinstance(model, Transformer) and PreparedTransformer.refuse(model) is None:
+    if type(model) is Transformer and PreparedTransformer.refuse(model) is None:
         made = PreparedTransformer(model, shortlist=shortlist).eval()
-    elif isinstance(model, Decoder) and PreparedDecoder.refuse(model) is None:
+    elif type(model) is Decoder and PreparedDecoder.refuse(model) is None:
         made = PreparedDecoder(model).eval()
-    elif isinstance(model, RnnSeq2Seq) and PreparedRnnSeq2Seq.refuse(model) is None:
+    elif type(model) is RnnSeq2Seq and PreparedRnnSeq2Seq.refuse(model) is None:
         made = PreparedRnnSeq2Seq(model, shortlist=shortlist).eval()
-    elif isinstance(model, ConvSeq2Seq) and PreparedConvSeq2Seq.refuse(model) is None:
+    elif type(model) is ConvSeq2Seq and PreparedConvSeq2Seq.refuse(model) is None:
         made = PreparedConvSeq2Seq(model, shortlist=shortlist).eval()
-    elif isinstance(model, RecurrentLm) and PreparedRecurrentLm.refuse(model) is None:
+    elif type(model) is RecurrentLm and PreparedRecurrentLm.refuse(model) is None:
         made = PreparedRecurrentLm(model).eval()
     elif not isinstance(model, Seq2Seq | LanguageModel):
         made = with_prepared_parts(model)
