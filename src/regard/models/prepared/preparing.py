@@ -58,16 +58,16 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
     made: nn.Module = model
     if current_editor() is not None or current_observer() is not None:
         return model
-    if type(model) is Transformer and PreparedTransformer.refuse(model) is None:
-        made = PreparedTransformer(model, shortlist=shortlist).eval()
-    elif type(model) is Decoder and PreparedDecoder.refuse(model) is None:
-        made = PreparedDecoder(model).eval()
-    elif type(model) is RnnSeq2Seq and PreparedRnnSeq2Seq.refuse(model) is None:
-        made = PreparedRnnSeq2Seq(model, shortlist=shortlist).eval()
-    elif type(model) is ConvSeq2Seq and PreparedConvSeq2Seq.refuse(model) is None:
-        made = PreparedConvSeq2Seq(model, shortlist=shortlist).eval()
-    elif type(model) is RecurrentLm and PreparedRecurrentLm.refuse(model) is None:
-        made = PreparedRecurrentLm(model).eval()
+    if type(made) is Transformer and PreparedTransformer.refuse(made) is None:
+        made = PreparedTransformer(made, shortlist=shortlist).eval()
+    elif type(made) is Decoder and PreparedDecoder.refuse(made) is None:
+        made = PreparedDecoder(made).eval()
+    elif type(made) is RnnSeq2Seq and PreparedRnnSeq2Seq.refuse(made) is None:
+        made = PreparedRnnSeq2Seq(made, shortlist=shortlist).eval()
+    elif type(made) is ConvSeq2Seq and PreparedConvSeq2Seq.refuse(made) is None:
+        made = PreparedConvSeq2Seq(made, shortlist=shortlist).eval()
+    elif type(made) is RecurrentLm and PreparedRecurrentLm.refuse(made) is None:
+        made = PreparedRecurrentLm(made).eval()
     elif not isinstance(model, Seq2Seq | LanguageModel):
         made = with_prepared_parts(model)
     return cast(ModelT, made)
