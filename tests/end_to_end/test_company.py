@@ -61,7 +61,7 @@ def runs(regard, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             data = {**tiny.table.get("data", {}), "train": str(place / tiny.file)}
             recipe = {"task": task, **table, "data": data, "training": TRAINING}
             (place / "recipe.toml").write_text(tomli_w.dumps(recipe), "utf-8")
-            done = regard.unchecked("train", place / "recipe.toml", "--run", place / "run")
+            done = regard("train", place / "recipe.toml", "--run", place / "run")
             assert done.code == 0, done
             self[name] = place / "run"
             return self[name]
@@ -89,10 +89,10 @@ def test_answers_do_not_depend_on_their_company(regard, runs, name, weights, tmp
     ending = "jsonl" if task == "question_answering" else "txt"
     (tmp_path / f"all.{ending}").write_text("\n".join(lines) + "\n", "utf-8")
     asking = ("--precision", weights, "--output-format", "jsonl")
-    many = regard.unchecked("predict", runs[name], tmp_path / f"all.{ending}", *asking)
+    many = regard("predict", runs[name], tmp_path / f"all.{ending}", *asking)
     assert many.code == 0, many
     together = many.out.splitlines()
     assert len(together) == len(lines)
     for place in (0, 5, 22):
-        one = regard.unchecked("predict", runs[name], *asking, stdin=f"{lines[place]}\n".encode())
+        one = regard("predict", runs[name], *asking, stdin=f"{lines[place]}\n".encode())
         assert one.out.splitlines() == [together[place]]
