@@ -3,13 +3,15 @@
 import ast
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 
 def names(package: str, file: str) -> Callable[[str], object]:
-    """A package's ``__getattr__`` (PEP 562), for the names it imports ``if TYPE_CHECKING``.
+    """A package's ``__getattr__`` (PEP 562): its modules and its imports ``if TYPE_CHECKING``.
 
     So a package lists its names once, as every other does, for people, type checkers and Python.
     None of them may be the name of a module in the package, which would hide it.
@@ -23,9 +25,11 @@ def names(package: str, file: str) -> Callable[[str], object]:
         >>> find = names("regard", regard.__file__)
         >>> find("causal").__name__
         'causal'
+        >>> find("layers").__name__
+        'regard.layers'
         >>> find("casual")
         Traceback (most recent call last):
-        AttributeError: module 'regard' has no attribute 'casual'
+        AttributeError: module 'regard' has no attribute 'casual'. Did you mean regard.causal?
     """
 
     @cache
@@ -35,10 +39,52 @@ def names(package: str, file: str) -> Callable[[str], object]:
         return {each.name: line.module for line in imports if line.module for each in line.names}
 
     def find(name: str) -> object:
-        if name not in homes():
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(homes()[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        is_module = not name.startswith("_") and name not in homes()
+        home = f"{package}.{name}" if is_module else homes().get(name)
+        if home is None or (is_module and find_spec(home) is None):
+            cure = "" if name.startswith("_") else _nearest(package, name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{cure}")
+        module = import_module(home)
+        if is_module:
+            return module
+        value = getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     return find
+
+
+# What torch and scikit-learn call what has another name here.
+_FOREIGN = {
+    "evaluate": "load(RUN).evaluate",
+    "fit": "train",
+    "flash_attn_func": "attend",
+    "predict": "load(RUN).predict",
+    "scaled_dot_product_attention": "attend",
+}
+
+
+def _nearest(package: str, name: str) -> str:
+    """Suggest the public name most like an unknown one: of the package itself, else of a room."""
+    root = package.partition(".")[0]
+    if package == root and name in _FOREIGN:
+        return f". Did you mean {root}.{_FOREIGN[name]}?"
+    folded, public = name.casefold(), _public_names(root)
+    rooms = [each for each in public if each != package and each.count(".") < 2]
+    for homes, cutoff in (([package, *rooms], 0.9), ([package], 0.65), (rooms, 0.7)):
+        full = {each.casefold(): f"{home}.{each}" for home in homes for each in public[home]}
+        if close := get_close_matches(folded, list(full), n=1, cutoff=cutoff):
+            return f". Did you mean {full[close[0]]}?"
+    return ""
+
+
+@cache
+def _public_names(root: str) -> dict[str, list[str]]:
+    """Collect the ``__all__`` of a package and of those inside it, without importing them."""
+    folder = Path(str(sys.modules[root].__file__)).parent
+    return {
+        ".".join([root, *file.parent.relative_to(folder).parts]): ast.literal_eval(line.value)
+        for file in sorted(folder.rglob("__init__.py"))
+        for line in ast.parse(file.read_text("utf-8")).body
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__"
+    }

@@ -44,11 +44,6 @@ def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_its_python_runs(code: str, home: Path) -> None:
-    exec(compile(code, "docs/looking.md", "exec"), {})
-
-
 @pytest.mark.parametrize("line", commands())
 def test_its_commands_work(line: str, regard, home: Path) -> None:
     words = shlex.split(line)

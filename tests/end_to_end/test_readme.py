@@ -38,11 +38,6 @@ def home(corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return tmp_path
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_its_python_runs(code: str, home: Path) -> None:
-    exec(compile(code, "README.md", "exec"), {})
-
-
 def test_it_shows_both_ways_in() -> None:
     assert len(blocks("python")) >= 2
     assert {line.split("regard ")[1].split()[0] for line in commands()} >= {

@@ -1,16 +1,15 @@
 """The tutorials are run from top to bottom, and print what they say they print."""
 
-import io
 import json
 import re
 import shlex
 import shutil
-from contextlib import redirect_stdout
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import Command
+from tests.end_to_end.fresh_python import FreshPython, process
 from tools.notebooks import notebook
 
 # Plots have boxes for Chinese letters where no font has them.
@@ -53,7 +52,7 @@ def run_command(line: str, regard: Command) -> str:
     return done.out
 
 
-def run_cell(source: str, name: str, names: dict[str, object], regard: Command) -> str:
+def run_cell(source: str, name: str, python: FreshPython, regard: Command) -> str:
     """Do what a notebook does with a cell of code; what it prints."""
     if source.startswith("!"):
         return run_command(source, regard)
@@ -61,22 +60,19 @@ def run_cell(source: str, name: str, names: dict[str, object], regard: Command) 
         first, _, content = source.partition("\n")
         Path(first.removeprefix("%%writefile ")).write_text(content, "utf-8")
         return ""
-    out = io.StringIO()
-    with redirect_stdout(out):
-        exec(compile(source, name, "exec"), names)
-    return out.getvalue()
+    return python.run(source, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_tutorial_does_what_it_says_as_a_notebook(name: str, regard, home: Path) -> None:
-    names: dict[str, object] = {}
     kept = json.loads(notebook(text_of(name)))
     code = [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
     assert len(code) == sum(kind != "text" for kind in commands_and_code(name))
-    for cell in code:
-        said = run_cell("".join(cell["source"]), name, names, regard)
-        for output in cell["outputs"]:
-            check(said, "".join(output["text"]))
+    with process() as python:
+        for cell in code:
+            said = run_cell("".join(cell["source"]), name, python, regard)
+            for output in cell["outputs"]:
+                check(said, "".join(output["text"]))
 
 
 def commands_and_code(name: str) -> list[str]:

@@ -51,6 +51,32 @@ def test_no_public_name_of_a_lazy_package_is_one_of_its_modules(name):
     assert not modules & set(package.__all__)
 
 
+def test_a_room_is_reached_from_the_package_and_alone_loaded():
+    code = (
+        "import sys, regard; assert regard.training.Callback and regard.layers.MultiHeadAttention; "
+        "print({'transformers', 'fastapi', 'matplotlib'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("MultiheadAttention", "regard.layers.MultiHeadAttention"),
+        ("casual", "regard.causal"),
+        ("scaled_dot_product_attention", "regard.attend"),
+        ("evaluate", r"regard.load\(RUN\).evaluate"),
+        ("Transformer", "regard.models.Transformer"),
+    ],
+)
+def test_a_name_of_elsewhere_is_answered_with_ours(name, meant):
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. Did you mean {meant}\?"):
+        getattr(PACKAGES["regard"], name)
+
+
 def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"module 'regard' has no attribute 'foo'$"):
+        PACKAGES["regard"].foo  # noqa: B018
     with pytest.raises(AttributeError, match=r"module 'regard\.text' has no attribute 'Tokeniser'"):
         PACKAGES["regard.text"].Tokeniser  # noqa: B018

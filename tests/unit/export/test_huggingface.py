@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from tests.unit.export.random_runs import (
@@ -90,16 +89,6 @@ def test_a_reader_that_is_told_more_than_ids_is_refused(tmp_path):
     write_run(tmp_path / "run", table, asked)
     with pytest.raises(SettingError, match="which is told what both texts share, and encoders"):
         export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-
-
-def test_the_page_has_a_script_that_runs(tmp_path, capsys):
-    translator(tmp_path / "run")
-    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-    page = (Path(__file__).parents[3] / "docs" / "exporting.md").read_text("utf-8")
-    scripts = [part.split("```")[0] for part in page.split("```python\n")[1:]]
-    (script,) = [each for each in scripts if "my-run-hf" in each]
-    exec(script.replace("my-run-hf", str(tmp_path / "out")), {})
-    assert capsys.readouterr().out.strip()
 
 
 @pytest.mark.parametrize("make", [language_model, masked_model, tagger, classifier])

@@ -1,0 +1,108 @@
+"""Every block of Python on a page runs in a process of its own, in a folder with what it names."""
+
+import ast
+import random
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.fresh_python import process
+from tests.unit.export.random_runs import classifier, translator
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+# A tutorial is one program: test_tutorials.py runs each from top to bottom.
+PAGES = [*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("how-to/*")]
+# Quicker than what a page says, and the same code.
+SHORT = {
+    "training.updates": 2,
+    "training.validation_pairs": 4,
+    "tokenizer.vocab_size": 950,
+    "decoding.max_ratio": 0.1,
+}
+QUICKER = {
+    'data="pairs.tsv"': f'data="pairs.tsv", settings={SHORT}',
+    "actors=8": "actors=1",
+}
+
+
+def blocks() -> dict[str, str]:
+    """The different blocks of all pages; one that a page of the other language repeats is one."""
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for page in sorted(PAGES):
+        codes = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.M)
+        for number, code in enumerate(codes, 1):
+            if (tree := ast.dump(ast.parse(code))) not in seen:
+                seen.add(tree)
+                found[f"{page.relative_to(ROOT)} {number}"] = code
+    return found
+
+
+BLOCKS = blocks()
+# A script with arguments: test_ctranslate2.py and test_graphs.py run them as such.
+SCRIPTS = [name for name, code in BLOCKS.items() if "sys.argv" in code]
+
+
+def bert(folder: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"我爱中国。"]
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.BertConfig(vocab_size=len(words), intermediate_size=8, **sizes)
+    transformers.BertModel(config).save_pretrained(folder)
+    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
+    tokenizer.save_pretrained(folder)
+
+
+def exported(form: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def export(folder: Path) -> None:
+        run = folder.with_name("exported")
+        make(run)
+        with process() as python:  # whose functions have no shape checks, which torch cannot export
+            code = f"from regard.export import export_run; export_run({str(run)!r}, {form!r}, OUT)"
+            python.run(code.replace("OUT", repr(str(folder))), "export")
+
+    return export
+
+
+def shards(folder: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder.mkdir()
+    parquet.write_table(arrow.table({"source": ["我爱中国", "他爱你"]}), folder / "a.parquet")
+
+
+# What a block names, and how it is made.
+MADE: dict[str, Callable[[Path], object]] = {
+    "bert": bert,
+    "my-run-hf": exported("huggingface", translator),
+    "sst2": exported("torch", classifier),
+    "shards": shards,
+}
+
+
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name not in SCRIPTS])
+def test_a_block_runs_by_itself(
+    name: str, corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = BLOCKS[name]
+    for folder in ("regard-demo", "runs/ende"):
+        shutil.copytree(run, tmp_path / folder)
+    pairs = (corpus / "train.tsv").read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / "pairs.tsv").write_text("".join(random.Random(0).sample(pairs, 60)), "utf-8")
+    for named, make in MADE.items():
+        if re.search(rf'"{named}[/"]', code):
+            make(tmp_path / named)
+    monkeypatch.chdir(tmp_path)
+    for slow, quick in QUICKER.items():
+        code = code.replace(slow, quick)
+    with process() as python:
+        python.run(code, name)
+
+
+def test_blocks_are_found() -> None:
+    assert len(SCRIPTS) == 2
+    assert {name.split()[0] for name in BLOCKS} >= {"README.md", "docs/watching.md"}
