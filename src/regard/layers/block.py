@@ -13,6 +13,7 @@ from regard.attention.masks.base import Mask
 from regard.attention.observing import at
 from regard.attention.scores import ScaledDot, Score
 from regard.choices import check_choice
+from regard.errors import SettingError
 from regard.layers.choices import NormKind
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import MultiHeadAttention
@@ -142,7 +143,7 @@ class TransformerBlock(nn.Module):
         memory_mask: Mask | None = None,
         packing: Packing | None = None,
     ) -> tuple[Float[Tensor, "*positions C"], Cache | None]:
-        """The states one layer further on, and the cache that includes them, if there was one.
+        """The states one layer further on, and the cache to pass with the states that follow.
 
         Args:
             states: (B, N, C), or (R, C) with a packing.
@@ -231,19 +232,28 @@ class BlockStack(nn.ModuleList):
         memory_mask: Mask | None = None,
         packing: Packing | None = None,
     ) -> tuple[Float[Tensor, "*positions C"], tuple[Cache, ...]]:
-        """The states all layers further on, and a cache for each layer of ``past``.
+        """The states all layers further on, and a cache for each layer if there is a ``past``.
 
         Args:
             states: (B, N, C), or (R, C) with a packing.
             mask: Which keys a state may look at; with a past, keys count from its beginning.
             bias: Added to the scores of self-attention.
-            past: What was kept of earlier positions, a cache for each layer.
+            past: What was kept of earlier positions, a cache for each layer; a stream begins with
+                ``empty_caches``. None keeps nothing, and returns no caches.
             memory: Keys and values of what is looked at besides, those of a layer each.
             memory_mask: Which of its positions a state may look at.
             packing: Where the positions of packed states stand.
+
+        Raises:
+            SettingError: There is not a cache for each layer.
         """
+        if past is not None and len(past) != len(self):
+            raise SettingError(
+                f"past must have a cache for each of {len(self)} layers; got {len(past)}. "
+                "Begin with empty_caches(batch)."
+            )
         kept = []
-        caches: Iterable[Cache | None] = past or repeat(None)
+        caches: Iterable[Cache | None] = repeat(None) if past is None else past
         memories: Iterable[KeyValueCache | None] = memory or repeat(None)
         for block, cache, known in zip(self, caches, memories, strict=False):
             states, after = block(
@@ -255,7 +265,7 @@ class BlockStack(nn.ModuleList):
                 memory_mask=memory_mask,
                 packing=packing,
             )
-            if after is not None:
+            if past is not None and after is not None:
                 kept.append(after)
         return states, tuple(kept)
 

@@ -27,7 +27,7 @@ class Crf(nn.Module):
 
     Raises:
         SettingError: ``num_tags`` is not positive.
-        ShapeError: ``allowed`` is not (K + 1, K).
+        ShapeError: ``allowed`` is not boolean, or not (K + 1, K).
 
     Example:
         >>> crf = Crf(3)
@@ -43,10 +43,11 @@ class Crf(nn.Module):
     def __init__(self, num_tags: int, *, allowed: Bool[Tensor, "rows K"] | None = None) -> None:
         super().__init__()
         check_positive("num_tags", num_tags)
-        if allowed is not None and allowed.shape != (num_tags + 1, num_tags):
+        is_right = allowed is None or allowed.dtype == torch.bool
+        if allowed is not None and not (is_right and allowed.shape == (num_tags + 1, num_tags)):
             raise ShapeError(
-                f"allowed must have shape (K + 1, K) = ({num_tags + 1}, {num_tags}); "
-                f"got {tuple(allowed.shape)}. Its last row says which tags may come first."
+                f"allowed must be boolean of shape (K + 1, K) = ({num_tags + 1}, {num_tags}); got "
+                f"{_dtype_and_shape(allowed)}. Its last row says which tags may come first."
             )
         self.num_tags = num_tags
         self.follow = nn.Parameter(torch.zeros(num_tags, num_tags))
@@ -67,13 +68,15 @@ class Crf(nn.Module):
 
         Args:
             scores: How well each tag fits each position.
-            tags: The tags; in padding any from 0 to K − 1.
+            tags: The tags; in padding any number, such as −100.
             lengths: How many positions of each row are real, one at least.
 
         Raises:
-            ShapeError: Scores are not K wide, or a length is not from 1 to N.
+            ShapeError: Shapes or dtypes are others, a length is not from 1 to N, or a tag not from
+                0 to K − 1.
         """
-        self._check(scores, lengths)
+        real = self._check(scores, lengths)
+        tags = self._check_tags(tags, real)
         scores = scores.to(self.follow.dtype)
         return self._score(scores, tags, lengths) - self._log_partition(scores, lengths)
 
@@ -81,11 +84,14 @@ class Crf(nn.Module):
     def best(
         self, scores: Float[Tensor, "B N K"], lengths: Int[Tensor, " B"]
     ) -> Int[Tensor, "B N"]:
-        """The likeliest tags of each row, by Viterbi's algorithm; zero in padding."""
-        self._check(scores, lengths)
+        """The likeliest tags of each row, by Viterbi's algorithm; zero in padding.
+
+        Raises:
+            ShapeError: Shapes or dtypes are others, or a length is not from 1 to N.
+        """
+        real = self._check(scores, lengths)
         follow, begin = self._follow(), self._begin()
         B, N, K = scores.shape
-        real = torch.arange(N, device=scores.device) < lengths[:, None]
         reach = begin + scores[:, 0]  # of the best way to each tag
         stays = torch.arange(K, device=scores.device).expand(B, K)
         came = []
@@ -129,13 +135,45 @@ class Crf(nn.Module):
     def _begin(self) -> Tensor:
         return self.begin + self.penalties[-1]
 
-    def _check(self, scores: Tensor, lengths: Tensor) -> None:
-        if scores.shape[-1] != self.num_tags:
+    def _check(self, scores: Tensor, lengths: Tensor) -> Tensor:
+        """Raise ShapeError, or return which positions are real, (B, N)."""
+        B, N = (*scores.shape, 0, 0)[:2]
+        if scores.shape != (B, N, self.num_tags) or not N or not scores.is_floating_point():
             raise ShapeError(
-                f"scores must be num_tags={self.num_tags} wide; got {tuple(scores.shape)}."
+                "scores must be floats of shape (B, N, K), N at least 1, K = "
+                f"num_tags = {self.num_tags}; got {_dtype_and_shape(scores)}."
             )
-        if len(lengths) and not 1 <= int(lengths.min()) <= int(lengths.max()) <= scores.shape[1]:
+        if lengths.shape != (B,) or not _is_integral(lengths):
             raise ShapeError(
-                f"lengths must be from 1 to N = {scores.shape[1]}; "
+                f"lengths must be integers of shape (B,) = ({B},); got {_dtype_and_shape(lengths)}."
+            )
+        if B and not 1 <= int(lengths.min()) <= int(lengths.max()) <= N:
+            raise ShapeError(
+                f"lengths must be from 1 to N = {N}; "
                 f"got {int(lengths.min())} to {int(lengths.max())}."
             )
+        return torch.arange(N, device=scores.device) < lengths[:, None]
+
+    def _check_tags(self, tags: Tensor, real: Tensor) -> Tensor:
+        """Raise ShapeError, or return the tags with zeros in padding."""
+        if tags.shape != real.shape or not _is_integral(tags):
+            raise ShapeError(
+                f"tags must be integers of shape (B, N) = {tuple(real.shape)}; "
+                f"got {_dtype_and_shape(tags)}."
+            )
+        tags = tags.long().masked_fill(~real, 0)
+        if len(tags) and not 0 <= int(tags.min()) <= int(tags.max()) < self.num_tags:
+            raise ShapeError(
+                f"tags must be from 0 to K − 1 = {self.num_tags - 1} within each length; "
+                f"got {int(tags.min())} to {int(tags.max())}. Positions without a tag must be "
+                "beyond the length, or left out of tags and scores."
+            )
+        return tags
+
+
+def _is_integral(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+
+
+def _dtype_and_shape(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"

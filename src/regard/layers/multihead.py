@@ -148,12 +148,13 @@ class MultiHeadAttention(nn.Module):
             values: What values are made of instead of the memory, position for position.
             mask: Which keys a state may look at. With a cache, keys count from its beginning.
             bias: Added to the scores, such as ``alibi()``; broadcasts to (B, H, N, M).
-            cache: Keys and values of earlier positions, put before those of ``states``.
+            cache: Keys and values of earlier positions, put before those of ``states``. None and
+                ``KeyValueCache.empty()`` say that there are none.
             packing: Where the positions of packed states stand. None: they are not packed.
 
         Returns:
-            The gathered states, and the cache with these positions added, or None if there was
-            no cache.
+            The gathered states, and the cache to pass with the positions that follow: earlier keys
+            and values with those of ``states``. None over a memory, and of packed states.
 
         Raises:
             SettingError: A cache, or a layer with ``rotary``, was given together with a memory; or
@@ -169,19 +170,17 @@ class MultiHeadAttention(nn.Module):
             if self.rotary is not None:
                 first = 0 if cache is None else cache.length
                 query, key = self.rotary(query, first=first), self.rotary(key, first=first)
-            kept = KeyValueCache(key, value)
-            if cache is not None:
-                kept = cache = cache.append(key, value)
+            known = KeyValueCache(key, value) if cache is None else cache.append(key, value)
         else:
-            kept = (
+            known = (
                 memory if isinstance(memory, KeyValueCache) else self.project_memory(memory, values)
             )
             projected = self._project(states, 0, 1)
             (query,) = _heads(projected, self._parts[:1], packing)
         mixed = attend(
             query,
-            kept.key,
-            kept.value,
+            known.key,
+            known.value,
             score=self.score,
             mask=mask,
             bias=bias,
@@ -193,7 +192,10 @@ class MultiHeadAttention(nn.Module):
         if packing is not None:
             joined = packing.pack(joined)
         # Heads may be wider than the projection they were cut from.
-        return self.output(joined.to(projected.dtype)), cache
+        out: Tensor = self.output(joined.to(projected.dtype))
+        # Padding of packed states is no position to go on from.
+        is_whole = memory is None and (packing is None or cache is not None)
+        return out, known if is_whole else None
 
     def project_memory(
         self,

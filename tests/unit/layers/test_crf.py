@@ -115,12 +115,48 @@ def test_learns_what_follows_what():
     assert crf.best(hint, lengths).equal(tags)
 
 
-def test_what_is_wrong_is_named(unchecked_shapes, crf, scores):
+def test_padding_may_have_any_tag(crf, scores):
+    lengths, tags = torch.tensor(LENGTHS), torch.randint(K, (B, N))
+    want = crf.log_prob(scores, tags, lengths)
+    for padding in (-100, K, 1000):
+        tags[1, 1:] = tags[2, 3:] = padding
+        assert crf.log_prob(scores, tags, lengths).equal(want)
+
+
+ALLOWED, TAGS = torch.ones(K + 1, K, dtype=torch.bool), torch.zeros(B, N, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda crf, _: Crf(K, allowed=ALLOWED[1:]), r"boolean of shape \(K \+ 1, K\) = \(5, 4\)"),
+        (lambda crf, _: Crf(K, allowed=ALLOWED.float()), r"allowed .* got float32 \(5, 4\)"),
+        (lambda crf, s: crf.best(s, [0, 1, 3]), "lengths must be from 1 to N = 5; got 0 to 3"),
+        (lambda crf, s: crf.best(s, LENGTHS[:2]), r"lengths .* \(B,\) = \(3,\); got int64 \(2,\)"),
+        (lambda crf, s: crf.best(s, [1.0, 1, 1]), "lengths must be integers"),
+        (lambda crf, s: crf.best(s[..., :3], LENGTHS), r"num_tags = 4; got float64 \(3, 5, 3\)"),
+        (lambda crf, s: crf.best(s[0], LENGTHS), r"scores .* got float64 \(5, 4\)"),
+        (lambda crf, s: crf.best(s[:, :0], LENGTHS), "N at least 1"),
+        (lambda crf, s: crf.best(s.long(), LENGTHS), "scores must be floats"),
+        (
+            lambda crf, s: crf.log_prob(s, TAGS[:, 1:], LENGTHS),
+            r"tags .* \(3, 5\); got int64 \(3, 4",
+        ),
+        (lambda crf, s: crf.log_prob(s, TAGS.bool(), LENGTHS), "tags must be integers"),
+        (lambda crf, s: crf.log_prob(s, TAGS + K, LENGTHS), "tags must be from 0 to K − 1 = 3"),
+        (lambda crf, s: crf.log_prob(s, TAGS - 100, LENGTHS), "within each length; got -100 to 0"),
+        (lambda crf, s: crf.log_prob(s, TAGS, [6, 1, 1]), "lengths must be from 1 to N = 5"),
+    ],
+)
+def test_what_is_wrong_is_named(unchecked_shapes, crf, scores, call, message, monkeypatch):
+    # Lengths are lists above, to be short.
+    for name in ("best", "log_prob"):
+        plain = getattr(crf, name)
+        monkeypatch.setattr(crf, name, lambda *a, plain=plain: plain(*a[:-1], torch.tensor(a[-1])))
+    with pytest.raises(ShapeError, match=message):
+        call(crf, scores)
+
+
+def test_there_is_a_tag():
     with pytest.raises(SettingError, match="num_tags must be above 0; got 0"):
         Crf(0)
-    with pytest.raises(ShapeError, match=r"allowed must have shape \(K \+ 1, K\) = \(5, 4\)"):
-        Crf(K, allowed=torch.ones(K, K, dtype=torch.bool))
-    with pytest.raises(ShapeError, match="lengths must be from 1 to N = 5; got 0 to 3"):
-        crf.best(scores, torch.tensor([0, 1, 3]))
-    with pytest.raises(ShapeError, match=r"scores must be num_tags=4 wide; got \(3, 5, 3\)"):
-        crf.best(scores[..., :3], torch.tensor(LENGTHS))

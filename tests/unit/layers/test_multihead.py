@@ -90,7 +90,7 @@ def test_self_attention_is_the_paper_formula(heads):
     visible = torch.ones(5, 5, dtype=torch.bool).tril()
     torch.testing.assert_close(out, by_formula(layer, states, states, visible=visible))
     assert out.shape == (2, 5, HEADS[heads].get("output_dim", 12))
-    assert cache is None
+    assert cache.length == 5
 
 
 @pytest.mark.parametrize("heads", HEADS)
@@ -315,6 +315,17 @@ def test_cached_decoding_equals_full_decoding(num_key_heads, pairs, positions):
     assert cache.key.shape == (2, num_key_heads, 9, 4)
     assert cache.value.shape == (2, num_key_heads, 9, 5)
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+
+
+@pytest.mark.parametrize("first", [None, KeyValueCache.empty()])
+def test_a_stream_of_single_positions_sees_all_earlier_ones(first):
+    layer = MultiHeadAttention(12, 6, num_key_heads=2, rotary=RotaryPositions(2))
+    states, cache, parts = torch.randn(2, 7, 12), first, []
+    for step in states.split(1, dim=1):
+        part, cache = layer(step, cache=cache)
+        parts.append(part)
+    torch.testing.assert_close(torch.cat(parts, dim=1), layer(states, mask=causal())[0])
+    assert KeyValueCache.empty().select(torch.tensor([1, 1])).length == 0
 
 
 def test_rotary_positions_turn_queries_and_keys_and_not_values():
