@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
+from regard.attention.engine.foreign_options import refuse_options
 from regard.attention.engine.request import make_request
 from regard.attention.graph.tracing import attend_in_graph, leave_graph, refuse_graph, refuse_tracer
 from regard.attention.masks.base import Mask
@@ -67,6 +68,7 @@ def attend(
     generator: torch.Generator | None = None,
     backend: str | None = None,
     return_lse: bool = False,
+    **foreign: object,
 ) -> Float[Tensor, "*b N E"] | tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]:
     """The values mixed for each query, weighted by how well its key matches.
 
@@ -98,6 +100,7 @@ def attend(
             "dot_cpu" or "tiled". None takes the fastest that serves. The first three cannot be
             differentiated twice; they never serve float64 where a gradient is wanted.
         return_lse: Whether to return log Σ exp(score) of each query as well; differentiable.
+        **foreign: Options of other libraries; the error says what they are called here.
 
     Returns:
         The mixed values; with ``return_lse`` also the log-sum-exp, of float32 at least.
@@ -112,6 +115,8 @@ def attend(
         >>> attend(torch.tensor([[10.0, 0.0]]), keys, torch.tensor([[1.0], [2.0]]))
         tensor([[1.]])
     """
+    if foreign:
+        refuse_options(attend, foreign)
     if value is None:
         value = key
     if torch.compiler.is_compiling():

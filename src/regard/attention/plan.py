@@ -15,6 +15,7 @@ from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
 from regard.attention.backends.tiled import Tiled
 from regard.attention.biases import PositionBias
+from regard.attention.engine.foreign_options import refuse_options
 from regard.attention.engine.request import Request, make_request, without_autocast
 from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score
@@ -152,6 +153,7 @@ def explain(
     generator: torch.Generator | None = None,
     backend: str | None = None,
     return_lse: bool = False,
+    **foreign: object,
 ) -> Plan:
     """How ``attend`` would serve this call: which backend, why, bytes and operations.
 
@@ -162,6 +164,7 @@ def explain(
         >>> plan.backend
         'sdpa'
     """
+    refuse_options(explain, foreign)
     request = make_request(
         query,
         key,

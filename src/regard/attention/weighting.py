@@ -7,10 +7,15 @@ from math import prod
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.attention.masks.base import Mask, as_mask
+from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.lengths import lengths as within
+from regard.errors import ShapeError
+
+Lengths = Int[Tensor, "..."] | Sequence[int] | int
 
 
 class Weighting(ABC):
@@ -226,9 +231,11 @@ class Hard(Weighting):
 
 def masked_softmax(
     scores: Float[Tensor, "*batch N M"],
-    lengths: Int[Tensor, "..."] | Sequence[int] | int | None = None,
+    lengths: Lengths | Mask | Bool[Tensor, "..."] | None = None,
+    *,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "*batch N M"]:
-    """The softmax of each row of scores over its first keys only; the others get exactly zero.
+    """The softmax of each row of scores over its first or its visible keys; others get zero.
 
     ``exp(score) / sum of exp(scores)`` of the keys within the length: Zhang et al., Dive into Deep
     Learning, https://d2l.ai/chapter_attention-mechanisms-and-transformers/, "Masked Softmax
@@ -240,28 +247,44 @@ def masked_softmax(
     Args:
         scores: One row per query; of four axes or more, the third from the end is of heads.
         lengths: How many keys are real, as ``lengths`` of a mask has it: one number, one per batch
-            row (B,), or one per batch row and query (B, N). None is a plain softmax.
+            row (B,), or one per batch row and query (B, N). Or a mask. None is a plain softmax.
+        mask: Which keys a query may look at: a rule such as ``causal()``, or True where it may,
+            broadcasting to (*batch, N, M). Lengths hide others besides.
 
     Returns:
         One row of weights per query; a row sums to one, or to zero if nothing is visible.
 
     Raises:
-        ShapeError: ``lengths`` are not of integers, fit no batch, or are beyond the keys.
+        ShapeError: ``lengths`` are not of integers, fit no batch, or are beyond the keys; the mask
+            does not broadcast; or scores have fewer than two axes.
 
     Example:
         >>> masked_softmax(torch.zeros(2, 1, 4), [2, 3])
         tensor([[[0.5000, 0.5000, 0.0000, 0.0000]],
         <BLANKLINE>
                 [[0.3333, 0.3333, 0.3333, 0.0000]]])
+        >>> masked_softmax(torch.zeros(1, 2), mask=torch.tensor([[False, True]]))
+        tensor([[0., 1.]])
     """
+    if not isinstance(scores, Tensor) or scores.dim() < 2:
+        kind = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        raise ShapeError(f"scores must be a tensor of shape (*batch, N, M); got {kind}.")
     *batch, N, M = scores.shape
-    heads = batch.pop() if len(batch) > 1 else 1
+    axes, heads = (batch[:-1], batch[-1]) if len(batch) > 1 else (batch, None)
     wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    wide = wide.reshape(prod(batch), heads, N, M)
+    wide = wide.reshape(prod(axes), heads or 1, N, M)
+    if isinstance(lengths, Mask) or (isinstance(lengths, Tensor) and lengths.dtype == torch.bool):
+        lengths, mask = None, as_mask(lengths) if mask is None else as_mask(lengths) & mask
     if lengths is not None:
-        hidden = within(lengths).bind(prod(batch), heads, N, M, scores.device).whole_hidden
-        wide = wide if hidden is None else wide.masked_fill(hidden, float("-inf"))
+        wide = _hide(wide, within(lengths).bind(prod(axes), heads or 1, N, M, scores.device))
+    if mask is not None:
+        wide = _hide(wide, as_mask(mask).bind(tuple(axes), heads, N, M, scores.device))
     return Softmax().rows(wide).reshape(scores.shape).to(scores.dtype)
+
+
+def _hide(scores: Float[Tensor, "B H N M"], mask: BoundMask) -> Float[Tensor, "B H N M"]:
+    hidden = mask.whole_hidden
+    return scores if hidden is None else scores.masked_fill(hidden, float("-inf"))
 
 
 def apply_sink(

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from regard.attention.attend import attend
 from regard.attention.biases import PositionBias
 from regard.attention.cache import KeyValueCache
+from regard.attention.engine.foreign_options import refuse_options
 from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score
 from regard.checks import check_divides, check_fraction, check_positive
@@ -60,6 +61,7 @@ class MultiHeadAttention(nn.Module):
         score: How queries and keys of a head match; per head by tensors such as (H, 1). An
             ``nn.Parameter`` in it is trained, moved and saved with the layer.
         rotary: Turns queries and keys by their places; in attention over the states themselves.
+        **foreign: Options of other libraries; the error says what they are called here.
 
     Raises:
         SettingError: Heads do not divide, a width is not positive, widths contradict each other, a
@@ -93,8 +95,10 @@ class MultiHeadAttention(nn.Module):
         head_dropout: float = 0.0,
         score: Score = _SCALED_DOT,
         rotary: RotaryPositions | None = None,
+        **foreign: object,
     ) -> None:
         super().__init__()
+        refuse_options(MultiHeadAttention, foreign)
         if head_dim is None:
             check_divides("num_heads", num_heads, "model_dim", model_dim)
         self.num_heads = num_heads
@@ -138,6 +142,7 @@ class MultiHeadAttention(nn.Module):
         bias: Float[Tensor, "..."] | PositionBias | None = None,
         cache: KeyValueCache | None = None,
         packing: Packing | None = None,
+        **foreign: object,
     ) -> tuple[Float[Tensor, "*positions O"], KeyValueCache | None]:
         """What each state gathers from the others, or from the memory.
 
@@ -151,6 +156,7 @@ class MultiHeadAttention(nn.Module):
             cache: Keys and values of earlier positions, put before those of ``states``. None and
                 ``KeyValueCache.empty()`` say that there are none.
             packing: Where the positions of packed states stand. None: they are not packed.
+            **foreign: Options of other libraries; the error says what they are called here.
 
         Returns:
             The gathered states, and the cache to pass with the positions that follow: earlier keys
@@ -161,6 +167,8 @@ class MultiHeadAttention(nn.Module):
                 a layer made for a memory got none.
             ShapeError: An input is not of the layer's width, or has not the axes above.
         """
+        if foreign:
+            refuse_options(MultiHeadAttention.forward, foreign)
         self._check_call(states, memory, values, cache)
         _check_states("states", states, self.query_dim, packing)
         if memory is None:
@@ -387,6 +395,10 @@ def _heads(
 
 
 def _check_states(name: str, states: Tensor, width: int, packing: Packing | None) -> None:
+    if not isinstance(states, Tensor):
+        raise ShapeError(
+            f"{name} must be a tensor; got {type(states).__name__}. Use torch.as_tensor({name})."
+        )
     if states.dim() != (3 if packing is None else 2) or states.shape[-1] != width:
         shape = f"(B, N, {width})" if packing is None else f"(R, {width}) with a packing"
         raise ShapeError(f"{name} must have shape {shape}; got {tuple(states.shape)}.")

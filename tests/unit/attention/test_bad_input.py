@@ -29,6 +29,7 @@ from regard.attention import (
     relative,
     sample_key,
     shaw,
+    summarize,
     weights,
     where,
     window,
@@ -298,3 +299,24 @@ def test_weights_are_worked_out_in_float32_under_automatic_precision():
     with torch.autocast("cpu", torch.bfloat16):
         rows = weights(query, key)
     assert torch.equal(rows, weights(query, key))
+
+
+@pytest.mark.parametrize("call", [attend, weights, explain, summarize])
+@pytest.mark.parametrize(
+    ("option", "ours"),
+    [
+        ("is_causal", r"mask=regard\.causal\(\)"),
+        ("attn_mask", "mask=attn_mask, True where"),
+        ("key_padding_mask", r"mask=regard\.lengths"),
+        ("scale", r"score=regard\.ScaledDot\(scale=scale\)"),
+        ("dropout_p", "dropout=dropout_p"),
+        ("need_weights", r"regard\.weights"),
+        ("maks", r"Did you mean mask\?"),
+    ],
+)
+def test_an_option_of_another_library_is_answered_with_ours(call, option, ours):
+    query, key, _ = make().values()
+    with pytest.raises(
+        SettingError, match=rf"^{option} is not an option of {call.__name__}\..*{ours}"
+    ):
+        call(query, key, **{option: None})

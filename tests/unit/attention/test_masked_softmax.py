@@ -57,6 +57,19 @@ def test_it_is_the_weights_of_the_engine():
     assert_close(rg.masked_softmax(scores, [4, 6]), rg.weights(query, key, mask=rg.lengths([4, 6])))
 
 
+@pytest.mark.parametrize("shape", [(N, M), (B, N, M), (B, H, N, M), (2, B, H, N, M)])
+def test_a_mask_hides_keys_as_it_does_in_the_engine(shape):
+    scores, tensor = torch.randn(shape), torch.rand(shape) > 0.4
+    visible = rg.masked_softmax(scores.masked_fill(~tensor, -torch.inf))
+    assert_close(rg.masked_softmax(scores, mask=tensor), visible)
+    assert_close(rg.masked_softmax(scores, tensor), visible)
+    assert_close(
+        rg.masked_softmax(scores, 4, mask=rg.causal()),
+        rg.masked_softmax(scores, rg.lengths(4) & rg.causal()),
+    )
+    assert rg.masked_softmax(scores, rg.causal())[..., 0, 1 + M - N :].eq(0).all()
+
+
 def test_gradients_are_right_and_rows_of_nothing_have_none():
     scores = torch.randn(B, N, M, dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda s: rg.masked_softmax(s, [0, 4]), scores, fast_mode=True)
@@ -93,6 +106,7 @@ def test_half_precision_is_worked_out_in_float32():
         ([1, 8], "lengths must be at most M = 7; got 8"),
         ([-1, 2], "lengths must be at least 0; got -1"),
         (torch.tensor([1.0, 2.0]), "lengths must"),
+        (torch.ones(4, M).bool(), r"mask must broadcast to .* = \(2, 5, 7\); got \(4, 7\)"),
     ],
 )
 @pytest.mark.usefixtures("unchecked_shapes")

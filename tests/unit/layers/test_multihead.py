@@ -598,3 +598,16 @@ def test_a_layer_may_be_mapped_over_rows_for_a_gradient_of_each():
     layer(states)[0].square().sum().backward()
     for name, parameter in layer.named_parameters():
         torch.testing.assert_close(each[name].sum(0), parameter.grad)
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_options_and_arrays_of_elsewhere_are_answered():
+    with pytest.raises(SettingError, match="batch_first is not an option of MultiHeadAttention"):
+        MultiHeadAttention(12, 6, batch_first=True)
+    layer = MultiHeadAttention(12, 6)
+    with pytest.raises(
+        SettingError, match=r"need_weights is .*MultiHeadAttention\. Use regard\.we"
+    ):
+        layer(STATES, need_weights=True)
+    with pytest.raises(ShapeError, match=r"got ndarray\. Use torch\.as_tensor\(states\)"):
+        layer(torch.zeros(1, 2, 12).numpy())

@@ -122,7 +122,9 @@ def _keep(memory: dict[K, V], name: K, entry: V) -> V:
 
 def _no_tensor(**given: object) -> ShapeError:
     name, first = next(each for each in given.items() if not isinstance(each[1], Tensor))
-    return ShapeError(f"{name} must be a tensor; got {type(first).__name__}.")
+    return ShapeError(
+        f"{name} must be a tensor; got {type(first).__name__}. Use torch.as_tensor({name})."
+    )
 
 
 def _checked(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.blocks import Block, BlockPass
+from regard.attention.engine.foreign_options import refuse_options
 from regard.attention.engine.gradients import Given, weights_of
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.masks.base import Mask
@@ -30,6 +31,7 @@ def weights(
     mask: Mask | Bool[Tensor, "..."] | None = None,
     bias: Float[Tensor, "..."] | PositionBias | None = None,
     weighting: Weighting = _SOFTMAX,
+    **foreign: object,
 ) -> Float[Tensor, "*b N M"]:
     """The attention weights of every query over every key: the whole matrix, when it is wanted.
 
@@ -42,6 +44,7 @@ def weights(
         mask: Which keys a query may look at. None lets every query see every key.
         bias: Added to the scores; broadcasts to (*batch, heads, N, M).
         weighting: How scores become weights.
+        **foreign: Options of other libraries; the error says what they are called here.
 
     Returns:
         One row of weights per query; a row sums to one, or to zero if nothing is visible.
@@ -53,6 +56,7 @@ def weights(
         >>> weights(torch.zeros(1, 4), torch.zeros(2, 4))
         tensor([[0.5000, 0.5000]])
     """
+    refuse_options(weights, foreign)
     return matrix_of(
         make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting)
     )

@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.blocks import Block, BlockPass
+from regard.attention.engine.foreign_options import refuse_options
 from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.gradients import Ends, Given, gradients
 from regard.attention.engine.numerics import as_it_is
@@ -40,6 +41,7 @@ def summarize(
     map: int = 64,  # noqa: A002  (what it is called everywhere else)
     queries: Queries | None = None,
     start: tuple[int, int] = (0, 0),
+    **foreign: object,
 ) -> Summary:
     """What the attention weights of queries over keys are like, without the N×M matrix.
 
@@ -60,6 +62,7 @@ def summarize(
             those that do, broadcasting to (*batch, N). None counts all; padding should not count.
         start: The places of query 0 and key 0 where both are parts of a longer sequence, such as
             decoding steps: ``top_keys``, ``received`` and the map are then about those places.
+        **foreign: Options of other libraries; the error says what they are called here.
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together.
@@ -71,6 +74,7 @@ def summarize(
         >>> seen.top_keys, seen.received
         (tensor([[0]]), tensor([0.6698, 0.3302]))
     """
+    refuse_options(summarize, foreign)
     return summary_of(
         make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting),
         top,
