@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from regard.cli.jobs import Files, are_pairs, find_recipe, guessed, is_recipe, split_settings
+from regard.cli.jobs import Files, find_recipe, guessed, split_settings
 from regard.cli.output import note, preparing_bar, progress_bar, refuse, say
 from regard.errors import SettingError
+from regard.training.packaged import are_pairs, is_recipe
 
 if TYPE_CHECKING:
     from regard.config import JsonValue

@@ -187,20 +187,14 @@ def _evaluate_written(
     from regard.inference import evaluation
 
     other = None if compare is None else load(compare)
-    data = predictor.sequence_task.data
+    task = predictor.sequence_task
     outputs, seconds = _translate(predictor, asked.pairs, decoding)
-    right = [pair.references for pair in asked.pairs]
-    sources = [pair.source for pair in asked.pairs]
-    rouge = "rouge_l" in predictor.task.metrics
-    report = evaluation.evaluate(
+    report = evaluation.evaluate_written(
+        task,
         outputs,
-        right,
-        sources=sources,
-        source_language=data.source_language,
-        target_language=data.target_language,
+        asked.pairs,
         training_targets=_training_targets(predictor),
-        trivial=predictor.sequence_task.baselines(asked.recipe, asked.split),
-        rouge=rouge,
+        trivial=task.baselines(asked.recipe, asked.split),
     )
     texts, record = [str(report)], {"seconds": round(seconds, 3), **report.to_dict()}
     if other is not None:
@@ -208,10 +202,10 @@ def _evaluate_written(
         compared = evaluation.compare(
             theirs,
             outputs,
-            right,
-            sources=sources,
-            target_language=data.target_language,
-            rouge=rouge,
+            [pair.references for pair in asked.pairs],
+            sources=[pair.source for pair in asked.pairs],
+            target_language=task.data.target_language,
+            rouge="rouge_l" in task.metrics,
         )
         texts += [f"{compare} → {run}", str(compared)]
         record |= {"compared_with": str(compare), "comparison": compared.to_dict()}
@@ -292,23 +286,12 @@ def _asked_pairs(
     files: Sequence[Path],
     references: Sequence[Path],
 ) -> _Asked:
-    from regard.tasks.recipe import DataConfig
+    from regard.inference.evaluation import read_examples
     from regard.tasks.translation import TranslationTask
-    from regard.text import PairLayout, read_pairs
 
     task, recipe = predictor.task, predictor.recipe
     if files and isinstance(task, TranslationTask):
-        source, *targets = files
-        if len(targets) > 1:
-            raise SettingError(
-                "FILE must be one of pairs, or a source's and a target's; got "
-                f"{len(files)} files. Further right answers go with --references."
-            )
-        target = targets[0] if targets else None
-        layout = PairLayout(
-            columns=recipe.settings(DataConfig).columns, merge_references=target is None
-        )
-        pairs = list(read_pairs(source, target, layout=layout))
+        pairs = cast("list[Pair]", read_examples(task, files))
         return _Asked(_with_references(pairs, references), recipe, split)
     if files:
         given = {"--target": files[1:], "--references": references}

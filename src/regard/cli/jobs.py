@@ -5,17 +5,16 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.choices import choose, nearest
+from regard.choices import choose
 from regard.cli.output import note
-from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.config import read_toml
 from regard.errors import SettingError
+from regard.training.packaged import are_pairs, is_recipe, packaged_recipe, packaged_recipes
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)]
 # What the text of a part may be besides files.
 _NO_FILES = ("held out", "phrasebook")
-# Files of which two are read as two of the same, not as a source's and a target's lines.
-_WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
 
 
 def find_recipe(
@@ -64,27 +61,6 @@ def find_recipe(
 
     recipe = read_recipe(path, [*data, *settings])
     return recipe if first.endswith(".toml") else replace(recipe, folder=Path())
-
-
-def is_recipe(name: str) -> bool:
-    """Whether a word names a recipe; a file of that name goes over one that comes with regard.
-
-    Raises:
-        SettingError: It is neither a recipe nor like a file.
-    """
-    if name.endswith(".toml"):
-        return True
-    if Path(name).is_file():
-        return False
-    if name in packaged_recipes():
-        return True
-    if Path(name).suffix or Path(name).name != name or Path(name).is_dir() or has_magic(name):
-        return False
-    close = nearest(name, packaged_recipes())
-    raise SettingError(
-        f"{name!r} must be a recipe or a file; there is neither. "
-        f"{f'Did you mean {close!r}? ' if close else ''}`regard recipes` lists them."
-    )
 
 
 def split_settings(split: str, names: Sequence[str]) -> list[str]:
@@ -139,14 +115,6 @@ def _recipe_of_files(
     for reason in chosen.reasons:
         note(reason)
     return chosen.recipe
-
-
-def are_pairs(files: Sequence[str], settings: Sequence[str]) -> bool:
-    """Whether the command says that files are sentence pairs: two of lines, or columns of pairs."""
-    from regard.text.lines import text_suffix
-
-    is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
-    return is_two or any(setting.startswith("data.columns") for setting in settings)
 
 
 def _asked(guesses: "Guesses", files: Sequence[str], verb: str) -> "Guess":

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from glob import has_magic
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,6 +16,7 @@ from regard.config import build
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
 from regard.training.launching import check_processes, find_place, launch
+from regard.training.packaged import default_run
 from regard.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
@@ -205,17 +205,3 @@ def _settings(
 if train.__doc__ is not None:  # python -OO has none
     head, args, rest = cleandoc(train.__doc__).partition("\nArgs:")
     train.__doc__ = f"{head}\nRecipes:\n\n{listed_recipes()}\n{args}{rest}"
-
-
-def default_run(what: Sequence[str]) -> Path:
-    """Where a run goes unless it is told.
-
-    Example:
-        >>> default_run(["corpus/pairs.tsv.gz"]).as_posix(), default_run(["demo"]).as_posix()
-        ('runs/pairs', 'runs/demo')
-        >>> default_run(["corpus/*.tsv.gz"]).as_posix()
-        'runs/corpus'
-    """
-    path = Path(what[0] if what else "run")
-    name = path.parent.name if has_magic(path.name) else path.name
-    return Path("runs") / (name.partition(".")[0] or "run")

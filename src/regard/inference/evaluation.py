@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
+from pathlib import Path
 
 from regard import metrics
 from regard.checks import check_at_least
@@ -23,7 +24,11 @@ from regard.inference.report import (
 )
 from regard.metrics import MetricScore, References
 from regard.tasks.one_pass_task import OnePassTask
+from regard.tasks.recipe import DataConfig
+from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.task import Answer, AnyTask, Table
+from regard.tasks.translation import TranslationTask
+from regard.text import Pair, PairLayout, read_pairs
 from regard.watching import counted, working
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
@@ -111,6 +116,62 @@ def evaluate(
         outputs=_outputs_to_read(hypotheses, right, sources, seed),
         tables=(taken_over(hypotheses, right, sources),) if rouge and sources else (),
     )
+
+
+def evaluate_written(
+    task: SequenceTask,
+    outputs: Sequence[str],
+    pairs: Sequence[Pair],
+    *,
+    training_targets: Iterable[str] = (),
+    trivial: Mapping[str, Sequence[str]] | None = None,
+) -> TextReport:
+    """How good the texts are that a task wrote for the sources of these pairs.
+
+    Args:
+        task: Whose languages and metrics count.
+        outputs: One text a pair.
+        pairs: With their right answers.
+        training_targets: What the model was trained to say; see ``evaluate``.
+        trivial: Outputs that took no work, by how they are made.
+    """
+    return evaluate(
+        outputs,
+        [pair.references for pair in pairs],
+        sources=[pair.source for pair in pairs],
+        source_language=task.data.source_language,
+        target_language=task.data.target_language,
+        training_targets=training_targets,
+        trivial=trivial,
+        rouge="rouge_l" in task.metrics,
+    )
+
+
+def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:
+    """The examples of files in the form of the training text.
+
+    Args:
+        task: Whose examples they are.
+        files: Of a translator one of pairs, or one of sources and one of targets.
+
+    Raises:
+        DataError: A file cannot be read.
+        SettingError: There are more files than two of a translator's.
+    """
+    recipe = task.recipe
+    if not isinstance(task, TranslationTask):
+        test = tuple(str(file.resolve()) for file in files)
+        return task.read(replace(recipe, data=replace(recipe.data, test=test)), "test")
+    source, *targets = files
+    if len(targets) > 1:
+        raise SettingError(
+            f"FILE must be one of pairs, or a source's and a target's; got {len(files)} files. "
+            "Further right answers go with --references."
+        )
+    target = targets[0] if targets else None
+    columns = recipe.settings(DataConfig).columns
+    layout = PairLayout(columns=columns, merge_references=target is None)
+    return list(read_pairs(source, target, layout=layout))
 
 
 def taken_over(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:

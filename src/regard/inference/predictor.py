@@ -1,6 +1,6 @@
 """A trained run in use: examples in, answers out; what it looks at."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, cast
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from typing_extensions import TypeVar
 
 from regard.attention import AttentionCall, observe
-from regard.config import JsonValue
 from regard.decoding.step import State
 from regard.devices import CPU, device_of, find_device, in_halves, moved
 from regard.devices.kinds import AUTO
@@ -26,6 +25,7 @@ from regard.inference.look import (
 )
 from regard.inference.once import Once
 from regard.inference.preparation import Preparation, batch_tokens
+from regard.inference.requests import Record, request_of
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.layers.choices import Precision
 from regard.models import Seq2Seq
@@ -134,6 +134,13 @@ class Predictor(Generic[AnswerT]):
         check_shortlist(ready)
         return cls(ready, task, shortlist=Shortlist.of_tensors(run.load_shortlist()))
 
+    def __repr__(self) -> str:
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        return (
+            f"Predictor(task={self.recipe.task!r}, model={self.recipe.model_type!r}, "
+            f"parameters={parameters:,}, device={str(self.device)!r})"
+        )
+
     @property
     def device(self) -> torch.device:
         """Where the model is."""
@@ -181,7 +188,7 @@ class Predictor(Generic[AnswerT]):
 
     def predict(
         self,
-        records: Sequence[str | Mapping[str, JsonValue]],
+        records: Sequence[Record],
         *,
         decoding: DecodingConfig | None = None,
         progress: Callable[[int], None] | None = None,
@@ -189,12 +196,13 @@ class Predictor(Generic[AnswerT]):
         """The answer to each record, as ``Task.request`` takes them: a line of text, or a table.
 
         Args:
-            records: What is asked.
+            records: What is asked: lines of text, objects, or rows of numbers or texts.
             decoding: The settings of the search, where one is needed; None takes the recipe's.
             progress: Called after each batch with the number of records in it.
         """
         examples = [
-            self.task.request(record, f"record {place}") for place, record in enumerate(records, 1)
+            self.task.request(request_of(record, place), f"record {place}")
+            for place, record in enumerate(records, 1)
         ]
         return self.answers(examples, decoding=decoding, progress=progress)
 

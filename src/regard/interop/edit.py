@@ -14,7 +14,7 @@ from regard.attention.observing import Edit, current_editor, editing
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.inside import ForwardTrace, Site, reached
-from regard.interop.watch import KINDS, check_model, check_seen
+from regard.interop.watch import KINDS, Attending, check_seen, module_of
 
 AnswerT = TypeVar("AnswerT")
 # Places or numbers: one, some, a span, or None for all.
@@ -211,14 +211,15 @@ class Edits:
 
 
 @contextmanager
-def edit(model: nn.Module) -> Iterator[Edits]:
+def edit(model: Attending) -> Iterator[Edits]:
     """Change a model's attention inside the block, and nowhere else.
 
     Works on whatever ``watch`` works on; ``watch`` inside the block shows the attention that is
     left. Places count from the beginning of a text, through the steps of a cached generation too.
 
     Args:
-        model: Any module that attends; called inside the block, in this thread.
+        model: Any module that attends, or a run that ``regard.load`` opened; called inside the
+            block, in this thread.
 
     Raises:
         SettingError: The attention of the model cannot be reached, or a change named a layer or a
@@ -234,7 +235,7 @@ def edit(model: nn.Module) -> Iterator[Edits]:
         >>> (before != after).any(dim=-1)
         tensor([[ True, False, False, False, False]])
     """
-    check_model(model)
+    module = module_of(model)
     edits, outer = Edits(), current_editor()
 
     def ask(seen: AttentionCall) -> Edit | None:
@@ -244,9 +245,9 @@ def edit(model: nn.Module) -> Iterator[Edits]:
         then = edits.edit(seen)
         return first if then is None else _one_after_the_other(first, then)
 
-    with reached(model) as edits.passage, editing(ask):
+    with reached(module) as edits.passage, editing(ask):
         yield edits
-    edits.finish(model)
+    edits.finish(module)
 
 
 @dataclass(frozen=True, slots=True)

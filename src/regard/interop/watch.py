@@ -6,7 +6,7 @@ Nothing is kept of the N×M weights; outputs are those of the model.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import overload
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -29,7 +29,14 @@ from regard.interop.progress import Key
 from regard.interop.record import Options, Queries, Record
 from regard.interop.torch_modules import EngineAttention
 
+if TYPE_CHECKING:
+    from regard.inference import Predictor
+    from regard.inference.trained_model import TrainedModel
+
 KINDS = ("encoder", "decoder", "cross")
+
+# Whose attention is reached: a module, or a run in use.
+Attending: TypeAlias = "nn.Module | TrainedModel | Predictor"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,7 +274,7 @@ class Watch(Sequence[Watched]):
 
 @contextmanager
 def watch(
-    model: nn.Module,
+    model: "Attending",
     layers: Iterable[int] | int | None = None,
     heads: Iterable[int] | int | None = None,
     *,
@@ -292,7 +299,8 @@ def watch(
     those are.
 
     Args:
-        model: Any module that attends; called inside the block, in this thread.
+        model: Any module that attends, or a run that ``regard.load`` opened; called inside the
+            block, in this thread.
         layers: Which layers are summarised; None is all.
         heads: Which heads; None is all.
         kinds: Of "encoder", "decoder" and "cross"; None is all.
@@ -314,7 +322,7 @@ def watch(
         >>> seen.summary(0).effective_keys[0, 0].round(decimals=3)
         tensor([5., 5., 5., 5., 5.])
     """
-    check_model(model)
+    model = module_of(model)
     options = Options(
         _numbers("layers", layers), _numbers("heads", heads), _kinds(kinds), top, map, queries, keep
     )
@@ -336,8 +344,20 @@ def _watched(record: Record) -> Watched:
     return Watched(kind, layer, name, record.heads, record.summary(), record.call, record.notes())
 
 
-def check_model(model: nn.Module) -> None:
-    """Raise SettingError if it is plain that the attention of a model cannot be seen."""
+def module_of(model: "Attending") -> nn.Module:
+    """The model whose attention is reached; of a loaded run, the one that answers.
+
+    Raises:
+        SettingError: It is no model, or its attention plainly cannot be seen.
+    """
+    if not isinstance(model, nn.Module):
+        from regard.inference import Predictor
+        from regard.inference.trained_model import TrainedModel
+
+        predictor = model.predictor if isinstance(model, TrainedModel) else model
+        if not isinstance(predictor, Predictor):
+            raise SettingError(f"model must be a torch module or a loaded run; got {model!r}.")
+        model = predictor.model
     torchs = [type(module) for module in model.modules()]
     is_torchs = nn.MultiheadAttention in torchs and EngineAttention not in torchs
     if is_torchs and not is_hugging_face(model):
@@ -345,6 +365,7 @@ def check_model(model: nn.Module) -> None:
             "model must attend through regard; got nn.MultiheadAttention as torch has it. "
             "Call regard.use(model) first."
         )
+    return model
 
 
 def check_seen(model: nn.Module, passage: ForwardTrace) -> None:

@@ -1,9 +1,16 @@
-"""The recipes that come with regard."""
+"""The recipes that come with regard, and which words of a call name them."""
 
+from collections.abc import Sequence
+from glob import has_magic
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from regard.choices import nearest
+from regard.errors import SettingError
+
 _FOLDER = files("regard") / "recipes"
+# Files of which two are read as two of the same, not as a source's and a target's lines.
+_WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
 
 
 def packaged_recipes() -> dict[str, str]:
@@ -25,3 +32,46 @@ def packaged_recipe(name: str) -> Path:
     """The file of a recipe that comes with regard."""
     with as_file(_FOLDER / f"{name}.toml") as path:
         return path
+
+
+def is_recipe(name: str) -> bool:
+    """Whether a word names a recipe; a file of that name goes over one that comes with regard.
+
+    Raises:
+        SettingError: It is neither a recipe nor like a file.
+    """
+    if name.endswith(".toml"):
+        return True
+    if Path(name).is_file():
+        return False
+    if name in packaged_recipes():
+        return True
+    if Path(name).suffix or Path(name).name != name or Path(name).is_dir() or has_magic(name):
+        return False
+    close = nearest(name, packaged_recipes())
+    raise SettingError(
+        f"{name!r} must be a recipe or a file; there is neither. "
+        f"{f'Did you mean {close!r}? ' if close else ''}`regard recipes` lists them."
+    )
+
+
+def are_pairs(files: Sequence[str], settings: Sequence[str]) -> bool:
+    """Whether the command says that files are sentence pairs: two of lines, or columns of pairs."""
+    from regard.text.lines import text_suffix
+
+    is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
+    return is_two or any(setting.startswith("data.columns") for setting in settings)
+
+
+def default_run(what: Sequence[str]) -> Path:
+    """Where a run goes unless it is told.
+
+    Example:
+        >>> default_run(["corpus/pairs.tsv.gz"]).as_posix(), default_run(["demo"]).as_posix()
+        ('runs/pairs', 'runs/demo')
+        >>> default_run(["corpus/*.tsv.gz"]).as_posix()
+        'runs/corpus'
+    """
+    path = Path(what[0] if what else "run")
+    name = path.parent.name if has_magic(path.name) else path.name
+    return Path("runs") / (name.partition(".")[0] or "run")

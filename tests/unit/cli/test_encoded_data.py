@@ -3,7 +3,8 @@
 import pytest
 
 from regard.cli.app import run_command
-from regard.cli.train import default_run, find_recipe
+from regard.cli.train import find_recipe
+from regard.training.packaged import default_run
 
 RECIPE = """
 task = "translation"

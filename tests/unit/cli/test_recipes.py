@@ -6,7 +6,6 @@ import pytest
 
 from regard.cli.jobs import find_recipe
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
-from regard.cli.train import default_run
 from regard.config import build
 from regard.errors import SettingError
 from regard.tasks import TASKS, read_recipe
@@ -23,6 +22,7 @@ from regard.text.questions import Answer, Question
 from regard.text.tagged import TaggedWords
 from regard.text.tokenizer import TokenizerConfig
 from regard.training import TrainingConfig
+from regard.training.packaged import default_run
 
 # Enough text for the vocabularies of each job.
 JOB_EXAMPLES = {

@@ -1,17 +1,20 @@
 """``regard.load`` answers for runs of every job, and makes a page of what was looked at."""
 
 import json
+import re
 from io import StringIO
 
+import numpy as np
 import pytest
 from rich.console import Console
 from tests.end_to_end.tiny_tasks import TINY, TRAINING
 
 import regard
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.tasks import recipe_from_table
 from regard.training import ConsoleReporter
 from regard.training import train as fit
+from regard.training.start import with_test
 
 JOBS = ["classification", "language_modelling", "question_answering", "tagging", "translation"]
 
@@ -26,7 +29,7 @@ def loaded(tmp_path_factory):
         (home / tiny.file).write_text(tiny.text(120), "utf-8")
         table = {"task": name, **tiny.table, "training": TRAINING}
         table["data"] = {**tiny.table.get("data", {}), "train": str(home / tiny.file)}
-        fit(recipe_from_table(table), home / name, reporter=silent)
+        fit(with_test(recipe_from_table(table), home / name), home / name, reporter=silent)
         found[name] = regard.load(home / name)
     return found
 
@@ -72,3 +75,48 @@ def test_settings_of_the_search_are_for_those_that_search(loaded):
         loaded["tagging"].predict("a", beam_size=2)
     with pytest.raises(SettingError, match="target must be left out for a run of tagging"):
         loaded["tagging"].look("a", target="b")
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_each_is_evaluated_on_what_was_held_out_and_on_a_file(name, loaded, tmp_path):
+    file = tmp_path / TINY[name].file
+    file.write_text(TINY[name].text(20), "utf-8")
+    assert str(loaded[name].evaluate(str(file)))
+    if name == "language_modelling":  # of so short a text nothing was held out
+        with pytest.raises(DataError, match="data must be given"):
+            loaded[name].evaluate()
+    else:
+        assert loaded[name].evaluate().count > 0
+
+
+def test_data_in_memory_is_asked_and_evaluated(loaded):
+    model, texts = loaded["classification"], ["Anna sat", "Bert ran"]
+    answers = model.predict(texts)
+    assert model.predict(np.array(texts)) == model.predict([{"text": t} for t in texts]) == answers
+    rows = [(text, model.predictor.task.labels[0]) for text in texts]
+    reports = [model.evaluate(rows), model.evaluate({"text": texts, "label": [rows[0][1]] * 2})]
+    assert [each.count for each in reports] == [2, 2]
+    assert reports[0].figures == reports[1].figures
+
+
+@pytest.mark.parametrize("name", ["classification", "language_modelling"])
+@pytest.mark.parametrize("record", [None, object(), [[[1.0]]], {"no": "text"}])
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_what_is_no_record_is_refused(name, record, loaded):
+    with pytest.raises(DataError, match="record 1"):
+        loaded[name].predict([record])
+
+
+def test_it_says_what_it_is(loaded):
+    assert re.fullmatch(
+        r"TrainedModel\(task='tagging', model='\w+', parameters=[\d,]+, device='cpu'\)",
+        repr(loaded["tagging"]),
+    )
+
+
+def test_its_attention_is_watched(loaded):
+    with regard.watch(loaded["translation"]) as seen:
+        loaded["translation"].predict(asked("translation"))
+    assert len(seen)
+    with pytest.raises(SettingError, match="model must be a torch module or a loaded run; got 'x'"):
+        regard.watch("x").__enter__()

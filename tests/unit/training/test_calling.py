@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.errors import DataError, SettingError
+from regard.errors import DataError, RunError, SettingError
 from regard.runs import Run
 from regard.tasks import Recipe, recipe_from_table
 from regard.training.calling import find_recipe
@@ -89,3 +89,64 @@ def test_what_is_no_recipe_is_refused(home):
     with pytest.raises(DataError, match=r"data\.train must name"):
         regard.train(TABLE, "runs/a")
     assert not (home / "runs" / "a").exists()
+
+
+RECORDS = [
+    {"review": f"room {n} was {w}", "stars": s}
+    for n in range(20)
+    for w, s in (("bad", 1), ("good", 5))
+]
+SHORT = {"training.updates": 1, "training.validate_every": 1}
+
+
+class Frame:
+    """What pandas' data frames have, of what is used."""
+
+    columns = ("review", "stars")
+
+    def to_dict(self, orient):
+        assert orient == "records"
+        return RECORDS
+
+
+def test_a_file_alone_is_guessed_as_by_the_command(home, toy):
+    trained = regard.train("reviews.tsv", reporter=toy.Recorder(), settings=SHORT)
+    assert trained.path == Path("runs/reviews")
+    assert trained.model.recipe.task == "classification"
+    assert Run.open("runs/reviews").name == "classification-convolution"
+
+
+def test_data_in_memory_is_guessed_and_kept_beside_the_run(home, toy):
+    trained = regard.train(data=Frame(), settings=SHORT, reporter=toy.Recorder())
+    assert Path("runs/data.data.jsonl").is_file()
+    assert trained.model.recipe.data.label == "stars"
+    assert regard.load("runs/data").evaluate().count > 0
+    same = regard.train(RECORDS, "runs/data", settings=SHORT, reporter=toy.Recorder())
+    assert same.summary["updates"] == 1
+    with pytest.raises(RunError, match="must go on with the data it began with"):
+        regard.train(RECORDS[1:], "runs/data", settings=SHORT, reporter=toy.Recorder())
+
+
+def test_keys_that_say_nothing_are_judged_as_a_table(home, toy):
+    records = [{"a": each["review"], "b": each["stars"]} for each in RECORDS]
+    model = regard.train(records, "runs/a", settings=SHORT, reporter=toy.Recorder()).model
+    assert (model.recipe.data.text, model.recipe.data.label) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "recipe or data must be given; got neither"),
+        (
+            {"recipe": RECORDS, "data": RECORDS},
+            "must be a name, a file, a table or a Recipe; got l",
+        ),
+        ({"recipe": "reveiws"}, "must be a recipe or a file; there is neither"),
+        ({"data": [1.0]}, "row 1 is float"),
+        ({"data": 3}, "data must be files, records or rows; got int"),
+        ({"recipe": 3}, "data must be files, records or rows; got int"),
+    ],
+)
+def test_what_is_neither_a_recipe_nor_data_is_refused(home, arguments, message):
+    with pytest.raises((DataError, SettingError), match=message):
+        regard.train(**arguments)

@@ -1,0 +1,44 @@
+"""Records that are asked about, in the forms that programs have them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, cast
+
+from regard.config import JsonValue
+from regard.errors import DataError
+from regard.text.in_memory import plain
+
+# A line of text; an object; or a row of numbers or texts, such as a line of an array.
+Record: TypeAlias = str | Mapping[str, JsonValue] | float | Sequence[object]
+
+
+def request_of(record: Record, place: int) -> str | dict[str, JsonValue]:
+    r"""A record as tasks take it: a line, or an object with names.
+
+    Args:
+        record: A line, an object, a number, a row of numbers or texts, or rows of pixels.
+        place: Which of several it is, from 1, for messages.
+
+    Raises:
+        DataError: It is something else.
+
+    Example:
+        >>> request_of("So it is.", 1), request_of([1.5, 2], 1), request_of(("a", "b"), 1)
+        ('So it is.', '1.5\t2', 'a\tb')
+        >>> request_of([[0, 9], [9, 0]], 1)
+        {'pixels': [[0, 9], [9, 0]]}
+    """
+    is_data = isinstance(record, str | Mapping | int | float | list | tuple)
+    found = plain(record) if is_data or hasattr(record, "tolist") else None
+    if isinstance(found, str):
+        return found
+    if isinstance(found, dict):
+        return cast("dict[str, JsonValue]", found)
+    cells = found if isinstance(found, list) else [found]
+    if cells and all(isinstance(cell, list) for cell in cells):
+        return {"pixels": cells}
+    if not cells or not all(isinstance(cell, str | int | float) for cell in cells):
+        raise DataError(
+            f"record {place} must be a text, an object of names and values, or a row; got "
+            f"{type(record).__name__} {str(record)[:60]!r}."
+        )
+    return "\t".join(" ".join(str(cell).split()) for cell in cells)

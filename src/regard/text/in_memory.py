@@ -1,0 +1,198 @@
+"""Data in memory as the files that every job reads: records, rows, arrays, data frames."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias, cast
+
+from regard.config import JsonValue
+from regard.errors import DataError
+
+Row: TypeAlias = Mapping[str, JsonValue] | Sequence[JsonValue]
+
+
+def is_files(data: object) -> bool:
+    """Whether data is the name of a file, or several.
+
+    Example:
+        >>> is_files("pairs.tsv"), is_files([{"text": "So it is."}]), is_files([])
+        (True, False, False)
+    """
+    if isinstance(data, str | Path):
+        return True
+    is_list = isinstance(data, list | tuple) and len(data) > 0
+    return is_list and all(isinstance(each, str | Path) for each in cast(Sequence[object], data))
+
+
+@contextmanager
+def as_files(data: object) -> Iterator[list[Path]]:
+    """The files that data names, or a temporary one that it is written into.
+
+    Raises:
+        DataError: There is nothing in it, or it is neither records nor rows.
+    """
+    if is_files(data):
+        names = [data] if isinstance(data, str | Path) else cast(Sequence[str | Path], data)
+        yield [Path(name) for name in names]
+        return
+    with TemporaryDirectory() as folder:
+        ending, content = write_rows(rows_of(data))
+        path = Path(folder) / f"data{ending}"
+        path.write_text(content, encoding="utf-8")
+        yield [path]
+
+
+def rows_of(data: object) -> list[Row]:
+    """The records or rows of data in memory, their numbers as Python has them.
+
+    Args:
+        data: A list of records or of rows, an array or a tensor with a row a line, a mapping from
+            names to columns, a pair (inputs, targets), or a data frame of pandas or polars, a table
+            of Arrow or a data set of Hugging Face.
+
+    Raises:
+        DataError: There is nothing in it, or it is neither records nor rows.
+
+    Example:
+        >>> rows_of({"text": ["Good.", "Bad."], "stars": [5, 1]})
+        [{'text': 'Good.', 'stars': 5}, {'text': 'Bad.', 'stars': 1}]
+        >>> import numpy as np
+        >>> rows_of((np.array([[1.0], [2.0]]), np.array([3, 4])))
+        [[1.0, 3], [2.0, 4]]
+    """
+    if isinstance(data, Mapping):
+        columns = [plain(column) for column in data.values()]
+        found = [dict(zip(map(str, data), row, strict=True)) for row in _joined(columns)]
+    elif isinstance(data, tuple) and len(data) == 2 and all(map(_is_column, data)):
+        inputs, targets = map(plain, data)
+        found = [
+            [*(each if isinstance(each, list) else [each]), target]
+            for each, target in _joined([inputs, targets])
+        ]
+    else:
+        found = [_row(row, place) for place, row in enumerate(listed(data), 1)]
+    if not found:
+        raise DataError("data must hold records; got none.")
+    return cast("list[Row]", found)
+
+
+def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
+    r"""The ending and the content of a file of rows: JSONL of records, TSV of texts without names.
+
+    Columns of numbers without names are called x1, x2, …, and the last y.
+
+    Raises:
+        DataError: Records and rows are mixed, or rows differ in length.
+
+    Example:
+        >>> write_rows([{"text": "Good.", "label": 1}])
+        ('.jsonl', '{"text": "Good.", "label": 1}\n')
+        >>> write_rows([["Good.", "yes"]])
+        ('.tsv', 'Good.\tyes\n')
+        >>> write_rows([[0.5, 2]])
+        ('.jsonl', '{"x1": 0.5, "y": 2}\n')
+    """
+    records = [row for row in rows if isinstance(row, Mapping)]
+    if not records:
+        sizes = {len(row) for row in rows}
+        if len(sizes) > 1:
+            raise DataError(
+                f"data must have rows of one length; got {min(sizes)} and {max(sizes)}."
+            )
+        if any(isinstance(cell, str) for row in rows for cell in row):
+            lines = ["\t".join(" ".join(_text(cell).split()) for cell in row) for row in rows]
+            return ".tsv", "".join(f"{line}\n" for line in lines)
+        names = [*(f"x{place}" for place in range(1, max(sizes))), "y"]
+        records = [dict(zip(names, row, strict=True)) for row in rows]
+    if len(records) != len(rows):
+        raise DataError("data must be all records with names, or all rows without; got both.")
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
+    return ".jsonl", "".join(f"{line}\n" for line in lines)
+
+
+def write_table(rows: Sequence[Row]) -> str | None:
+    r"""Records of single values as the content of a CSV file; None if there are others.
+
+    Example:
+        >>> write_table([{"review": "Good, good.", "stars": 5}])
+        'review,stars\n"Good, good.",5\n'
+    """
+    records = [row for row in rows if isinstance(row, Mapping)]
+    values = [value for record in records for value in record.values()]
+    if len(records) < len(rows) or any(isinstance(each, list | Mapping) for each in values):
+        return None
+    names = list(dict.fromkeys(name for record in records for name in record))
+    content = io.StringIO()
+    table = csv.writer(content, lineterminator="\n")
+    table.writerow(names)
+    for record in records:
+        table.writerow([" ".join(_text(record.get(name)).split()) for name in names])
+    return content.getvalue()
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _is_column(part: object) -> bool:
+    return isinstance(part, list) or hasattr(part, "shape")
+
+
+def _joined(columns: Sequence[object]) -> list[tuple[JsonValue, ...]]:
+    lists = [column if isinstance(column, list) else [] for column in columns]
+    sizes = {len(column) for column in lists}
+    if len(sizes) > 1:
+        raise DataError(f"data must have columns of one length; got {min(sizes)} and {max(sizes)}.")
+    return list(zip(*lists, strict=True))
+
+
+def listed(data: object) -> list[object]:
+    """The rows of a frame, a table, an array, or of whatever gives them one by one."""
+    for method in ("to_dicts", "to_pylist"):  # polars, Arrow
+        if hasattr(data, method):
+            return list(getattr(data, method)())
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
+        return list(data.to_dict("records"))
+    if hasattr(data, "tolist"):
+        data = data.tolist()
+    try:
+        return list(data)  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        raise DataError(
+            f"data must be files, records or rows; got {type(data).__name__}."
+        ) from None
+
+
+def _row(row: object, place: int) -> Row:
+    found = plain(row)
+    if not isinstance(found, dict | list):
+        raise DataError(
+            f"data must be files, or records and rows; row {place} is {type(row).__name__} "
+            f"{str(row)[:60]!r}."
+        )
+    return cast(Row, found)
+
+
+def plain(value: object) -> object:
+    """A value as JSON can hold it: arrays as lists, their numbers as Python's, NaN as None.
+
+    Example:
+        >>> import numpy as np
+        >>> plain({"pixels": np.eye(2), "label": np.int64(3)})
+        {'pixels': [[1.0, 0.0], [0.0, 1.0]], 'label': 3}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if hasattr(value, "tolist"):  # arrays, tensors, series, and their numbers
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float) and value != value:
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value)
