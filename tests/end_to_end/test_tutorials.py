@@ -12,8 +12,7 @@ from tests.end_to_end.conftest import Command
 from tests.end_to_end.fresh_python import FreshPython, process
 from tools.notebooks import notebook
 
-# Plots have boxes for Chinese letters where no font has them.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Glyph")]
+pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 NAMES = sorted(file.name for file in FOLDER.glob("*.md"))

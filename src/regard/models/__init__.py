@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TextReader,
     )
     from regard.models.kernel_regression import KernelRegression
+    from regard.models.kernel_regressor import KernelRegressor
     from regard.models.match_reader import MatchReader
     from regard.models.memory_network import MemoryNetwork
     from regard.models.readers import (
@@ -82,6 +83,7 @@ __all__ = [
     "EsimConfig",
     "KernelRegression",
     "KernelRegressionConfig",
+    "KernelRegressor",
     "LanguageModel",
     "MaskedLanguageModel",
     "MatchReader",

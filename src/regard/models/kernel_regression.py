@@ -96,6 +96,11 @@ class KernelRegression(nn.Module):
         return guesses
 
     def _scaled(self, places: Tensor) -> Tensor:
+        if not isinstance(places, Tensor):
+            raise ShapeError(
+                f"places must be tensors; got {type(places).__name__}. Use torch.as_tensor, or "
+                "regard.models.KernelRegressor, which takes arrays."
+            )
         if places.shape[-1] != self.dim:
             raise ShapeError(
                 f"places must have dim={self.dim} dimensions; got {tuple(places.shape)}."
