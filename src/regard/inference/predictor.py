@@ -1,6 +1,6 @@
 """A trained run in use: examples in, answers out; what it looks at."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, cast
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from typing_extensions import TypeVar
 
 from regard.attention import AttentionCall, observe
+from regard.config import JsonValue
 from regard.decoding.step import State
 from regard.devices import CPU, device_of, find_device, in_halves, moved
 from regard.devices.kinds import AUTO
@@ -196,15 +197,24 @@ class Predictor(Generic[AnswerT]):
         """The answer to each record, as ``Task.request`` takes them: a line of text, or a table.
 
         Args:
-            records: What is asked: lines of text, objects, or rows of numbers or texts.
+            records: What is asked: lines of text, objects, or rows of numbers or texts; the paths
+                of picture files.
             decoding: The settings of the search, where one is needed; None takes the recipe's.
             progress: Called after each batch with the number of records in it.
         """
         examples = [
-            self.task.request(request_of(record, place), f"record {place}")
+            self.task.request(self._request_of(record, place), f"record {place}")
             for place, record in enumerate(records, 1)
         ]
         return self.answers(examples, decoding=decoding, progress=progress)
+
+    def _request_of(self, record: Record, place: int) -> str | Mapping[str, JsonValue]:
+        if isinstance(record, Path):
+            from regard.tasks.image_classification import ImageClassification
+
+            if isinstance(self.task, ImageClassification):
+                return self.task.open(record)
+        return request_of(record, place)
 
     def answers(
         self,

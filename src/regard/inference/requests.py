@@ -1,14 +1,16 @@
 """Records that are asked about, in the forms that programs have them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias, cast
 
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.in_memory import plain
 
-# A line of text; an object; or a row of numbers or texts, such as a line of an array.
-Record: TypeAlias = str | Mapping[str, JsonValue] | float | Sequence[object]
+# A line of text; an object; a row of numbers or texts, such as a line of an array; or the path of a
+# picture.
+Record: TypeAlias = str | Path | Mapping[str, JsonValue] | float | Sequence[object]
 
 
 def request_of(record: Record, place: int) -> str | dict[str, JsonValue]:

@@ -70,7 +70,7 @@ class TrainedModel:
 
         Args:
             asked: One text or record, or several: texts, records, rows of numbers, an array with a
-                row for each, or a data frame.
+                row for each, or a data frame; of pictures, paths of files too.
             progress: Called now and then with the number of those answered since.
             decoding: Settings of the search over those of the recipe: ``beam_size=1``. The line
                 of ``regard settings decoding`` says of each what it does.
@@ -79,7 +79,7 @@ class TrainedModel:
             DataError: One asks nothing that can be answered.
             SettingError: A setting is unknown or out of range, or nothing is searched for.
         """
-        if isinstance(asked, str | Mapping | int | float):
+        if isinstance(asked, str | Path | Mapping | int | float):
             records: list[Record] = [asked]
         else:
             records = list(asked if isinstance(asked, list | tuple) else listed(asked))

@@ -1,4 +1,4 @@
-"""Pictures written as numbers, one a line of JSON: rows of pixels and a label."""
+"""Pictures: numbers in lines of JSON, rows of pixels and a label, or picture files in folders."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from jaxtyping import Float32
 
 from regard.choices import choose
 from regard.config import JsonValue
-from regard.errors import DataError
+from regard.errors import DataError, SettingError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.records import OnBadLine, object_of, usable
 
@@ -97,6 +97,81 @@ def read_pictures(
         bad_lines=bad_lines,
         rule=f"{path} must hold pictures",
     )
+
+
+# Endings of picture files, which Pillow opens.
+ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+
+def read_picture_folder(
+    folder: Path,
+    *,
+    size: int = 0,
+    on_bad_line: OnBadLine = "error",
+    bad_lines: BadLines | None = None,
+) -> Iterator[Picture]:
+    """The picture files in a folder and those inside it; the folder that holds one is its label.
+
+    All have the channels of the first: one of grey, or red, green and blue.
+
+    Args:
+        folder: With a folder for each label.
+        size: Rows and columns that pictures are scaled to; 0 leaves them as they are.
+        on_bad_line: Whether a file that cannot be opened is an error, or is left out.
+        bad_lines: Where files left out are counted.
+
+    Raises:
+        DataError: There is no picture, one cannot be opened, or they differ in size.
+        SettingError: Pillow is not installed.
+    """
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS)
+    shape: tuple[int, ...] = ()
+
+    def open_file(file: Path) -> Picture:
+        nonlocal shape
+        pixels = read_pixels(file, size=size, channels=shape[2] if shape else None)
+        found = Picture(pixels, file.parent.name, str(file))
+        shape = shape or pixels.shape
+        found.check(shape, "as the first picture's; data.size scales all to one size")
+        return found
+
+    yield from usable(
+        files,
+        open_file,
+        "pictures",
+        on_bad_line=on_bad_line,
+        bad_lines=bad_lines,
+        rule=f"{folder} must hold a folder of picture files for each label",
+    )
+
+
+def read_pixels(
+    file: Path, *, size: int = 0, channels: int | None = None
+) -> Float32[np.ndarray, "Y X P"]:
+    """The pixels of a picture file, from 0 to 255.
+
+    Args:
+        file: As Pillow opens it.
+        size: Rows and columns to scale it to; 0 leaves it as it is.
+        channels: 1 is grey, 3 is red, green and blue; None is as the file has it.
+
+    Raises:
+        DataError: It cannot be opened.
+        SettingError: Pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ImportError:
+        cure = "pip install pillow."
+        raise SettingError(f"Pillow must be installed to open pictures: {cure}") from None
+    try:
+        with Image.open(file) as image:
+            is_grey = image.mode in ("1", "L", "LA") if channels is None else channels == 1
+            found = image.convert("L" if is_grey else "RGB")
+            pixels = np.asarray(found.resize((size, size)) if size else found, dtype=np.float32)
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{file} must be a picture that Pillow opens; {error}.") from None
+    return pixels.reshape(*pixels.shape[:2], -1)
 
 
 def picture_of(

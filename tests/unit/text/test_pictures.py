@@ -8,7 +8,7 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines
-from regard.text.pictures import picture_of, read_pictures
+from regard.text.pictures import picture_of, read_picture_folder, read_pictures
 
 GREY = {"pixels": [[0, 1, 2], [3, 4, 5]], "label": "a"}
 COLOUR = {"pixels": [[[0, 1, 2]], [[3, 4, 5]]], "label": 7}
@@ -72,3 +72,43 @@ def test_pictures_are_told_apart_by_every_pixel():
     assert repr(same) == repr(other)
     pixels[30][30] = 1.0
     assert repr(picture_of({"pixels": pixels}, "here")) != repr(same)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """A folder of two labels, whose pictures differ in size and one in its channels."""
+    image = pytest.importorskip("PIL.Image")
+    shapes = {"cat/a.png": (2, 3, 3), "cat/b.jpg": (4, 4, 3), "dog/c.PNG": (2, 3)}
+    for name, shape in shapes.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        image.fromarray(np.full(shape, 100, np.uint8)).save(tmp_path / name)
+    (tmp_path / "dog" / "notes.txt").write_text("no picture", "utf-8")
+    return tmp_path
+
+
+def test_a_folder_of_pictures_is_read_its_folders_being_labels(photos: Path):
+    found = list(read_picture_folder(photos, size=2))
+    assert [(each.label, each.where) for each in found] == [
+        ("cat", str(photos / "cat" / "a.png")),
+        ("cat", str(photos / "cat" / "b.jpg")),
+        ("dog", str(photos / "dog" / "c.PNG")),
+    ]
+    for each in found:
+        np.testing.assert_allclose(each.pixels, np.full((2, 2, 3), 100), atol=1)
+
+
+def test_pictures_of_a_folder_that_cannot_be_used_are_named(photos: Path):
+    with pytest.raises(
+        DataError, match=r"b\.jpg: pixels must be 2 × 3 × 3 .*data\.size scales all"
+    ):
+        list(read_picture_folder(photos))
+    (photos / "cat" / "broken.png").write_bytes(b"no picture")
+    with pytest.raises(DataError, match=r"broken\.png must be a picture that Pillow opens"):
+        list(read_picture_folder(photos, size=2))
+    left_out = BadLines()
+    assert (
+        len(list(read_picture_folder(photos, size=2, on_bad_line="skip", bad_lines=left_out))) == 3
+    )
+    assert left_out.total == 1
+    with pytest.raises(DataError, match="must hold a folder of picture files for each label"):
+        list(read_picture_folder(photos / "none"))

@@ -25,10 +25,12 @@ class PicturesData:
 
     Attributes:
         train: JSONL files, each line an object with "pixels", rows of numbers (or of lists of
-            numbers, such as red, green, blue), and "label". All pictures are of one size.
+            numbers, such as red, green, blue), and "label"; or folders that hold a folder of
+            picture files for each label, which need Pillow. All pictures are of one size.
         valid: The same, for validation; empty takes a few pictures from the training ones.
         test: The same, for ``evaluate``.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+        size: Rows and columns that pictures of folders are scaled to; 0 leaves them as they are.
         shift: Pixels that a picture is moved by at most in training, to each side at random; what
             comes in at the edges is as dark as can be.
         example: What there is without files: ``digits``, the 1,797 handwritten ones of 8 × 8 pixels
@@ -39,6 +41,7 @@ class PicturesData:
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
     on_bad_line: OnBadLine = "error"
+    size: Natural = 0
     shift: Natural = 0
     example: Literal["none", "digits"] = "none"
 

@@ -34,8 +34,15 @@ from regard.tasks.tables import confusion_table, label_table
 from regard.tasks.task import Table
 from regard.text import BadLines
 from regard.text.files import read_kept, write_plain
-from regard.text.pictures import Picture, picture_of, read_pictures
-from regard.text.records import object_of
+from regard.text.pictures import (
+    Picture,
+    picture_of,
+    read_picture_folder,
+    read_pictures,
+    read_pixels,
+)
+from regard.text.records import Handling, object_of
+from regard.text.shards import shards
 
 _FILE = "pictures.json"
 _BRIGHTNESS = ("mean", "deviation", "darkest")
@@ -128,14 +135,18 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[Picture]:
         """The pictures of a split; none if the recipe names no file and no example."""
-        data, files = recipe.settings(PicturesData), recipe.files(split)
-        if not files and not recipe.named("train") and data.example == "digits":
+        data, names = recipe.settings(PicturesData), recipe.named(split)
+        if not names and not recipe.named("train") and data.example == "digits":
             return digits(split)
-        return [
-            picture
-            for file in files
-            for picture in read_pictures(file, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
-        ]
+        lines = Handling(on_bad_line=data.on_bad_line, bad_lines=bad_lines)
+        found: list[Picture] = []
+        for name in names:
+            if name.is_dir() and any(each.is_dir() for each in name.iterdir()):
+                found += read_picture_folder(name, size=data.size, **lines)
+            else:
+                for file in shards(name, split):
+                    found += read_pictures(file, **lines)
+        return found
 
     @staticmethod
     def subject(example: Picture) -> str:
@@ -240,6 +251,16 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
         picture = picture_of(record, where)
         picture.check(self.shape, "as in training")
         return picture
+
+    def open(self, file: Path) -> dict[str, JsonValue]:
+        """A picture file as a record, scaled as those of training.
+
+        Raises:
+            DataError: It cannot be opened.
+            SettingError: Pillow is not installed.
+        """
+        pixels = read_pixels(file, size=self.data.size, channels=self.shape[2])
+        return {"pixels": pixels.tolist()}
 
     def encode(
         self,

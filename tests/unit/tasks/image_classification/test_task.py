@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from regard.errors import DataError, SettingError
+from regard.inference import Predictor
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.image_classification import ImageClassification
 from regard.tasks.image_classification.task import digits, shifted
@@ -127,3 +128,18 @@ def test_a_patch_that_does_not_divide_the_picture_is_refused():
     made.shape = (5, 4, 1)
     with pytest.raises(SettingError, match=r"patch must divide .* 5 × 4; got 2"):
         made.build_model()
+
+
+def test_a_folder_of_pictures_is_learned_from_and_a_file_is_asked_about(tmp_path: Path):
+    image = pytest.importorskip("PIL.Image")
+    for place, label in enumerate(("dark", "light")):
+        (tmp_path / label).mkdir()
+        pixels = np.full((5 + place, 6, 3), 200 * place, np.uint8)
+        image.fromarray(pixels).save(tmp_path / label / "a.png")
+    data = {"train": [str(tmp_path)], "size": 4}
+    recipe = recipe_from_table({"task": "image_classification", "data": data, "model": MODEL})
+    task = ImageClassification.learn(recipe, ImageClassification.read(recipe, "train"))
+    assert (task.labels, task.shape) == (["dark", "light"], (4, 4, 3))
+    files = [tmp_path / "light" / "a.png", np.full((4, 4, 3), 200)]
+    one, other = Predictor(task.build_model(), task).predict(files)
+    assert one.to_dict() == other.to_dict()
