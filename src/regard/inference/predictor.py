@@ -26,7 +26,7 @@ from regard.inference.look import (
 )
 from regard.inference.once import Once
 from regard.inference.preparation import Preparation, batch_tokens
-from regard.inference.requests import Record, request_of
+from regard.inference.requests import request_of
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.layers.choices import Precision
 from regard.models import Seq2Seq
@@ -189,7 +189,7 @@ class Predictor(Generic[AnswerT]):
 
     def predict(
         self,
-        records: Sequence[Record],
+        records: Sequence[object],
         *,
         decoding: DecodingConfig | None = None,
         progress: Callable[[int], None] | None = None,
@@ -208,7 +208,7 @@ class Predictor(Generic[AnswerT]):
         ]
         return self.answers(examples, decoding=decoding, progress=progress)
 
-    def _request_of(self, record: Record, place: int) -> str | Mapping[str, JsonValue]:
+    def _request_of(self, record: object, place: int) -> str | Mapping[str, JsonValue]:
         if isinstance(record, Path):
             from regard.tasks.image_classification import ImageClassification
 

@@ -1,19 +1,14 @@
 """Records that are asked about, in the forms that programs have them."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TypeAlias, cast
+from collections.abc import Mapping
+from typing import cast
 
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.in_memory import plain
 
-# A line of text; an object; a row of numbers or texts, such as a line of an array; or the path of a
-# picture.
-Record: TypeAlias = str | Path | Mapping[str, JsonValue] | float | Sequence[object]
 
-
-def request_of(record: Record, place: int) -> str | dict[str, JsonValue]:
+def request_of(record: object, place: int) -> str | dict[str, JsonValue]:
     r"""A record as tasks take it: a line, or an object with names.
 
     Args:

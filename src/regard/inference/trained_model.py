@@ -15,7 +15,7 @@ from regard.inference.generator import Continuations, Generator
 from regard.inference.looking import look_into, rows_of
 from regard.inference.predictor import Predictor
 from regard.inference.report import AnswerReport, TextReport
-from regard.inference.requests import Record, request_of
+from regard.inference.requests import request_of
 from regard.layers.choices import Precision
 from regard.tasks import DecodingConfig, Parts, Recipe, SequenceTask
 from regard.tasks.task import Answer
@@ -80,7 +80,7 @@ class TrainedModel:
             SettingError: A setting is unknown or out of range, or nothing is searched for.
         """
         if isinstance(asked, str | Path | Mapping | int | float):
-            records: list[Record] = [asked]
+            records: list[object] = [asked]
         else:
             records = list(asked if isinstance(asked, list | tuple) else listed(asked))
         if self.recipe.task == "language_modelling":
@@ -181,7 +181,7 @@ class TrainedModel:
         return self.predictor.decoding.changed(**decoding)
 
     def _continued(
-        self, prompts: Sequence[Record], decoding: Mapping[str, JsonValue]
+        self, prompts: Sequence[object], decoding: Mapping[str, JsonValue]
     ) -> list[Answer]:
         texts = []
         for place, prompt in enumerate(prompts, 1):
