@@ -274,7 +274,8 @@ def masked_softmax(
     wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
     wide = wide.reshape(prod(axes), heads or 1, N, M)
     if isinstance(lengths, Mask) or (isinstance(lengths, Tensor) and lengths.dtype == torch.bool):
-        lengths, mask = None, as_mask(lengths) if mask is None else as_mask(lengths) & mask
+        first, lengths = as_mask(lengths), None
+        mask = first if mask is None else first & as_mask(mask)
     if lengths is not None:
         wide = _hide(wide, within(lengths).bind(prod(axes), heads or 1, N, M, scores.device))
     if mask is not None:

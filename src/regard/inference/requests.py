@@ -32,7 +32,7 @@ def request_of(record: object, place: int) -> str | dict[str, JsonValue]:
         return cast("dict[str, JsonValue]", found)
     cells = found if isinstance(found, list) else [found]
     if cells and all(isinstance(cell, list) for cell in cells):
-        return {"pixels": cells}
+        return {"pixels": cast("list[JsonValue]", cells)}
     if not cells or not all(isinstance(cell, str | int | float) for cell in cells):
         raise DataError(
             f"record {place} must be a text, an object of names and values, or a row; got "

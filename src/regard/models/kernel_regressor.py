@@ -58,14 +58,15 @@ class KernelRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             SettingError: The kernel is unknown, or the bandwidth not above 0.
             ValueError: The numbers are not finite, or do not pair up.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        self.places_ = torch.from_numpy(np.array(X))
-        self.seen_ = torch.from_numpy(np.array(y, dtype=np.float64).reshape(len(X), -1))
-        self.is_flat_ = y.ndim == 1
-        spread = float(X.std(axis=0).max()) or 1.0
+        checked = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        inputs, targets = map(np.array, checked)
+        self.places_ = torch.from_numpy(inputs)
+        self.seen_ = torch.from_numpy(targets.astype(np.float64).reshape(len(inputs), -1))
+        self.is_flat_ = targets.ndim == 1
+        spread = float(inputs.std(axis=0).max()) or 1.0
         tried = _TRIED * spread if self.bandwidth is None else [self.bandwidth]
         models = [self._model(bandwidth) for bandwidth in tried]
-        best = min(models, key=self._error) if len(X) > 1 and len(models) > 1 else models[-1]
+        best = min(models, key=self._error) if len(inputs) > 1 and len(models) > 1 else models[-1]
         self.bandwidth_ = best.config.bandwidth
         return self
 
@@ -78,8 +79,8 @@ class KernelRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: X has other inputs, or numbers that are not finite.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        found = self._guess(self._model(self.bandwidth_), torch.from_numpy(np.array(X))).numpy()
+        asked = np.array(validate_data(self, X, dtype=np.float64, reset=False))
+        found = self._guess(self._model(self.bandwidth_), torch.from_numpy(asked)).numpy()
         return found[:, 0] if self.is_flat_ else found
 
     def _model(self, bandwidth: float) -> KernelRegression:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from regard.config import JsonValue
 from regard.errors import DataError
@@ -64,6 +64,7 @@ def rows_of(data: object) -> list[Row]:
         >>> rows_of((np.array([[1.0], [2.0]]), np.array([3, 4])))
         [[1.0, 3], [2.0, 4]]
     """
+    found: list[Any]
     if isinstance(data, Mapping):
         columns = [plain(column) for column in data.values()]
         found = [dict(zip(map(str, data), row, strict=True)) for row in _joined(columns)]
@@ -77,7 +78,7 @@ def rows_of(data: object) -> list[Row]:
         found = [_row(row, place) for place, row in enumerate(listed(data), 1)]
     if not found:
         raise DataError("data must hold records; got none.")
-    return cast("list[Row]", found)
+    return found
 
 
 def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
