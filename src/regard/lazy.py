@@ -71,7 +71,7 @@ def _nearest(package: str, name: str) -> str:
         return f". Did you mean {root}.{_FOREIGN[name]}?"
     folded, public = name.casefold(), _public_names(root)
     rooms = [each for each in public if each != package and each.count(".") < 2]
-    for homes, cutoff in (([package, *rooms], 0.9), ([package], 0.65), (rooms, 0.7)):
+    for homes, cutoff in (([*rooms, package], 0.9), ([package], 0.65), (rooms, 0.7)):
         full = {each.casefold(): f"{home}.{each}" for home in homes for each in public[home]}
         if close := get_close_matches(folded, list(full), n=1, cutoff=cutoff):
             return f". Did you mean {full[close[0]]}?"

@@ -65,6 +65,7 @@ def test_a_room_is_reached_from_the_package_and_alone_loaded():
     [
         ("MultiheadAttention", "regard.layers.MultiHeadAttention"),
         ("casual", "regard.causal"),
+        ("atend", "regard.attend"),
         ("scaled_dot_product_attention", "regard.attend"),
         ("evaluate", r"regard.load\(RUN\).evaluate"),
         ("Transformer", "regard.models.Transformer"),

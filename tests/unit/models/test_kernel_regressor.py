@@ -17,6 +17,7 @@ X = np.linspace(0, 3, 40)[:, None]
 Y = np.sin(2 * X[:, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_scikit_learn_finds_nothing_wrong():
     failed = check_estimator(KernelRegressor(), on_fail=None, on_skip=None)
