@@ -123,9 +123,14 @@ def _asked(guesses: "Guesses", files: Sequence[str], verb: str) -> "Guess":
     for number, guess in enumerate(guesses.found, 1):
         note(f"  {number}  {guess.what}: {guess.command(files, verb)}")
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        several = len(guesses.found) > 1
         raise SettingError(
-            f"{files[0]} must be for one job; it may be for {len(guesses.found)}. "
-            "Give one of the commands above."
+            f"{files[0]} must be for one job; "
+            + (
+                f"it may be for {len(guesses.found)}. Give one of the commands above."
+                if several
+                else "it is not clear that it is for this one. Give the command above if it is."
+            )
         )
     sys.stderr.write("Which number? ")
     sys.stderr.flush()

@@ -235,7 +235,8 @@ def _text(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:
             f"{', '.join(map(repr, record)) or 'none'}. Say which it is: "
             f"--set data.{field.name}=KEY."
         )
-    if isinstance(value, bool) or not isinstance(value, str | int):
+    kinds = (str, int, float) if field.name == "label" else (str, int)  # 4.0 stars
+    if isinstance(value, bool) or not isinstance(value, kinds):
         raise DataError(f"{line.where}: {field.name} must be text; got {value!r}.")
     return str(value)
 

@@ -35,7 +35,8 @@ _LANGUAGES = (
 _NAMES: Mapping[str, str] = {
     "text": "sentence review content comment tweet message document body utterance sms "
     "文本 句子 内容 评论 正文 评价",
-    "label": "class category sentiment polarity target rating stars intent 标签 类别 分类 情感",
+    "label": "class category sentiment polarity target rating stars intent gold_label is_duplicate "
+    "标签 类别 分类 情感",
     "aspect": "cat topic 方面",
     "first": "sentence1 text1 text_a question1 premise s1 sentence_a 句子1 文本1",
     "second": "sentence2 text2 text_b question2 hypothesis s2 sentence_b 句子2 文本2",

@@ -6,45 +6,47 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text import read_lines
-from regard.text.lines import Line, open_text, readable, text_suffix
+from regard.text.arrow_tables import TABLES as ARROW_TABLES
+from regard.text.lines import PACKED, Line, decode_lines, open_text, readable, text_suffix
 from regard.text.questions import answer_list
 from regard.text.records import record_in
-from regard.text.tables import TABLES, Field, known_names
+from regard.text.tables import TABLES, Field
 from regard.text.tagged import DOCUMENT_MARK, sentence_column, word_table
 from regard.training.guess import (
     LEAST_ROWS,
-    PAIRS,
     Guess,
     Guesses,
     is_chinese,
     is_label,
-    labelled,
-    summaries,
     tagging,
 )
-from regard.training.guessing_tables import of_table
+from regard.training.guessing_tables import Column, of_columns, of_table
 
 # Lines that are looked at, and bytes of a file that is one JSON object.
 _LINES, _BYTES = 2000, 1 << 20
 # Bytes of a text from which subwords are learned rather than characters.
 _LARGE = 4 << 20
+# Bytes of a file of which more than the beginning is looked at, and how many parts.
+_LARGE_FILE, _PARTS = 1 << 20, 8
 # Share of answers that stand in their texts from which all are taken to.
 _MOST = 0.9
 _READING = "questions whose answers stand in a text"
 _SENTENCES = "questions that a sentence of a text answers"
-# Keys that need no setting, as documents are read.
-_DOCUMENTS = ("document", "context")
-_SUMMARIES = ("answers", "answer", "summary", "summaries", "highlights", "headline")
+# Settings of keys that need none, as documents are read.
+_USUAL = ("data.document=context", "data.answer=answers", "data.answer=summary")
 # A text in SQuAD's JSON.
 _CONTEXT = re.compile(r'"context"\s*:\s*("(?:[^"\\]|\\.)*")')
 # A word, a slash and its tag.
 _TAGGED = re.compile(r"\S+/[A-Z.$,:;!?][\w.$-]*")
+# When a subtitle is seen.
+_TIMES = re.compile(r"(\d+:)?\d\d:\d\d[,.]\d+ *-->")
 _TAGS = ("tags", "labels", "ner_tags", "pos_tags")
 
 
@@ -68,16 +70,30 @@ def guess_jobs(path: Path) -> Guesses:
         return _sure(tagging(["UPOS"], "CoNLL-U has a tag for each word", ()))
     if ending == ".json":
         return _of_json(path)
-    lines = list(islice(read_lines(path), _LINES))
+    lines, later = list(islice(read_lines(path), _LINES)), _later_lines(path)
     if not any(line.text.strip() for line in lines):
         raise DataError(f"{path} must hold something to learn from; got an empty file.")
     readable(lines[0])
     if ending == ".jsonl":
-        return _of_records(path, lines)
+        return _of_records(path, [line for part in (lines, *later) for line in part])
     if (tagged := _of_words(path, lines, ending)) is not None:
         return _sure(tagged)
-    found = of_table(path, lines, ending) if ending in TABLES else None
+    found = of_table(path, lines, ending, later) if ending in TABLES else None
     return _of_text(path, lines) if found is None else found
+
+
+def _later_lines(path: Path) -> list[list[Line]]:
+    """Lines from all over a large file: many are sorted by what is to be learned."""
+    size = path.stat().st_size
+    if size < _LARGE_FILE or path.suffix in (*PACKED, *ARROW_TABLES):
+        return []
+    found = []
+    with path.open("rb") as file:
+        for part in range(1, _PARTS + 1):
+            file.seek(size * part // (_PARTS + 1))
+            file.readline()
+            found.append(list(decode_lines(islice(file, _LINES // _PARTS), str(path))))
+    return [[line for line in lines if line.problem is None] for lines in found]
 
 
 def _sure(guess: Guess) -> Guesses:
@@ -105,9 +121,6 @@ def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
     def has(*names: str) -> str | None:
         return next((key for key in keys if key.casefold() in names), None)
 
-    def of(name: str) -> str | None:
-        return has(*known_names(name))
-
     if (words := has("tokens", "words")) and (key := has(*_TAGS)):
         tags = [str(tag) for record in records for tag in _list(record.get(key))]
         return _sure(tagging(tags, why, _texts(records, words)))
@@ -115,20 +128,14 @@ def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
         return _of_questions(records, why)
     if has("source") and has("target", "references"):
         return _sure(Guess("sentence pairs", why))
-    first, second, label = of("first"), of("second"), of("label")
-    if first and second and label and len({first, second, label}) == 3:
-        return _sure(Guess(PAIRS, why, "pair-matching"))
-    document = of("document")
-    summary = has(*known_names("answer") - {document})
-    if document and summary:
-        settings = (
-            *(() if document in _DOCUMENTS else _renamed("document", document)),
-            *(() if summary in _SUMMARIES else _renamed("answer", summary)),
-        )
-        return _sure(summaries(_texts(records, document), why, settings))
-    if (text := of("text")) and label:
-        settings = (*_renamed("text", text), *_renamed("label", label))
-        return _sure(labelled(_texts(records, text), why, settings))
+    columns = [
+        Column(key, [str(record.get(key, "")).strip() for record in records])
+        for key in keys
+        if all(isinstance(record.get(key, ""), str | int | float) for record in records)
+    ]
+    if len(columns) > 1 and any(column.kind == "text" for column in columns):
+        found = of_columns(columns, path, ".jsonl")
+        return Guesses(tuple(map(_as_usual, found.found)), is_sure=found.is_sure)
     raise DataError(
         f"{path}: its objects must say what to learn; got {', '.join(map(repr, keys[:12]))}. "
         "There are text and label, tokens and tags, source and target, document and summary, "
@@ -212,6 +219,14 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
 
 def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
     texts = [line.text for line in lines if line.text.strip()]
+    if sum(_TIMES.match(text) is not None for text in texts) > len(texts) / 6:
+        cure = (
+            f"grep -vE '^[0-9]*[[:space:]]*$|-->' {shlex.quote(str(path))} > {path.stem}-text.txt"
+        )
+        raise DataError(
+            f"{path} must hold running text; got subtitles, with numbers and times between the "
+            f"lines. Take them out: {cure}"
+        )
     words = [word for text in texts[:200] for word in text.split(" ") if word]
     if sum(_TAGGED.fullmatch(word) is not None for word in words) >= _MOST * len(words):
         raise DataError(
@@ -230,8 +245,10 @@ def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
     return Guesses((going_on, blanks), is_sure=len(texts) >= LEAST_ROWS)
 
 
-def _renamed(name: str, key: str) -> tuple[str, ...]:
-    return () if key == name else (f"data.{name}={key}",)
+def _as_usual(guess: Guess) -> Guess:
+    """The guess without settings that say what holds of objects anyway."""
+    settings = tuple(setting for setting in guess.settings if setting not in _USUAL)
+    return replace(guess, settings=settings)
 
 
 def _texts(records: Sequence[Mapping[str, JsonValue]], key: str | None) -> list[str]:

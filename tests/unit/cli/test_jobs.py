@@ -8,6 +8,8 @@ from regard.cli import jobs
 from regard.cli.jobs import find_recipe, guessed, split_settings
 from regard.errors import SettingError
 from regard.tasks.classification.settings import ClassificationData
+from regard.training import guessing
+from regard.training.guess import Guess, Guesses
 
 LABELLED = "".join(f"It is a text of number {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(24))
 TWO_LABELS = "".join(
@@ -44,6 +46,13 @@ def test_what_is_not_sure_is_an_error_where_nobody_can_be_asked(here, capsys):
     with pytest.raises(SettingError, match=r"two.tsv must be for one job; it may be for 3"):
         find_recipe(["two.tsv"])
     assert "--set data.text=1 --set data.label=3" in capsys.readouterr().err
+
+
+def test_one_job_that_is_not_sure_is_told_in_the_singular(here, monkeypatch):
+    guess = Guess("texts with labels", "it has two columns", "classification-convolution")
+    monkeypatch.setattr(guessing, "guess_jobs", lambda path: Guesses((guess,), is_sure=False))
+    with pytest.raises(SettingError, match=r"it is not clear that it is for this one. Give the"):
+        find_recipe(["mine.tsv"])
 
 
 def test_what_is_not_sure_is_asked_at_a_terminal(here, capsys, monkeypatch):

@@ -5,6 +5,9 @@ import json
 import pytest
 
 from regard.errors import DataError
+from regard.text import PairLayout, read_pairs
+from regard.text.records import read_records
+from regard.text.tables import Field
 from regard.text.tagged import read_tagged, read_words
 from regard.training.guessing import guess_jobs
 
@@ -67,6 +70,23 @@ def test_a_table_is_taken_for_what_its_columns_hold(tmp_path, cells, expected):
     assert taken(table(tmp_path, *many(*cells))) == expected
 
 
+def test_the_lines_of_a_text_file_say_whether_it_is_a_table(tmp_path):
+    path = tmp_path / "deu.txt"
+    row = f"{ENGLISH} {{n}}.\t{GERMAN} {{n}}.\tby hand, in house {{n}}\n"
+    path.write_text("".join(row.format(n=n) for n in range(24)), encoding="utf-8")
+    assert taken(path) == (True, None, ("data.columns=[1, 2]",))
+    assert next(read_pairs(path, layout=PairLayout(columns=(1, 2)))).target == f"{GERMAN} 0."
+    path.write_text("".join(f"{n % 2}\t{ENGLISH} {n}\n" for n in range(24)), encoding="utf-8")
+    assert taken(path)[1:] == ("classification-convolution", ("data.text=2", "data.label=1"))
+    fields = [Field("text", 2), Field("label", 1)]
+    assert next(read_records(path, fields))[0] == {"text": f"{ENGLISH} 0", "label": "0"}
+
+
+def test_a_file_sorted_by_its_labels_is_looked_at_all_over(tmp_path):
+    rows = [[f"{LONG} {n}", "good" if n < 4000 else "bad"] for n in range(6000)]
+    assert taken(table(tmp_path, *rows)) == (True, "classification-convolution", ())
+
+
 def test_columns_go_by_the_names_of_a_header(tmp_path):
     rows = many("{n}", "{odd}", ENGLISH + " {n}")
     path = table(tmp_path, *rows, ending="csv", header=["id", "verdict", "what they said"])
@@ -97,7 +117,7 @@ def test_what_may_be_for_several_jobs_is_not_sure(tmp_path):
         "classification-convolution",
     ]
     rows = [[*row, "first" if n < 12 else "last"] for n, row in enumerate(many(ENGLISH, GERMAN))]
-    rows = [[ENGLISH + f" {n}", LONG, row[2]] for n, row in enumerate(rows)]
+    rows = [[ENGLISH + f" {n}", LONG + f"{n}", row[2]] for n, row in enumerate(rows)]
     assert not guess_jobs(table(tmp_path, *rows)).is_sure
 
 
@@ -144,10 +164,24 @@ def test_blocks_of_short_rows_are_tagged_words(tmp_path, words, tags, recipe):
             {"question": "Who?", "context": "a", "answers": ["b"], "choices": ["b", "c"]},
             (True, "multiple-choice", ()),
         ),
+        (
+            {"title": "a", "body": ENGLISH, "label": "c"},
+            (False, "classification-convolution", ("data.text=body",)),
+        ),
     ],
 )
 def test_objects_are_taken_for_what_their_keys_say(tmp_path, record, expected):
     assert taken(objects(tmp_path, *[record] * 12)) == expected
+
+
+def test_keys_that_nobody_knows_are_taken_for_what_they_hold(tmp_path):
+    record = {"reviewerID": "A3", "asin": "B7", "overall": 5.0, "verified": "true"}
+    records = [{**record, "reviewText": f"{LONG} {n}", "overall": n % 5 + 1.0} for n in range(24)]
+    settings = ("data.text=reviewText", "data.label=overall")
+    path = objects(tmp_path, *records)
+    assert taken(path) == (True, "classification-convolution", settings)
+    fields = [Field("text", "reviewText"), Field("label", "overall")]
+    assert next(read_records(path, fields))[0]["label"] == "1.0"
 
 
 def test_squads_json_holds_questions(tmp_path):
@@ -178,6 +212,12 @@ def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, rec
         ("a.json", '[{"x": 1}]', r"must say what to learn; got 'x'"),
         ("a.json", "[1, 2]", r"must hold a JSON object a line; got '\[1, 2\]'"),
         ("a.jsonl", '{"x": 1}\n', r"must say what to learn; got 'x'. There are text and label"),
+        ("a.txt", "2024-01,3\n2024-02,5\n" * 12, r"no job fits|must hold texts"),
+        (
+            "a.txt",
+            "1\n00:00:01,000 --> 00:00:03,000\nHello.\n\n" * 12,
+            r"got subtitles, .* Take them out: grep -vE .* > a-text.txt",
+        ),
         ("a.csv", "1,x\n2,y\n" * 24, r"must hold texts; .*column 2 has 2 labels \(x, y\)"),
     ],
 )
