@@ -16,7 +16,7 @@ from regard.text import read_lines
 from regard.text.arrow_tables import TABLES as ARROW_TABLES
 from regard.text.lines import PACKED, Line, decode_lines, open_text, readable, text_suffix
 from regard.text.questions import answer_list
-from regard.text.records import record_in
+from regard.text.records import found_at, record_in
 from regard.text.tables import TABLES, Field
 from regard.text.tagged import DOCUMENT_MARK, sentence_column, word_table
 from regard.training.guess import (
@@ -128,14 +128,16 @@ def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
         return _of_questions(records, why)
     if has("source") and has("target", "references"):
         return _sure(Guess("sentence pairs", why))
+    inner = [f"{key}.{name}" for key in keys for name in _names_in(records[0].get(key))]
+    values = {key: [found_at(record, key) for record in records] for key in (*keys, *inner)}
     columns = [
-        Column(key, [str(record.get(key, "")).strip() for record in records])
-        for key in keys
-        if all(isinstance(record.get(key, ""), str | int | float) for record in records)
+        Column(key, ["" if value is None else str(value).strip() for value in found])
+        for key, found in values.items()
+        if all(isinstance(value, str | int | float | None) for value in found)
     ]
     if len(columns) > 1 and any(column.kind == "text" for column in columns):
-        found = of_columns(columns, path, ".jsonl")
-        return Guesses(tuple(map(_as_usual, found.found)), is_sure=found.is_sure)
+        guesses = of_columns(columns, path, ".jsonl")
+        return replace(guesses, found=tuple(map(_as_usual, guesses.found)))
     raise DataError(
         f"{path}: its objects must say what to learn; got {', '.join(map(repr, keys[:12]))}. "
         "There are text and label, tokens and tags, source and target, document and summary, "
@@ -243,6 +245,11 @@ def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
     kind = "chinese" if chinese else "words"
     blanks = Guess("running text, to fill blanks in", why, f"masked-language-model-{kind}")
     return Guesses((going_on, blanks), is_sure=len(texts) >= LEAST_ROWS)
+
+
+def _names_in(value: JsonValue) -> Sequence[str]:
+    """The keys of an object within an object, such as the languages of a translation."""
+    return list(value) if isinstance(value, Mapping) else []
 
 
 def _as_usual(guess: Guess) -> Guess:

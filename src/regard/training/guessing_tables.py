@@ -38,7 +38,9 @@ _REMARK_RATIO = 4
 _LABEL_NUMBERS, _MOST = 20, 0.9
 _SHOWN = 4  # labels
 _NAME = re.compile(r"#?[^\W\d][\w.-]*( [\w#.-]+){0,3}|#\d( \w+)?")
-_NUMBER = re.compile(r"[-+]?[$€£¥]?[-+]?(\d+|\d{1,3}(,\d{3})+)?(\.\d*)?([eE][-+]?\d+)?\s?%?")
+_NUMBER = re.compile(
+    r"(?=.*\d)[-+]?[$€£¥]?[-+]?(\d+|\d{1,3}(,\d{3})+)?(\.\d*)?([eE][-+]?\d+)?\s?%?"
+)
 _DATE = re.compile(
     r"\d{4}([-/.])\d{1,2}\1\d{1,2}\b.*|\d{1,2}([-/.])\d{1,2}\2\d{2,4}\b.*|\d{4}-\d{2}"
     r"|\d{1,2}:\d{2}(:\d{2})?([.,]\d+)?( ?[ap]m)?|\d{4}年(\d{1,2}月(\d{1,2}日)?)?.*"
@@ -440,7 +442,7 @@ def columns_of(
 
 def _rows(lines: Sequence[Line], ending: str) -> Iterator[list[str]]:
     for line in csv_rows(lines) if ending == ".csv" else lines:
-        if line.text.strip():
+        if line.text.strip() and line.problem is None:
             yield line.text.split("\t")
 
 
@@ -509,7 +511,8 @@ def _main(texts: Sequence[Column], *, has_labels: bool) -> list[Column]:
         is_long = longest.size < _REMARK_RATIO * text.size
         return text is longest or (text.has_words and (text.is_varied or is_long))
 
-    return [text for text in found if is_main(text) or _is_headline(text)]
+    pair = _named_pair(found) or ()
+    return [text for text in found if is_main(text) or _is_headline(text) or text in pair]
 
 
 def _different(labels: Sequence[Column]) -> list[Column]:

@@ -146,6 +146,14 @@ def test_blocks_of_short_rows_are_tagged_words(tmp_path, words, tags, recipe):
         ),
         ({"tokens": ["Ann"], "tags": ["B-PER"]}, (True, "tagging-entities", ())),
         ({"source": "a", "target": "b"}, (True, None, ())),
+        (
+            {"sentence1": ENGLISH, "sentence2": "a", "gold_label": "c"},
+            (
+                True,
+                "pair-matching",
+                ("data.first=sentence1", "data.second=sentence2", "data.label=gold_label"),
+            ),
+        ),
         ({"document": "a", "summary": "b"}, (True, "summarisation", ())),
         (
             {"abstract": "a", "title": "b"},
@@ -182,6 +190,12 @@ def test_keys_that_nobody_knows_are_taken_for_what_they_hold(tmp_path):
     assert taken(path) == (True, "classification-convolution", settings)
     fields = [Field("text", "reviewText"), Field("label", "overall")]
     assert next(read_records(path, fields))[0]["label"] == "1.0"
+
+
+def test_an_object_of_languages_is_a_pair(tmp_path):
+    sides = [{"en": f"{ENGLISH} {n}", "de": f"{GERMAN} {n}"} for n in range(24)]
+    path = objects(tmp_path, *({"id": n, "translation": each} for n, each in enumerate(sides)))
+    assert taken(path) == (True, None, ('data.columns=["translation.en", "translation.de"]',))
 
 
 def test_squads_json_holds_questions(tmp_path):
