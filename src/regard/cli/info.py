@@ -66,6 +66,7 @@ def _facts(run: "Run") -> "dict[str, JsonValue]":
         else f"{glance.speed.each_second:,.0f} {glance.speed.counted} a second",
         "weights": summary.get("weights"),
         "figures": summary.get("validation") or (dict(records[-1]) if records else None),
+        "figures of": summary.get("valid"),
         "changes": told(run.changes),
         "folder": f"{_size(run.path):,.1f} MB",
         "made by": f"regard {read_card(run.path)['regard']}",

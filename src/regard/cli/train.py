@@ -65,7 +65,7 @@ def train(
         valid: What to validate on, in the same forms; by default a part of the training text.
         test: What `regard evaluate` asks about; by default a part of the training text.
         run: The run folder; by default runs/ and the recipe's or the file's name.
-        minutes: Time to train; over the recipe's.
+        minutes: Time to train, in place of the recipe's updates and epochs.
         settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
             `regard settings` lists them all.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
@@ -192,6 +192,9 @@ def _settings(
     """What the options of a command line set."""
     extra = list(settings)
     if minutes is not None:
+        named = {setting.partition("=")[0].strip() for setting in settings}
+        limits = [name for name in ("training.updates", "training.epochs") if name not in named]
+        extra = [*(f"{name}=none" for name in limits), *extra]
         extra.append(f"training.minutes={float(minutes)}")
     if on_bad_line is not None:
         extra.append(f"data.on_bad_line={on_bad_line}")

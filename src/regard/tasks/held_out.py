@@ -15,8 +15,10 @@ from regard.text.questions import Question, read_questions
 T = TypeVar("T")
 ExampleT = TypeVar("ExampleT")
 
-# What validation takes from the training text where the recipe names no validation file.
+# What validation takes from the training text where the recipe names no validation file: of runs
+# that do not say, and of any text; and examples up to which it takes the share that they say.
 _SHARE, _MOST = 0.02, 1000
+_MOST_OF_FEW = 500
 _LEAST = 10
 # What the test takes, where there are so many texts.
 _TEST_SHARE, LEAST_FOR_TEST = 0.05, 20
@@ -42,12 +44,19 @@ class Parts(Generic[ExampleT]):
     test: Sequence[ExampleT] = ()
 
 
-def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:
+def valid_share(recipe: Recipe) -> float:
+    """How much of the training text is validated on, ``training.valid_share``."""
+    share = recipe.training.get("valid_share", _SHARE)
+    return share if isinstance(share, int | float) else _SHARE
+
+
+def evenly(examples: Sequence[T], *, unit: str, share: float = _SHARE) -> Sequence[T]:
     """A few examples spread evenly over the text, to validate on.
 
     Args:
         examples: All of them.
         unit: What they are called, in the plural.
+        share: How much of them, where they are few.
 
     Raises:
         DataError: There are fewer than ten.
@@ -55,18 +64,21 @@ def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:
     Example:
         >>> evenly(range(100), unit="numbers")
         range(0, 100, 50)
+        >>> len(evenly(range(100), unit="numbers", share=0.1))
+        10
     """
     if len(examples) < _LEAST:
         raise DataError(
             f"data.train must hold at least {_LEAST} {unit} where data.valid is not set; "
             f"got {len(examples)}."
         )
-    wanted = min(_MOST, max(1, round(len(examples) * _SHARE)))
+    of_few = min(_MOST_OF_FEW, round(len(examples) * share))
+    wanted = max(1, of_few, min(_MOST, round(len(examples) * _SHARE)))
     return examples[:: len(examples) // wanted][:wanted]
 
 
 def hold_out_texts(
-    examples: Sequence[T], text_of: Callable[[T], str], *, unit: str
+    examples: Sequence[T], text_of: Callable[[T], str], *, unit: str, share: float = _SHARE
 ) -> tuple[list[T], list[T]]:
     """Examples to train on, and a few to validate on: no text that they are about is among both.
 
@@ -74,6 +86,7 @@ def hold_out_texts(
         examples: All of them.
         text_of: The text that an example is about.
         unit: What the texts are called, in the plural.
+        share: How many of the texts are validated on, where they are few.
 
     Raises:
         DataError: There are fewer than ten texts.
@@ -83,7 +96,7 @@ def hold_out_texts(
         >>> len(rest), valid
         (27, [0, 10, 20])
     """
-    held = set(evenly(list(dict.fromkeys(map(text_of, examples))), unit=unit))
+    held = set(evenly(list(dict.fromkeys(map(text_of, examples))), unit=unit, share=share))
     rest = [example for example in examples if text_of(example) not in held]
     return rest, [example for example in examples if text_of(example) in held]
 
@@ -136,7 +149,9 @@ def read_asked(
 
 def hold_out_contexts(recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
     """The questions to train on and those to validate on, which are about other texts."""
-    return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")
+    return hold_out_texts(
+        examples, attrgetter("context"), unit="texts with questions", share=valid_share(recipe)
+    )
 
 
 def checked_question(question: Question) -> CheckedExample:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
-from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash
+from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash, valid_share
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.showing import Said, Shown
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT, KeptCorpora, Table, Task
@@ -74,7 +74,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         Raises:
             DataError: There are fewer than ten.
         """
-        places = set(evenly(range(len(examples)), unit=cls.unit))
+        places = set(evenly(range(len(examples)), unit=cls.unit, share=valid_share(recipe)))
         held = [example for place, example in enumerate(examples) if place in places]
         return [example for place, example in enumerate(examples) if place not in places], held
 

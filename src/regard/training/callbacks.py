@@ -154,7 +154,7 @@ class CallbackReporter:
     def __init__(self, callbacks: Sequence[Callback], training: OngoingTraining) -> None:
         self._callbacks, self._training = tuple(callbacks), training
 
-    def started(self, facts: Sequence[str], *, counted: str) -> None:
+    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
         """Nothing to call."""
 
     def training(self, share: Callable[[], float]) -> AbstractContextManager[object]:

@@ -1,11 +1,14 @@
-"""How large a batch may be: what fits into a GPU's memory, found by trial."""
+"""Trials of some batches: how many tokens fit into a GPU's memory, how long a training takes."""
 
+import time
 from dataclasses import replace
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
 
 from regard.devices import (
+    device_of,
     free_memory,
     is_out_of_memory,
     kept_randomness,
@@ -21,6 +24,8 @@ from regard.training.task_training import DEFAULT_BATCH, TaskTraining
 # Never more, however much memory there is, nor a larger share of the text: an update learns little
 # more from more. Nor less, which is no batch any more.
 _MOST, _LEAST, _SHARE = 2**16, 64, 1 / 30
+# Batches that are timed, and seconds after which no further one is.
+_TIMED, _PATIENT = 3, 2.0
 # Of what fitted: between large tensors of other sizes some memory lies idle.
 _MARGIN = 0.9
 
@@ -83,6 +88,75 @@ def fitting_batch(
                     )
         more = 3 * tokens // 2
         return int(_MARGIN * (more if fits(more) else tokens))
+
+
+def describe_end(
+    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
+    model: nn.Module,
+    config: TrainingConfig,
+    *,
+    is_timed: bool,
+) -> str:
+    """When a training ends, in a line for people.
+
+    Args:
+        training: Whose batches they are.
+        model: On its device. Nothing of it is changed, and no random number used up.
+        config: The limits.
+        is_timed: Whether to try some batches and say how long all will take.
+    """
+    an_epoch = max(1, round(training.num_samples / training.examples_a_batch / config.accumulate))
+    limits: list[tuple[int, str]] = []
+    if config.updates is not None:
+        epochs = f"{max(0.1, config.updates / an_epoch):,.3g}"
+        limits.append((config.updates, f"{config.updates:,} updates ({epochs} epochs)"))
+    if config.epochs is not None:
+        updates = config.epochs * an_epoch
+        text = f"{config.epochs} epochs of {an_epoch:,} updates"
+        text = text if config.epochs > 1 else f"1 epoch of {an_epoch:,} updates"
+        if updates < config.least_updates:
+            more = f"{config.least_updates / an_epoch:,.3g}"
+            text = f"{config.least_updates:,} updates ({more} epochs, as the text is small)"
+        limits.append((max(updates, config.least_updates), text))
+    times = [] if config.minutes is None else [f"{config.minutes:g} minutes"]
+    ends = [text for _, text in limits]
+    if limits and is_timed:
+        seconds = _seconds_an_update(training, model, config) * min(limits)[0]
+        ends[-1] += (
+            f", about {seconds:.0f} s" if seconds < 100 else f", about {seconds / 60:.0f} min"
+        )
+    if config.patience is not None:
+        times.append(f"{config.patience} validations without a better one")
+    cure = "" if config.minutes is not None else "; --minutes sets a time instead"
+    return f"training ends after {', or after '.join([*ends, *times])}{cure}"
+
+
+def _seconds_an_update(
+    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
+    model: nn.Module,
+    config: TrainingConfig,
+) -> float:
+    """Seconds of a forward and a backward pass, of the last of a few batches."""
+    device = device_of(model)
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    begun, seconds = time.perf_counter(), 0.0
+    model.train()
+    with kept_randomness(device), mixed_precision(compute_dtype(config.precision, device), device):
+        for batch, _ in islice(training.batches(0, 0), _TIMED):
+            assert batch is not None
+            start = time.perf_counter()
+            loss, _ = training.backward(
+                model, moved(batch, device), smoothing=config.label_smoothing, scale=1.0
+            )
+            loss.item()  # a GPU is done only now
+            seconds = time.perf_counter() - start
+            if time.perf_counter() - begun > _PATIENT:
+                break
+    model.zero_grad()
+    with torch.no_grad():
+        for name, buffer in model.named_buffers():
+            buffer.copy_(kept[name])
+    return seconds * config.accumulate
 
 
 def _fits(

@@ -39,9 +39,9 @@ class Listeners:
         """Tell one more from now on, whose errors are all the user's to see."""
         self._listeners.append((listener, ()))
 
-    def started(self, facts: Sequence[str], *, counted: str) -> None:
+    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
         """Text and model are ready."""
-        self._tell(lambda each: each.started(facts, counted=counted))
+        self._tell(lambda each: each.started(facts, counted=counted, valid=valid))
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:
@@ -109,7 +109,7 @@ class TensorBoardReporter:
         self._begin: int | None = None
         self._loss, self._tokens = 0.0, 0
 
-    def started(self, facts: Sequence[str], *, counted: str) -> None:
+    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
         """Nothing to draw."""
 
     @contextmanager

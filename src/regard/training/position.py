@@ -47,7 +47,9 @@ class Position:
         if config.updates is not None:
             shares.append(self.update / config.updates)
         if config.epochs is not None:
-            shares.append((self.epoch + self.cursor / num_samples) / config.epochs)
+            epochs = (self.epoch + self.cursor / num_samples) / config.epochs
+            least = config.least_updates
+            shares.append(min(epochs, self.update / least) if least else epochs)
         if config.minutes is not None:
             shares.append(self.seconds / (60 * config.minutes))
         return min(1.0, max(shares))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Protocol, TextIO, TypedDict, cast, runtime_checkable
+from typing import NotRequired, Protocol, TextIO, TypedDict, cast, runtime_checkable
 
 from rich.console import Console
 from rich.progress import (
@@ -37,6 +37,7 @@ class TrainingSummary(TypedDict):
         target_tokens: Terms of the loss: target tokens, or whatever a task predicts.
         weights: Which weights were taken: the last ones, the best, an average.
         validation: Their figures.
+        valid: What those are of: ``48 texts``; not of runs of before.
         candidates: And those of the others.
     """
 
@@ -46,6 +47,7 @@ class TrainingSummary(TypedDict):
     weights: str
     validation: dict[str, float]
     candidates: dict[str, dict[str, float]]
+    valid: NotRequired[str]
 
 
 @runtime_checkable
@@ -66,8 +68,14 @@ class Reporter(Protocol):
         (True, 40)
     """
 
-    def started(self, facts: Sequence[str], *, counted: str) -> None:
-        """Text and model are ready; ``counted`` is what ``updated`` counts, in the plural."""
+    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
+        """Text and model are ready.
+
+        Args:
+            facts: What is about to be trained, in lines for people.
+            counted: What ``updated`` counts, in the plural.
+            valid: What is validated on: ``48 texts``.
+        """
 
     def training(self, share: Callable[[], float]) -> AbstractContextManager[object]:
         """A context around the loop; ``share`` says how much is behind us."""
@@ -101,11 +109,11 @@ class ConsoleReporter:
     Example:
         >>> import io
         >>> reporter = ConsoleReporter(Console(file=io.StringIO()), quiet=True)
-        >>> reporter.started(["100 pairs to train on"])
+        >>> reporter.started(["100 pairs to train on"], valid="48 pairs")
         >>> reporter.validated(40, {"loss": 1.25, "bleu": 20.5}, is_best=True, samples=["a → b"])
         >>> print(reporter.console.file.getvalue().rstrip())
         100 pairs to train on
-        validation at update 40: loss 1.25  bleu 20.5  (best so far)
+        validation of 48 pairs at update 40: loss 1.25  bleu 20.5  (best so far)
     """
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
@@ -114,14 +122,14 @@ class ConsoleReporter:
         self._share: Callable[[], float] = lambda: 0.0
         self._bar: Progress | None = None
         self._bar_task: TaskID | None = None
-        self._speed, self._counted = 0.0, "tokens"
+        self._speed, self._counted, self._valid = 0.0, "tokens", ""
         self._waiting: list[float] = []
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (0.0, 0.0)
 
-    def started(self, facts: Sequence[str], *, counted: str = "tokens") -> None:
+    def started(self, facts: Sequence[str], *, counted: str = "tokens", valid: str = "") -> None:
         """Say what is being trained."""
-        self._counted = counted
+        self._counted, self._valid = counted, f" of {valid}" if valid else ""
         for fact in facts:
             self._print(fact)
 
@@ -174,7 +182,8 @@ class ConsoleReporter:
     ) -> None:
         """Print the figures, and sample outputs."""
         said = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-        self._print(f"validation at update {update}: {said}{'  (best so far)' if is_best else ''}")
+        best = "  (best so far)" if is_best else ""
+        self._print(f"validation{self._valid} at update {update}: {said}{best}")
         if not self.quiet:
             for sample in samples:
                 self._print(f"  {sample}")
@@ -192,7 +201,7 @@ class ConsoleReporter:
         figures = "  ".join(f"{k} {v:.4g}" for k, v in summary["validation"].items())
         self._print(
             f"done: {summary['updates']} updates in {_clock(seconds)}; weights: "
-            f"{summary['weights']}; validation: {figures}; in {path}"
+            f"{summary['weights']}; validation{self._valid}: {figures}; in {path}"
         )
 
     def _told_waiting(self, figures: Mapping[str, float]) -> str:
@@ -224,7 +233,7 @@ class ConsoleReporter:
 class _Silent:
     """Tells nobody anything."""
 
-    def started(self, facts: Sequence[str], *, counted: str) -> None:
+    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
         """Nothing."""
 
     def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:

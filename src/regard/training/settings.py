@@ -21,6 +21,8 @@ class TrainingConfig:
     Attributes:
         updates: Optimizer steps in all.
         epochs: Times every pair is seen.
+        least_updates: Where all epochs have fewer updates, as of a small text, they go on until so
+            many are made.
         minutes: Time spent in training, pauses between resumed runs not counted.
         batch_tokens: Tokens of a batch on its longer side, padding included; ``auto`` finds by
             trial what fits into the memory of a GPU, and is 4096 on a CPU. A run keeps what was
@@ -45,6 +47,8 @@ class TrainingConfig:
             on from, is not averaged, and gives way to the next one.
         validation_pairs: Pairs translated at each validation for BLEU and samples; 0 measures the
             loss only. The loss is always over the whole validation set.
+        valid_share: How much of the training text is validated on where ``data.valid`` is empty: so
+            much up to 500 examples, and 2 % up to 1,000. Running text has ``data.valid_share``.
         metric: What early stopping and the choice of the final weights go by: ``loss``, or a figure
             of the task such as ``bleu``, ``accuracy`` or ``f1``.
         patience: Validations without improvement before training stops; None goes to the end.
@@ -89,6 +93,7 @@ class TrainingConfig:
 
     updates: Count | None = None
     epochs: Count | None = None
+    least_updates: Natural = 0
     minutes: Positive | None = None
     batch_tokens: Count | Literal["auto"] = 4096
     accumulate: Count = 1
@@ -106,6 +111,7 @@ class TrainingConfig:
     validate_every: Count = 1000
     save_every_minutes: Positive = 10.0
     validation_pairs: Natural = 200
+    valid_share: Share = newer(0.1, before=0.02)  # noqa: RUF009
     metric: str = "loss"
     patience: Count | None = None
     keep: Count = 5

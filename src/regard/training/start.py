@@ -35,7 +35,7 @@ from regard.training.corpora.stored_text import Watch as Preparing
 from regard.training.corpora.stored_text import unwatched as not_shown
 from regard.training.distilling import Watch, learn_from, taught, unwatched
 from regard.training.encoded import RunCorpora
-from regard.training.fitting import settle_batch
+from regard.training.fitting import describe_end, settle_batch
 from regard.training.listeners import Listeners, TensorBoardReporter, has_tensorboard
 from regard.training.pretrained import begin_with
 from regard.training.progress import SILENT, ConsoleReporter, Reporter
@@ -146,6 +146,7 @@ def train(
             listeners,
             is_stopped=lambda: ongoing.is_stopped,
             ranks=ranks,
+            valid=ready.training.valid_size,
         ).fit()
         (ready.run if ranks.is_first else Run.open(path)).fill(model)
         model.eval()
@@ -314,12 +315,14 @@ def _prepare(
         _keep(run, None if is_learned else task, encoded)
         note_changes(run, changes, processes=ranks.size)
     facts = [*_facts(training, model, bad_lines, too_long, ranks)]
+    is_timed = ranks.is_alone and not config.compile and run.newest_checkpoint() is None
     facts += [*_told_test(recipe, parts, task.unit), *told(run.changes)]
+    facts.append(describe_end(training, model, config, is_timed=is_timed))
     predictor = Predictor(model, task)
     ongoing = OngoingTraining(path, predictor)
     if callbacks and ranks.is_first:
         listeners.add(CallbackReporter(callbacks, ongoing))
-    listeners.started(facts, counted=task.counted)
+    listeners.started(facts, counted=task.counted, valid=training.valid_size)
     return _Ready(run, predictor, training, config, ongoing)
 
 

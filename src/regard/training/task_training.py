@@ -94,6 +94,12 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         )
 
     @property
+    def valid_size(self) -> str:
+        """What is validated on: ``48 texts``."""
+        unit = self.task.unit.removesuffix("s") if self.num_valid == 1 else self.task.unit
+        return f"{self.num_valid:,} {unit}"
+
+    @property
     def metrics(self) -> Mapping[str, int]:
         """What ``training.metric`` may name."""
         return {"loss": -1, **self.task.metrics}

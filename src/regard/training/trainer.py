@@ -77,6 +77,7 @@ class Trainer(Generic[BatchT]):
             several processes, in the update after that.
         ranks: The processes that train the model together. The first alone writes the run; to the
             others it may be open for reading.
+        valid: What is validated on: ``48 texts``.
 
     Example:
         >>> import tempfile
@@ -107,10 +108,11 @@ class Trainer(Generic[BatchT]):
         *,
         is_stopped: Callable[[], bool] = lambda: False,
         ranks: Ranks = ALONE,
+        valid: str | None = None,
     ) -> None:
         self.run, self.model, self.task = run, model, task
         self.config, self.reporter, self._is_stopped = config, reporter, is_stopped
-        self.sign = task.metrics[config.metric]
+        self.sign, self._valid = task.metrics[config.metric], valid
         self.position = Position()
         self.device = device_of(model)
         self.ranks = ranks.on(self.device)
@@ -510,6 +512,8 @@ class Trainer(Generic[BatchT]):
             "validation": measured[chosen],
             "candidates": measured,
         }
+        if self._valid is not None:
+            summary["valid"] = self._valid
         self.run.finish(candidates[chosen](), summary)
         self.reporter.finished(self.run.path, summary, self.position.seconds)
         return {**summary, "seconds": self.position.seconds}

@@ -103,7 +103,7 @@ class Recorder:
     def __init__(self, after_update=None):
         self.events, self.figures, self.after_update = [], [], after_update
 
-    def started(self, facts, *, counted):
+    def started(self, facts, *, counted, valid):
         self.counted = counted
         self.events.append("started")
 

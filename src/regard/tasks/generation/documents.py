@@ -18,7 +18,7 @@ from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics.rouge import words
 from regard.tasks.generation.settings import DocumentData
-from regard.tasks.held_out import hold_out_by_hash, hold_out_texts
+from regard.tasks.held_out import hold_out_by_hash, hold_out_texts, valid_share
 from regard.tasks.recipe import Recipe
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
@@ -320,7 +320,9 @@ def train_and_test(
 
 
 def hold_out(
-    documents: Sequence[DocumentExample],
+    recipe: Recipe, documents: Sequence[DocumentExample]
 ) -> tuple[list[DocumentExample], list[DocumentExample]]:
     """The documents to train on and those to validate on: no text is among both."""
-    return hold_out_texts(documents, attrgetter("text"), unit="documents")
+    return hold_out_texts(
+        documents, attrgetter("text"), unit="documents", share=valid_share(recipe)
+    )

@@ -78,7 +78,7 @@ class GenerationTask(SequenceTask):
             raise DataError("data.train must name the training text; got nothing.")
         valid = cls.read(recipe, "valid", bad_lines=bad_lines)
         if not valid:
-            train, held = hold_out(train)
+            train, held = hold_out(recipe, train)
             valid = pairs_of(held, data, merge=True)
         return Parts(pairs_of(train, data), valid, pairs_of(test, data, merge=True))
 
@@ -108,7 +108,7 @@ class GenerationTask(SequenceTask):
         with suppress(DataError):  # the text of training may be gone
             known = [pair.target for pair in cls.read_parts(recipe).train]
         if split == "valid" and not recipe.named("valid"):
-            documents = hold_out(train_and_test(recipe)[0])[1]
+            documents = hold_out(recipe, train_and_test(recipe)[0])[1]
         elif split == "test" and recipe.holds_out_test:
             documents = train_and_test(recipe)[1]
         else:

@@ -18,7 +18,7 @@ from regard.errors import DataError
 from regard.models import Classifier, ClassifierConfig, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
 from regard.tasks.checking import CheckedExample
-from regard.tasks.held_out import hold_out_texts
+from regard.tasks.held_out import hold_out_texts, valid_share
 from regard.tasks.labels import (
     LabelPrediction,
     LabelTask,
@@ -165,7 +165,8 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
         cls, recipe: Recipe, examples: Sequence[LabelledPair]
     ) -> tuple[list[LabelledPair], list[LabelledPair]]:
         """The pairs to train on and those to validate on, with other first texts."""
-        return hold_out_texts(examples, attrgetter("first"), unit="first texts")
+        share = valid_share(recipe)
+        return hold_out_texts(examples, attrgetter("first"), unit="first texts", share=share)
 
     @staticmethod
     def subject(example: LabelledPair) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics import bleu
-from regard.tasks.held_out import Parts, evenly, hold_out_by_hash
+from regard.tasks.held_out import Parts, evenly, hold_out_by_hash, valid_share
 from regard.tasks.recipe import DataConfig, Recipe
 from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.sequences import EncodedSequences, StoredPairs
@@ -127,7 +127,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         test = _merged(test)
         if valid := cls.read(recipe, "valid", bad_lines=bad_lines):
             return Parts(pairs, valid, test)
-        held_out = list(evenly(pairs, unit="pairs"))
+        held_out = list(evenly(pairs, unit="pairs", share=valid_share(recipe)))
         return Parts(_different(_apart(pairs, held_out), pairs), held_out, test)
 
     @classmethod

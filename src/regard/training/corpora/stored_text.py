@@ -14,6 +14,7 @@ from regard.config import JsonValue, as_table
 from regard.errors import DataError
 from regard.runs.files import checksums, explain_refusal, new_folder, sync_folder
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
+from regard.tasks.held_out import valid_share
 from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.streaming import Chunk, Shard, Stored, StreamedTask, streamed
 from regard.text import BadLines
@@ -36,7 +37,6 @@ from regard.training.corpora.encoder import Encoder
 from regard.training.corpora.encoding import Layout, encode_into
 from regard.training.corpora.messages import as_json_text, bad_lines_of, counted
 from regard.training.corpora.scanning import (
-    HELD_SHARE,
     read_chunks,
     scan,
     write_lines,
@@ -329,7 +329,9 @@ def _held_by(recipe: Recipe, task: type[StreamedTask[object, object]]) -> JsonVa
 
 
 def _held_share(recipe: Recipe) -> float:
-    return recipe.data.valid_share if isinstance(recipe.data, RunningTextData) else HELD_SHARE
+    if isinstance(recipe.data, RunningTextData):
+        return recipe.data.valid_share
+    return valid_share(recipe)
 
 
 def _settings(recipe: Recipe) -> dict[str, JsonValue]:

@@ -52,7 +52,7 @@ class Quiet(ConsoleReporter):
         super().__init__(quiet=True)
         self.stop, self.facts = stop, []
 
-    def started(self, facts, *, counted="tokens"):
+    def started(self, facts, **_):
         self.facts = list(facts)
 
     def updated(self, update, epoch, tokens, figures):
