@@ -150,5 +150,5 @@ def test_check_of_a_corpus(terminal: Terminal) -> None:
 def test_training(what: tuple[str, str], terminal: Terminal, tmp_path: Path) -> None:
     settings = [f"--set={setting}" for setting in TRAINING]
     assert terminal.run("train", *what, "--run", tmp_path / "run", *settings) == 0
-    for work in (f"reading {what[1]}", "epoch 1", "validation at update 4"):
+    for work in (f"reading {what[1]}", "epoch 1", " at update 4: loss"):
         assert work in terminal.screen

@@ -216,15 +216,15 @@ def _position(run: Run) -> tuple[int, Speed | None, str | None]:
             # One that is gone by now has made room for another.
             problem = problem or (str(error) if saved.folder.exists() else None)
         else:
-            return saved.step, _speed(position, run.task), problem
+            return saved.step, _speed(position, run), problem
     return 0, None, problem
 
 
-def _speed(position: object, task: str) -> Speed | None:
+def _speed(position: object, run: Run) -> Speed | None:
     """What a checkpoint says of the speed, if anything."""
     match position:
         case {"tokens": int(tokens), "seconds": float(seconds)} if seconds > 0:
-            return Speed(each_second=tokens / seconds, counted=_counted(task))
+            return Speed(each_second=tokens / seconds, counted=_counted(run))
     return None
 
 
@@ -233,15 +233,10 @@ def _signs(task: str) -> Mapping[str, int]:
     return {"loss": -1, **(TASKS[task].task.metrics if task in TASKS else {})}
 
 
-def _counted(task: str) -> str:
-    counted = getattr(TASKS[task].task, "counted", None) if task in TASKS else None
-    return counted if isinstance(counted, str) else "terms"
-
-
-def _told_recipe(run: Run) -> str:
-    model = cast(Mapping[str, JsonValue], run.recipe.get("model", {}))
-    return " ".join(str(each) for each in (run.task, model.get("type")) if each)
-
-
-def _whole(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
+def _counted(run: Run) -> str:
+    """What the run's loss counts."""
+    counted = getattr(TASKS[run.task].task, "counted", None) if run.task in TASKS else None
+    if isinstance(counted, str):
+        return counted
+    is_summed = run.recipe.get("head", {}).get("loss") == "sum"  # of a regression
+    return "batches" if is_summed else "points" if run.task == "regression" else "terms of the loss"

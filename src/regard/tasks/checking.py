@@ -68,14 +68,14 @@ class ExamplesReport:
         unit: What examples are called.
         counts: Examples of each split.
         labels: How often each label or tag occurs in training, most often first.
-        lengths: How long the training texts are.
+        lengths: How long the training texts are; None of numbers and pictures.
         findings: What is odd, problems first.
     """
 
     unit: str
     counts: Mapping[str, int]
     labels: Mapping[str, int]
-    lengths: Lengths
+    lengths: Lengths | None
     findings: tuple[Finding, ...]
 
     @property
@@ -90,7 +90,9 @@ class ExamplesReport:
     def lines(self) -> list[str]:
         """The report for people; ``!`` marks problems, and examples stand below."""
         counts = "; ".join(f"{name}: {count:,}" for name, count in self.counts.items())
-        lines = [f"{self.unit}: {counts}", f"    {described_lengths(self.lengths)}"]
+        lines = [f"{self.unit}: {counts}"]
+        if self.lengths is not None:
+            lines.append(f"    {described_lengths(self.lengths)}")
         total = sum(self.labels.values())
         for label, count in list(self.labels.items())[:_MOST_LABELS]:
             lines.append(f"    {label}: {count:,} ({count / total:.1%})")
@@ -100,7 +102,11 @@ class ExamplesReport:
 
 
 def check_examples(
-    read: Callable[[str, BadLines], Sequence[CheckedExample]], *, unit: str, examples: int = 3
+    read: Callable[[str, BadLines], Sequence[CheckedExample]],
+    *,
+    unit: str,
+    examples: int = 3,
+    are_texts: bool = True,
 ) -> ExamplesReport:
     """Look for what spoils a training or makes its results untrue.
 
@@ -108,6 +114,7 @@ def check_examples(
         read: What the examples of a split say, given its name and where lines left out are counted.
         unit: What examples are called, in the plural.
         examples: How many to keep of each kind.
+        are_texts: Whether they have a length.
 
     Raises:
         DataError: There are no training examples, or a file cannot be read.
@@ -125,11 +132,12 @@ def check_examples(
     notes.encodings()
     train = said["train"]
     counts = Counter(label for one in train for label in one.labels)
+    places = [one.where for one in train]
     return ExamplesReport(
         unit=unit,
         counts={split: len(found) for split, found in said.items()},
         labels=dict(counts.most_common()),
-        lengths=lengths_of([one.text for one in train], [one.where for one in train]),
+        lengths=lengths_of([one.text for one in train], places) if are_texts else None,
         findings=tuple(sorted(notes.found, key=lambda finding: not finding.is_problem)),
     )
 

@@ -23,6 +23,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
     """A task whose answers are computed in one pass, not searched for: labels, tags, spans.
 
     Attributes:
+        are_texts: Whether examples are texts, which have a length.
         least_for_test: Fewer different texts than these hold none out to test on.
 
     Example:
@@ -33,6 +34,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         (9, ['word 0'], False)
     """
 
+    are_texts: ClassVar[bool] = True
     least_for_test: ClassVar[int] = LEAST_FOR_TEST
 
     @staticmethod
@@ -126,7 +128,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
             return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
 
-        return check_examples(read, unit=cls.unit, examples=examples)
+        return check_examples(read, unit=cls.unit, examples=examples, are_texts=cls.are_texts)
 
     @classmethod
     def fingerprint(cls, example: ExampleT) -> str:

@@ -216,7 +216,7 @@ def of_columns(columns: Sequence[Column], path: Path, ending: str) -> Guesses:
         return _of_labels(texts, labels, why)
     if len(texts) > 1:
         scores = [column for column in numbers if _is_score(column)]
-        if scores and not _are_two_languages(*(_named_pair(texts) or texts[:2])):
+        if scores and not _are_two_languages(*(_named_pair(texts) or (texts[0], texts[1]))):
             raise _no_job(path, f"{why}: pairs of texts with a number", _rounding(scores[0]))
         return _of_texts(texts, why)
     return _of_one_text(texts[0], numbers, path, ending, why)
@@ -331,7 +331,7 @@ def _of_texts(texts: Sequence[Column], why: str) -> Guesses:
         document, *shorter = sorted(texts, key=lambda text: -text.size)
         settings = [_renamed(document=document, answer=summary) for summary in shorter]
         every = (summaries(document.cells, why, each) for each in settings)
-        return Guesses((*every, _pairs(*texts[:2], why, is_whole=False)), is_sure=False)
+        return Guesses((*every, _pairs(texts[0], texts[1], why, is_whole=False)), is_sure=False)
     first, second = texts
     languages = [guess_language(column.cells) for column in texts]
     is_whole = (first.called, second.called) == (1, 2)

@@ -1,5 +1,6 @@
 """What the loop needs of a task: batches of its text, validation, a few outputs to read."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Generic
@@ -16,6 +17,7 @@ from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Batches
 from regard.text.batches import WINDOW
+from regard.text.normalization import split_words
 from regard.training.encoded import RunCorpora
 from regard.training.settings import TrainingConfig
 from regard.training.shares import ALL, Share
@@ -98,6 +100,27 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """What is validated on: ``48 texts``."""
         unit = self.task.unit.removesuffix("s") if self.num_valid == 1 else self.task.unit
         return f"{self.num_valid:,} {unit}"
+
+    def describe_perplexity(self) -> list[str]:
+        """What unknown words do to the perplexity, where a vocabulary is of whole words."""
+        tokenizer = getattr(self.task, "tokenizer", None)
+        tokenizer = getattr(tokenizer, "target", tokenizer)
+        settings = self.task.recipe.tokenizer
+        has_perplexity = self.task.is_written or "perplexity" in self.task.metrics
+        if settings is None or settings.type != "words" or not has_perplexity:
+            return []
+        texts = [
+            line
+            for each in self.valid[:_LOOKED_AT]
+            for line in getattr(each, "lines", [getattr(each, "target", "")])
+        ]
+        words = Counter(word for text in texts for word in split_words(text) if word != " ")
+        spelled = sum(n for word, n in words.items() if len(tokenizer.encode(word)) > 1)
+        return [
+            "perplexity is that of whole words, and of characters where a word is unknown, as "
+            f"{spelled / max(1, words.total()):.1%} of those validated on are: not to be compared "
+            "with that of subwords"
+        ]
 
     @property
     def metrics(self) -> Mapping[str, int]:

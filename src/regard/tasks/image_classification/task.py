@@ -115,6 +115,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
 
     unit: ClassVar[str] = "pictures"
     counted = "pictures"
+    are_texts: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -124,6 +124,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
     """
 
     unit: ClassVar[str] = "points"
+    are_texts: ClassVar[bool] = False
     metrics: ClassVar[Mapping[str, int]] = {"rmse": -1, "r2": 1}
 
     def __init__(
