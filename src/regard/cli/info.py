@@ -65,6 +65,7 @@ def _facts(run: "Run") -> "dict[str, JsonValue]":
         if glance.speed is None
         else f"{glance.speed.each_second:,.0f} {glance.speed.counted} a second",
         "weights": summary.get("weights"),
+        "learned": _learned(run),
         "figures": summary.get("validation") or (dict(records[-1]) if records else None),
         "figures of": summary.get("valid"),
         "changes": told(run.changes),
@@ -81,6 +82,16 @@ def _model(run: "Run") -> str:
         return kind
     parameters = sum(weight.numel() for weight in run.load_model().values())
     return f"{kind} with {parameters:,} parameters"
+
+
+def _learned(run: "Run") -> "JsonValue":
+    """The bandwidth of a kernel regression."""
+    if run.task != "regression" or not run.is_finished:
+        return None
+    from regard.inference import Predictor
+
+    predictor = Predictor.load(run.path)
+    return predictor.task.describe_learned(predictor.model)
 
 
 def _told_text(files: "JsonValue", split: str) -> "JsonValue":

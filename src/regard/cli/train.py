@@ -155,13 +155,15 @@ def _train(
 
     folder = run or default_run(what)
     recipe = training.with_test(recipe, folder)
-    training.train(
+    predictor = training.train(
         recipe,
         folder,
         may_change=resume,
         translating=_translating,
         preparing=preparing_bar,
-    )
+    ).predictor
+    for line in predictor.task.describe_learned(predictor.model):
+        note(line)
     note(f"next: {_next(recipe, folder)}")
 
 

@@ -12,6 +12,7 @@ from regard import metrics
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.inference.ensemble import Member
+from regard.inference.predictor import Predictor
 from regard.inference.report import (
     AnswerReport,
     Baseline,
@@ -234,6 +235,9 @@ def evaluate_task(
             for kind, places in chosen.items()
             for place in places
         ),
+        learned=tuple(task.describe_learned(predictor.model))
+        if isinstance(predictor, Predictor)
+        else (),
     )
 
 

@@ -173,6 +173,7 @@ class AnswerReport(Report):
         baselines: The same figures for answers that took no model.
         tables: Where the figures come from.
         examples: To read: (worst, best or random; the example and its answer).
+        learned: What the model's weights say by themselves.
     """
 
     unit: str
@@ -180,11 +181,12 @@ class AnswerReport(Report):
     baselines: dict[str, dict[str, float]]
     tables: tuple[Table, ...]
     examples: tuple[tuple[str, str], ...]
+    learned: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Figures, baselines, tables, and the examples to read."""
         yield f"{self.count:,} {self.unit}"
-        yield from (f"  {figure}" for figure in self.figures)
+        yield from (f"  {line}" for line in (*self.figures, *self.learned))
         for name, figures in self.baselines.items():
             shown = ", ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
             yield f"  beside it, {name}: {shown}"

@@ -33,8 +33,8 @@ T = TypeVar("T")
 _TRAIN, _VALID = "#0072b2", "#d55e00"
 # Labels beyond these would be too small to read, and of more points none is marked.
 _MOST_FIGURES = _MOST_MARKED = 12
-# Points of a curve, and rows and columns of a heat map; of more, some are drawn.
-_MOST, _MOST_POINTS = 200, 2000
+# Rows and columns of a heat map, and points, of which some are drawn; and places of a curve.
+_MOST, _MOST_POINTS, _PLACES = 200, 2000, 500
 
 
 def plot_report(
@@ -128,20 +128,24 @@ def _draw_regression(
 ) -> None:
     """Average pooling, the bandwidth as it began and as it was learned; two weight maps; the loss.
 
-    With one input the fits are curves over the training points; with more, guesses against what is
-    right.
+    With one input the fits are curves over the whole range, with the points; with more, guesses
+    against what is right.
     """
     models = _models(model, task)
     chosen = _spread(sorted(examples, key=lambda point: point.inputs), _MOST)
     batch = task.collate(task.encode(chosen))
+    has_curve = len(task.names) == 1
+    asked = _curve_batch(task, batch) if has_curve else batch
     figure.set_size_inches(13, 8)
     above, below = figure.subplots(2, 3)
-    guesses = [task.guesses(each, batch)[:, 0].numpy() for each in models.values()]
+    guesses = [task.guesses(each, asked)[:, 0].numpy() for each in models.values()]
     every = [task.seen[:, 0].numpy(), batch.targets[:, 0].numpy(), *guesses]
     low, high = (pick(float(pick(each)) for each in every) for pick in (min, max))
     for axes, name, guessed in zip(above, models, guesses, strict=True):
-        draw = _draw_curve if len(task.names) == 1 else _draw_against
-        draw(axes, task, batch, guessed)
+        if has_curve:
+            _draw_curve(axes, task, batch, asked, guessed)
+        else:
+            _draw_against(axes, batch, guessed)
         axes.set_title(name)
         margin = 0.05 * (high - low)
         axes.set_ylim(low - margin, high + margin)
@@ -157,33 +161,49 @@ def _draw_regression(
 def _models(model: nn.Module, task: Regression) -> dict[str, KernelRegression]:
     config, dim = task.recipe.settings(KernelRegressionConfig), len(task.names)
     assert isinstance(model, KernelRegression)
-    learned = ", ".join(f"{width:.3g}" for width in model.bandwidth.tolist()[:3])
-    more = " …" if len(model.bandwidth) > 3 else ""
+    is_one = task.data.scale == "none" and len(model.bandwidth) == 1
+    steps = torch.ones(1) if is_one else task.step  # every input has a unit of its own
+    began = ", ".join(f"{width:.3g}" for width in (steps * config.bandwidth).tolist()[:3])
+    learned = ", ".join(f"{width:.3g}" for width in (steps * model.bandwidth).tolist()[:3])
+    more = " …" if len(steps) > 3 else ""
     pooling = replace(config, bandwidth=float("inf"), is_learned=False)
     return {
         "Average pooling": KernelRegression(pooling, dim=dim),
-        f"Bandwidth {config.bandwidth:g}, not learned": KernelRegression(config, dim=dim),
+        f"Bandwidth {began}{more}, not learned": KernelRegression(config, dim=dim),
         f"Learned bandwidth {learned}{more}": model,
     }
 
 
+def _curve_batch(task: Regression, batch: PointBatch) -> PointBatch:
+    """Places close together, over the whole range of the points learned and of those asked."""
+    every = torch.cat([task.places[:, 0], batch.asked[:, 0]])
+    places = torch.linspace(float(every.min()), float(every.max()), _PLACES)[:, None]
+    return PointBatch(places, torch.full((_PLACES, 1), torch.nan), torch.full((_PLACES,), -1))
+
+
 def _draw_curve(
-    axes: "Axes", task: Regression, batch: PointBatch, guessed: Float[np.ndarray, " N"]
+    axes: "Axes",
+    task: Regression,
+    batch: PointBatch,
+    curve: PointBatch,
+    guessed: Float[np.ndarray, " N"],
 ) -> None:
-    places, asked = (
-        (each * task.step + task.origin)[:, 0].tolist() for each in (task.places, batch.asked)
+    learned, asked, line = (
+        (each * task.step + task.origin)[:, 0].tolist()
+        for each in (task.places, batch.asked, curve.asked)
     )
-    seen = list(zip(places, task.seen[:, 0].tolist(), strict=True))
-    axes.plot(*zip(*_spread(seen, _MOST_POINTS), strict=True), "o", color="#999999", ms=4)
-    axes.plot(asked, batch.targets[:, 0].tolist(), "--", color=_VALID, label="right")
-    axes.plot(asked, guessed, color=_TRAIN, label="guessed")
+    seen = list(zip(learned, task.seen[:, 0].tolist(), strict=True))
+    points = zip(*_spread(seen, _MOST_POINTS), strict=True)
+    axes.plot(*points, "o", color="#999999", ms=4, label="training")
+    is_curve = task.data.example != "none" and not task.recipe.named("train")
+    right = batch.targets[:, 0].tolist()
+    axes.plot(asked, right, "--" if is_curve else "o", color=_VALID, ms=4, label="right")
+    axes.plot(line, guessed, color=_TRAIN, label="predicted")
     axes.set_xlabel(task.names[0])
     axes.legend()
 
 
-def _draw_against(
-    axes: "Axes", task: Regression, batch: PointBatch, guessed: Float[np.ndarray, " N"]
-) -> None:
+def _draw_against(axes: "Axes", batch: PointBatch, guessed: Float[np.ndarray, " N"]) -> None:
     right = batch.targets[:, 0].tolist()
     axes.axline((right[0], right[0]), slope=1, color="#999999", ls="--")
     axes.plot(right, guessed, "o", color=_TRAIN, ms=4)

@@ -240,3 +240,12 @@ def _counted(run: Run) -> str:
         return counted
     is_summed = run.recipe.get("head", {}).get("loss") == "sum"  # of a regression
     return "batches" if is_summed else "points" if run.task == "regression" else "terms of the loss"
+
+
+def _told_recipe(run: Run) -> str:
+    model = cast(Mapping[str, JsonValue], run.recipe.get("model", {}))
+    return " ".join(str(each) for each in (run.task, model.get("type")) if each)
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0

@@ -189,6 +189,10 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
 
+    def describe_learned(self, model: nn.Module) -> list[str]:
+        """What a trained model's weights say by themselves, in lines for people."""
+        return []
+
     @abstractmethod
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> ExampleT:
         """The example, without an answer, that a line of text or a JSON record asks about."""

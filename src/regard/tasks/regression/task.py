@@ -30,7 +30,8 @@ from regard.text.files import read_kept, read_plain, write_plain
 from regard.text.points import Point, cells_of, number_of, read_points
 
 _NAMES_FILE, _POINTS_FILE = "columns.json", "points.safetensors"
-# Parts of equal size that errors are listed by.
+# Inputs that are named, and parts of equal size that errors are listed by.
+_MOST_NAMED = 10
 _PARTS = 5
 
 
@@ -249,6 +250,18 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         """What was learned from the text, in lines for people."""
         return [f"guessed from {', '.join(self.names[:10])}{' …' if len(self.names) > 10 else ''}"]
 
+    def describe_learned(self, model: nn.Module) -> list[str]:
+        """The bandwidth of each input, in its own unit."""
+        assert isinstance(model, KernelRegression)
+        began = self.recipe.settings(KernelRegressionConfig).bandwidth
+        widths = (model.bandwidth.detach().cpu() * self.step).tolist()
+        if self.data.scale == "none" and len(model.bandwidth) == 1:
+            return [f"bandwidth {widths[0]:.4g} ({began:.4g} before training)"]
+        steps = zip(self.names, widths, self.step.tolist(), strict=True)
+        each = [f"{name} {width:.4g} ({began * step:.4g})" for name, width, step in steps]
+        more = " …" if len(each) > _MOST_NAMED else ""
+        return [f"bandwidths (before training): {', '.join(each[:_MOST_NAMED])}{more}"]
+
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Point:
         """The place that a line of numbers or a JSON record asks about.
 
@@ -362,9 +375,10 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         config = self.recipe.settings(KernelRegressionConfig)
         begun = KernelRegression(replace(config, is_learned=False), dim=len(self.names))
         batch = self.collate(self.encode(examples))
+        unit = " standard deviations" if self.data.scale == "deviation" else ""
         return {
             "the mean of the training points": [Guess(mean)] * len(examples),
-            f"bandwidth {config.bandwidth:g}": self.predict(begun, batch),
+            f"bandwidth {config.bandwidth:g}{unit}": self.predict(begun, batch),
         }
 
     def tables(self, answers: Sequence[Guess], examples: Sequence[Point]) -> list[Table]:

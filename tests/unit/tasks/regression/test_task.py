@@ -9,7 +9,7 @@ import torch
 
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
-from regard.inference import Predictor
+from regard.inference import Predictor, report_plot
 from regard.inference.evaluation import evaluate_task
 from regard.inference.report_plot import plot_report
 from regard.models.kernel_regression import SineExample, three_fits
@@ -86,6 +86,26 @@ def test_the_report_stands_beside_average_pooling_and_the_width_before(run: Path
     assert fixed["rmse"] == pytest.approx(root, rel=1e-5)
     (table,) = report.tables
     assert sum(row[-1] for row in table.rows) == len(examples)
+
+
+def test_the_learned_bandwidth_is_told_in_the_unit_of_its_input(run: Path, tmp_path: Path):
+    labeller = Predictor.load(run)
+    examples = labeller.task.read(labeller.task.recipe, "test")
+    line = f"bandwidth {1 / abs(labeller.model.w.item()):.4g} (1 before training)"
+    assert evaluate_task(labeller, examples).learned == (line,)
+    job = a_job(tmp_path, ROWS, scale="deviation")
+    (line,) = job.describe_learned(job.build_model())
+    step = job.step[0].item()
+    assert line.startswith(f"bandwidths (before training): {job.names[0]} {step:.4g} ({step:.4g})")
+
+
+def test_the_curve_of_few_points_is_smooth_over_the_whole_range(run: Path):
+    job = Predictor.load(run).task
+    batch = job.collate(job.encode(job.read(job.recipe, "test")[:2]))
+    places = report_plot._curve_batch(job, batch).asked[:, 0]
+    assert places.min() == min(job.places.min(), batch.asked.min())
+    assert places.max() == job.places.max()
+    assert len(places) >= 200
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
