@@ -316,9 +316,8 @@ def _prepare(
         note_changes(run, changes, processes=ranks.size)
     facts = [*_facts(training, model, bad_lines, too_long, ranks)]
     is_timed = ranks.is_alone and not config.compile and run.newest_checkpoint() is None
-    facts += [*_told_test(recipe, parts, task.unit), *told(run.changes)]
-    facts += training.describe_perplexity()
-    facts.append(describe_end(training, model, config, is_timed=is_timed))
+    facts += [*_told_test(recipe, parts, task.unit), *training.describe_perplexity()]
+    facts += [describe_end(training, model, config, is_timed=is_timed), *told(run.changes)]
     predictor = Predictor(model, task)
     ongoing = OngoingTraining(path, predictor)
     if callbacks and ranks.is_first:

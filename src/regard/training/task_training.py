@@ -107,7 +107,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         tokenizer = getattr(tokenizer, "target", tokenizer)
         settings = self.task.recipe.tokenizer
         has_perplexity = self.task.is_written or "perplexity" in self.task.metrics
-        if settings is None or settings.type != "words" or not has_perplexity:
+        if tokenizer is None or settings is None or settings.type != "words" or not has_perplexity:
             return []
         texts = [
             line

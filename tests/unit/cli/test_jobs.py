@@ -6,6 +6,7 @@ import pytest
 
 from regard.cli import jobs
 from regard.cli.jobs import find_recipe, guessed, split_settings
+from regard.cli.train import _settings
 from regard.errors import SettingError
 from regard.tasks.classification.settings import ClassificationData
 from regard.training import guessing
@@ -117,3 +118,13 @@ def test_tables_of_arrow_are_told_by_their_columns(here):
     recipe = find_recipe(["reviews.parquet"])
     assert recipe.task == "classification"
     assert recipe.settings(ClassificationData).text == "review"
+
+
+def test_minutes_are_in_place_of_the_epochs_that_the_command_does_not_name():
+    assert _settings([], 2, None, None, None) == [
+        "training.updates=none",
+        "training.epochs=none",
+        "training.minutes=2.0",
+    ]
+    named = _settings(["training.epochs=3"], 2, None, None, None)
+    assert named == ["training.updates=none", "training.epochs=3", "training.minutes=2.0"]

@@ -43,7 +43,7 @@ class Heard:
     def __init__(self, toy):
         self.facts, self.recorder = [], toy.Recorder()
 
-    def started(self, facts, *, counted):
+    def started(self, facts, *, counted, valid):
         self.facts = list(facts)
 
     def __getattr__(self, name):
@@ -53,7 +53,7 @@ class Heard:
 # What may change, with what must be seen of it in the updates that follow.
 CHANGES = {
     "updates=9": lambda figures: len(figures) == 3,
-    "epochs=2": lambda figures: len(figures) > 6,
+    "epochs=3": lambda figures: len(figures) > 6,
     "minutes=1": lambda figures: len(figures) == 6,
     "learning_rate=0.002": lambda figures: figures[0]["learning_rate"] < 0.002,
     "schedule=constant": lambda figures: figures[0]["learning_rate"] == 0.01,
@@ -72,7 +72,7 @@ CHANGES = {
 def test_a_run_goes_on_by_other_settings_and_remembers(toy, made, change):
     _, path = made
     heard = Heard(toy)
-    limit = {"epochs=2": "none", "updates=9": "9"}.get(change, "12")
+    limit = {"epochs=3": "none", "updates=9": "9"}.get(change, "12")
     settings = [f"training.updates={limit}", f"training.{change}"]
     found = resume(path, settings=settings, reporter=heard)
     assert ("resumed", 6) in heard.events

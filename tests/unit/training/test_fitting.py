@@ -1,5 +1,7 @@
 """``training.batch_tokens = "auto"``: what fits is found by trial, and nothing else is changed."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from tests.pretended_device import pretended
@@ -7,7 +9,7 @@ from torch import nn
 
 from regard.errors import OutOfMemory
 from regard.training import TrainingConfig
-from regard.training.fitting import fitting_batch, settle_batch
+from regard.training.fitting import describe_end, fitting_batch, settle_batch
 
 # What is asked of a training is few things, which a stand-in has.
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
@@ -98,3 +100,22 @@ def test_a_trial_leaves_no_trace(device):
     assert all(parameter.grad is None for parameter in model.parameters())
     assert torch.equal(torch.get_rng_state(), drawn[0])
     assert torch.equal(torch.get_device_module(device).get_rng_state(), drawn[1])
+
+
+@pytest.mark.parametrize(
+    ("limits", "line"),
+    [
+        ({"epochs": 1}, "after 1 epoch of 31 updates; --minutes sets a time instead"),
+        ({"epochs": 3, "least_updates": 50}, "after 3 epochs of 31 updates; --minutes"),
+        ({"epochs": 1, "least_updates": 62}, "after 62 updates (2 epochs, as the text is small)"),
+        (
+            {"updates": 310, "patience": 5},
+            "310 updates (10 epochs), or after 5 validations",
+        ),
+        ({"minutes": 2.0}, "after 2 minutes"),
+    ],
+)
+def test_what_ends_a_training_is_described_before_it_begins(limits, line):
+    text = SimpleNamespace(num_samples=310, examples_a_batch=10)
+    end = describe_end(text, nn.Module(), TrainingConfig(**limits), is_timed=False)
+    assert line in end

@@ -3,6 +3,7 @@ import pytest
 from regard.config import build
 from regard.errors import SettingError
 from regard.training import TrainingConfig
+from regard.training.position import Position
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,11 @@ def test_wrong_value_is_named(settings, message):
 def test_wrong_line_of_a_recipe_is_named(table, message):
     with pytest.raises(SettingError, match=message):
         build(TrainingConfig, table, where="training")
+
+
+def test_a_small_text_is_read_until_the_least_updates_are_made():
+    small = TrainingConfig(epochs=2, least_updates=30)
+    assert Position(update=10, epoch=2).share(small, 5) == pytest.approx(1 / 3)
+    assert Position(update=30, epoch=6).share(small, 5) == 1
+    large = TrainingConfig(epochs=2, least_updates=30)
+    assert Position(update=40, epoch=1).share(large, 40) == 0.5

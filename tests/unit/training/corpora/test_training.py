@@ -67,7 +67,7 @@ def weights(path):
 def test_resumed_is_undisturbed(small, tmp_path):
     reporter = Quiet()
     whole = train(small(), tmp_path / "whole", reporter=reporter)
-    assert reporter.facts[0] == "59 pairs to train on, 1 to validate on"
+    assert reporter.facts[0] == "54 pairs to train on, 6 to validate on"
     assert whole.summary["epochs"] >= 1
     for stop in (3, 22):
         with pytest.raises(KeyboardInterrupt):
