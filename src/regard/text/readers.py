@@ -309,7 +309,8 @@ def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
         nonlocal expected
         if expected is None:
             expected = max(len(_readable(line).split("\t")), *columns)
-        _readable(line)
+        if line.problem is not None:
+            _readable(line)
         cells = cells_of_row(line, expected)
         if len(cells) != expected:
             raise _BadLineError("columns", _wrong_columns(line, len(cells), expected))

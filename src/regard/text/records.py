@@ -1,7 +1,7 @@
 """Records with named fields from TSV and JSONL files: labelled texts, questions, points."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, TypeVar
 
@@ -186,7 +186,8 @@ def _table(path: Path, fields: Sequence[Field]) -> _Read:
     table = read_table(path, fields)
     last = max(table.columns.values())
     expected = None if table.header is None else len(table.header)
-    gold = table.header.index(_GOLD) if table.header and _GOLD in table.header else None
+    is_gold = table.header and "label" in table.columns and _GOLD in table.header
+    gold = table.header.index(_GOLD) if table.header and is_gold else None
 
     def parse(line: Line) -> Record:
         nonlocal expected
@@ -200,23 +201,26 @@ def _table(path: Path, fields: Sequence[Field]) -> _Read:
                 f"{what}."
             )
         if gold is not None:
-            _check_labelled({_GOLD: cells[gold]}, table.columns, line)
+            _check_labelled({_GOLD: cells[gold]}, line)
         return {name: _filled(cells[n - 1], name, line) for name, n in table.columns.items()}
 
     return table.lines, parse
 
 
 def _jsonl(path: Path, fields: Sequence[Field]) -> _Read:
+    has_label = any(field.name == "label" for field in fields)
+
     def parse(line: Line) -> Record:
         record = object_of(readable(line), line.where)
-        _check_labelled(record, [f.name for f in fields], line)
+        if has_label:
+            _check_labelled(record, line)
         return {f.name: _filled(_text(record, f, line), f.name, line) for f in fields}
 
     return read_lines(path), parse
 
 
-def _check_labelled(record: Mapping[str, object], names: Collection[str], line: Line) -> None:
-    if "label" in names and record.get(_GOLD) == _NO_GOLD:
+def _check_labelled(record: Mapping[str, object], line: Line) -> None:
+    if record.get(_GOLD) == _NO_GOLD:
         raise _UnlabelledError(f"{line.where}: its {_GOLD} is {_NO_GOLD}.")
 
 

@@ -4,8 +4,9 @@ import csv
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import TypeAlias
@@ -201,6 +202,9 @@ def _quoted(
 
     No lines where a quote does not close.
     """
+    parsed = partial(csv.reader, delimiter=delimiter, strict=True, skipinitialspace=True)
+    with suppress(csv.Error):
+        return next(parsed((line.text,))), [line]
     read = [line]
 
     def texts() -> Iterator[str]:
@@ -209,11 +213,10 @@ def _quoted(
             read.extend(following)
             yield f"{read[-1].text}\n"
 
-    try:
-        cells = next(csv.reader(texts(), delimiter=delimiter, strict=True, skipinitialspace=True))
-    except csv.Error:
-        cells = []
-    if cells and (len(read) == 1 or width in (None, len(cells))):
+    cells: list[str] = []
+    with suppress(csv.Error):
+        cells = next(parsed(texts()))
+    if cells and width in (None, len(cells)):
         return cells, read
     waiting.extendleft(reversed(read[1:]))
     lenient = csv.reader([f"{line.text}\n", ""], delimiter=delimiter, skipinitialspace=True)
@@ -259,7 +262,9 @@ def cells_of_row(line: Line, width: int) -> list[str]:
         DataError: The row cannot be read.
     """
     cells = readable(line).split("\t")
-    return cells if any(cell.strip() for cell in cells[width:]) else cells[:width]
+    if len(cells) <= width or any(cell.strip() for cell in cells[width:]):
+        return cells
+    return cells[:width]
 
 
 def _number(field: Field) -> int:
