@@ -302,6 +302,7 @@ def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
     table = table_of(lines, ending, layout.fields)
     columns = tuple(table.columns.values())
     expected = None if layout.columns else 2
+    sign = "delimiter" if ending == ".csv" else "tab"
     if table.header is not None:
         expected = len(table.header)
 
@@ -313,20 +314,20 @@ def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
             _readable(line)
         cells = cells_of_row(line, expected)
         if len(cells) != expected:
-            raise _BadLineError("columns", _wrong_columns(line, len(cells), expected))
+            raise _BadLineError("columns", _wrong_columns(line, len(cells), expected, sign))
         source, *targets = (cells[column - 1] for column in columns)
         return _pair(source, targets, line.where)
 
     return table.lines, parse
 
 
-def _wrong_columns(line: Line, found: int, expected: int) -> str:
+def _wrong_columns(line: Line, found: int, expected: int, sign: str) -> str:
     message = f"{line.where}: expected {expected} columns, found {found}."
     if found < expected:
-        return f"{message} A tab must stand between the sentences."
+        return f"{message} A {sign} must stand between the sentences."
     if line.where.endswith(":1"):
         return f"{message} Say which to read: {_COLUMNS_CURE}."
-    return f"{message} Is there a tab inside a sentence?"
+    return f"{message} Is there a {sign} inside a sentence?"
 
 
 def _jsonl(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:

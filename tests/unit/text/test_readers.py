@@ -241,3 +241,8 @@ def test_tatoeba_has_several_references(corpora):
     pairs = list(read_pairs(corpora / "cmn-eng" / "test.tsv", layout=layout))
     assert len(pairs) == 1000
     assert sum(len(pair.references) for pair in pairs) == 1064
+
+
+def test_a_row_of_csv_is_not_told_of_tabs(write):
+    with pytest.raises(DataError, match=r"a.csv:2: expected 2 columns, found 3. Is there a delim"):
+        list(read_pairs(write("a.csv", "a,b\nc,d,e\n")))
