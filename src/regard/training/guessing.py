@@ -17,7 +17,7 @@ from regard.text.arrow_tables import TABLES as ARROW_TABLES
 from regard.text.lines import PACKED, Line, decode_lines, open_text, readable, text_suffix
 from regard.text.questions import answer_list
 from regard.text.records import found_at, record_in
-from regard.text.tables import TABLES, Field
+from regard.text.tables import TABLES, Field, csv_rows, known_names
 from regard.text.tagged import DOCUMENT_MARK, sentence_column, word_table
 from regard.training.guess import (
     LEAST_ROWS,
@@ -70,10 +70,14 @@ def guess_jobs(path: Path) -> Guesses:
         return _sure(tagging(["UPOS"], "CoNLL-U has a tag for each word", ()))
     if ending == ".json":
         return _of_json(path)
-    lines, later = list(islice(read_lines(path), _LINES)), _later_lines(path)
-    if not any(line.text.strip() for line in lines):
+    lines = list(islice(read_lines(path), _LINES))
+    filled = [line for line in lines if line.text.strip()]
+    if not filled:
         raise DataError(f"{path} must hold something to learn from; got an empty file.")
     readable(lines[0])
+    if len(filled) == 1 and _is_header(filled[0], ending):
+        raise DataError(f"{path} must hold rows below its header; got {filled[0].text!r} alone.")
+    later = _later_lines(path, lines[0])
     if ending == ".jsonl":
         return _of_records(path, [line for part in (lines, *later) for line in part])
     if (tagged := _of_words(path, lines, ending)) is not None:
@@ -82,13 +86,26 @@ def guess_jobs(path: Path) -> Guesses:
     return _of_text(path, lines) if found is None else found
 
 
-def _later_lines(path: Path) -> list[list[Line]]:
-    """Lines from all over a large file: many are sorted by what is to be learned."""
+def _is_header(line: Line, ending: str) -> bool:
+    """Whether a row of a table holds nothing but names of columns that are known."""
+    if ending not in TABLES:
+        return False
+    row = next(csv_rows([line])) if ending == ".csv" else line
+    return {cell.strip().casefold() for cell in row.text.split("\t")} <= known_names() | {"id"}
+
+
+def _later_lines(path: Path, first: Line) -> list[list[Line]]:
+    """Lines from all over a large file: many are sorted by what is to be learned.
+
+    None of a file whose first line stands otherwise in it, as in another encoding.
+    """
     size = path.stat().st_size
     if size < _LARGE_FILE or path.suffix in (*PACKED, *ARROW_TABLES):
         return []
     found = []
     with path.open("rb") as file:
+        if next(decode_lines([file.readline()], str(path))).text != first.text:
+            return []
         for part in range(1, _PARTS + 1):
             file.seek(size * part // (_PARTS + 1))
             file.readline()

@@ -223,6 +223,7 @@ def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, rec
     ("name", "text", "message"),
     [
         ("a.tsv", "", r"must hold something to learn from; got an empty file"),
+        ("a.csv", "text,label\n\n", r"must hold rows below its header; got 'text,label' alone"),
         ("a.json", '[{"x": 1}]', r"must say what to learn; got 'x'"),
         ("a.json", "[1, 2]", r"must hold a JSON object a line; got '\[1, 2\]'"),
         ("a.jsonl", '{"x": 1}\n', r"must say what to learn; got 'x'. There are text and label"),
@@ -267,3 +268,10 @@ def test_words_with_a_slash_and_their_tag_are_told_how_to_become_columns(tmp_pat
     path.write_text("Ann/B-PER sings/O ./O\n" * 9, encoding="utf-8")
     with pytest.raises(DataError, match=r"got both in one word. Convert it: sed -E .* slash.conll"):
         guess_jobs(path)
+
+
+def test_a_large_file_in_another_encoding_is_looked_at_from_its_beginning(tmp_path):
+    rows = "".join(f"{ENGLISH} {n}\t{'yes' if n % 2 else 'no'}\r\n" for n in range(9000))
+    path = tmp_path / "mine.txt"
+    path.write_bytes(rows.encode("utf-16"))
+    assert taken(path) == (True, "classification-convolution", ())
