@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from tests.end_to_end.tiny_tasks import said
 
 from regard.runs import Run
@@ -86,6 +87,8 @@ def test_info_says_what_a_run_is(regard, trained) -> None:
     assert "accuracy" in told["figures"]
     lines = regard("info", home / "run").out.splitlines()
     assert any(line.startswith("model") and "parameters" in line for line in lines)
+    message = regard.refused("info", home / "rnu")
+    assert f"Did you mean {home / 'run'}?" in message
     assert f"regard predict {home / 'run'} FILE" in lines[-3]
 
 
@@ -113,6 +116,7 @@ def test_line_ends_in_contexts_and_tags_of_one_sentence_are_no_problems(regard, 
 
 
 def test_recipes_are_listed_and_printed(regard) -> None:
+    assert max(map(cell_len, regard("recipes").out.splitlines())) <= 80
     listed = regard("recipes", "pair_matching").out
     assert "pair-matching-cross" in listed
     assert "word overlap" in " ".join(listed.split())

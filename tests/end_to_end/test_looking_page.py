@@ -93,6 +93,15 @@ def test_a_folder_s_layers_are_a_table(regard, home: Path) -> None:
     assert "looked at most" in done.out
 
 
+def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> None:
+    (home / "text.txt").write_text("我爱中国", "utf-8")
+    ways = [("--model", "bert", "我爱中国"), ("bert", "我爱中国"), ("bert", "text.txt")]
+    written, *others = [regard("look", *words).out for words in ways]
+    assert written.startswith("我爱中国")
+    assert others == [written, written]
+    assert regard("look", "bert", stdin="我爱中国\n".encode()).out == written
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -103,7 +112,7 @@ def test_a_folder_s_layers_are_a_table(regard, home: Path) -> None:
         ("regard-demo 我 --layers x", "--layers must be numbers from 0 and ranges of them"),
         ("regard-demo 我 --truncate", "--truncate must go with --model; got it without"),
         ("regard-demo --file bad.txt", "bad.txt:1: not UTF-8 (byte 0xE9 at place 4)"),
-        ("--model bert", "a file of text must be given with --model; got none"),
+        ("--model bert", "text must be given to look into a model; got none"),
         ("--model bert empty.txt", "empty.txt must hold text to look at; got an empty file"),
         ("--model bert bad.txt", "bad.txt:1: not UTF-8 (byte 0xE9 at place 4)"),
         ("--model bert none.txt", "none.txt must exist"),

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, UnknownOptionError
 
 from regard.cli.bench import bench
 from regard.cli.data import data
@@ -17,6 +17,7 @@ from regard.cli.evaluate import evaluate
 from regard.cli.export import export
 from regard.cli.info import info
 from regard.cli.look import look
+from regard.cli.options import OPTIONS, option_here
 from regard.cli.output import note, work_bars
 from regard.cli.predict import predict
 from regard.cli.recipes import recipes
@@ -52,7 +53,7 @@ app = App(
     ),
     help_format="markdown",
     version=__version__,
-    default_parameter=Parameter(negative=()),
+    default_parameter=OPTIONS,
 )
 for _command in (demo, train, predict, evaluate, info, runs, bench, look, serve, export):
     app.command(_command)
@@ -96,7 +97,7 @@ def run_command(arguments: Sequence[str]) -> int:
             with work_bars():
                 return int(command(*bound.args, **bound.kwargs) or 0)
         except CycloptsError as error:
-            note(f"error: {_one_line(str(error))} See regard --help.")
+            note(f"error: {_one_line(_message(error, arguments))}")
         except Interrupted as stop:
             return 128 + stop.signal_number
         except ReportedElsewhere:
@@ -108,6 +109,26 @@ def run_command(arguments: Sequence[str]) -> int:
         except OSError as error:
             return _refused(error)
     return BAD_INPUT
+
+
+def _message(error: CycloptsError, arguments: Sequence[str]) -> str:
+    """The message of a command line that cannot be read."""
+    command = arguments[0] if arguments and not arguments[0].startswith("-") else ""
+    cause = error.__cause__
+    message = str(cause if isinstance(cause, SettingError) else error)
+    if isinstance(error, UnknownOptionError):
+        option = (error.token.keyword or error.token.value).partition("=")[0]
+        message = option_here(option, _value_of(option, arguments), command) or message
+    return f"{message} See regard {f'{command} --help' if command in app else '--help'}."
+
+
+def _value_of(option: str, arguments: Sequence[str]) -> str | None:
+    """The argument that follows an option, or stands behind its sign of equality."""
+    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+        name, is_joined, value = argument.partition("=")
+        if name == option:
+            return value if is_joined else None if following.startswith("-") else following
+    return None
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from regard.cli.options import UNLISTED
 from regard.cli.output import note, progress_bar
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
@@ -24,12 +25,11 @@ class Bulk:
     """Which files are answered, where to, and by whom.
 
     Attributes:
-        input: Answer these files, folders of files or patterns ('shards/*.parquet'), each into a
-            file of its own in --output; what is there already is left alone.
+        input: Files, folders or patterns ('shards/*.parquet'), each answered into its own file in
+            --output.
         output: The file to write the answers into, by default stdout; of --input the folder.
         embed: Turn each row of --input into a vector, the mean of the states it is read into.
-        engine: Who answers --input: `local`, this process; or `ray`, workers of Ray Data on this
-            machine or a cluster.
+        engine: Who answers --input: this process, or workers of Ray Data.
         actors: Workers of --engine ray; by default one for each core, or --threads of them.
         address: A Ray cluster to join, such as auto or ray://host:10001; by default Ray is started
             here.
@@ -37,14 +37,14 @@ class Bulk:
         remake: Make answers in --output anew that another model or other options made.
     """
 
-    input: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = ()
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
-    embed: bool = False
-    engine: Literal["local", "ray"] = "local"
-    actors: int | None = None
-    address: str | None = None
-    threads: int = 1
-    remake: bool = False
+    input: Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)] = ()
+    output: Annotated[Path | None, Parameter(name=["--output", "-o", "--out"])] = None
+    embed: Annotated[bool, UNLISTED] = False
+    engine: Annotated[Literal["local", "ray"], UNLISTED] = "local"
+    actors: Annotated[int | None, UNLISTED] = None
+    address: Annotated[str | None, UNLISTED] = None
+    threads: Annotated[int, UNLISTED] = 1
+    remake: Annotated[bool, UNLISTED] = False
 
     def is_asked(self) -> bool:
         """Whether files are to be answered.

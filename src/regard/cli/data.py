@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from regard.cli.jobs import Files, find_recipe, guessed, split_settings
+from regard.cli.options import OPTIONS
 from regard.cli.output import note, preparing_bar, progress_bar, refuse, say
 from regard.errors import SettingError
 from regard.training.packaged import are_pairs, is_recipe
@@ -26,7 +27,7 @@ data = App(
     name="data",
     help="Look at a corpus before training on it.",
     help_format="markdown",
-    default_parameter=Parameter(negative=()),
+    default_parameter=OPTIONS,
 )
 
 Columns = Annotated[tuple[int | str, ...], Parameter(consume_multiple=True)]

@@ -1,9 +1,11 @@
 """The options of a search, the same for every command that writes outputs."""
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
+
+from regard.cli.options import UNLISTED
 
 if TYPE_CHECKING:
     from regard.config import JsonValue
@@ -15,16 +17,15 @@ class DecodingOptions:
     """How outputs are searched for; what is left out is as the recipe says.
 
     Attributes:
-        method: How outputs are searched for: beam keeps the likeliest beginnings side by side,
-            greedy takes the likeliest token at each step, sample draws tokens by their probability.
-        beam_size: Hypotheses kept at each step; 1 is greedy. By default the recipe's, as below.
+        method: Search for the likeliest output in a beam, greedily, or draw samples.
+        beam_size: Hypotheses at each step; 1 is greedy.
         length_penalty: Higher gives longer outputs; 0.6 is usual.
         coverage_penalty: Beam: what is lost for parts of the source that are left out; try 0.2.
         min_length: Fewest tokens of an output.
-        temperature: Sample: below 1 for likelier tokens, above 1 for more surprising ones.
+        temperature: Sample: below 1 for likelier tokens.
         top_k: Sample: draw from this many likeliest tokens only.
-        top_p: Sample: draw from the likeliest tokens that together have this probability; try 0.9.
-        seed: Sample: another seed draws other outputs.
+        top_p: Sample: draw from the likeliest tokens of this probability in all.
+        seed: Sample: another one draws other outputs.
         repetition_penalty: Above 1, tokens that are written already become less likely; try 1.2.
         no_repeat_ngram: No run of so many tokens comes twice; try 3.
         prefix: Words that every output begins with.
@@ -42,23 +43,23 @@ class DecodingOptions:
 
     method: Literal["beam", "greedy", "sample"] | None = None
     beam_size: int | None = None
-    length_penalty: float | None = None
-    coverage_penalty: float | None = None
-    min_length: int | None = None
+    length_penalty: Annotated[float | None, UNLISTED] = None
+    coverage_penalty: Annotated[float | None, UNLISTED] = None
+    min_length: Annotated[int | None, UNLISTED] = None
     temperature: float | None = None
-    top_k: int | None = None
+    top_k: Annotated[int | None, UNLISTED] = None
     top_p: float | None = None
     seed: int | None = None
-    repetition_penalty: float | None = None
-    no_repeat_ngram: int | None = None
-    prefix: str | None = None
-    require: tuple[str, ...] | None = None
-    avoid: tuple[str, ...] | None = None
-    groups: int | None = None
-    diversity: float | None = None
-    minimum_bayes_risk: int | None = None
+    repetition_penalty: Annotated[float | None, UNLISTED] = None
+    no_repeat_ngram: Annotated[int | None, UNLISTED] = None
+    prefix: Annotated[str | None, UNLISTED] = None
+    require: Annotated[tuple[str, ...] | None, UNLISTED] = None
+    avoid: Annotated[tuple[str, ...] | None, UNLISTED] = None
+    groups: Annotated[int | None, UNLISTED] = None
+    diversity: Annotated[float | None, UNLISTED] = None
+    minimum_bayes_risk: Annotated[int | None, UNLISTED] = None
     max_tokens: int | None = None
-    one_line: bool | None = None
+    one_line: Annotated[bool | None, UNLISTED] = None
 
     def given(self) -> "dict[str, JsonValue]":
         """What was said, by the names of ``[decoding]``."""

@@ -48,6 +48,7 @@ def find_recipe(
         )
     first, *files = what
     if not is_recipe(first):
+        _refuse_recipe_behind(first, files)
         return _recipe_of_files(what, settings, minutes)
     data = split_settings("train", files)
     if first.endswith(".toml"):
@@ -61,6 +62,18 @@ def find_recipe(
 
     recipe = read_recipe(path, [*data, *settings])
     return recipe if first.endswith(".toml") else replace(recipe, folder=Path())
+
+
+def _refuse_recipe_behind(first: str, others: Sequence[str]) -> None:
+    """Refuse a recipe that stands behind files."""
+    for name in others:
+        is_packaged = name in packaged_recipes() and not Path(name).exists()
+        if is_packaged or name.endswith(".toml"):
+            files = " ".join(other for other in (first, *others) if other != name)
+            raise SettingError(
+                f"a recipe must stand before the files; got {name!r} behind {first!r}. "
+                f"Say: regard train {name} {files}"
+            )
 
 
 def split_settings(split: str, names: Sequence[str]) -> list[str]:
@@ -97,7 +110,7 @@ def guessed(files: Sequence[str], verb: str = "train") -> "Guess":
     guess = guesses.best if guesses.is_sure else _asked(guesses, files, verb)
     note(f"{files[0]} is taken for {guess.what}: {guess.why}")
     if guess.recipe is not None or guess.settings:
-        note(f"the command that says so: {guess.command(files, verb)}")
+        note(f"the command that says so: {guess.command(files, verb)}", is_command=True)
     return guess
 
 
@@ -121,7 +134,7 @@ def _asked(guesses: "Guesses", files: Sequence[str], verb: str) -> "Guess":
     """What whoever is there takes a file for."""
     note(f"{files[0]} may be for several jobs: {guesses.best.why}")
     for number, guess in enumerate(guesses.found, 1):
-        note(f"  {number}  {guess.what}: {guess.command(files, verb)}")
+        note(f"  {number}  {guess.what}: {guess.command(files, verb)}", is_command=True)
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         several = len(guesses.found) > 1
         raise SettingError(

@@ -1,5 +1,6 @@
 """``regard look``."""
 
+import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ def look(
     target: str | None = None,
     layers: str | None = None,
     heads: str | None = None,
-    out: Annotated[Path, Parameter(name=["--out", "--output"])] = Path("attention.html"),
+    out: Annotated[Path, Parameter(name=["--output", "-o", "--out"])] = Path("attention.html"),
     beam_size: int | None = None,
     truncate: bool = False,
     device: str = AUTO,
@@ -37,23 +38,22 @@ def look(
     open_page: Annotated[bool, Parameter(name="--open")] = False,
     serve: bool = False,
 ) -> None:
-    """Show what a model looks at: a run and texts, or a Hugging Face folder and files of text.
+    """Show what a model looks at: a run or a Hugging Face folder, and texts.
 
     Example: `regard look regard-demo 我爱中国`
 
-    Example: `regard look --model bert-folder article.txt`
+    Example: `regard look bert-folder article.txt`
 
     Draws what can be drawn in the terminal, and writes a page that needs no network. A run of
     translation translates each text; a text longer than it was trained on is cut at sentence ends,
     as in `regard predict`. A run of another task says its label, its tags, or how unexpected each
-    token is, beside what the model looked at. With --model, which no other folder of weights than
-    safetensors serves, each file is one text; a model that reads one text and writes another is
-    looked at while it writes.
+    token is, beside what the model looked at. A model that reads one text and writes another is
+    looked at while it writes; its weights must be safetensors.
 
     Args:
-        run: The run folder. With --model, a file of text.
-        texts: The texts. With --model, more files.
-        model: Look into the Hugging Face model in this folder instead of a run.
+        run: The run folder, or that of a Hugging Face model.
+        texts: The texts; of a Hugging Face model files of text, too. Without any, stdin.
+        model: The same as a Hugging Face folder for RUN, or a name on the Hugging Face hub.
         file: Read texts from here: of a run one on each line, with --model all of it.
         target: Explain this output of the one text, instead of the model's own.
         layers: Which layers, counted from 0: 3 or 0,2 or 4-7. The page counts from 1.
@@ -73,12 +73,22 @@ def look(
     from regard.viewer import draw_examples
 
     of_layers, of_heads = numbers_of("--layers", layers), numbers_of("--heads", heads)
+    if model is None and run is not None and _is_checkpoint(Path(run)):
+        model, run = run, None
     if model is not None:
         _refuse("--beam-size", beam_size is not None, "a run")
-        files = [path for path in (run, *texts, file) if path is not None]
+        given = [text for text in (run, *texts) if text is not None]
         copies: list[str] = []
         shown = _look_into_model(
-            model, files, target, of_layers, of_heads, truncate, allow_download, serve, device
+            model,
+            _texts(given, file),
+            target,
+            of_layers,
+            of_heads,
+            truncate,
+            allow_download,
+            serve,
+            device,
         )
     else:
         _refuse("--truncate", truncate, "--model")
@@ -127,7 +137,8 @@ def _look_into_run(
     from regard.inference.looking import look_into, rows_of
     from regard.viewer import show
 
-    given = [*texts, *(() if file is None else (line for line in _lines(file) if line.strip()))]
+    lines = _lines(file) if file is not None else [] if texts else _piped()
+    given = [*texts, *(line for line in lines if line.strip())]
     if not given:
         where = "the command" if file is None else str(file)
         raise DataError(
@@ -167,7 +178,7 @@ def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | Non
 
 def _look_into_model(
     model: str,
-    files: Sequence[Path | str],
+    texts: Sequence[str],
     target: str | None,
     layers: list[int] | None,
     heads: list[int] | None,
@@ -182,12 +193,6 @@ def _look_into_model(
     from regard.interop.folder import load_folder
     from regard.interop.looking import look as look_into
 
-    if not files:
-        raise DataError("a file of text must be given with --model; got none.")
-    texts = ["\n".join(_lines(Path(path))) for path in files]
-    for path, text in zip(files, texts, strict=True):
-        if not text.strip():
-            raise DataError(f"{path} must hold text to look at; got an empty file.")
     found = find_device(device, setting="--device")
     loaded, tokenizer = load_folder(model, allow_download=allow_download)
     nn.Module.to(loaded, found)  # of whose own ``to`` type checkers know nothing
@@ -201,6 +206,48 @@ def _look_into_model(
         truncate=truncate,
         live=serve,
     )
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    """Whether a folder is a model of Hugging Face's and no run."""
+    from regard.runs import is_run
+
+    return (folder / "config.json").is_file() and not is_run(folder)
+
+
+def _texts(given: Sequence[str], file: Path | None) -> list[str]:
+    """Texts for a model: words of the command line or of files that they name; else stdin."""
+    named = [] if file is None else [_whole(file)]
+    texts = [*map(_text_of, given), *named] or ["\n".join(_piped())]
+    if not all(text.strip() for text in texts):
+        raise DataError(
+            "text must be given to look into a model; got none. Write it behind the folder, name a "
+            "file of it, or pipe it in."
+        )
+    return texts
+
+
+def _text_of(word: str) -> str:
+    """The text of a file, where the word names one; else the word itself."""
+    path = Path(word)
+    is_file = bool(path.suffix) and not any(map(str.isspace, word))
+    with suppress(OSError):  # longer than any name
+        is_file = is_file or path.is_file()
+    return _whole(path) if is_file else word
+
+
+def _whole(file: Path) -> str:
+    text = "\n".join(_lines(file))
+    if not text.strip():
+        raise DataError(f"{file} must hold text to look at; got an empty file.")
+    return text
+
+
+def _piped() -> list[str]:
+    """The lines of stdin, unless somebody sits before it."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return []
+    return sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
 
 
 def _lines(file: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Where commands write: results to stdout, everything about them to stderr."""
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from contextlib import (
     suppress,
 )
 from pathlib import Path
+from textwrap import fill
 from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
@@ -29,10 +31,16 @@ def say(text: str = "", *, end: str = "\n") -> None:
     sys.stdout.write(printable(text) + end)
 
 
-def note(text: str) -> None:
-    """A line about the work, which goes on where nobody can be told."""
+def note(text: str, *, is_command: bool = False) -> None:
+    """A line about the work, which goes on where nobody can be told.
+
+    On a terminal it is broken between words, but for a command, which is there to be copied.
+    """
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
+            if sys.stderr.isatty() and not is_command:
+                width = shutil.get_terminal_size().columns
+                text = fill(text, width, break_long_words=False, break_on_hyphens=False)
             sys.stderr.write(printable(text) + "\n")
             sys.stderr.flush()
 

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 
 from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.oddities import Oddities
+from regard.cli.options import UNLISTED
 from regard.cli.output import progress_bar, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
@@ -29,15 +32,15 @@ def predict(
     *files: Path,
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     n_best: int | None = None,
-    score: bool = False,
-    attention: bool = False,
+    score: Annotated[bool, Parameter(show_default=False)] = False,
+    attention: Annotated[bool, Parameter(show_default=False)] = False,
     layers: str | None = None,
     output_format: Literal["text", "jsonl"] = "text",
     on_bad_line: Literal["error", "skip"] = "error",
     encoding: str | None = None,
     precision: Precision = "auto",
     device: str = AUTO,
-    shortlist: bool = False,
+    shortlist: Annotated[bool, UNLISTED] = False,
     bulk: Bulk = STREAM,
 ) -> None:
     """Answer lines of text: a line in, a line out.
@@ -46,40 +49,32 @@ def predict(
 
     Example: `regard predict runs/reviews new.csv --output labels.txt`
 
-    Five different answers: `… --method sample --top-p 0.9 --n-best 5`
+    Example: `regard predict runs/ende --input 'shards/*.parquet' --output answers`
 
-    Reads files, or stdin; an empty line stays an empty line. A line longer than the model was
-    trained on is translated in parts, and a note on stderr says so. A run that labels or tags
-    answers with the label and its probability, or with word/tag. A language model goes on with each
-    line, as it writes; with --score it says how surprising the line is, in nats a token.
+    An empty line stays an empty line. A line longer than the model was trained on is translated in
+    parts, and a note on stderr says so. A run that labels or tags answers with the label and its
+    probability, or with word/tag; a language model goes on with each line. With --input it answers
+    any number of files, and goes on where it was when it is run again.
 
-    With --input it answers any number of files into a folder, each into a file of its own that
-    appears when it is whole, and goes on where it was when it is run again:
-
-    Example: `regard predict runs/ende --input 'shards/*.parquet' --output answers --engine ray`
+    Each setting of `regard settings decoding` is an option too: `--no-repeat-ngram 3`. With --input
+    go --embed, --threads, --engine ray, --actors, --address and --remake; see the docs.
 
     Args:
         run: The run folder.
-        files: Lines of text, by default stdin. Of a .tsv or .csv file the columns of training are
-            read, of a .jsonl file its keys; each may end in .gz or .zst.
+        files: Lines of text, by default stdin; or tables with the columns of training, .jsonl with
+            its keys. Each may end in .gz or .zst.
         decoding: How outputs are searched for.
-        n_best: Translations of each line, the best or as many samples; with more than one, a line
-            of text is: the line's number, a tab, the score, a tab, the translation.
-        score: Translate nothing, but say how likely given outputs are: of lines of source, a tab
-            and target (or a file as for training), print the score, a tab, the log-probability, a
-            tab, the target; in jsonl the log-probability of each token as well.
-        attention: Add what was looked at: to text a tab and the strongest links between tokens,
-            source-output, counted from 0; to jsonl the tokens and all weights.
-        layers: Whose attention that is, counted from 0: 3 or 0,2-3. By default that of all layers;
-            of a model that copies words, that which it copies by.
+        n_best: Outputs of each line: its number, the score and the output, tabs between.
+        score: Print how likely the target of each line of source, tab, target is; of a language
+            model, how surprising the line, in nats a token.
+        attention: Add the strongest links between tokens, source-output, counted from 0; in jsonl
+            the tokens and all weights.
+        layers: Whose attention: 3 or 0,2-3; by default that of all.
         output_format: Lines of text, or a JSON object a line with scores.
-        on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
-        encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
-            GB18030 and UTF-16 are recognised.
-        precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
-            large models, and rounds; `auto` rounds nothing.
-        device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
-            the second GPU; `mps` for that of a Mac.
+        on_bad_line: Stop at a line that cannot be read, or leave its answer empty.
+        encoding: Of text that is not UTF-8, such as gbk or cp1252.
+        precision: Of the weights: `int8` takes a quarter of the memory, and rounds.
+        device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
         shortlist: Make answers of the pieces on the run's shortlist alone, which
             `regard shortlist` learns: faster, where there are many pieces.
         bulk: Files to answer into a folder.

@@ -1,28 +1,28 @@
 """The recipes that come with regard: ``regard recipes``."""
 
 import json
-import sys
 from collections.abc import Mapping
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
+from textwrap import wrap
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from regard.choices import choose
+from regard.cli.options import OPTIONS
 from regard.cli.output import say
 from regard.config import JsonValue, read_toml
 from regard.training.packaged import packaged_recipe, packaged_recipes
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from regard.tasks import Recipe
 
-__all__ = ["listed_recipes", "packaged_recipe", "packaged_recipes", "recipes"]
+__all__ = ["packaged_recipe", "packaged_recipes", "recipes"]
 
 _FIGURES = files("regard") / "recipes" / "figures.json"
-# Wide enough where nobody's terminal says otherwise.
-_WIDTH = 160
+_WIDTH = 80
 # Settings of models that say how wide one is, the first that it has; and how deep.
 _WIDTHS = ("model_dim", "hidden_dim", "channels", "embed_dim")
 _DEPTHS = ("num_encoder_layers", "num_decoder_layers", "num_layers", "num_hops")
@@ -32,7 +32,7 @@ recipes = App(
     name="recipes",
     help="List the recipes that come with regard, or print one.",
     help_format="markdown",
-    default_parameter=Parameter(negative=()),
+    default_parameter=OPTIONS,
 )
 
 
@@ -47,7 +47,7 @@ class _Figure(TypedDict):
 
 @recipes.default
 def listed(job: str | None = None, /) -> None:
-    """List the recipes: the job, the size of the model, how long it trains, and what came of it.
+    """List the recipes by job: purpose, model and its size, how long it trains, what came of it.
 
     Example: `regard recipes tagging`
 
@@ -58,14 +58,16 @@ def listed(job: str | None = None, /) -> None:
     Args:
         job: Only recipes of this task, or whose name has this in it; by default all.
     """
-    from rich.console import Console
-
     found = _rows(job)
     if not found:
-        choose("the job", job, dict.fromkeys(sorted({row[1] for row in _rows(None)})))
-    is_seen = sys.stdout.isatty()
-    width = None if is_seen else _WIDTH
-    Console(file=sys.stdout, width=width, markup=False, highlight=False).print(_table(found))
+        choose("the job", job, dict.fromkeys(sorted({row[0] for row in _rows(None)})))
+    for task, rows in groupby(sorted(found), key=itemgetter(0)):
+        say(f"{task}\n")
+        for _, name, *others in rows:
+            for text, indent in zip((name, *others), ("  ", "      "), strict=True):
+                lines = wrap(text, _WIDTH - len(indent), break_on_hyphens=False)
+                say("\n".join(f"{indent}{line}" for line in lines))
+        say()
 
 
 @recipes.command
@@ -81,36 +83,22 @@ def show(name: str, /) -> None:
     say(packaged_recipe(name).read_text(encoding="utf-8").rstrip())
 
 
-def _rows(job: str | None) -> list[tuple[str, str, str, str, str]]:
+def _rows(job: str | None) -> list[tuple[str, ...]]:
+    """The job of each recipe, its name and purpose, and its size, time and figure."""
     from regard.tasks import read_recipe
 
     measured = _figures()
-    rows = []
-    for name in packaged_recipes():
+    rows: list[tuple[str, ...]] = []
+    for name, purpose in packaged_recipes().items():
         table = read_toml(packaged_recipe(name))
         task = str(table["task"])
         if job is None or job == task or job in name:
             recipe = read_recipe(packaged_recipe(name))
             figure = measured.get(name)
-            told = "" if figure is None else _told(figure)
-            rows.append((name, task, _size(recipe), _time(table, figure), told))
+            size = ", ".join(filter(None, (_size(recipe), _time(table, figure))))
+            told = "" if figure is None else f"; {_told(figure)}"
+            rows.append((task, f"{name}: {purpose}", f"{size}{told}"))
     return rows
-
-
-def _table(rows: list[tuple[str, str, str, str, str]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("recipe", "job", "size", "minutes", "figure"):
-        table.add_column(
-            column,
-            justify="right" if column == "minutes" else "left",
-            no_wrap=column == "recipe",
-        )
-    for row in sorted(rows, key=lambda row: (row[1], row[0])):
-        table.add_row(*row)
-    return table
 
 
 def _figures() -> Mapping[str, _Figure]:
@@ -138,15 +126,10 @@ def _size(recipe: "Recipe") -> str:
 
 def _time(table: Mapping[str, JsonValue], figure: _Figure | None) -> str:
     if figure is not None and figure["minutes"] is not None:
-        return f"{figure['minutes']:g}"
+        return f"{figure['minutes']:g} min"
     training = table.get("training")
     said = training if isinstance(training, Mapping) else {}
     limit = next((name for name in _TIMES if name in said), None)
     if limit is None:
         return ""
-    return f"{said[limit]:g}" if limit == "minutes" else f"{said[limit]:,} {limit}"
-
-
-def listed_recipes() -> str:
-    """The recipes as a list in help."""
-    return "\n".join(f"- `{name}`: {purpose}" for name, purpose in packaged_recipes().items())
+    return f"{said[limit]:,} {limit}"

@@ -15,6 +15,7 @@ from regard.layers.choices import Precision
 if TYPE_CHECKING:
     from regard.inference import Predictor
 
+_MOST_PORTS = 65535
 _NEEDED = ("fastapi", "prometheus_client", "uvicorn")
 
 
@@ -64,6 +65,8 @@ def serve(
     from regard.server import serve as serve_runs
     from regard.server.guard import loopback_hosts
 
+    if not 0 <= port <= _MOST_PORTS:
+        raise SettingError(f"--port must be from 0 to {_MOST_PORTS}; got {port}.")
     limits = Limits(
         max_batch=max_batch,
         max_wait=max_wait_ms / 1000,
@@ -73,8 +76,8 @@ def serve(
     )
     if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
         raise SettingError("token must be printable ASCII; got something else. Make it of letters.")
-    predictors = _load(runs, precision, device, shortlist=shortlist)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.INFO)
+    predictors = _load(runs, precision, device, shortlist=shortlist)
     if loopback_hosts(host) is None and token is None:
         note(f"warning: whoever reaches {host} can ask this server. Set a --token.")
     names = ", ".join(predictors)

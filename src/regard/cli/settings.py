@@ -31,13 +31,13 @@ def settings(what: str | None = None, /) -> None:
     """
     from regard.tasks import TASKS
 
-    sections = _sections(TASKS)
+    every = sections(TASKS)
     if what is None:
-        chosen = list(sections.values())
+        chosen = list(every.values())
     else:
-        choose("what to list", what, dict.fromkeys([*sections, *TASKS]))
-        of_task = _sections({what: TASKS[what]}) if what in TASKS else {}
-        chosen = list(of_task.values()) or [sections[what]]
+        choose("what to list", what, dict.fromkeys([*every, *TASKS]))
+        of_task = sections({what: TASKS[what]}) if what in TASKS else {}
+        chosen = list(of_task.values()) or [every[what]]
     for described in chosen:
         for title, config in described:
             say(title)
@@ -46,7 +46,7 @@ def settings(what: str | None = None, /) -> None:
             say()
 
 
-def _sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type]]]:
+def sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type]]]:
     """For each table of recipes of these tasks, its headings and the classes that read it."""
     from regard.training import TrainingConfig
 

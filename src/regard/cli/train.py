@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +10,6 @@ from cyclopts import Parameter
 
 from regard.cli.jobs import Files, find_recipe, split_settings
 from regard.cli.output import note, preparing_bar, progress_bar
-from regard.cli.recipes import listed_recipes
 from regard.config import build
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
@@ -43,13 +41,13 @@ def train(
 
     Example: `regard train classification-convolution reviews.csv --test held-back.csv`
 
-    With a recipe, by name or path, it trains that; files after it are what it trains on, in the
-    form that the recipe's task reads. With files only, it guesses from the first what they are for
-    (labels, tags, pairs, summaries, questions, running text), says so, why, and the command that
-    says the same; of sentence pairs it picks tokenizer, model and batch. Ctrl-C saves and stops;
-    the same command goes on. With --resume it goes on by other limits, rates or batches, and
-    remembers what was changed. It trains on a GPU where there is one; what is begun on one device
-    goes on on any other.
+    With a recipe, by name or path (`regard recipes` lists them), it trains that; files after it are
+    what it trains on, in the form that the recipe's task reads. With files only, it guesses from
+    the first what they are for (labels, tags, pairs, summaries, questions, running text), says so,
+    why, and the command that says the same; of sentence pairs it picks tokenizer, model and batch.
+    Ctrl-C saves and stops; the same command goes on. With --resume it goes on by other limits,
+    rates or batches, and remembers what was changed. It trains on a GPU where there is one; what is
+    begun on one device goes on on any other.
 
     Example: `regard train --resume --run runs/pairs --set training.learning_rate=0.0005`
 
@@ -72,11 +70,9 @@ def train(
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
             GB18030 and UTF-16 are recognised.
         distill: The run folder of a translator to learn from.
-        device: Where to train, over the recipe's training.device: `auto` takes a GPU if there is
-            one; `cpu`; `cuda`, or `cuda:1` for the second GPU; `mps` for that of a Mac.
+        device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
         processes: How many processes of this machine train it together, each on a GPU of its own
-            where there are GPUs: the same batches and so the same model as by one, only sooner. On
-            several machines torchrun starts them.
+            where there are GPUs. On several machines torchrun starts them.
         resume: Go on with the run in --run by the recipe that it keeps; --minutes (in all) and
             --set training.… go over it. What the model is and what it reads stays.
     """
@@ -164,7 +160,7 @@ def _train(
     ).predictor
     for line in predictor.task.describe_learned(predictor.model):
         note(line)
-    note(f"next: {_next(recipe, folder)}")
+    note(f"next: {_next(recipe, folder)}", is_command=True)
 
 
 def _translating(total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -205,8 +201,3 @@ def _settings(
     if device is not None:
         extra.append(f"training.device={device}")
     return extra
-
-
-if train.__doc__ is not None:  # python -OO has none
-    head, args, rest = cleandoc(train.__doc__).partition("\nArgs:")
-    train.__doc__ = f"{head}\nRecipes:\n\n{listed_recipes()}\n{args}{rest}"

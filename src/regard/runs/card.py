@@ -5,6 +5,7 @@ from typing import TypedDict
 
 import torch
 
+from regard.choices import nearest
 from regard.config import JsonValue, parse_json
 from regard.errors import RunError
 from regard.runs.files import explain_path, known_table, read_file, unseal
@@ -99,7 +100,10 @@ def read_card(path: Path) -> Card:
     with explain_path(path):
         found = "a folder" if path.is_dir() else "a file" if path.exists() else "nothing there"
     if found != "a folder":
-        raise RunError(f"{path} must be a run folder; got {found}. Make one with `regard train`.")
+        cure = _near(path) if found == "nothing there" else None
+        raise RunError(
+            f"{path} must be a run folder; got {found}. {cure or 'Make one with `regard train`.'}"
+        )
     card = path / CARD_FILE
     if not card.exists():
         raise RunError(
@@ -108,6 +112,19 @@ def read_card(path: Path) -> Card:
     content = read_file(card, most=_MOST_CARD)
     _check_format(path, content)
     return known_table(unseal(content, where=card), Card, where=card)
+
+
+def _near(path: Path) -> str | None:
+    """Names the run with the most similar name: beside the path, or in the folder of runs."""
+    patterns = [(Path("runs"), "*"), (path.parent, "*"), (path.parent.parent, f"*/{path.name}")]
+    runs = [card.parent for where, each in patterns for card in where.glob(f"{each}/{CARD_FILE}")]
+    names, paths = {run.name: run for run in runs}, list(map(str, runs))
+    if path.name in names:  # of another folder
+        near = nearest(str(path), paths)
+    else:
+        near = nearest(path.name, names)
+        near = near and str(names[near])
+    return f"Did you mean {near}?" if near else None
 
 
 def _check_format(path: Path, content: bytes) -> None:

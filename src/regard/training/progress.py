@@ -227,7 +227,8 @@ class ConsoleReporter:
         return _clock((time.perf_counter() - begun) * (1 - self._share()) / done)
 
     def _print(self, text: str) -> None:
-        self.console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+        is_log = not self.console.is_terminal  # whose lines stay whole
+        self.console.print(printable(text), highlight=False, markup=False, soft_wrap=is_log)
 
 
 class _Silent:

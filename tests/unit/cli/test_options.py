@@ -1,0 +1,66 @@
+"""Values and names of options, as people write them."""
+
+import pytest
+
+from regard.cli import run_command
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run_command(arguments) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("serve run --port 99999.5", "--port must be a whole number; got '99999.5'."),
+        ("serve run --port 99999", "--port must be from 0 to 65535; got 99999."),
+        ("predict run --beam-size 1.9", "--beam-size must be a whole number; got '1.9'."),
+        ("predict run --top-p nan", "--top-p must be a finite number; got nan."),
+        ("predict run --top-p much", "--top-p must be a number; got 'much'."),
+        ("train a.tsv --processes 1.7", "--processes must be a whole number; got '1.7'."),
+        ("train a.tsv --processes 2.0", "--processes must be a whole number; got '2.0'."),
+        ("train a.tsv --minutes inf", "--minutes must be a finite number; got inf."),
+        ("data sample a.tsv -n 1e2", "-n must be a whole number; got '1e2'."),
+        (f"data sample a.tsv --seed {'9' * 5001}", "--seed must be a whole number; got '999"),
+    ],
+)
+def test_no_number_is_rounded(arguments, message, capsys) -> None:
+    assert f"error: {message}" in refused(capsys, *arguments.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "way"),
+    [
+        ("train a.tsv --epochs 3", "--epochs must be given as --set training.epochs=3."),
+        ("train a.tsv --lr=1e-3", "as --set training.learning_rate=1e-3."),
+        ("train --learning-rate 1e-3 a.tsv", "as --set training.learning_rate=1e-3."),
+        ("train a.tsv --batch-size 32", "in tokens, as --set training.batch_tokens=4096."),
+        ("train a.tsv --seed 7", "as --set training.seed=7."),
+        ("train a.tsv --max-steps 9", "as --set training.updates=9."),
+        ("train a.tsv --warmup 10", "as --set training.warmup=10."),
+        ("train a.tsv --dropout .2", "as --set model.dropout=.2."),
+        ("train a.tsv --num-heads 4", "as --set model.num_heads=4."),
+        ("train a.tsv --vocab-size 99", "as --set tokenizer.vocab_size=99."),
+        ("train a.tsv --beam-size 4", "as --set decoding.beam_size=4."),
+        ("train a.tsv --max-length 50", "as --set data.max_length=50."),
+        ("train a.tsv --output runs/a", "--output must be given as --run FOLDER."),
+        ("train a.tsv -o runs/a", "-o must be given as --run FOLDER."),
+        ("train a.tsv --gpu", "--gpu must be given as --device cuda."),
+        ("train --source a.zh --target a.en", "as files: regard train SOURCE TARGET."),
+        ("train a.tsv --config my.toml", "before the files: regard train RECIPE FILES."),
+        ("predict run --gpu", "as --device cuda."),
+        ("predict run --source a.zh", "as a file: regard predict … FILE."),
+        ("train a.tsv rnn-attention", "a recipe must stand before the files; got 'rnn-attention'"),
+        ("train a.tsv --frobnicate", "Unknown option: --frobnicate. See regard train --help."),
+    ],
+)
+def test_options_of_other_tools_are_answered_with_the_way_here(arguments, way, capsys) -> None:
+    assert way in refused(capsys, *arguments.split())
+
+
+def test_columns_are_numbers_or_names(tmp_path, capsys) -> None:
+    (tmp_path / "a.tsv").write_text("one\ttwo\n" * 3, "utf-8")
+    command = ["data", "sample", str(tmp_path / "a.tsv"), "--columns", "2", "1", "-n", "1"]
+    assert run_command(command) == 0
+    assert capsys.readouterr().out == "two\tone\n"
