@@ -36,9 +36,12 @@ def has_classes(folder: Path) -> bool:
 
 def class_lines(folder: Path) -> Iterator[bytes]:
     """The texts in such a folder as objects of JSON, which also name their files; see above."""
+    is_told = False  # of the encoding, once for all files
     for each in _classes(folder):
         for file in _texts(each):
-            lines = as_utf8([file.read_bytes()], str(file))
+            data = file.read_bytes()
+            lines = as_utf8([data], None if is_told else str(file))
+            is_told = is_told or not data.isascii()
             text = b"".join(lines).decode("utf-8-sig", "surrogateescape")
             record = {"text": " ".join(text.split()), "label": each.name}
             record["file"] = f"{each.name}/{file.name}"

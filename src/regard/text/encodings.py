@@ -84,7 +84,7 @@ def in_given_encoding(line: bytes) -> str | None:
     return line.decode(encoding) if encoding and _decodes(line, encoding) else None
 
 
-def as_utf8(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
+def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:
     r"""The lines of a file in UTF-8, each with its LF, whatever the file's encoding.
 
     UTF-16 and UTF-32 are known by their byte-order marks, UTF-16 without one by its NULs; of other
@@ -93,7 +93,7 @@ def as_utf8(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
 
     Args:
         lines: Of a file, as binary files give them.
-        name: Of the file, for the warning.
+        name: Of the file, for the warning; None gives none.
 
     Example:
         >>> list(as_utf8(["我\r爱\r".encode("utf-16")], "old.txt"))[1].decode()
@@ -141,7 +141,7 @@ def _at_line_ends(lines: Iterator[bytes]) -> Iterator[bytes]:
     yield from lines
 
 
-def _encoding_of(head: list[bytes], name: str) -> str | None:
+def _encoding_of(head: list[bytes], name: str | None) -> str | None:
     """The encoding that a file which begins with these lines is to be read in; None is UTF-8."""
     given, sample = _encoding.get(), b"".join(head)
     for mark, encoding in _MARKS:
@@ -160,6 +160,8 @@ def _encoding_of(head: list[bytes], name: str) -> str | None:
     right = sum(not line.isascii() for line in head) - len(wrong)
     if right > len(wrong) / 4 or guess_encoding(b"".join(wrong)) != "GB18030":
         return None
+    if name is None:
+        return "gb18030"
     shown = wrong[0].decode("gb18030", "replace").strip()[:_SHOWN]
     warnings.warn(
         f"{name} is not UTF-8; it is read as GB18030, in which it has {shown!r}. If that is wrong, "

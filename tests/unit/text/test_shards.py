@@ -3,7 +3,8 @@ import json
 import pytest
 
 from regard.errors import DataError
-from regard.text.lines import text_suffix
+from regard.text.encodings import GuessedEncodingWarning
+from regard.text.lines import read_lines, text_suffix
 from regard.text.records import read_records
 from regard.text.shards import shards
 from regard.text.tables import Field
@@ -128,3 +129,12 @@ def test_a_folder_of_folders_of_texts_is_read_as_texts_with_labels(tmp_path):
     fields = [Field("text", 1), Field("label", 2)]
     found = [tuple(record.values()) for record, _ in read_records(tmp_path, fields)]
     assert found == [("It is neg.", "neg"), ("It is pos.", "pos")]
+
+
+def test_a_folder_of_texts_in_gbk_is_told_of_once(tmp_path):
+    for name in ("体育", "财经"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.txt").write_bytes("今天的比赛结束了。".encode("gbk"))
+    with pytest.warns(GuessedEncodingWarning) as told:
+        texts = [json.loads(line.text)["text"] for line in read_lines(tmp_path)]
+    assert (texts, len(told)) == (["今天的比赛结束了。"] * 2, 1)
