@@ -76,8 +76,8 @@ def serve(
     )
     if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
         raise SettingError("token must be printable ASCII; got something else. Make it of letters.")
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.INFO)
     predictors = _load(runs, precision, device, shortlist=shortlist)
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.INFO)
     if loopback_hosts(host) is None and token is None:
         note(f"warning: whoever reaches {host} can ask this server. Set a --token.")
     names = ", ".join(predictors)
@@ -118,5 +118,6 @@ def _load(
         predictors[name] = Predictor.load(
             run, precision=precision, device=device, setting="--device", shortlist=shortlist
         )
+        note(f"warming {name} up; the first time, its loops are compiled: up to two minutes")
         predictors[name].warm_up()
     return predictors
