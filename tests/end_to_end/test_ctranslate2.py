@@ -134,7 +134,8 @@ def test_the_command_writes_smaller_weights_and_refuses_what_it_cannot_hold(
     assert small < large / 2
     other = tmp_path / "other"
     said = regard.refused("export", run, other, "--to", "ctranslate2")
-    assert "and it is 'rnn_seq2seq' of translation. A bundle can hold it: --to bundle." in said
+    assert "and it is 'rnn_seq2seq' of translation; train it with --set model.type=" in said
+    assert "Forms that hold it: --to bundle" in said
     said = regard.refused("export", run, other, "--to", "bundle", "--precision", "int8")
     assert "precision must be left out for bundle" in said
     assert not other.exists()

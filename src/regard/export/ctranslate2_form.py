@@ -4,36 +4,76 @@ from pathlib import Path
 
 from regard.export.ctranslate2_spec import language_model_spec, translator_spec, unheld
 from regard.export.form import ExportForm
+from regard.export.programs import program, reading, sides
 from regard.inference import Predictor
 from regard.models import Decoder, Transformer
 from regard.runs import Run
 from regard.runs.files import fill_file, new_folder
 from regard.tasks import SequenceTask
 from regard.tasks.language_modelling import LanguageModelling
+from regard.text import EOS_ID, PAD_ID
 
-_USAGE = """\
-    pip install "ctranslate2==4.8.*" sentencepiece
+_NEEDS = '"ctranslate2==4.8.*" sentencepiece'
+_TRANSLATE = """
 
-The weights are for CTranslate2's `Translator`, or its `Generator` if they are of a language model.
-The tokenizer lies in `tokenizer`; one of subwords is read by sentencepiece:
+def vocabulary(side):
+    shared = Path("shared_vocabulary.json")
+    file = shared if shared.exists() else Path(f"{{side}}_vocabulary.json")
+    return json.loads(file.read_text("utf-8"))
 
-    import ctranslate2, sentencepiece
 
-    translator = ctranslate2.Translator("THIS")
-    cutter = sentencepiece.SentencePieceProcessor("THIS/tokenizer/shared/tokenizer.model")
-    pieces = cutter.encode(" I love China.", out_type=str)
-    found = translator.translate_batch([pieces], beam_size=5, length_penalty=0.6)
-    print(cutter.decode(found[0].hypotheses[0]).strip())
+def score(found):
+    tokens, log_prob = found
+    return log_prob / ((6 + len(tokens)) / 6) ** {penalty}
 
-A sentence that begins with a letter or a digit has a space before it, unless it is in Chinese or
-Japanese. Of tokenizers of words and characters, the vocabulary says what a piece is called."""
+
+import ctranslate2
+
+(encode, _), (_, decode) = reader("{source}"), reader("{target}")
+source, target = vocabulary("source"), vocabulary("target")
+numbers = {{name: number for number, name in enumerate(target)}}
+translator = ctranslate2.Translator(".")
+answers = translator.translate_batch(
+    [[source[number] for number in encode(line)] for line in sys.stdin],
+    beam_size={beam},
+    num_hypotheses={beam},
+    min_decoding_length=0,
+    length_penalty=1e-9,
+    return_scores=True,
+    disable_unk=True,
+    max_batch_size=32,
+)
+for answer in answers:
+    tokens, _ = max(zip(answer.hypotheses, answer.scores), key=score)
+    print(decode([numbers[token] for token in tokens]))
+"""
+_CONTINUE = """
+
+import ctranslate2
+
+encode, decode = reader("text")
+names = json.loads(Path("vocabulary.json").read_text("utf-8"))
+generator = ctranslate2.Generator(".")
+for line in sys.stdin:
+    lines = [encode(line)]
+    (found,) = generator.generate_batch(
+        [[names[3], *(names[number] for number in lines[0])]],
+        max_length={longest},
+        sampling_topk=1,
+        end_token=names[{end}],
+        include_prompt_in_result=False,
+    )
+    for number in found.sequences_ids[0]:  # 3 ends a line
+        lines.append([]) if number == 3 else lines[-1].append(number)
+    print("\\n".join(map(decode, lines)))
+"""
+_TRAINED = "; train it with --set model.type=transformer"
 
 
 class CTranslate2(ExportForm):
     """A Transformer that translates or continues texts, for CTranslate2."""
 
     purpose = "a CTranslate2 model folder, for Transformers that translate or continue texts"
-    usage = _USAGE
     precisions = ("float32", "float16", "int8")
 
     def refuse(self, predictor: Predictor) -> str | None:
@@ -43,9 +83,29 @@ class CTranslate2(ExportForm):
             return (
                 "CTranslate2 is for Transformers that write, model.type = 'transformer' or "
                 f"'decoder', and it is {recipe.model_type!r} of {recipe.task}"
+                f"{_TRAINED * predictor.writes}"
             )
         option = unheld(model.config)
         return None if option is None else f"CTranslate2 has no place for {option}"
+
+    def usage(self, predictor: Predictor, name: str) -> str:
+        """A program that translates lines, or goes on with them."""
+        task, decoding = predictor.task, predictor.decoding
+        if isinstance(task, LanguageModelling):
+            main = _CONTINUE.format(
+                longest=min(decoding.max_tokens, task.data.context // 2),
+                end=EOS_ID if decoding.one_line else PAD_ID,
+            )
+            return program(reading(task.tokenizer) + main, needs=_NEEDS)
+        assert isinstance(task, SequenceTask)
+        source, target = sides(task.tokenizer)
+        main = _TRANSLATE.format(
+            source=source,
+            target=target,
+            beam=decoding.beam_size if decoding.method == "beam" else 1,
+            penalty=decoding.length_penalty,
+        )
+        return program(reading(task.tokenizer.source) + main, needs=_NEEDS)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
         """Write the folder: CTranslate2's files, the tokenizer's in ``tokenizer``, the README."""

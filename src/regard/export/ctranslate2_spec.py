@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from regard.attention.scores import Dot
 from regard.errors import SettingError
+from regard.export.form import trained_with
 from regard.layers import MultiHeadAttention, RelativePositions, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.feedforward import GATED
@@ -57,7 +58,7 @@ def unheld(config: TransformerConfig | DecoderConfig) -> str | None:
 
     Example:
         >>> unheld(TransformerConfig(copy=True))
-        'model.copy = true'
+        'model.copy = true; train with --set model.copy=false'
     """
     held: dict[str, tuple[object, ...]] = {**_PARTLY_HELD}
     if isinstance(config, DecoderConfig):
@@ -66,8 +67,10 @@ def unheld(config: TransformerConfig | DecoderConfig) -> str | None:
         held["score"] = ("scaled_dot",)
     for field in fields(config):
         value = getattr(config, field.name)
-        if field.name not in _HELD and value not in held.get(field.name, (field.default,)):
-            return f"model.{field.name} = {_written(value)}"
+        values = held.get(field.name, (field.default,))
+        if field.name not in _HELD and value not in values:
+            cure = trained_with(f"model.{field.name}", values[0])
+            return f"model.{field.name} = {_written(value)}; {cure}"
     return None
 
 

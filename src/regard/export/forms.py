@@ -3,6 +3,7 @@
 A new form is one class in a file beside this one, and its name in ``FORMS``.
 """
 
+import shlex
 from copy import copy
 from pathlib import Path
 
@@ -24,12 +25,15 @@ class Bundle(ExportForm):
     """One file of ours, which every command takes in place of the run folder."""
 
     purpose = f"one file ({SUFFIX}) that every command takes in place of the run folder"
-    usage = (
-        "    pip install regard\n"
-        f"    regard predict THIS{SUFFIX} FILE\n\n"
-        "It is a plain zip archive of the weights (safetensors), the tokenizer and the recipe; "
-        "it holds no code, and nothing in it is unpickled."
-    )
+
+    def usage(self, predictor: Predictor, name: str) -> str:
+        """The command."""
+        return (
+            "    pip install regard\n"
+            f"    regard predict {shlex.quote(name)} FILE\n\n"
+            "It is a plain zip archive of the weights (safetensors), the tokenizer and the recipe; "
+            "it holds no code, and nothing in it is unpickled."
+        )
 
     def refuse(self, predictor: Predictor) -> str | None:
         """None: a bundle holds every run."""
@@ -96,11 +100,12 @@ def export_run(
     run.check_finished()
     predictor = Predictor.load(path, device=ON_CPU)
     if (refusal := chosen.refuse(predictor)) is not None:
+        others = [name for name, each in FORMS.items() if each.refuse(predictor) is None]
         raise SettingError(
             f"form must be one that can hold the run; got {form!r}, but {refusal}. "
-            "A bundle can hold it: --to bundle."
+            f"Forms that hold it: --to {', --to '.join(others)}."
         )
-    readme = readme_of(run, predictor, usage=chosen.usage)
+    readme = readme_of(run, predictor, usage=chosen.usage(predictor, out.name))
     chosen.write(run, predictor, out, readme=readme)
 
 

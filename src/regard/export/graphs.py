@@ -12,8 +12,10 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from regard.attention import lengths
 from regard.attention.cache import KeyValueCache
 from regard.attention.graph.formula import written_out
+from regard.export.form import trained_with
 from regard.inference import Predictor
 from regard.layers.block import Cache
 from regard.layers.ssru import RecurrentCache
@@ -26,20 +28,34 @@ from regard.models import (
     LanguageModel,
     MaskedLanguageModel,
     MultipleChoice,
+    RecurrentReader,
+    RnnSeq2Seq,
+    RnnState,
     SpanFinder,
     Tagger,
     Transformer,
     VisionTransformer,
 )
 from regard.models.decoder import DecoderState
+from regard.models.decoding_state import SourceMemory
+from regard.models.recurrent_attention import AttentionState
 from regard.models.transformer import TransformerState
 from regard.tasks import TASKS
 from regard.tasks.image_classification import ImageClassification
 from regard.tasks.tagging import Tagging
 from regard.tasks.text_pairs import FEATURES, pair_model
+from regard.tasks.word_parts import reads_parts
 
 # Sizes to trace with: all different, so that no axis is taken for another.
-_SIZES = {"batch": 2, "length": 3, "past": 4, "words": 5, "source": 6, "choices": 7}
+_SIZES = {"batch": 2, "length": 3, "past": 4, "words": 5, "source": 6, "choices": 7, "parts": 8}
+# Values of options that are written down for recurrent translators.
+_HELD_OF_RNN: Mapping[str, tuple[object, ...]] = {
+    "attention": ("additive", "dot", "general"),
+    "local": ("none",),
+    "hard": (False,),
+    "coverage": (False,),
+    "copy": (False,),
+}
 _HEADS = (Classifier, MaskedLanguageModel, MultipleChoice, SpanFinder, Tagger)
 _READERS = (BagReader, ConvReader, Encoder)
 _MEANINGS = {
@@ -47,6 +63,7 @@ _MEANINGS = {
     "lengths": "how many of a row's ids are real, at least one",
     "segments": "0 up to the end of the first text of a row, 1 after it",
     "features": f"what of each token stands in the other text, 0 to 1: {', '.join(FEATURES)}",
+    "parts": "ids of the parts of each word, padded with 0",
     "places": "which id of a row is the first of each word",
     "aspects": "the number of the aspect, 0 for none",
     "pictures": "channels, rows and columns of each, in the numbers of the data",
@@ -121,21 +138,33 @@ class Graph:
         return "\n".join(parts)
 
 
-def refuse_head(predictor: Predictor) -> str | None:
-    """Why a run's answers are not those of one graph, by the option of its recipe; None if so."""
+def refuse_head(predictor: Predictor, *, may_recur: bool = False) -> str | None:
+    """Why a run's answers are not those of one graph, by the option of its recipe; None if so.
+
+    Args:
+        predictor: What the run holds.
+        may_recur: Whether the graph may have operators that read token by token.
+    """
     recipe, model = predictor.recipe, predictor.model
     if predictor.writes or isinstance(model, LanguageModel):
         return f"task = {recipe.task!r} writes its answers token by token"
     if isinstance(model, VisionTransformer):
         return None
     if not isinstance(model, _HEADS):
-        return f"model.type = {recipe.model_type!r} is none of bag, convolutional, transformer"
-    if (reader := _reader_of(model)) is not None and not isinstance(reader, _READERS):
-        return f"model.type = {recipe.model_type!r} reads a text token by token"
-    if (parts := getattr(recipe.model, "parts", "none")) != "none":
-        return f"model.parts = {parts!r} reads each different word once"
+        cure = trained_with("model.type", "transformer")
+        return (
+            f"model.type = {recipe.model_type!r} is none of bag, convolutional, transformer; {cure}"
+        )
+    readers = (*_READERS, RecurrentReader) if may_recur else _READERS
+    if (reader := _reader_of(model)) is not None and not isinstance(reader, readers):
+        cure = trained_with("model.type", "transformer")
+        return f"model.type = {recipe.model_type!r} reads a text token by token; {cure}"
+    if getattr(recipe.model, "parts", "none") == "lstm" and not may_recur:
+        cure = trained_with("model.parts", "convolution")
+        return f"model.parts = 'lstm' reads a word part by part; {cure}"
     if isinstance(model, Tagger) and model.crf is not None:
-        return "head.crf = true searches for the best tags token by token"
+        cure = trained_with("head.crf", False)
+        return f"head.crf = true searches for the best tags token by token; {cure}"
     return None
 
 
@@ -162,9 +191,19 @@ def head_graph(predictor: Predictor) -> Graph:
 
 def refuse_steps(predictor: Predictor) -> str | None:
     """Why a run's answers cannot be written step by step by graphs; None if they can."""
-    if isinstance(predictor.model, Transformer | Decoder):
+    model = predictor.model
+    if isinstance(model, Transformer | Decoder):
         return None
-    return f"model.type = {predictor.recipe.model_type!r} is none of transformer, decoder"
+    if not isinstance(model, RnnSeq2Seq):
+        kind = predictor.recipe.model_type
+        cure = trained_with("model.type", "transformer" if predictor.writes else "decoder")
+        return f"model.type = {kind!r} is none of transformer, decoder, rnn_seq2seq; {cure}"
+    for name, held in _HELD_OF_RNN.items():
+        if (value := getattr(model.config, name)) not in held:
+            written = str(value).lower() if isinstance(value, bool) else repr(value)
+            cure = trained_with(f"model.{name}", held[0])
+            return f"model.{name} = {written} of rnn_seq2seq is not written as a graph; {cure}"
+    return None
 
 
 def step_graphs(predictor: Predictor) -> list[Graph]:
@@ -172,6 +211,8 @@ def step_graphs(predictor: Predictor) -> list[Graph]:
     model = predictor.model
     if isinstance(model, Decoder):
         return [_decoder_graph(model)]
+    if isinstance(model, RnnSeq2Seq):
+        return _rnn_graphs(model)
     assert isinstance(model, Transformer)
     return _transformer_graphs(model)
 
@@ -190,6 +231,8 @@ def _reading(predictor: Predictor) -> Iterator[tuple[str, Axes]]:
     asks = is_beside or getattr(recipe.data, "next_sentence", False)
     if asks and getattr(recipe.model, "num_segments", 0) > 1:
         yield "segments", Axes(("length",), torch.int64)
+    if reads_parts(recipe.model):
+        yield "parts", Axes(("length", "parts"), torch.int64)
 
 
 def _outputs(model: nn.Module, inputs: Mapping[str, Axes]) -> dict[str, Axes]:
@@ -267,6 +310,41 @@ def _transformer_graphs(model: Transformer) -> list[Graph]:
     ]
 
 
+def _rnn_graphs(model: RnnSeq2Seq) -> list[Graph]:
+    """The source read, whose last states are the first step's past; and a step."""
+    whole, width = torch.int64, model.config.embed_dim
+    ids = {"source": Axes(("batch", "source"), whole)}
+    lengths = {"source_lengths": Axes(("batch",), whole)}
+    with torch.no_grad():
+        start = model.eval().start(torch.ones(1, 1, dtype=whole), torch.ones(1, dtype=whole))
+    assert isinstance(start.memory, SourceMemory)
+    memory = {
+        f"memory.{name}": Axes(("batch", "source", part.shape[2]))
+        for name, part in (("keys", start.memory.keys), ("values", start.memory.values))
+    }
+
+    def states(name: str) -> dict[str, Axes]:
+        kept = {f"{n}.state": each.shape[1] for n, each in enumerate(start.layers)}
+        kept |= {} if start.fed is None else {"fed": width}
+        return {f"{name}.{each}": Axes(("batch", size)) for each, size in kept.items()}
+
+    said = {"log_probs": Axes(("batch", len(model.output.weight)))}
+    return [
+        Graph(
+            name="encoder",
+            model=_RnnStart(model),
+            inputs=ids | lengths,
+            outputs=memory | states("past"),
+        ),
+        Graph(
+            name="decoder_step",
+            model=_RnnStep(model),
+            inputs={"token": Axes(("batch",), whole)} | lengths | memory | states("past"),
+            outputs=said | states("present"),
+        ),
+    ]
+
+
 def _decoder_graph(model: Decoder) -> Graph:
     cache, layers = next(iter(model.layers)).empty_cache(1), len(model.layers)
     inputs = {
@@ -326,6 +404,39 @@ class _Step(nn.Module):
         return (log_probs, *longer)
 
 
+class _RnnStart(nn.Module):
+    """What is kept of a source, and the state before the first token."""
+
+    def __init__(self, model: RnnSeq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        state = self.model.start(*given)
+        assert isinstance(state.memory, SourceMemory)
+        return (state.memory.keys, state.memory.values, *_carried(state))
+
+
+class _RnnStep(nn.Module):
+    """One token further, of a recurrent decoder."""
+
+    def __init__(self, model: RnnSeq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        token, source_lengths, keys, values, *past = given
+        size = len(self.model.cells)
+        state = RnnState(
+            layers=tuple(past[:size]),
+            memory=SourceMemory(keys, values, source_lengths, lengths(source_lengths)),
+            attention=AttentionState(),
+            fed=past[size] if len(past) > size else None,
+        )
+        log_probs, after = self.model.step(token, state)
+        return (log_probs, *_carried(after))
+
+
 class _Read(nn.Module):
     """Some tokens further."""
 
@@ -357,6 +468,10 @@ def _flat(caches: Iterable[Cache]) -> Iterator[Tensor]:
     for cache in caches:
         assert isinstance(cache, KeyValueCache)
         yield from (cache.key, cache.value)
+
+
+def _carried(state: RnnState) -> tuple[Tensor, ...]:
+    return state.layers if state.fed is None else (*state.layers, state.fed)
 
 
 def _joined(tensors: Sequence[Tensor]) -> tuple[KeyValueCache, ...]:

@@ -13,6 +13,7 @@ from regard.export.huggingface_decoders import LanguageModels
 from regard.export.huggingface_encoders import Encoders
 from regard.export.huggingface_shapes import Held, Shape
 from regard.export.huggingface_translators import Translators
+from regard.export.programs import program, reading
 from regard.export.tokenizer_json import has_ties, tokenizer_config, tokenizer_json
 from regard.inference import Predictor
 from regard.interop.checkpoints import save_checkpoint
@@ -27,7 +28,7 @@ from regard.models import (
 from regard.runs import Run
 from regard.runs.bundle import README
 from regard.runs.files import fill_file, new_folder
-from regard.text import BOS_ID
+from regard.text import BOS_ID, Tokenizer
 
 _SHAPES: Mapping[type[nn.Module], Shape] = {
     Classifier: Encoders(),
@@ -42,7 +43,10 @@ class HuggingFace(ExportForm):
     """A folder of config, weights, tokenizer and card, which needs nothing of ours."""
 
     purpose: ClassVar[str] = "a folder that from_pretrained of transformers opens"
-    usage: ClassVar[str] = "With transformers, as the end of this page says; regard is not needed."
+
+    def usage(self, predictor: Predictor, name: str) -> str:
+        """Where the page says it."""
+        return "With transformers, as the end of this page says; regard is not needed."
 
     def refuse(self, predictor: Predictor) -> str | None:
         """Why no layout of transformers holds the model, by the option of its recipe."""
@@ -69,6 +73,8 @@ class HuggingFace(ExportForm):
                 path = folder / name
                 path.parent.mkdir(exist_ok=True)
                 fill_file(path, text.encode())
+            if not _has_tokenizers(held):
+                predictor.task.save(folder / "tokenizer")
 
 
 def _shape_of(predictor: Predictor) -> Shape | None:
@@ -83,11 +89,8 @@ def _texts(held: Held, run: Run, readme: str) -> Iterator[tuple[str, str]]:
     """The files of a folder that are text, but for its config."""
     if held.generation is not None:
         yield "generation_config.json", json.dumps(held.generation, indent=2) + "\n"
-    whole = True
     for place, tokenizer in held.tokenizers.items():
-        text = tokenizer_json(tokenizer, before=held.before, after=held.after, mask=held.mask)
-        if text is None:
-            whole = False
+        if (text := _written(held, tokenizer)) is None:
             continue
         settings = tokenizer_config(
             begin=held.before[0] if held.before else BOS_ID,
@@ -96,7 +99,16 @@ def _texts(held: Held, run: Run, readme: str) -> Iterator[tuple[str, str]]:
         )
         yield str(Path(place) / "tokenizer.json"), text
         yield str(Path(place) / "tokenizer_config.json"), settings
-    yield README, _card(held, run, readme, has_tokenizer=whole)
+    yield README, _card(held, run, readme)
+
+
+def _written(held: Held, tokenizer: object) -> str | None:
+    return tokenizer_json(tokenizer, before=held.before, after=held.after, mask=held.mask)
+
+
+def _has_tokenizers(held: Held) -> bool:
+    """Whether transformers has tokenizers like all of them."""
+    return all(_written(held, each) is not None for each in held.tokenizers.values())
 
 
 _TIES = (
@@ -105,7 +117,7 @@ _TIES = (
 )
 
 
-def _card(held: Held, run: Run, readme: str, *, has_tokenizer: bool) -> str:
+def _card(held: Held, run: Run, readme: str) -> str:
     """The page, with what the hub of Hugging Face reads before it and a script behind it."""
     facts = [
         "library_name: transformers",
@@ -113,7 +125,7 @@ def _card(held: Held, run: Run, readme: str, *, has_tokenizer: bool) -> str:
         "tags: [regard]",
         *(f"{name}: [{', '.join(values)}]" for name, values in _languages(run) if values),
     ]
-    front = "\n".join(["---", *facts, "---"])
+    front, has_tokenizer = "\n".join(["---", *facts, "---"]), _has_tokenizers(held)
     parts = [front, readme.rstrip(), _script(held) if has_tokenizer else _without_tokenizer(held)]
     ties = [_TIES] if has_tokenizer and any(map(has_ties, held.tokenizers.values())) else []
     return "\n\n".join([*parts, *held.notes, *ties]) + "\n"
@@ -132,7 +144,7 @@ def _script(held: Held) -> str:
 ```python
 from transformers import {held.opens}, AutoTokenizer
 
-folder = "THIS FOLDER"
+folder = "."  # this one
 model = {held.opens}.from_pretrained(folder)
 tokenizer = AutoTokenizer.from_pretrained(folder)
 {held.use.rstrip()}
@@ -141,9 +153,28 @@ tokenizer = AutoTokenizer.from_pretrained(folder)
 
 def _without_tokenizer(held: Held) -> str:
     framed = " ".join(map(str, [*held.before, "…", *held.after]))
+    source, *rest = held.tokenizers.values()
+    code = f"""
+import torch
+from transformers import {held.opens}
+
+model = {held.opens}.from_pretrained(".")
+"""
+    if isinstance(source, Tokenizer):
+        sides = ("source", "target") if rest else (held.folder, held.folder)
+        row = ", ".join([*map(str, held.before), "*encode(line)", *map(str, held.after)])
+        output = "model(input_ids=ids).logits"
+        if held.generation is not None:
+            output = "decode([each for each in model.generate(ids)[0].tolist() if each > 3])"
+        code = f"""{reading(source)}{code}
+(encode, _), (_, decode) = reader("{sides[0]}"), reader("{sides[1]}")
+for line in sys.stdin:
+    ids = torch.tensor([[{row}]])
+    print({output})
+"""
     return f"""## In transformers
 
-`transformers.{held.opens}.from_pretrained("THIS FOLDER")` opens the model.
+{program(code, needs="torch transformers sentencepiece")}
 
-There is no tokenizer beside it: nothing in transformers cuts text as this run does. Ids come from
-regard, `Predictor.load(RUN).task.tokenizer`; the model reads them as `{framed}`."""
+There is no tokenizer of transformers beside it: nothing in transformers cuts text as this run does.
+The model reads ids as `{framed}`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from regard.config import JsonValue
+from regard.export.form import trained_with
 from regard.inference import Predictor
 from regard.inference.searcher import FORBIDDEN
 from regard.interop.checkpoints import LayoutName
@@ -38,6 +39,7 @@ class Held:
         mask: What masks a word, where the model knows it.
         tells_segments: Whether the model is told which of two texts a token is of.
         notes: What else people should know, in Markdown.
+        folder: Where a run keeps the tokenizer, where both sides have one.
     """
 
     layout: LayoutName
@@ -54,6 +56,7 @@ class Held:
     mask: str | None = None
     tells_segments: bool = False
     notes: tuple[str, ...] = ()
+    folder: str = "text"
 
 
 class Shape(ABC):
@@ -73,7 +76,8 @@ def refused(section: str, config: object, options: Options) -> str | None:
     for name, (values, reason) in options.items():
         if (got := getattr(config, name)) not in values:
             shown = str(got).lower() if isinstance(got, bool) else repr(got)
-            return f"{section}.{name} is {shown}, and {reason}"
+            cure = trained_with(f"{section}.{name}", values[0])
+            return f"{section}.{name} is {shown}, and {reason}; {cure}"
     return None
 
 

@@ -106,6 +106,7 @@ class Translators(Shape):
             after=(EOS_ID,) if task.data.source_end else (),
             longest=longest,
             notes=(_SEARCH,) if decoding.method == "beam" else (),
+            folder="shared",
         )
 
 

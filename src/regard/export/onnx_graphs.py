@@ -4,6 +4,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,39 +14,131 @@ from regard.errors import SettingError
 from regard.export.folder import write_folder
 from regard.export.form import ExportForm
 from regard.export.graphs import Graph, head_graph, refuse_head, refuse_steps, step_graphs
+from regard.export.programs import program, reading, sides
+from regard.export.recurrences import with_operators
 from regard.inference import Predictor
 from regard.runs import Run
+from regard.tasks import SequenceTask
+from regard.tasks.language_modelling import LanguageModelling
+from regard.text import EOS_ID, PAD_ID
+from regard.watching import working
 
+_NEEDS = "numpy onnxruntime sentencepiece"
+_BEGIN = """
+import numpy as np
+from onnxruntime import InferenceSession
+
+
+def without_past(inputs):  # its axis is 0 long
+    sizes = {{one.name: one.shape for one in inputs if one.name.startswith("past")}}
+    sizes = {{name: [1, *size[1:]] for name, size in sizes.items()}}
+    return {{
+        name: np.zeros([0 if isinstance(axis, str) else axis for axis in size], "f")
+        for name, size in sizes.items()
+    }}
+
+"""
+_WRITE = f"""
+{_BEGIN}
+(encode, _), (_, decode) = reader("{{source}}"), reader("{{target}}")
+encoder, decoder = (InferenceSession(f"{{{{name}}}}.onnx") for name in ("encoder", "decoder_step"))
+outputs, inputs = [one.name for one in encoder.get_outputs()], decoder.get_inputs()
+names = [one.name for one in inputs]
+for line in sys.stdin:
+    ids = [*encode(line){{end}}]
+    read = {{{{"source": np.array([ids]), "source_lengths": np.array([len(ids)])}}}}
+    given = without_past(inputs) | read | dict(zip(outputs, encoder.run(None, read)))
+    tokens = [2]  # begins, and 3 ends
+    while tokens[-1] != 3 and len(tokens) <= {{ratio}} * len(ids) + 10:
+        given["token"] = np.array(tokens[-1:])
+        log_probs, *past = decoder.run(None, {{{{name: given[name] for name in names}}}})
+        log_probs[:, :3] = -np.inf  # padding, unknown and begin are never written
+        tokens.append(int(log_probs.argmax()))
+        given |= dict(zip([name for name in names if name.startswith("past")], past))
+    print(decode([token for token in tokens if token > 3]))
+"""
+_GO_ON = f"""
+{_BEGIN}
+encode, decode = reader("text")
+decoder = InferenceSession("decoder_step.onnx")
+inputs = decoder.get_inputs()
+for line in sys.stdin:
+    lines, past = [encode(line)], without_past(inputs)
+    ids, number = [3, *lines[0]], None
+    for _ in range({{most}}):
+        given = {{{{"ids": np.array([ids]), "padding": np.array([0])}}}} | past
+        log_probs, *present = decoder.run(None, given)
+        log_probs[:, :3] = -np.inf
+        past, number = dict(zip(past, present)), int(log_probs.argmax())
+        if number == {{end}}:
+            break
+        lines.append([]) if number == 3 else lines[-1].append(number)
+        ids = [number]
+    print("\\n".join(map(decode, lines)))
+"""
+_CALL = """
+import numpy as np
+from onnxruntime import InferenceSession
+
+session = InferenceSession("model.onnx")
+inputs = {{  # of your own numbers: what they are stands below
+{inputs}
+}}
+for output, values in zip(session.get_outputs(), session.run(None, inputs)):
+    print(output.name, values.shape, values)
+"""
 # A file of protocol buffers cannot be larger; something has to be left for the graph.
 _MOST_BYTES = 2**31 - 2**26
-_NEEDED = ("onnx", "onnxscript")
+_PACKAGES = ("onnx", "onnxscript")
 
 
 class OnnxGraphs(ExportForm):
     """A folder with an ONNX graph, or with two of a translator: the source, and a step."""
 
     purpose = "a folder with ONNX graphs, for onnxruntime and others"
-    usage = (
-        "    import onnxruntime\n"
-        '    session = onnxruntime.InferenceSession("NAME.onnx")\n'
-        "    outputs = session.run(None, inputs)  # a dict of arrays, by the names below\n\n"
-        "What is written token by token begins with a past of no tokens: arrays of zeros whose "
-        "axis `past` is 0. After each step, every `present…` is the next step's `past…`. "
-        "The folder `tokenizer` says which ids and labels there are."
-    )
+
+    def usage(self, predictor: Predictor, name: str) -> str:
+        """A program: of what is written greedy decoding, else a call with numbers."""
+        task, decoding = predictor.task, predictor.decoding if _is_written(predictor) else None
+        if decoding is None:
+            return program(_CALL.format(inputs=_arrays(head_graph(predictor))), needs=_NEEDS)
+        if isinstance(task, LanguageModelling):
+            code = reading(task.tokenizer) + _GO_ON.format(
+                most=min(decoding.max_tokens, task.data.context // 2),
+                end=EOS_ID if decoding.one_line else PAD_ID,
+            )
+            return program(code, needs=_NEEDS)
+        assert isinstance(task, SequenceTask)
+        source, target = sides(task.tokenizer)
+        end = ", 3" * getattr(task.data, "source_end", True)
+        code = reading(task.tokenizer.source) + _WRITE.format(
+            source=source, target=target, end=end, ratio=decoding.max_ratio
+        )
+        return program(code, needs=_NEEDS)
 
     def refuse(self, predictor: Predictor) -> str | None:
         """What reads or writes by a recurrence, and weights beyond what a file holds."""
         size = sum(each.numel() * each.element_size() for each in predictor.model.parameters())
         if size > _MOST_BYTES:
             return f"its weights of {size:,} bytes are more than one .onnx file can be"
-        return refuse_steps(predictor) if _is_written(predictor) else refuse_head(predictor)
+        if _is_written(predictor):
+            return refuse_steps(predictor)
+        return refuse_head(predictor, may_recur=True)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
         """Write the folder."""
         graphs = step_graphs(predictor) if _is_written(predictor) else [head_graph(predictor)]
         files = {f"{graph.name}.onnx": serialised(graph) for graph in graphs}
         write_folder(predictor, out, files, graphs=graphs, readme=readme)
+
+
+def _arrays(graph: Graph) -> str:
+    """Inputs of a graph, of ones, as a program writes them."""
+    kinds = {torch.int64: "int64", torch.float32: "float32"}
+    return "\n".join(
+        f'    "{name}": np.ones({tuple(axes.example().shape)}, "{kinds[axes.dtype]}"),'
+        for name, axes in graph.inputs.items()
+    )
 
 
 def _is_written(predictor: Predictor) -> bool:
@@ -73,15 +166,15 @@ def serialised(graph: Graph) -> bytes:
     Raises:
         SettingError: A package is missing.
     """
-    for package in _NEEDED:
+    for package in _PACKAGES:
         if find_spec(package) is None:
             raise SettingError(
                 f"form must be one whose packages are there; got 'onnx' without {package}. "
                 "Install it: pip install 'regard[export]'."
             )
-    program = graph.traced()
     names = tuple(axes.open for axes in graph.inputs.values())
-    with _quiet():
+    with _quiet(), working(f"writing {graph.name}.onnx"):
+        program = replace(graph, model=with_operators(graph.model)).traced()
         exported = torch.onnx.export(
             program,
             dynamo=True,

@@ -8,21 +8,32 @@ import torch
 from regard.export.folder import write_folder
 from regard.export.form import ExportForm
 from regard.export.graphs import head_graph, refuse_head
+from regard.export.programs import program
 from regard.inference import Predictor
 from regard.runs import Run
+from regard.watching import working
+
+_CALL = """
+import torch
+
+model = torch.export.load("model.pt2").module()
+# Of your own numbers, in the order that stands below.
+print(model({given}))
+"""
 
 
 class TorchProgram(ExportForm):
     """A folder with a program of torch.export: ids in, logits out, whatever the sizes."""
 
     purpose = "a folder with a program of torch.export (.pt2), which needs torch alone"
-    usage = (
-        "    import torch\n"
-        '    model = torch.export.load("model.pt2").module()\n'
-        "    outputs = model(*inputs)\n\n"
-        "Inputs and outputs stand below, in their order; the folder `tokenizer` says which ids "
-        "and labels there are."
-    )
+
+    def usage(self, predictor: Predictor, name: str) -> str:
+        """A call with numbers."""
+        given = ", ".join(
+            f"torch.ones({tuple(axes.example().shape)}, dtype={axes.dtype})"
+            for axes in head_graph(predictor).inputs.values()
+        )
+        return program(_CALL.format(given=given), needs="torch")
 
     def refuse(self, predictor: Predictor) -> str | None:
         """What does not answer in one pass over rows of ids, or reads them one by one."""
@@ -32,6 +43,7 @@ class TorchProgram(ExportForm):
         """Write the folder."""
         graph = head_graph(predictor)
         content = io.BytesIO()
-        torch.export.save(graph.traced(), content)
+        with working(f"writing {graph.name}.pt2"):
+            torch.export.save(graph.traced(), content)
         files = {f"{graph.name}.pt2": content.getvalue()}
         write_folder(predictor, out, files, graphs=[graph], readme=readme)

@@ -139,8 +139,13 @@ class PartsEmbedding(nn.Module):
         Args:
             parts: Ids of each word's parts, padded on the right with 0; padding has none at all.
         """
-        rows, places = torch.unique(parts.flatten(0, 1), dim=0, return_inverse=True)
+        words = parts.flatten(0, 1)
+        if torch.compiler.is_exporting():  # how many differ is no size of a graph
+            return self._read(words).view(*parts.shape[:2], -1)
+        rows, places = torch.unique(words, dim=0, return_inverse=True)
+        return self._read(rows)[places].view(*parts.shape[:2], -1)
+
+    def _read(self, rows: Int[Tensor, "R L"]) -> Float[Tensor, "R W"]:
         is_real = rows > 0
-        embedded = self.embedding(rows) * is_real[..., None]
-        vectors: Tensor = self.read(embedded, is_real.sum(1))
-        return vectors[places].view(*parts.shape[:2], -1)
+        vectors: Tensor = self.read(self.embedding(rows) * is_real[..., None], is_real.sum(1))
+        return vectors

@@ -225,7 +225,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         layers = tuple(torch.tanh(first(carried)).to(last.dtype) for first in self.first)
         fed = None
         if self.config.decoder == "luong":
-            fed = last.new_zeros(len(last), self.config.embed_dim)
+            fed = last.new_zeros(last.shape[0], self.config.embed_dim)
         if self.way is None:
             return RnnState(layers=layers, memory=last, fed=fed)
         keys = states

@@ -36,30 +36,13 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
         table = read_toml(path)
     except OSError as error:
         raise SettingError(f"{path} must be a recipe; got {error.strerror!r}.") from error
-    override(table, settings)
+    assign(table, settings)
     if "task" not in table:
         raise SettingError(
             f"task must be one of {', '.join(TASKS)}; got none in {path}. Write it at the top: "
             'task = "translation".'
         )
     return replace(recipe_from_table(table, folder=path.parent), name=path.stem)
-
-
-def override(table: dict[str, JsonValue], settings: Sequence[str]) -> None:
-    """Write ``key.path=value`` settings over a recipe's; epochs that are set are all there are.
-
-    Example:
-        >>> table = {"training": {"epochs": 7, "least_updates": 600}}
-        >>> override(table, ["training.epochs=1"])
-        >>> table["training"]
-        {'epochs': 1, 'least_updates': 0}
-    """
-    assign(table, settings)
-    names = {setting.partition("=")[0].strip() for setting in settings}
-    training = table.get("training")
-    is_all = "training.epochs" in names and "training.least_updates" not in names
-    if is_all and isinstance(training, dict) and "least_updates" in training:
-        training["least_updates"] = 0
 
 
 def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None) -> Recipe:

@@ -7,12 +7,12 @@ from itertools import accumulate, pairwise
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Scripts that put no space between words: Thai, Lao, Tibetan, Burmese, Khmer, kana, bopomofo, Han.
-_UNSPACED = re.compile(
+UNSPACED = (
     "[\u0e01-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029"
     "\u3040-\u30ff\u3100-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d"
     "\U00020000-\U0003ffff]"
 )
-
+_UNSPACED = re.compile(UNSPACED)
 
 _UNSPACED_RUN = re.compile(f"{_UNSPACED.pattern}+")
 

@@ -10,12 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from regard.choices import choose
-from regard.config import JsonValue, read_toml
+from regard.config import JsonValue, assign, read_toml
 from regard.errors import DataError, RunError, SettingError
 from regard.runs import is_run
 from regard.runs.files import write_file
 from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.reading import override
 from regard.text.in_memory import Row, is_files, rows_of, write_rows, write_table
 from regard.text.shards import shards
 from regard.training.automatic import choose_recipe
@@ -158,7 +157,7 @@ def _guessed(files: Sequence[str], over: Settings) -> tuple[Recipe, Sequence[str
         texts = [*guess.settings, *texts]
         if guess.recipe is not None:
             table = read_toml(packaged_recipe(guess.recipe))
-            override(table, texts)
+            assign(table, texts)
             found = find_recipe(table, data=files)
             return replace(found, name=guess.recipe), reasons
     chosen = choose_recipe([Path(file) for file in files], settings=texts)
@@ -233,9 +232,6 @@ def _place(recipe: str | Path) -> tuple[Path, Path]:
 def _assigned(table: Settings, over: Settings) -> dict[str, JsonValue]:
     """A table with settings by their dotted names over it."""
     found: dict[str, JsonValue] = dict(table)
-    training = found.get("training")
-    if "training.epochs" in over and isinstance(training, Mapping) and "least_updates" in training:
-        over = {"training.least_updates": 0, **over}  # epochs that are set are all there are
     for name, value in over.items():
         section, dot, key = name.partition(".")
         if not dot:

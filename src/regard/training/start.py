@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from regard.choices import choose
-from regard.config import JsonValue, as_table, build
+from regard.config import JsonValue, as_table, assign, build
 from regard.devices import CPU, device_of, find_device, find_own_device, told_device
 from regard.devices.kinds import AUTO
 from regard.errors import RunError
@@ -21,7 +21,6 @@ from regard.inference.trained_model import TrainedModel
 from regard.runs import Run, is_run
 from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
-from regard.tasks.reading import override
 from regard.tasks.recipe import HELD_OUT, with_training
 from regard.tasks.sequence_task import OTHER_MARKUP
 from regard.tasks.streaming import Stored
@@ -219,7 +218,7 @@ def resume(
         `regard train`.
     """
     table = cast(dict[str, JsonValue], kept_recipe(Run.open(path)).table())
-    override(table, settings)
+    assign(table, settings)
     recipe = recipe_from_table(table)
     return train(
         recipe,

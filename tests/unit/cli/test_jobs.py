@@ -37,7 +37,6 @@ def test_a_typo_offers_the_recipe_whatever_files_follow(here):
 def test_files_alone_are_what_they_are_taken_for(here, capsys):
     recipe = find_recipe(["mine.tsv"], ["training.epochs=3"])
     assert (recipe.task, recipe.training["epochs"]) == ("classification", 3)
-    assert recipe.training["least_updates"] == 0  # epochs that are set are all there are
     assert recipe.files("train") == [here / "mine.tsv"]
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("mine.tsv is taken for texts with labels: column 1 has texts of")

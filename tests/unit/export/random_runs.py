@@ -72,7 +72,12 @@ def write_run(path: Path | None, table: dict, examples: list) -> Predictor:
 
 
 def translator(
-    path: Path | None, *, tokenizer: dict | None = None, data: dict | None = None, **model
+    path: Path | None,
+    *,
+    tokenizer: dict | None = None,
+    data: dict | None = None,
+    decoding: dict | None = None,
+    **model,
 ):
     table = {
         "task": "translation",
@@ -85,7 +90,7 @@ def translator(
         },
         "tokenizer": {"type": "characters", **(tokenizer or {})},
         "model": {**SMALL, **model} if model.get("type") is None else model,
-        "decoding": {"max_ratio": 0.5},
+        "decoding": {"max_ratio": 0.5, **(decoding or {})},
     }
     pairs = [Pair(source, target, (target,), "pairs.tsv:1") for source, target in PAIRS]
     return write_run(path, table, pairs)

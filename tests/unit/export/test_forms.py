@@ -68,7 +68,10 @@ def test_bad_requests_are_refused_before_anything_is_written(runs, tmp_path):
 
 def test_a_form_that_cannot_hold_a_run_says_why(runs, tmp_path, monkeypatch):
     class Small(ExportForm):
-        purpose, usage = "a trial", "not at all"
+        purpose = "a trial"
+
+        def usage(self, predictor, name):
+            raise AssertionError("it has refused")
 
         def refuse(self, predictor):
             return f"it has no place for {predictor.recipe.task}"
@@ -77,11 +80,11 @@ def test_a_form_that_cannot_hold_a_run_says_why(runs, tmp_path, monkeypatch):
             raise AssertionError("it has refused")
 
     monkeypatch.setitem(FORMS, "small", Small())
-    with pytest.raises(SettingError, match=r"but it has no place for tagging\. A bundle can"):
+    message = r"but it has no place for tagging\. Forms that hold it: --to bundle\."
+    with pytest.raises(SettingError, match=message):
         export_run(runs / "tagging" / "run", "small", tmp_path / "out")
 
 
 def test_every_form_says_what_it_is_for():
     for form in FORMS.values():
         assert form.purpose
-        assert form.usage

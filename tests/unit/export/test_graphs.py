@@ -4,6 +4,7 @@ import errno
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,9 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from tests.unit.export.random_runs import write_run
 
+import regard
 from regard.errors import RunError, SettingError
 from regard.export import export_run
 from regard.export.graphs import Graph, head_graph, refuse_head, step_graphs
@@ -34,12 +37,14 @@ from regard.models import (
     VisionTransformerConfig,
 )
 from regard.tasks import recipe_from_table
+from regard.tasks.classification import LabelledText
 from regard.text import read_lines
 from regard.training import train
 from regard.training.progress import ConsoleReporter
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
+RECIPES = Path(regard.__file__).parent / "recipes"
 TEXTS = Path(__file__).parents[2] / "fixtures" / "runs_33c24e5" / "texts"
 # No file may tell where it was made.
 HERE = str(Path(__file__).parents[3]).encode()
@@ -62,10 +67,10 @@ REFUSED = {
     "tagging": r"model\.type = 'recurrent' reads a text token by token",
 }
 WRITERS = {
-    "generation": r"model\.type = 'rnn_seq2seq' is none of transformer, decoder",
+    "generation": r"model\.copy = true of rnn_seq2seq .*; train with --set model\.copy=false",
     "language-model-recurrent": r"model\.type = 'recurrent' is none of transformer, decoder",
     "translation-conv": r"model\.type = 'conv_seq2seq' is none of transformer, decoder",
-    "translation-rnn": r"model\.type = 'rnn_seq2seq' is none of transformer, decoder",
+    "translation-rnn": r"model\.coverage = true of rnn_seq2seq .* --set model\.coverage=false",
 }
 # Loads programs and runs them on tensors, where nothing of regard can be imported.
 ALONE = """
@@ -137,6 +142,23 @@ def test_an_onnx_graph_gives_the_tasks_own_logits(runs, tmp_path):
     assert HERE not in (tmp_path / "out" / "model.onnx").read_bytes()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["classification-chinese", "classification-recurrent"])
+def test_an_onnx_graph_reads_words_from_their_parts_and_by_recurrence(name, tmp_path):
+    recipe = tomllib.loads((RECIPES / f"{name}.toml").read_text("utf-8"))
+    texts = ["菜很好吃", "太慢了", "菜太咸了", "很好很快", "a bad film", "bad books"] * 2
+    labelled = [LabelledText(text, text[0], None, "t:1") for text in texts]
+    table = {each: recipe[each] for each in ("task", "data", "tokenizer", "model", "head")}
+    predictor = write_run(tmp_path / "run", table, labelled)
+    export_run(tmp_path / "run", "onnx", tmp_path / "out")
+    session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx")
+    (tmp_path / "ask.txt").write_text("菜好\n慢\n很好吃的 bad 菜太快了\n", "utf-8")
+    given, found = calls_of(predictor, tmp_path / "ask.txt")
+    for each, ours in zip(given, found, strict=True):
+        (theirs,) = session.run(None, {name: tensor.numpy() for name, tensor in each.items()})
+        np.testing.assert_allclose(theirs, ours[0], atol=1e-4)
+
+
 @pytest.fixture
 def untraced(monkeypatch):
     """Files without what is in them."""
@@ -170,11 +192,13 @@ def test_what_no_graph_holds_is_refused_by_its_option(runs, tmp_path, name, reas
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("option", "reason"), [("crf", "head.crf = true"), ("parts", "model.par")])
+@pytest.mark.parametrize(
+    ("option", "reason"), [("crf", "head.crf = true"), ("parts", "model.parts = 'lstm'")]
+)
 def test_options_of_heads_and_readers_are_refused(option, reason):
     config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=8)
     if option == "parts":
-        config = replace(config, parts="bag")
+        config = replace(config, parts="lstm")
     reader = Encoder(config, vocab_size=9, parts_vocab=7)
     model = Tagger(TaggerConfig(crf=option == "crf"), reader, num_tags=3)
     recipe = SimpleNamespace(task="tagging", model=config, model_type="transformer")
@@ -195,7 +219,7 @@ def test_nothing_is_left_where_the_disk_is_full(runs, tmp_path, monkeypatch, for
 
 
 def test_a_package_that_is_missing_is_named(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.export.onnx_graphs._NEEDED", ("no_such_package",))
+    monkeypatch.setattr("regard.export.onnx_graphs._PACKAGES", ("no_such_package",))
     message = r"got 'onnx' without no_such_package\. Install it: pip install 'regard\[export\]'"
     with pytest.raises(SettingError, match=message):
         export_run(runs / "tagging-transformer" / "run", "onnx", tmp_path / "out")

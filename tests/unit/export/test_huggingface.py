@@ -23,8 +23,8 @@ from regard.text.questions import Answer, Question
 def script_of(folder, text):
     """What the card says to do, with a text."""
     script = (folder / "README.md").read_text().split("```python\n")[1].split("```")[0]
-    assert "THIS FOLDER" in script
-    return script.replace("THIS FOLDER", str(folder)).replace("A text.", text)
+    assert 'folder = "."' in script
+    return script.replace('folder = "."', f"folder = {str(folder)!r}").replace("A text.", text)
 
 
 def test_of_a_unigram_tokenizer_the_card_says_what_ties_are(tmp_path):
@@ -38,10 +38,11 @@ def test_a_run_whose_words_no_tokenizer_cuts_says_so(tmp_path):
     translator(tmp_path / "run", tokenizer={"type": "words"})
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     files = {path.name for path in (tmp_path / "out").iterdir()}
-    assert files == {"README.md", "config.json", "generation_config.json", "model.safetensors"}
+    named = {"README.md", "config.json", "generation_config.json", "model.safetensors"}
+    assert files == {*named, "tokenizer"}
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "There is no tokenizer beside it" in card
-    assert "the model reads them as `… 3`" in card
+    assert "There is no tokenizer of transformers beside it" in card
+    assert "The model reads ids as `… 3`" in card
 
 
 def test_the_card_is_what_the_hub_reads_and_its_script_runs_without_us(tmp_path):
