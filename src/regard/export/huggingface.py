@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import nn
 
 from regard.config import JsonValue
-from regard.export.form import ExportForm
+from regard.export.form import ExportForm, trained_with
 from regard.export.huggingface_decoders import LanguageModels
 from regard.export.huggingface_encoders import Encoders
 from regard.export.huggingface_shapes import Held, Shape
@@ -39,6 +39,16 @@ _SHAPES: Mapping[type[nn.Module], Shape] = {
 }
 
 
+# The type that a task's models are held in, where one is.
+_HELD_TYPES = {
+    "classification": "transformer",
+    "generation": "transformer",
+    "language_modelling": "decoder",
+    "tagging": "transformer",
+    "translation": "transformer",
+}
+
+
 class HuggingFace(ExportForm):
     """A folder of config, weights, tokenizer and card, which needs nothing of ours."""
 
@@ -59,7 +69,9 @@ class HuggingFace(ExportForm):
             )
         shape = _shape_of(predictor)
         if shape is None:
-            return f"model.type is {kind!r} of {task}, which transformers has not"
+            held = _HELD_TYPES.get(task)
+            cure = f"; {trained_with('model.type', held)}" if held not in (None, kind) else ""
+            return f"model.type is {kind!r} of {task}, which transformers has not{cure}"
         return shape.refuse(predictor)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
