@@ -7,6 +7,7 @@ from regard.export.graphs import Graph
 from regard.inference import Predictor
 from regard.runs.files import fill_file, new_folder
 from regard.tasks import Recipe
+from regard.tasks.word_parts import reads_parts
 from regard.text import TokenizerConfig
 
 
@@ -50,6 +51,8 @@ def _ids_of(recipe: Recipe) -> str:
         return ""
     said = "Of the ids, 0 is padding, 1 an unknown token, 2 the begin and 3 the end of a text."
     row = _ROWS.get(recipe.task)
+    if recipe.task == "classification" and reads_parts(recipe.model):
+        row = "the words"
     if recipe.task == "tagging":
         row = "the words" if recipe.tokenizer is None else "{begin}pieces-of-the-words 3"
     if row is None:
