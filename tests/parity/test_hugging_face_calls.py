@@ -116,13 +116,38 @@ def test_what_is_learned_after_inference_mode():
 
 @pytest.mark.usefixtures("as_users_have_it")
 @pytest.mark.filterwarnings("ignore")
-def test_a_compiled_model():
-    model, given = make("llama"), inputs("llama", "left")
+@pytest.mark.parametrize(
+    ("name", "backend"), [("llama", "inductor"), ("bert", "inductor"), ("mistral", "eager")]
+)
+def test_a_compiled_model_is_one_graph(name, backend):
+    model, given = make(name), inputs(name, "left")
     chosen = given["attention_mask"].bool()
+    options = {} if name == "bert" else {"use_cache": False}
+    torch._dynamo.reset()
     with torch.no_grad():
-        want = model(**given, use_cache=False)[0]
-        compiled = torch.compile(rg.use(model), backend="eager")
-        assert_close(compiled(**given, use_cache=False)[0][chosen], want[chosen], **CLOSE)
+        want = model(**given, **options)[0]
+        compiled = torch.compile(rg.use(model), backend=backend, fullgraph=True)
+        assert_close(compiled(**given, **options)[0][chosen], want[chosen], **CLOSE)
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_a_used_encoder_of_torch_is_exported_and_one_graph(is_causal):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    encoder = rg.use(nn.TransformerEncoder(layer, 2)).eval()
+    states, padding = torch.randn(2, 5, 8), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    mask = nn.Transformer.generate_square_subsequent_mask(5).isinf()
+    options = {"src_key_padding_mask": padding}
+    if is_causal:
+        options |= {"mask": mask, "is_causal": True}
+    torch._dynamo.reset()
+    with torch.no_grad():
+        want = encoder(states, **options)
+        program = torch.export.export(encoder, (states,), options)
+        assert_close(program.module()(states, **options), want, **CLOSE)
+        compiled = torch.compile(encoder, backend="eager", fullgraph=True)
+        assert_close(compiled(states, **options), want, **CLOSE)
 
 
 def test_the_saved_model_names_no_attention(tmp_path):

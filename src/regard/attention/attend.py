@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.attention.biases import PositionBias
 from regard.attention.engine.foreign_options import refuse_options
 from regard.attention.engine.request import make_request
+from regard.attention.graph.formula import attend_under_transforms, is_transformed
 from regard.attention.graph.tracing import attend_in_graph, leave_graph, refuse_graph, refuse_tracer
 from regard.attention.masks.base import Mask
 from regard.attention.observing import announce, is_edited
@@ -77,13 +78,15 @@ def attend(
 
     A query with nothing to see, because the mask says so or every score is −inf, gets zeros, a
     log-sum-exp of −inf and zero gradients. The answer of a query that does not see a key is not
-    reached by NaN in it; where a GPU's fused kernel serves, that holds for keys no query sees.
+    reached by NaN in it; where a GPU's fused kernel serves, that holds for keys no query sees. NaN
+    in a query, or in a key that it sees, makes its answer NaN.
     Heads are axis −3 and may share keys (H a multiple of G) only where query and key both have
     four axes or more; with fewer, leading axes broadcast.
 
     ``torch.compile`` and ``torch.export`` take it as one operator that plans when it runs, so one
     graph serves all lengths. A ``Custom`` score, ``where`` or a class of one's own runs between
-    two graphs, and cannot be exported.
+    two graphs, and cannot be exported. Under the transforms of ``torch.func`` (``vmap``, ``grad``,
+    ``jacrev``, ``jvp``, …) it is the formula itself, with the whole matrix of scores.
 
     Args:
         query: What is looked for, one vector per query.
@@ -97,8 +100,7 @@ def attend(
         dropout: The fraction of weights set to zero; the others grow by 1 / (1 − dropout).
         generator: Where the dropout's seed is drawn. None is torch's own generator.
         backend: "short", "packed", "sdpa", "additive_cpu", "additive_triton",
-            "dot_cpu" or "tiled". None takes the fastest that serves. The first three cannot be
-            differentiated twice; they never serve float64 where a gradient is wanted.
+            "dot_cpu" or "tiled". None takes the fastest that serves.
         return_lse: Whether to return log Σ exp(score) of each query as well; differentiable.
         **foreign: Options of other libraries; the error says what they are called here.
 
@@ -126,6 +128,20 @@ def attend(
         )
         attend_when_traced = attend_in_graph if refusal is None else leave_graph(refusal, attend)
         return attend_when_traced(
+            query,
+            key,
+            value,
+            score=score,
+            mask=mask,
+            bias=bias,
+            weighting=weighting,
+            dropout=dropout,
+            generator=generator,
+            backend=backend,
+            return_lse=return_lse,
+        )
+    if is_transformed():
+        return attend_under_transforms(
             query,
             key,
             value,

@@ -1,6 +1,7 @@
 """Which backend serves a call, and why."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,6 +16,7 @@ from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
 from regard.attention.backends.tiled import Tiled
 from regard.attention.biases import PositionBias
+from regard.attention.engine import tiled
 from regard.attention.engine.foreign_options import refuse_options
 from regard.attention.engine.request import Request, make_request, without_autocast
 from regard.attention.masks.base import Mask
@@ -200,7 +202,34 @@ def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tenso
         wide = torch.promote_types(request.query.dtype, torch.float32)
         lse = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
         return empty @ value, lse if request.return_lse else None
-    return backend.run(request)
+    out, lse = backend.run(request)
+    if backend.differentiates_once and out.requires_grad:
+        inputs = (request.query, request.key, request.value, *request.tensors())
+        return _Twice.apply(request, out, *inputs), lse  # type: ignore[no-untyped-call]
+    return out, lse
+
+
+class _Twice(torch.autograd.Function):
+    """An answer as it is; a gradient that is to be differentiated is that of the tiled engine."""
+
+    @staticmethod
+    def forward(ctx: Any, request: Request, out: Tensor, *inputs: Tensor) -> Tensor:
+        ctx.request = request
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor | None) -> tuple[Tensor | None, ...]:
+        inputs, wanted = ctx.saved_tensors, ctx.needs_input_grad[2:]
+        if d_out is None or not torch.is_grad_enabled():
+            return (None, d_out, *(None for _ in inputs))
+        again, _ = tiled.run(ctx.request)
+        learned = [tensor for tensor, want in zip(inputs, wanted, strict=True) if want]
+        grads = iter(
+            torch.autograd.grad(again, learned, d_out, create_graph=True, allow_unused=True)
+        )
+        return (None, None, *(next(grads) if want else None for want in wanted))
 
 
 def _operations(request: Request) -> int:

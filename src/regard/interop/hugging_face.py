@@ -6,7 +6,7 @@ at all, neither padding nor causal, to a name that has none of its own.
 
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense, weights
+from regard.attention.observing import is_edited, is_watched
 from regard.errors import SettingError, ShapeError
 from regard.interop.lazy_mask import Frame, LazyMask, MaskFunction
 from regard.interop.places import Place, place_of
@@ -117,6 +118,8 @@ def switch(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> None:
                 f"{type(part).__name__}, which computes its own. It can be watched, and neither "
                 "served nor edited."
             )
+    for module in model.modules():
+        _formula_of(module)  # now, since a compiler cannot read functions
     for config in _configs(pretrained(model)):
         config._attn_implementation_internal = NAME
     for config in _configs(but):
@@ -186,7 +189,7 @@ def attention(
     score = ScaledDot(None if scaling is None else float(scaling), softcap or None)
     weighting = Softmax(_sink(s_aux, query))
     dropped = dropout if module.training else 0.0
-    with calling(module, place, lazy), at(kind, place.layer):
+    with _calling(module, place, lazy), at(kind, place.layer):
         out = attend(
             *(query, key, value),
             score=score,
@@ -199,6 +202,15 @@ def attention(
     if _wants_weights(options):
         rows = weights(query, key, score=score, mask=mask, bias=bias, weighting=weighting)
     return out.transpose(1, 2).contiguous(), rows
+
+
+def _calling(
+    module: nn.Module, place: Place, lazy: LazyMask | None
+) -> AbstractContextManager[None]:
+    """``calling``; in a graph only where somebody watches or edits, since it ends the graph."""
+    if torch.compiler.is_compiling() and not (is_watched() or is_edited()):
+        return nullcontext()
+    return calling(module, place, lazy)
 
 
 def _as_autocast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -245,9 +257,9 @@ def lazy_mask(
 
     if isinstance(attention_mask, LazyMask):
         return attention_mask
-    frame = Frame(
-        q_length, kv_length, int(q_offset), int(kv_offset), use_vmap, torch.device(device)
-    )
+    # Reading a number of a tensor would end a graph.
+    start = cast(int, q_offset) if torch.compiler.is_compiling() else int(q_offset)
+    frame = Frame(q_length, kv_length, start, int(kv_offset), use_vmap, torch.device(device))
     padding = None if attention_mask is None else attention_mask.bool()
     function = mask_function or cast(MaskFunction, causal_mask_function)
     return LazyMask(function, padding, frame, batch_size)
@@ -320,9 +332,7 @@ def _visible(
             raise ShapeError(
                 f"model must attend where its mask is for, (N, M) = {mask.shape[2:]}; got {(N, M)}."
             )
-        # Beyond the last query, a static cache holds nothing yet.
-        reach = mask.frame.first + N
-        keys = reach if 0 < reach < M and _looks_back(mask) else M
+        keys = M if torch.compiler.is_compiling() else _attended(mask, N, M)
         return mask.mask(query.device, keys), None, keys
     if isinstance(mask, Tensor):
         return (*_of_tensor(mask, N, M), M)
@@ -336,6 +346,12 @@ def _visible(
     if is_causal and N > 1:
         return causal(first=0), None, min(N, M)
     return None, None, M
+
+
+def _attended(mask: LazyMask, N: int, M: int) -> int:
+    """How many keys are attended: beyond the last query, a static cache holds nothing yet."""
+    reach = int(mask.frame.first) + N
+    return reach if 0 < reach < M and _looks_back(mask) else M
 
 
 def _looks_back(mask: LazyMask) -> bool:
@@ -358,7 +374,8 @@ def _of_tensor(tensor: Tensor, N: int, M: int) -> tuple[Mask | None, Tensor | No
             f"attention_mask must be boolean, or floats to add; got {tensor.dtype}. "
             "Pass attention_mask.bool()."
         )
-    known = _of_tensors.get(tensor)
+    is_compiled = torch.compiler.is_compiling()
+    known = None if is_compiled else _of_tensors.get(tensor)
     if known is not None and known[:2] == (tensor._version, M):
         return known[2], known[3]
     cropped = tensor[..., :M]
@@ -369,10 +386,10 @@ def _of_tensor(tensor: Tensor, N: int, M: int) -> tuple[Mask | None, Tensor | No
         hidden = cropped <= torch.finfo(tensor.dtype).min / 2
         rest = cropped.masked_fill(hidden, 0.0)
         found = (
-            dense(~hidden) if bool(hidden.any()) else None,
-            rest if rest.requires_grad or bool(rest.any()) else None,
+            dense(~hidden) if is_compiled or bool(hidden.any()) else None,
+            rest if is_compiled or rest.requires_grad or bool(rest.any()) else None,
         )
-    if not tensor.requires_grad:
+    if not (is_compiled or tensor.requires_grad):
         _of_tensors[tensor] = (tensor._version, M, *found)
     return found
 
@@ -401,7 +418,7 @@ def _wants_weights(options: Mapping[str, object]) -> bool:
 def _kind(place: Place, lazy: LazyMask | None, mask: Mask | None, module: nn.Module) -> str:
     if place.is_cross or getattr(module, "is_cross_attention", False):
         return "cross"
-    if lazy is not None:
+    if lazy is not None and lazy.is_causal is not None:
         return "decoder" if lazy.is_causal else "encoder"
     is_decoder = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)
     return "decoder" if is_decoder else "encoder"

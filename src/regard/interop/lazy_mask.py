@@ -47,7 +47,7 @@ class Frame:
     Attributes:
         queries: N.
         keys: M.
-        query_start: The place of the first query in the sequence.
+        query_start: The place of the first query in the sequence; in a graph perhaps a tensor.
         key_start: The place of the first key.
         by_vmap: Whether an unknown function takes numbers, not tensors of them.
         device: Where the masks are wanted.
@@ -92,7 +92,9 @@ class LazyMask:
         batch: int,
     ) -> None:
         self.function, self.padding, self.frame, self.batch = function, padding, frame, batch
-        self.is_causal = _mentions(function, "causal_mask_function")
+        # None in a graph: a compiler cannot see what a function was made with.
+        is_compiled = torch.compiler.is_compiling()
+        self.is_causal = None if is_compiled else _mentions(function, "causal_mask_function")
         self._made: dict[object, Mask | None] = {}
 
     def mask(self, device: torch.device, keys: int | None = None) -> Mask | None:
@@ -106,8 +108,11 @@ class LazyMask:
         if wanted not in self._made:
             M = self.frame.keys if keys is None else keys
             frame = replace(self.frame, device=device, keys=M)
-            found = [_rule(self.function, frame), _of_padding(self.padding, frame)]
-            self._made[wanted] = _joined(found, and_)
+            if torch.compiler.is_compiling():
+                rule = _rule_in_graph(self.function, frame, self.batch)
+            else:
+                rule = _rule(self.function, frame)
+            self._made[wanted] = _joined([rule, _of_padding(self.padding, frame)], and_)
         return self._made[wanted]
 
     def counted(self, device: torch.device) -> Bool[Tensor, "B N"] | None:
@@ -205,8 +210,30 @@ def _rule(function: MaskFunction, frame: Frame) -> Mask | None:
     return _asked(function, frame)
 
 
+def _rule_in_graph(function: MaskFunction, frame: Frame, batch: int) -> Mask | None:
+    """A mask function as a mask for a compiler, which sees its name but not its closure.
+
+    A function that was made with others becomes a boolean tensor, as transformers makes it.
+    """
+    name = function.__name__ if function.__module__ == _HOME else ""
+    if name == "bidirectional_mask_function":
+        return None
+    if name == "causal_mask_function" and not isinstance(frame.query_start, Tensor):
+        return causal(first=frame.first)
+    places = [
+        torch.arange(size, device=frame.device).reshape([-1 if n == axis else 1 for n in range(4)])
+        for axis, size in enumerate((batch, 1, frame.queries, frame.keys))
+    ]
+    return dense(_visible(function, frame)(*places))
+
+
 def _asked(function: MaskFunction, frame: Frame) -> Mask:
-    """Any function, asked tile by tile; as transformers does, of one head for all."""
+    """Any function, asked tile by tile."""
+    return where(_visible(function, frame))
+
+
+def _visible(function: MaskFunction, frame: Frame) -> MaskFunction:
+    """A mask function of positions in the frame; as transformers does, of one head for all."""
 
     def visible(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         query, key, head = query + frame.query_start, key + frame.key_start, head[:, :1]
@@ -220,7 +247,7 @@ def _asked(function: MaskFunction, frame: Frame) -> Mask:
             found: Tensor = mapped(*(t.flatten() for t in (batch, head, query, key)))
         return found
 
-    return where(visible)
+    return visible
 
 
 def _indexing_by_numbers() -> AbstractContextManager[object]:

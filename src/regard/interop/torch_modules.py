@@ -201,6 +201,8 @@ def _parts(given: Tensor) -> tuple[Tensor | None, Tensor | None]:
     if given.dtype == torch.bool:
         return given, None
     hidden = given == float("-inf")
+    if torch.compiler.is_compiling():  # a graph has no numbers to look at
+        return hidden, given.masked_fill(hidden, 0.0)
     if not bool(hidden.any()):
         return None, given
     rest = given.masked_fill(hidden, 0.0)

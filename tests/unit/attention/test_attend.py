@@ -300,6 +300,18 @@ def test_nan_in_a_key_reaches_only_the_queries_that_see_it(
     assert out[:, :, 4:].isnan().all()
 
 
+@pytest.mark.parametrize("mask", [None, causal(first=0)])
+@pytest.mark.parametrize("keys", [1, 5, 33])
+@pytest.mark.parametrize("poisoned", [0, 1], ids=["queries", "keys"])
+def test_nan_in_a_query_or_in_a_key_it_sees_is_no_zero(poisoned, keys, mask):
+    inputs = [torch.randn(2, 3, n, 8) for n in (keys, keys, keys)]
+    inputs[poisoned][0, 0, 0, 1] = float("nan")
+    want = attend(*(t.double() for t in inputs), mask=mask, backend="tiled").isnan()
+    assert want.any()
+    for backend in (None, "sdpa", "dot_cpu"):
+        assert torch.equal(attend(*inputs, mask=mask, backend=backend).isnan(), want)
+
+
 @pytest.mark.parametrize("sizes", [(4, 8, 64, 64), (1, 2, 256, 256)], ids=["short", "sdpa"])
 def test_so_does_it_where_gradients_are_wanted(sizes):
     B, H, N, M = sizes

@@ -212,7 +212,7 @@ REFUSED = [
     ("sdpa", {"return_lse": True}, "the log-sum-exp is wanted"),
     ("sdpa", {"bias": alibi()}, "a rule of distances, which is not to become an N×M matrix"),
     ("sdpa", {"bias": torch.ones(M, requires_grad=True)}, "the bias needs a gradient"),
-    ("sdpa", {**make(torch.float64), "requires": "query"}, "float64 gradients"),
+    ("sdpa", {**make(torch.float64), "requires": "query"}, "gradients in float64"),
     ("sdpa", {**LONG, "mask": causal(first=1)}, "the mask would be an N×M matrix of more than 64"),
     (
         "sdpa",

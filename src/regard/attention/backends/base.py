@@ -15,6 +15,8 @@ class Backend(ABC):
         judges_by_kind: Whether ``refuse`` and ``decline`` go by nothing but shapes, dtypes, the
             device, the options, the mask and whether gradients are wanted: what they said is then
             remembered for calls alike in these. Unless said, they are asked each time.
+        differentiates_once: Whether its gradient cannot be differentiated: where that is asked for,
+            the tiled engine works the gradient out.
 
     Example:
         One for calls with a single key, which gets all the weight, so that its value is the answer:
@@ -39,6 +41,7 @@ class Backend(ABC):
     """
 
     judges_by_kind: ClassVar[bool] = False
+    differentiates_once: ClassVar[bool] = False
 
     @abstractmethod
     def refuse(self, request: Request) -> str | None:

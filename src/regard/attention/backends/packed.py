@@ -24,6 +24,7 @@ class Packed(Backend):
     """Documents packed into one row."""
 
     judges_by_kind = True
+    differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
         """Why this backend cannot serve, or None if it can."""

@@ -31,6 +31,7 @@ class Sdpa(Backend):
     """torch's fused scaled dot product attention."""
 
     judges_by_kind = True
+    differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
         """Why this backend cannot serve, or None if it can."""
@@ -45,7 +46,7 @@ class Sdpa(Backend):
         elif _are_unlike(*_widths(request)):
             reason = "values and keys differ so much in width that padding would cost more"
         elif request.query.dtype == torch.float64 and request.needs_grad():
-            reason = "float64 gradients may be differentiated again"
+            reason = "gradients in float64 are those of blocks"
         elif request.query.is_cuda and is_double(request):
             reason = "in float64, the kernel of a GPU would hold the N×M matrix"
         elif mask is not None and _handed_over(request) > _LARGEST_MASK:
@@ -103,8 +104,8 @@ class Sdpa(Backend):
         """The mixed values (B, H, N, E), and no log-sum-exp."""
         key, value, mask = request.key, request.value, request.mask
         is_masked_here = mask is not None and key.is_cpu
-        if is_masked_here and not _may_be_finite(request):
-            return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+        if key.is_cpu and not _may_be_finite(request):
+            return tiled.run(request)  # There, a NaN reaches its query, and those that see its key.
         kernel = request.said.get(_Kernel)
         if isinstance(kernel, _Kernel):
             out = kernel(request.query, key, value)
@@ -133,13 +134,15 @@ def _is_flag(request: Request) -> bool:
 
 
 def _may_be_finite(request: Request) -> bool:
-    """Whether keys are finite, and values if the answer would not tell.
+    """Whether queries and keys are finite, and values if the answer would not tell.
 
-    It tells where each value is multiplied by some weight: even by zero, the product is NaN. A
-    flag leaves out keys that come after those of the last query.
+    For a NaN query of few keys the kernel gives zeros. The answer tells where each value is
+    multiplied by some weight: even by zero, the product is NaN. A flag leaves out keys that come
+    after those of the last query.
     """
     is_told = not _is_flag(request) or request.key.shape[2] <= request.query.shape[2]
-    return is_finite(request.key) and (is_told or is_finite(request.value))
+    are_finite = is_finite(request.query) and is_finite(request.key)
+    return are_finite and (is_told or is_finite(request.value))
 
 
 def _handed_over(request: Request) -> int:

@@ -29,6 +29,7 @@ class Short(Backend):
     """Dot products over short sequences on a CPU."""
 
     judges_by_kind = True
+    differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
         """Why this backend cannot serve, or None if it can."""
@@ -39,7 +40,7 @@ class Short(Backend):
         if request.query.device.type != "cpu":
             reason = "it is for CPUs"
         elif request.query.dtype not in _FASTER:
-            reason = "float64 gradients may be differentiated again"
+            reason = "gradients in float64 are those of blocks"
         elif request.key.shape[2] > most:
             reason = f"there are more than {most} keys"
         elif request.bias is not None or request.position is not None:
@@ -120,6 +121,7 @@ class _Short(torch.autograd.Function):
             exp_of(weights.sub_(top))
             weights.div_(weights.sum(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).tiny))
             out = torch.bmm(weights, v)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(q, k, v, weights)
         ctx.scale = scale
         ctx.dtypes = (query.dtype, key.dtype, value.dtype)
@@ -127,7 +129,9 @@ class _Short(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: _Context, grad: Tensor) -> Gradients:
+    def backward(ctx: _Context, grad: Tensor | None) -> Gradients:
+        if grad is None:
+            return (None,) * 5
         q, k, v, weights = ctx.saved_tensors
         B, H = grad.shape[:2]
         with torch.autocast("cpu", enabled=False):

@@ -65,6 +65,8 @@ def kind_of(
     """
     if not (isinstance(query, Tensor) and isinstance(key, Tensor) and isinstance(value, Tensor)):
         raise _no_tensor(query=query, key=key, value=value)
+    if query.is_nested or key.is_nested or value.is_nested:
+        raise _nested(query=query, key=key, value=value)
     signature = _signature_of(query, key, value, score, wants_grad)
     kind = None if signature is None else KINDS.get(signature)
     if kind is not None:
@@ -124,6 +126,14 @@ def _no_tensor(**given: object) -> ShapeError:
     name, first = next(each for each in given.items() if not isinstance(each[1], Tensor))
     return ShapeError(
         f"{name} must be a tensor; got {type(first).__name__}. Use torch.as_tensor({name})."
+    )
+
+
+def _nested(**given: Tensor) -> ShapeError:
+    name = next(name for name, tensor in given.items() if tensor.is_nested)
+    return ShapeError(
+        f"{name} must be padded; got a nested tensor. "
+        f"Pass {name}.to_padded_tensor(0.0), and the lengths as mask=lengths(…)."
     )
 
 

@@ -10,17 +10,21 @@ from torch.nn import functional as F
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.request import Request, make_request
-from regard.attention.graph.encoding import encode, is_built_in
+from regard.attention.graph.encoding import Encoded, encode, is_built_in
 from regard.attention.graph.formula import attend_by_formula, is_written_out
 from regard.attention.graph.operators import attend_operator
-from regard.attention.masks.base import Mask
+from regard.attention.masks.base import Mask, as_mask
+from regard.attention.masks.grid import Grid
 from regard.attention.masks.window import causal
 from regard.attention.observing import current_place, is_watched
-from regard.attention.scores import Score
+from regard.attention.scores import DotForm, Score
 from regard.attention.weighting import Softmax, Weighting, apply_sink
 from regard.errors import SettingError
 
 R = TypeVar("R")
+# Of these numbers of pairs on, what a plan saves of a training step is worth more than it costs.
+FEWEST_PAIRS_OF_A_PLANNED_STEP = 2**18
+LARGEST_MASK = 2**24
 _CAUSAL = (encode(causal()).form, encode(causal(first=0)).form)
 
 
@@ -75,8 +79,8 @@ def attend_in_graph(
     """``attend`` where ``refuse_graph`` gives None.
 
     Where torch's own kernel serves whatever the sizes, the graph gets that, which every compiler
-    and exporter knows; else the operator, which plans when it runs. Inside ``written_out`` it gets
-    the formula.
+    and exporter knows; else the operator, which plans when it runs. Compiled for a CPU, it gets
+    both: the operator for numbers that are not finite. Inside ``written_out`` it gets the formula.
     """
     if return_lse and not isinstance(weighting, Softmax):
         came = type(weighting).__name__
@@ -96,13 +100,9 @@ def attend_in_graph(
     )
     records = torch.is_grad_enabled()
     learned = [records and t.requires_grad for t in (query, key, value, *tensors)]
-    # The fastest gradient on a CPU depends on the sizes, and torch's kernel has none in float64
-    # that can be differentiated again. Exported graphs are for inference.
-    has_fused = query.device.type != "cpu" and query.dtype != torch.float64
-    is_settled = has_fused or not any(learned) or torch.compiler.is_exporting()
     is_plain = bias is None and not dropout and backend is None and not wants_lse
-    if is_settled and is_plain and not is_watched():
-        out = _as_dot_product(request, mask)
+    if is_plain and not is_watched():
+        out = _as_dot_product(request, mask, Encoded(form, tensors, integers, floats), learned)
         if out is not None:
             return out
     out, lse, _ = attend_operator(query, key, value, tensors, form, integers, floats, learned)
@@ -111,38 +111,131 @@ def attend_in_graph(
     return (out, lse) if return_lse else out
 
 
-def _as_dot_product(request: Request, mask: Mask | Tensor | None) -> Tensor | None:
-    """The answer of torch's kernel, or None if it is not the one to ask."""
+def _as_dot_product(
+    request: Request, mask: Mask | Tensor | None, encoded: Encoded, learned: list[bool]
+) -> Tensor | None:
+    """The answer of torch's kernel, or None if it is not the one to ask.
+
+    Exported graphs are for inference. Float64 is differentiated again, which the kernel cannot.
+    """
     if not request.score.is_dot_product or type(request.weighting) is not Softmax:
-        return None
-    kind = request.query.device.type
-    # On a CPU the engine keeps NaN from queries that do not see it, which a mask does not; an ONNX
-    # graph cannot hold the engine.
-    is_ours = kind == "cpu" and not torch.onnx.is_in_onnx_export()
-    if mask is not None and (is_ours or not _is_flag(mask, request)):
         return None
     form = request.dot()
     # With other widths torch would hold the whole N×M matrix.
     if form is None or form.key.shape[-1] != request.value.shape[-1]:
         return None
+    is_exporting = torch.compiler.is_exporting()
+    if any(learned) and not is_exporting and request.query.dtype == torch.float64:
+        return None
+    is_cpu, is_flag = request.query.is_cpu, mask is not None and _is_flag(mask, request)
+    if is_cpu and not is_exporting:
+        return _guarded(request, form, mask, is_flag, encoded, learned)
+    # On a CPU the engine does not let NaN through a mask, as torch does; an ONNX graph cannot hold
+    # the engine.
+    if mask is not None and not (is_flag and (not is_cpu or torch.onnx.is_in_onnx_export())):
+        return None
+    out = _kernel(form, request.value, None, is_flag=is_flag)
+    return out.reshape(*request.leading, *out.shape[2:])
+
+
+def _guarded(
+    request: Request,
+    form: DotForm,
+    mask: Mask | Tensor | None,
+    is_flag: bool,
+    encoded: Encoded,
+    learned: list[bool],
+) -> Tensor | None:
+    """The answer of torch's kernel on a CPU, and that of the operator where numbers are not finite.
+
+    The kernel lets NaN through a mask and may give zeros for a query that is NaN. None where the
+    operator, which costs half a millisecond, is likely to be faster, or the mask would be large.
+    """
+    B, H, N, _ = request.query.shape
+    M, E = request.value.shape[2:]
+    if any(learned) and not _is_known(B * H * N * M <= FEWEST_PAIRS_OF_A_PLANNED_STEP):
+        return None
+    seen = None
+    if mask is not None and not is_flag:
+        is_small = len(request.leading) == 2 and _is_known(B * N * M <= LARGEST_MASK)
+        if not (is_small and _is_of_places(as_mask(mask))):
+            return None
+        grid = Grid((B,), H, N, M, request.query.device)
+        as_mask(mask).check(grid)
+        seen = as_mask(mask).formula(grid).clone()
+    # Copies here and below: branches take no two views of a tensor. Compilers drop needless ones.
+    query, key, value = form.query, form.key, request.value
+    sums = [t.detach().abs().sum(dtype=torch.float32) for t in (query, key, value)]
+    # No product of theirs is larger; NaN stays NaN.
+    is_safe = (sums[0] * sums[1] + sums[2]).isfinite()
+    tensors = [t.detach() if t.requires_grad else t for t in encoded.tensors]
+    rest = (tensors, encoded.form, encoded.integers, encoded.floats, [False] * len(learned))
+
+    score, inputs = request.score, (request.query, request.key, request.value)
+    # Branches take and give rows of numbers: compilers may mistake the strides of anything else.
+    # Heads are behind positions, as most models and the kernel have them in memory.
+    shapes = [(B, t.shape[2], t.shape[1], t.shape[3]) for t in inputs]
+
+    def unpack(*flat: Tensor) -> list[Tensor]:
+        return [t.view(shape).transpose(1, 2) for t, shape in zip(flat, shapes, strict=True)]
+
+    def exact(*flat: Tensor) -> Tensor:
+        out: Tensor = attend_operator(*unpack(*flat), *rest)[0]
+        return out.reshape(B, H, N, -1).transpose(1, 2).flatten()
+
+    def fast(*flat: Tensor) -> Tensor:
+        query, key, value = unpack(*flat)
+        form = score.as_dot(query, key)
+        assert form is not None
+        return _kernel(form, value, seen, is_flag=is_flag).transpose(1, 2).flatten()
+
+    def nothing(*flat: Tensor) -> Tensor:
+        return flat[0].new_zeros(B * N * H * E)
+
+    given = [t.detach().transpose(1, 2).flatten().clone() for t in inputs]
+    if not any(learned):
+        out = torch.cond(is_safe, fast, exact, given).view(B, N, H, E).transpose(1, 2)
+    else:
+        # The gradient is that of the kernel, with zeros in place of what is not finite.
+        query, key, value = (torch.where(t.isfinite(), t, 0) for t in (query, key, value))
+        out = _kernel(form._replace(query=query, key=key), value, seen, is_flag=is_flag)
+        other = torch.cond(is_safe, nothing, exact, given).view(B, N, H, E).transpose(1, 2)
+        out = out + torch.where(is_safe, other, other - out.detach())
+    assert isinstance(out, Tensor)
+    return out.reshape(*request.leading, *out.shape[2:])
+
+
+def _is_of_places(mask: Mask) -> bool:
+    """Whether a mask is made of windows and tensors, in whose numbers nothing can be wrong."""
+    return not {"_Documents", "_Lengths"} & set(encode(mask).form.split())
+
+
+def _kernel(form: DotForm, value: Tensor, seen: Tensor | None, *, is_flag: bool) -> Tensor:
+    """Torch's kernel, in the dtypes of its tensors."""
+    kind = value.device.type
     is_mixed = torch.is_autocast_enabled(kind)
     with torch.autocast(kind, enabled=False) if is_mixed else nullcontext():
-        out = F.scaled_dot_product_attention(
+        return F.scaled_dot_product_attention(
             form.query,
             form.key,
-            request.value,
-            is_causal=mask is not None,
+            value,
+            attn_mask=seen,
+            is_causal=is_flag,
             scale=form.scale,
             enable_gqa=form.query.shape[1] != form.key.shape[1],
         )
-    return out.reshape(*request.leading, *out.shape[2:])
+
+
+def _is_known(claim: bool | torch.SymBool) -> bool:
+    """Whether something holds for all sizes of the graph."""
+    # Not at the top: it takes a second, and whoever traces has paid it.
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return statically_known_true(claim)
 
 
 def _is_flag(mask: Mask | Tensor, request: Request) -> bool:
     """Whether the mask is causal, with as many queries as keys for all sizes of the graph."""
-    # Not at the top: it takes a second, and whoever traces has paid it.
-    from torch.fx.experimental.symbolic_shapes import statically_known_true
-
     encoded = encode(mask)
     is_causal = encoded.form in _CAUSAL and not any(encoded.integers)
-    return is_causal and statically_known_true(request.query.shape[2] == request.key.shape[2])
+    return is_causal and _is_known(request.query.shape[2] == request.key.shape[2])

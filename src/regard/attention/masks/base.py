@@ -183,6 +183,9 @@ class _Dense(Mask):
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
         return cut(lift(self.tensor, grid), rows, keys)
 
+    def formula(self, grid: Grid) -> Tensor:
+        return lift(self.tensor, grid)
+
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         B, H, N, M = (1, 1, 1, 1, *lift(self.tensor, grid).shape)[-4:]
         return (B, H, N, M)

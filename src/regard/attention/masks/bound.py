@@ -59,8 +59,8 @@ class Rule(ABC):
             SettingError: Unless said, there is none.
         """
         raise SettingError(
-            "mask must be made of lengths(), prefix(), causal() and window() to be written out; "
-            f"got {type(self).__name__}."
+            "mask must be made of lengths(), prefix(), causal(), window() or a tensor to be "
+            f"written out; got {type(self).__name__}."
         )
 
     @final

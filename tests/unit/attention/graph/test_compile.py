@@ -25,6 +25,7 @@ from regard.attention import (
     at,
     attend,
     causal,
+    dense,
     documents,
     lengths,
     observe,
@@ -142,25 +143,46 @@ def names_in_graph(function, *tensors):
     seen = []
 
     def keep(graph, _):
-        seen.extend(str(node.target) for node in graph.graph.nodes)
+        for part in graph.modules():  # the branches are modules of their own
+            seen.extend(str(node.target) for node in getattr(part, "graph", torch.fx.Graph()).nodes)
         return graph
 
     answer = torch.compile(function, backend=keep, fullgraph=True)(*tensors)
     return " ".join(seen), answer
 
 
+@pytest.mark.parametrize("mask", [None, causal(), window(2, 0) & torch.rand(B, 1, 1, N).gt(0.3)])
 @pytest.mark.parametrize("score", [ScaledDot(), Dot(), Cosine(0.5), Bilinear(torch.rand(D, D))])
-def test_without_gradients_a_dot_product_is_torchs_own(score):
+def test_a_dot_product_is_torchs_own_and_the_engines_where_numbers_are_not_finite(score, mask):
     query, *_ = inputs(learned=False)
-    names, got = names_in_graph(lambda q: attend(q, q, score=score), query)
-    torch.testing.assert_close(got, attend(query, query, score=score))
-    assert "scaled_dot_product_attention" in names
-    assert "regard" not in names
+    for _ in range(2):
+        names, got = names_in_graph(lambda q: attend(q, q, score=score, mask=mask), query)
+        want = attend(query, query, score=score, mask=mask)
+        torch.testing.assert_close(got, want, equal_nan=True)
+        assert "scaled_dot_product_attention" in names
+        assert "regard" in names
+        query[0, 1, 2] = torch.nan
+
+
+def test_gradients_of_a_short_step_are_torchs_own_and_keep_nan_where_it_is():
+    def call(query, key, value):
+        return attend(query, key, value, mask=window(2, 1) & dense(seen))
+
+    seen = torch.arange(M) < 6
+    tensors = inputs()[0], inputs()[1], torch.randn(B, H, M, D).requires_grad_()
+    assert "scaled_dot_product_attention" in names_in_graph(call, *tensors)[0]
+    compiled, _ = traced(call, fullgraph=True)
+    assert_same(call, compiled, tensors)
+    with torch.no_grad():
+        for hidden in tensors[1:]:
+            hidden[..., 6, :] = torch.nan
+    assert_same(call, compiled, tensors)
 
 
 @pytest.mark.parametrize("options", [{}, {"score": Dot()}, {"mask": causal()}])
-def test_with_gradients_on_a_cpu_the_plan_is_made_when_it_runs(options):
-    names, _ = names_in_graph(lambda q: attend(q, q, **options), inputs()[0])
+def test_gradients_of_a_long_step_on_a_cpu_are_planned_when_it_runs(options):
+    names, _ = names_in_graph(lambda q: attend(q, q, **options), inputs(300)[0])
+    assert "scaled_dot_product_attention" not in names
     assert "regard" in names
 
 
