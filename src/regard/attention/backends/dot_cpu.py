@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends.base import Backend
+from regard.attention.backends.crossovers import FEWEST_PAIRS
 from regard.attention.biases import PositionBias
 from regard.attention.engine import blas, tiled
 from regard.attention.engine.blocks import BlockPass, Inputs, Sizes
@@ -26,8 +27,6 @@ from regard.attention.weighting import Softmax
 
 # Pairs of a block of a mask, for each of which it takes two bytes, and the most queries of it.
 _PAIRS, _ROWS = 2**24, 256
-# Below this many scores, a forward pass in a few operations is cheaper.
-_FEWEST_PAIRS = 2**15
 
 
 class DotCpu(Backend):
@@ -48,7 +47,7 @@ class DotCpu(Backend):
     def decline(self, request: Request) -> str | None:
         """Why another backend would serve faster, or None if none would."""
         B, H, N, _ = request.query.shape
-        if B * H * N * request.key.shape[2] < _FEWEST_PAIRS and not request.needs_grad():
+        if B * H * N * request.key.shape[2] < FEWEST_PAIRS and not request.needs_grad():
             return "there is too little to do"
         return None
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends.base import Backend
+from regard.attention.backends.crossovers import LARGEST_SHARE_OF_DOCUMENTS
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
 from regard.attention.backends.tiled import Tiled
@@ -15,8 +16,6 @@ from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Band, Segment, Segments
 from regard.attention.masks.window import window
 
-# With more of the grid than this inside documents, one call with a mask is as fast.
-_LARGEST_SHARE = 0.5
 _SHORT, _SDPA, _TILED = Short(), Sdpa(), Tiled()
 
 
@@ -41,7 +40,10 @@ class Packed(Backend):
 
     def decline(self, request: Request) -> str | None:
         """Why another backend would serve faster, or None if none would."""
-        if _form_of(request).pairs > _LARGEST_SHARE * request.query.shape[2] * request.key.shape[2]:
+        if (
+            _form_of(request).pairs
+            > LARGEST_SHARE_OF_DOCUMENTS * request.query.shape[2] * request.key.shape[2]
+        ):
             return "the documents are most of the row"
         return None
 

@@ -11,18 +11,23 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention.backends.base import Backend
+from regard.attention.backends.crossovers import (
+    BAND_COST,
+    BAND_ROWS,
+    FEWEST_KEYS_OF_LOOPS,
+    FEWEST_PAIRS_OF_A_BAND,
+)
 from regard.attention.backends.dot_cpu import DotCpu
 from regard.attention.engine import tiled
 from regard.attention.engine.numerics import is_finite, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.key_ranges import is_range
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
 
 # A mask that no flag can express is handed over as numbers: at most 64 MB of float32.
-_LARGEST_MASK = 2**24
-# Blocks along a band are about this much slower for each pair than the kernel with a mask.
-_NARROW, _BLOCK_ROWS, _FEWEST_PAIRS = 2, 64, 2**16
+LARGEST_MASK = 2**24
 _HALVES = (torch.bfloat16, torch.float16)
 _DOT_CPU = DotCpu()
 
@@ -49,7 +54,7 @@ class Sdpa(Backend):
             reason = "gradients in float64 are those of blocks"
         elif request.query.is_cuda and is_double(request):
             reason = "in float64, the kernel of a GPU would hold the N×M matrix"
-        elif mask is not None and _handed_over(request) > _LARGEST_MASK:
+        elif mask is not None and _handed_over(request) > LARGEST_MASK:
             which = "mask" if request.bias is None else "mask and the bias together"
             reason = f"the {which} would be an N×M matrix of more than 64 MB"
         return reason
@@ -61,6 +66,8 @@ class Sdpa(Backend):
         form = request.form()
         if form is not None and form.of_keys is not None and _is_for_loops(request):
             return "a compiled pass adds a number of each key faster than wider keys would"
+        if _is_long_under_a_mask(request) and _is_for_loops(request):
+            return "a compiled pass leaves out hidden keys, which makes its gradient faster"
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
@@ -128,6 +135,16 @@ def _is_for_loops(request: Request) -> bool:
     return _DOT_CPU.refuse(request) is None and _DOT_CPU.decline(request) is None
 
 
+def _is_long_under_a_mask(request: Request) -> bool:
+    """Whether a gradient is wanted, of so many keys that it matters which of them are hidden."""
+    mask = request.mask
+    if mask is None or request.bias is not None or request.query.dtype is not torch.float32:
+        return False
+    if request.key.shape[2] < FEWEST_KEYS_OF_LOOPS or not request.needs_grad():
+        return False
+    return is_range(mask) or mask.mask.extent(mask.grid)[1:3] == (1, 1)
+
+
 def _is_flag(request: Request) -> bool:
     """Whether a flag says what the mask does; a bias leaves no room for one."""
     return request.mask is not None and request.mask.is_causal and request.bias is None
@@ -157,9 +174,9 @@ def _handed_over(request: Request) -> int:
 
 def _is_narrow(mask: BoundMask, request: Request) -> bool:
     N, M = request.query.shape[2], request.key.shape[2]
-    if request.query.device.type != "cpu" or N * M < _FEWEST_PAIRS:
+    if request.query.device.type != "cpu" or N * M < FEWEST_PAIRS_OF_A_BAND:
         return False
-    return (mask.width + _BLOCK_ROWS) * _NARROW < M
+    return (mask.width + BAND_ROWS) * BAND_COST < M
 
 
 def refuse_unless_plain(request: Request) -> str | None:

@@ -12,16 +12,13 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends.base import Backend
+from regard.attention.backends.crossovers import FEWEST_PAIRS, MOST_KEYS_OF_SHORT
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
 from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.numerics import exp_of, is_finite
 from regard.attention.engine.request import Request
 
-# From here on the fused kernel is as fast (2 cores with AVX-512, D = 32 and 64).
-_MOST_KEYS = 128
-# Below this many scores the fused kernel's single call is cheaper.
-_FEWEST_PAIRS = 2**15
 _FASTER = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -36,7 +33,7 @@ class Short(Backend):
         reason = refuse_unless_plain(request)
         if reason is not None:
             return reason
-        most = min(_MOST_KEYS, request.key.shape[-1] + request.value.shape[-1])
+        most = min(MOST_KEYS_OF_SHORT, request.key.shape[-1] + request.value.shape[-1])
         if request.query.device.type != "cpu":
             reason = "it is for CPUs"
         elif request.query.dtype not in _FASTER:
@@ -55,7 +52,7 @@ class Short(Backend):
         """Why another backend would serve faster, or None if none would."""
         if not request.needs_grad():
             return "no gradient is wanted, and the fused forward pass is as fast"
-        if request.query.shape[:3].numel() * request.key.shape[2] < _FEWEST_PAIRS:
+        if request.query.shape[:3].numel() * request.key.shape[2] < FEWEST_PAIRS:
             return "there is too little to do"
         return None
 

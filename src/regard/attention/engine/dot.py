@@ -5,7 +5,7 @@ grid is one block; other masks are laid out block by block. Tasks are heads and 
 queries, cut without regard to the number of threads: so is the answer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import chain, product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -150,6 +150,7 @@ class Work:
             most = min(parts_of(len(units), *self.given[:3]), max(1, worth))
             spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile[0])))
             parts = [sums] + [sums.beside(block.batch, self._keys_of(block, s)) for s in spans[1:]]
+            written = [part.arrays for part in parts]
 
             def add(
                 task: int,
@@ -157,6 +158,7 @@ class Work:
                 units: list[list[_Span]] = units,
                 spans: list[_Span] = spans,
                 parts: list[_Sums] = parts,
+                written: list[tuple[_Array, ...]] = written,
             ) -> None:
                 unit, number = divmod(task, len(spans))
                 for lanes in units[unit]:
@@ -166,7 +168,7 @@ class Work:
                         self.weighting,
                         block.pairs,
                         *arrays,
-                        *parts[number].arrays,
+                        *written[number],
                         parts[number].origin,
                         block.place,
                         lanes,
@@ -228,7 +230,7 @@ class Work:
         each = list(units.values())
         several = max(1, _TASK // (self.cost * len(block.rows) * self.share))
         return [
-            list(chain.from_iterable(each[start : start + several]))
+            _joined(chain.from_iterable(each[start : start + several]))
             for start in range(0, len(each), several)
         ]
 
@@ -384,6 +386,17 @@ def _cut(run: range, most: int) -> Iterator[_Span]:
     """Spans of at most so many, one after the other."""
     for start in range(run.start, run.stop, most):
         yield start, min(start + most, run.stop)
+
+
+def _joined(spans: Iterable[_Span]) -> list[_Span]:
+    """Spans, of which neighbours become one: a call of a loop costs more than a short sentence."""
+    joined: list[_Span] = []
+    for start, stop in spans:
+        if joined and joined[-1][1] == start:
+            joined[-1] = (joined[-1][0], stop)
+        else:
+            joined.append((start, stop))
+    return joined
 
 
 def _multiple(number: int, of: int) -> int:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.attention.backends.crossovers import FEWEST_PAIRS_OF_A_PLANNED_STEP
+from regard.attention.backends.sdpa import LARGEST_MASK
 from regard.attention.biases import PositionBias
 from regard.attention.engine.request import Request, make_request
 from regard.attention.graph.encoding import Encoded, encode, is_built_in
@@ -22,9 +24,6 @@ from regard.attention.weighting import Softmax, Weighting, apply_sink
 from regard.errors import SettingError
 
 R = TypeVar("R")
-# Of these numbers of pairs on, what a plan saves of a training step is worth more than it costs.
-FEWEST_PAIRS_OF_A_PLANNED_STEP = 2**18
-LARGEST_MASK = 2**24
 _CAUSAL = (encode(causal()).form, encode(causal(first=0)).form)
 
 
