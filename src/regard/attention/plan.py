@@ -1,6 +1,6 @@
 """Which backend serves a call, and why."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from regard.attention.backends.short import Short
 from regard.attention.backends.tiled import Tiled
 from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
+from regard.attention.engine.blocks import Inputs
 from regard.attention.engine.foreign_options import refuse_options
 from regard.attention.engine.request import Request, make_request, without_autocast
 from regard.attention.masks.base import Mask
@@ -202,11 +203,11 @@ def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tenso
         wide = torch.promote_types(request.query.dtype, torch.float32)
         lse = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
         return empty @ value, lse if request.return_lse else None
-    out, lse = backend.run(request)
-    if backend.differentiates_once and out.requires_grad:
+    answer, log_sum = backend.run(request)
+    if backend.differentiates_once and answer.requires_grad:
         inputs = (request.query, request.key, request.value, *request.tensors())
-        return _Twice.apply(request, out, *inputs), lse  # type: ignore[no-untyped-call]
-    return out, lse
+        answer = _Twice.apply(request, answer, *inputs)  # type: ignore[no-untyped-call]
+    return answer, log_sum
 
 
 class _Twice(torch.autograd.Function):
@@ -224,12 +225,28 @@ class _Twice(torch.autograd.Function):
         inputs, wanted = ctx.saved_tensors, ctx.needs_input_grad[2:]
         if d_out is None or not torch.is_grad_enabled():
             return (None, d_out, *(None for _ in inputs))
-        again, _ = tiled.run(ctx.request)
-        learned = [tensor for tensor, want in zip(inputs, wanted, strict=True) if want]
-        grads = iter(
-            torch.autograd.grad(again, learned, d_out, create_graph=True, allow_unused=True)
+        # Views, as one tensor may be query, key and value.
+        query, key, value = (tensor.view_as(tensor) for tensor in inputs[:3])
+        request = replace(ctx.request, query=query, key=key, value=value, _forms=())
+        ends = Inputs.of(request)
+        found = tiled.backward(
+            *(tiled.job_of(request), ends, (*wanted[:3], False, *wanted[3:])),
+            *(d_out.to(ends.query.dtype), d_out[..., 0]),
         )
-        return (None, None, *(next(grads) if want else None for want in wanted))
+        pairs = zip(
+            (*ends[:3], *ends.tensors),
+            (query, key, value, *inputs[3:]),
+            (*found[:3], *found[4:]),
+            strict=True,
+        )
+        return (None, None, *(_through(*pair) for pair in pairs))
+
+
+def _through(end: Tensor, leaf: Tensor, grad: Tensor | None) -> Tensor | None:
+    """The gradient of a tensor from that of what was made of it."""
+    if grad is None or end is leaf:
+        return grad
+    return torch.autograd.grad(end, leaf, grad, create_graph=True)[0]
 
 
 def _operations(request: Request) -> int:

@@ -142,7 +142,8 @@ def _is_long_under_a_mask(request: Request) -> bool:
         return False
     if request.key.shape[2] < FEWEST_KEYS_OF_LOOPS or not request.needs_grad():
         return False
-    return is_range(mask) or mask.mask.extent(mask.grid)[1:3] == (1, 1)
+    _, heads, queries, _ = mask.mask.extent(mask.grid)
+    return is_range(mask) or heads == queries == 1
 
 
 def _is_flag(request: Request) -> bool:

@@ -6,6 +6,7 @@ from torch.func import grad, hessian, jacfwd, jacrev, vmap
 
 from regard.attention import (
     Additive,
+    Bilinear,
     Custom,
     ScaledDot,
     Softmax,
@@ -130,6 +131,19 @@ def test_second_derivatives_in_float32_are_served(backend):
     want = second(*(t.double() for t in tensors), backend="tiled")
     for one, other in zip(second(*tensors, backend=backend), want, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["short", "sdpa"])
+def test_so_are_those_of_one_tensor_that_is_query_key_and_value(backend):
+    def second(states, backend):
+        states = states.requires_grad_()
+        out = attend(states, states, states, score=Bilinear(weight), backend=backend)
+        (grad,) = torch.autograd.grad(out.square().sum(), states, create_graph=True)
+        return torch.autograd.grad(grad.square().sum(), [states, weight])
+
+    weight, states = torch.randn(D, D, requires_grad=True), torch.randn(B, H, N, D)
+    for one, other in zip(second(states, backend), second(states, "tiled"), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.usefixtures("as_users_have_it")
