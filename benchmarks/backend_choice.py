@@ -25,8 +25,11 @@ _Case = tuple[tuple[int, int, int, int], dict[str, Any], bool]
 
 def _cases() -> dict[str, _Case]:
     """Shapes (B, H, N, D), options, and whether gradients are worked out, by their names."""
-    short, middle, long, small = (64, 4, 16, 32), (16, 8, 64, 64), (4, 8, 256, 64), (2, 4, 8, 32)
-    longest = (1, 8, 1024, 64)
+    tiny = (1, 2, 4, 8)
+    short, middle, long = (
+        sized(s, tiny) for s in ((64, 4, 16, 32), (16, 8, 64, 64), (4, 8, 256, 64))
+    )
+    small, longest = (sized(s, tiny) for s in ((2, 4, 8, 32), (1, 8, 1024, 64)))
 
     def some(shape: tuple[int, int, int, int]) -> Any:
         generator = torch.Generator().manual_seed(1)

@@ -29,6 +29,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "attention": (*ONE, *ALONE),
     "attention_growth": (*ONE,),
     "attention_mechanisms": ("--work", "WORK"),
+    "backend_choice": (),
     "bertviz_side_by_side": ("--dry",),
     "bulk_prediction": (*ONE,),
     "chinese_english": ("--work", "WORK"),
