@@ -290,7 +290,7 @@ def test_nothing_to_evaluate_on(regard, corpus: Path, run: Path) -> None:
         (("--beam-size", 2, "--n-best", 3), "n_best must be at most beam_size; got n_best=3"),
         (("--length-penalty", -1), "length_penalty must be at least 0; got -1"),
         (("--n-best", 2, "--attention"), "--attention must go with one translation a line"),
-        (("--beam-size", "wide"), 'unable to convert "wide" into int'),
+        (("--beam-size", "wide"), "--beam-size must be a whole number; got 'wide'."),
         (("--beem-size", 2), "beem-size"),
     ],
 )
