@@ -22,8 +22,8 @@ def test_training_says_what_it_did_and_where(regard, corpus: Path, run: Path) ->
     counted = re.search(r"(\d+) pairs to train on, (\d+) to validate on", again.err)
     assert counted
     train, valid = map(int, counted.groups())
-    assert 280 < train < train + valid <= 300
-    assert valid >= 4
+    assert 250 < train < train + valid <= 300
+    assert valid >= 25
     assert f"next: regard predict {run}" in again.err
     assert again.out == ""
 
@@ -157,9 +157,9 @@ def test_evaluation_comes_as_json(regard, run: Path) -> None:
     done = regard("evaluate", run, "--json", "--split", "valid", "--beam-size", 1)
     found = json.loads(done.out)
     assert found["regard"] == __version__
-    assert found["count"] == 6
+    assert found["count"] == 30
     assert found["scores"][0]["name"] == "BLEU"
-    assert len(found["outputs"]) == 6
+    assert len(found["outputs"]) == 10
 
 
 def test_two_runs_are_compared(regard, run: Path, other_run: Path) -> None:

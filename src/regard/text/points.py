@@ -157,7 +157,9 @@ class _Layout:
 def _layout(cells: Sequence[str], line: Line, inputs: Sequence[str], target: str) -> _Layout:
     numbers = [_number(cell) is not None for cell in cells]
     has_header = not any(numbers)
-    if not has_header and not all(numbers):
+    usable_columns = {str(n) for n, is_number in enumerate(numbers, 1) if is_number}
+    are_usable = bool(inputs and target) and usable_columns >= {*inputs, target}
+    if not (has_header or all(numbers) or are_usable):
         odd = cells[numbers.index(False)]
         raise DataError(
             f"{line.where}: the first line must be all names or all numbers; got {odd!r} beside "

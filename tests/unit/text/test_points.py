@@ -84,3 +84,12 @@ def test_tables_of_spreadsheets_and_of_pandas_are_read(tmp_path, text):
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     (point,) = read_points(tmp_path / "a.csv")
     assert (point.inputs, point.target, point.names) == ((1.0,), 2.0, ("x",))
+
+
+def test_columns_of_numbers_are_read_beside_dates_without_a_header(tmp_path: Path):
+    path = tmp_path / "prices.csv"
+    path.write_text("2024-01-01,3,4.5\n2024-01-02,5,6.5\n", encoding="utf-8")
+    points = read_points(path, inputs=["2"], target="3")
+    assert [(point.inputs, point.target) for point in points] == [((3.0,), 4.5), ((5.0,), 6.5)]
+    with pytest.raises(DataError, match=r"must be all names or all numbers; got '2024-01-01'"):
+        list(read_points(path))
