@@ -19,7 +19,7 @@ from regard.attention.plan import BACKENDS
 from regard.errors import SettingError
 
 _LARGEST_RATIO = 1.3
-_SECONDS, _ROUNDS, _FEWEST_ROUNDS = sized((4.0, 200, 10), (0.001, 1, 0))
+_SECONDS, _ROUNDS, _FEWEST_ROUNDS = sized((5.0, 300, 12), (0.001, 1, 0))
 _Case = tuple[tuple[int, int, int, int], dict[str, Any], bool]
 
 
