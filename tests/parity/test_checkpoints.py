@@ -216,6 +216,9 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path, folder):
     (folder / "config.json").write_text("[]")
     with pytest.raises(DataError, match="must hold a table; got list"):
         load_checkpoint(folder)
+    (folder / "config.json").write_text("[" * 5000 + "]" * 5000)
+    with pytest.raises(DataError, match="nested more than 100 deep"):
+        load_checkpoint(folder)
     (folder / "config.json").write_text("{")
     with pytest.raises(DataError, match="must hold JSON"):
         load_checkpoint(folder)
@@ -229,11 +232,31 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path, folder):
         ({"is_decoder": True}, SettingError, "is_decoder must be False for a model of ours"),
         ({"intermediate_size": 29}, DataError, r"intermediate\.dense\.weight must make \(29, 24\)"),
         ({"hidden_size": "24"}, DataError, r"must say hidden_size as int; got '24'"),
+        (
+            {"hidden_size": 24 * 10**9},
+            DataError,
+            "must describe the model of the weights",
+        ),
+        (
+            {"num_hidden_layers": 10**9},
+            DataError,
+            "must describe the model of the weights",
+        ),
+        ({"vocab_size": 10**18}, DataError, "must describe the model of the weights"),
     ],
 )
 def test_what_has_no_place_here_is_named(folder, settings, error, message):
     change(folder, **settings)
     with pytest.raises(error, match=message):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("spoil", [lambda t: t * float("nan"), lambda t: t.long()])
+def test_weights_that_are_not_finite_numbers_are_named(folder, spoil):
+    weights = load_file(folder / "model.safetensors")
+    name = next(name for name in weights if name.endswith("query.weight"))
+    save_file({**weights, name: spoil(weights[name])}, folder / "model.safetensors")
+    with pytest.raises(DataError, match=f"must hold finite weights; got NaN, .* in {name}"):
         load_checkpoint(folder)
 
 

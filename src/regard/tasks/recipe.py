@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
 
 from regard.config import JsonValue, as_table
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.fields import Count, check_fields
 from regard.tasks.decoding import DecodingConfig
 from regard.text import TokenizerConfig
@@ -199,8 +199,16 @@ class Recipe:
         return [file for files in self.sharded(split) for file in files]
 
     def sharded(self, split: str) -> list[list[Path]]:
-        """The files of each name in the recipe: see ``shards``."""
-        return [shards(path, split) for path in self.named(split)]
+        """The files of each name in the recipe: see ``shards``.
+
+        Raises:
+            DataError: As ``files``; or one is a device, which need not end.
+        """
+        found = [shards(path, split) for path in self.named(split)]
+        for file in (file for files in found for file in files):
+            if file.is_char_device() or file.is_block_device():
+                raise DataError(f"data.{split} must name files of text; got the device {file}.")
+        return found
 
     def named(self, split: str) -> list[Path]:
         """What ``train``, ``valid`` or ``test`` names: files, folders of them, and patterns."""

@@ -156,6 +156,24 @@ def test_a_name_that_comes_twice_is_refused(bundle):
         Run.open(rewritten(bundle, lambda z: z.writestr("recipe.toml", "x")))
 
 
+@pytest.mark.parametrize("count", [101, 3000])
+def test_many_members_are_not_unpacked(bundle, count):
+    def fill(archive: zipfile.ZipFile) -> None:
+        for number in range(count):
+            archive.writestr(f"tokenizer/{number:07}", "")
+
+    with pytest.raises(DamageError, match="got more than 100 members"):
+        Run.open(rewritten(bundle, fill))
+
+
+def test_a_file_that_no_checksum_names_is_not_packed(run, tmp_path):
+    (tmp_path / "secret.txt").write_text("secret")
+    (run.path / "tokenizer" / "more.txt").symlink_to(tmp_path / "secret.txt")
+    run.pack(tmp_path / "a.regard", readme=README)
+    with zipfile.ZipFile(tmp_path / "a.regard") as archive:
+        assert "tokenizer/more.txt" not in archive.namelist()
+
+
 def test_members_that_lie_in_each_other_are_refused(bundle):
     """As in bombs that need no compression: many names for the same bytes."""
     content = bundle.read_bytes()

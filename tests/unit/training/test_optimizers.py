@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from regard.training.optimizers import Muon, make_optimizer, orthogonalized
+from regard.training.optimizers import Muon, Optimizers, make_optimizer, orthogonalized
 from regard.training.settings import TrainingConfig
 
 SETTINGS = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
@@ -63,3 +63,28 @@ def test_a_state_written_by_torchs_goes_on():
     after.load_state_dict(before.state_dict())
     after.step()
     assert weight.isfinite().all()
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon", "sgd"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda values: values.update({name: torch.zeros(2) for name in values}),
+        lambda values: values.update(dict.fromkeys(values, 3)),
+    ],
+)
+def test_a_state_of_other_sizes_or_kinds_is_refused(optimizer, spoil):
+    def made() -> Optimizers:
+        config = TrainingConfig(updates=1, optimizer=optimizer, momentum=0.9)
+        return make_optimizer(model, config, 0.01, dtype=torch.float32)
+
+    model = nn.Linear(5, 7)
+    model(torch.randn(2, 5)).sum().backward()
+    before = made()
+    before.step()
+    state = before.state_dict()
+    made().load_state_dict(state)
+    part = state if "state" in state else state["0"]
+    spoil(part["state"][0])
+    with pytest.raises(ValueError, match="must be a float tensor of"):
+        made().load_state_dict(state)

@@ -6,13 +6,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from tests.unit.inference.bulk.conftest import contents
 
 from regard.cli import run_command
-from regard.errors import DataError, RunError, SettingError
+from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference.bulk import BulkOptions, answer_files, local_engine, ray_engine
+from regard.inference.bulk.engines import _interrupted_by_sigterm
 from regard.runs import Run
 
 NAMES = ["a.txt", "b.txt", "c.tsv", "d.txt.gz", "deep/e.jsonl"]
@@ -369,3 +371,21 @@ def test_a_table_without_the_column_is_told_before_anything_is_there(translator,
 def test_options_say_what_they_do_not_take(wrong, message):
     with pytest.raises(SettingError, match=message):
         BulkOptions(**wrong)
+
+
+@pytest.mark.parametrize("is_taken_over", [True, False])
+def test_sigterm_ends_work_on_ray_as_it_ends_other_work(is_taken_over):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def work() -> None:
+        with _interrupted_by_sigterm() as take_over:
+            if not is_taken_over:
+                sys.exit(signal.SIGTERM)  # as Ray's own handler does
+            take_over()
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+
+    with pytest.raises(Interrupted) as caught:
+        work()
+    assert caught.value.signal_number == signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == before
