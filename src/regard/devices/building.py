@@ -19,8 +19,8 @@ _SIZED = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.ra
 _RANGES = {torch.arange}
 # Besides its weights a model makes tables and masks: so many numbers and tensors at least.
 _NUMBERS, _TENSORS = 2**24, 1000
-# Of a model that is to learn; the deepest ever trained have some ten thousand.
-_MOST_TENSORS = 100_000
+# Of a model that is to learn: a Transformer of a thousand layers has as many.
+_MOST_TENSORS = 20_000
 
 
 def build_within(
