@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from regard.checks import check_divides, check_finite, check_positive
 from regard.choices import choose
 from regard.errors import SettingError
-from regard.fields import Count, Natural, Weight, at_least, check_fields
+from regard.fields import Count, Natural, Weight, at_least, at_most, check_fields
 
 _BeamSize = Annotated[int, at_least(1, cure="Use 1 for greedy search.")]
 _Temperature = Annotated[
@@ -76,9 +76,9 @@ class DecodingConfig:
     diversity: Weight = 0.5
     minimum_bayes_risk: Count | None = None
     seed: Natural = 0
-    max_tokens: Count = 200
+    max_tokens: Annotated[int, at_least(1), at_most(10**6)] = 200
     one_line: bool = False
-    max_ratio: Weight = 2.0
+    max_ratio: Annotated[Weight, at_most(1000)] = 2.0
     batch_tokens: Count = 16384
 
     def __post_init__(self) -> None:
