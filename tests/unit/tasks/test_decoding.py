@@ -28,6 +28,8 @@ OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "groups": 5, "require": ("a"
         ({"n_best": 2, "method": "greedy"}, "n_best must go with method beam or sample; got n_be"),
         ({"groups": 5, "require": ("a", "b")}, "groups must be 1 where words are required; got"),
         ({"avoid": ("a", " ")}, "require and avoid must name words; got an empty one"),
+        ({"max_tokens": 10**18}, "max_tokens must be at most 1000000; got 1000"),
+        ({"max_ratio": 1e300}, r"max_ratio must be at most 1000; got 1e\+300"),
     ],
 )
 def test_settings_that_cannot_be_kept_are_refused(settings, message) -> None:
