@@ -275,7 +275,7 @@ def test_pairs_with_other_markup_are_left_out_and_told(toy, tmp_path, recipe):
         file.write("``1`` 2\t2 1\n``12`` 1\t1 ``12``\n")
     tokenizer = {"type": "characters", "placeholders": "rst"}
     train(recipe(tokenizer=tokenizer), tmp_path / "run", reporter=Listening())
-    assert facts[-1] == (
+    assert facts[-2] == (
         "cut or left out 1 pairs too long, or whose sides hold other markup: other markup, 1 "
         f"(first {tmp_path}/train.tsv:81: the target holds other markup.)"
     )
