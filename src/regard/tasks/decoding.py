@@ -61,9 +61,9 @@ class DecodingConfig:
     method: Literal["beam", "greedy", "sample"] = "beam"
     beam_size: _BeamSize = 5
     n_best: Count = 1
-    length_penalty: Weight = 0.6
+    length_penalty: Annotated[Weight, at_most(100)] = 0.6
     coverage_penalty: Weight = 0.0
-    min_length: Natural = 0
+    min_length: Annotated[Natural, at_most(10**6)] = 0
     temperature: _Temperature = 1.0
     top_k: Count | None = None
     top_p: float = 1.0

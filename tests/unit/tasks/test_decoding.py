@@ -29,6 +29,7 @@ OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "groups": 5, "require": ("a"
         ({"groups": 5, "require": ("a", "b")}, "groups must be 1 where words are required; got"),
         ({"avoid": ("a", " ")}, "require and avoid must name words; got an empty one"),
         ({"max_tokens": 10**18}, "max_tokens must be at most 1000000; got 1000"),
+        ({"length_penalty": 1e300}, "length_penalty must be at most 100; got 1e"),
         ({"max_ratio": 1e300}, r"max_ratio must be at most 1000; got 1e\+300"),
     ],
 )
