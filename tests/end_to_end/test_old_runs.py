@@ -1,6 +1,6 @@
-"""Runs that commit 33c24e5 trained are read, asked and gone on with as they were then.
+"""Runs that commits 33c24e5 and 5dc9e81 trained are read, asked and resumed as they were then.
 
-``tests/fixtures/runs_33c24e5/make.py`` made them, with what that commit's commands said of them.
+``tests/fixtures/runs_33c24e5/make.py`` made them, with what those commits' commands said of them.
 """
 
 import asyncio
@@ -24,10 +24,16 @@ from regard.training import ConsoleReporter, train
 
 pytestmark = pytest.mark.slow
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / "runs_33c24e5"
-RECORDED: dict[str, list[dict[str, Any]]] = json.loads(
-    (FOLDER / "recorded.json").read_text("utf-8")
-)
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+COMMITS = ("33c24e5", "5dc9e81")
+# By the commit and the run's name, "33c24e5/tagging".
+RECORDED: dict[str, list[dict[str, Any]]] = {
+    f"{commit}/{name}": commands
+    for commit in COMMITS
+    for name, commands in json.loads(
+        (FIXTURES / f"runs_{commit}" / "recorded.json").read_text("utf-8")
+    ).items()
+}
 COMMANDS = [
     pytest.param(name, each["command"], each["out"], id=f"{name}: {' '.join(each['command'])}")
     for name, commands in RECORDED.items()
@@ -44,7 +50,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ``run`` and ``begun`` of each name."""
     folder = tmp_path_factory.mktemp("old")
     for name in RECORDED:
-        with zipfile.ZipFile(FOLDER / f"{name}.zip") as packed:
+        with zipfile.ZipFile(FIXTURES / f"runs_{name}.zip") as packed:
             packed.extractall(folder / name)
     return folder
 
@@ -52,7 +58,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _from_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths in these runs are relative to the folder of their texts."""
-    monkeypatch.chdir(FOLDER / "texts")
+    monkeypatch.chdir(FIXTURES / "runs_33c24e5" / "texts")
 
 
 def is_like(found: object, recorded: object, rel: float = 1e-3) -> bool:
@@ -106,7 +112,7 @@ def test_a_training_that_was_interrupted_goes_on_to_where_it_went(runs: Path, na
 
 def requests_of(name: str) -> tuple[str, dict[str, Any]]:
     """The route that a run answers on, and its texts as a request."""
-    made = RUNS[name]
+    made = RUNS[name.partition("/")[2]]
     lines = Path(made.asked).read_text("utf-8").splitlines()
     is_text = made.asked.endswith(".txt")
     asked = {"texts": lines} if is_text else {"records": list(map(json.loads, lines))}
@@ -130,7 +136,7 @@ def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypa
     served: dict[str, Any] = {}
     monkeypatch.setattr("regard.server.serve", lambda models, **_: served.update(models))
     # A server names its runs by their folders.
-    names = {name: f"served-{name}" for name in RECORDED}
+    names = {name: f"served-{name.replace('/', '-')}" for name in RECORDED}
     folders = [(runs / name / "run").rename(runs / folder) for name, folder in names.items()]
     assert regard("serve", *folders).code == 0
     app = make_app(Service(served, Limits()))
