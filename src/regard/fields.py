@@ -87,7 +87,7 @@ def check_fields(config: object) -> None:
 
 
 def hints_of(config: type[object]) -> dict[str, object]:
-    """What each field of a dataclass is annotated with, ranges included."""
+    """Annotations of a dataclass's fields, ranges included."""
     assert dataclasses.is_dataclass(config)
     hints = typing.get_type_hints(config, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(config)}

@@ -198,7 +198,7 @@ class _Answers:
         length: int,
         beam_size: int,
     ) -> Bool[Tensor, " A"]:
-        """Which sentences are done; ``likeliest`` is their best unfinished log-probability."""
+        """Finished sentences; ``likeliest`` is their best unfinished log-probability."""
         reachable = likeliest / self._largest_penalty[sentences]
         return (
             (self._counts[sentences] >= beam_size)

@@ -123,7 +123,7 @@ class Required(Ranking):
 
 
 def holds(tokens: Int[Tensor, "A W T"], phrases: Int[Tensor, "A P L"]) -> Bool[Tensor, "A W P"]:
-    """Which phrases each beginning holds; −1 is past a phrase's end.
+    """Return which phrases each prefix contains; −1 pads a phrase.
 
     Example:
         >>> holds(torch.tensor([[[5, 6, 7]]]), torch.tensor([[[6, 7], [7, 6], [5, -1]]]))

@@ -110,7 +110,7 @@ class CoveragePenalty(Generic[StateT]):
         return log_probs, Covered(state, seen + looked, covered.lengths)
 
     def bonus(self, covered: Covered[StateT]) -> Float[Tensor, " R"]:
-        """What is added to the score of an answer that ends here; never above zero."""
+        """Coverage term of the score of an answer that ends here; at most zero."""
         places = torch.arange(covered.seen.shape[1], device=covered.seen.device)
         lost = covered.seen.clamp(_LEAST, 1).log()
         is_real = places < covered.lengths[:, None]

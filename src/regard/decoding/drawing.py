@@ -50,7 +50,7 @@ def _least(keys, shares, wanted, sums):  # type: ignore[no-untyped-def]
 
 @in_order
 def _keys_of(log_probs, temperature, scaled, keys):  # type: ignore[no-untyped-def]
-    """What is drawn from, integers in its order; gives how many numbers are none."""
+    """Rank probabilities as ordered integers; returns how many of them are not a number."""
     missing = 0
     for v in range(log_probs.size):
         scaled[v] = log_probs[v] / temperature

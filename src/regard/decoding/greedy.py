@@ -104,7 +104,7 @@ def _ranked(
     allowed: Allowed,
     penalties: Sequence[float],
 ) -> list[Hypothesis]:
-    """The same of a step that knows the likeliest token: no tensor operation between its steps."""
+    """Greedy search over a step that returns the likeliest token: no tensors between steps."""
     # Only here: what cannot be compiled cannot be imported.
     from regard.decoding.ranked_kernels import take
 

@@ -57,7 +57,7 @@ def ranked_beam(
     n_best: int,
     penalties: Sequence[float],
 ) -> list[list[Hypothesis]]:
-    """What `beam` finds with the likeliest tokens, no rules and no bonus.
+    """Beam search over the likeliest tokens, without rules or bonus; answers are those of `beam`.
 
     Args:
         step: The model.
@@ -142,7 +142,7 @@ class _Found:
         self._keep(beams, rows, origins, best.log_probs[rows, places], length, finished=True)
 
     def stops(self, longer: _Beams, length: int) -> Bool[np.ndarray, " A"] | None:
-        """Which sentences are done; None is none."""
+        """Sentences whose search is finished; None if none is."""
         from regard.decoding.ranked_kernels import find_stops
 
         stops, is_any = np.empty(len(longer.sentences), np.bool_), np.empty(1, np.bool_)

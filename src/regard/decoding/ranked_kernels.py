@@ -98,7 +98,7 @@ def extend(  # type: ignore[no-untyped-def]
 
 @compiled
 def find_stops(sentences, going, length, counts, scores, largest, limits, stops, told):  # type: ignore[no-untyped-def]
-    """Which sentences are done: as many ended as the beam is wide, none can be better, or the end.
+    """Mark finished sentences: a full beam, no better answer possible, or the limit reached.
 
     Args:
         sentences: Which sentences those are that are searched, (A,).

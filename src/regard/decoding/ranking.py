@@ -1,4 +1,4 @@
-"""Which beginnings a beam goes on with: the likeliest ones, unless someone says otherwise."""
+"""Rankings of a beam's extensions: the likeliest survive by default."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

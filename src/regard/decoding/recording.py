@@ -1,4 +1,4 @@
-"""What a search of one sentence had to choose from at every step, for people to see.
+"""Records the candidates of a search of one sentence at every step, for display.
 
 The search is not changed: it is driven with a recorder's step in place of the model's. The state
 carries, beside the model's own, which tokens each row has; so ``select`` tells what goes on.
@@ -32,7 +32,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPrefix:
-    """What a search holds before it chooses the next token.
+    """A prefix of a search before its next token is chosen.
 
     Attributes:
         tokens: The tokens chosen so far.

@@ -1,4 +1,4 @@
-"""What a search may write next, beyond what the model holds likely: rules that every search keeps.
+"""Rules on the next token beyond its probability; every search applies them.
 
 A rule is a function of the log-probabilities and of what is written so far. One that hides a token
 (−inf) leaves the others as they are. Rules are kept in their order, before anything is chosen.
@@ -18,7 +18,7 @@ from regard.errors import SettingError
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What stands before the next token, one row per beginning that a search follows.
+    """Tokens before the next one, one row per prefix that a search follows.
 
     Attributes:
         tokens: The tokens of each, without the begin.

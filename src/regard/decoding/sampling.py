@@ -182,7 +182,7 @@ class Draw:
     def _drawn_by_loops(
         self, log_probs: Float[Tensor, "R V"], shares: Float[Tensor, " R"]
     ) -> Int[Tensor, " R"]:
-        """The same token, found without putting a vocabulary in order."""
+        """Draws the same token without sorting the vocabulary."""
         # Only here: what cannot be compiled cannot be imported.
         from regard.decoding.drawing import draw_tokens
 

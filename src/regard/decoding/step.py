@@ -1,4 +1,4 @@
-"""What a search drives: one function of the last token and a state, the same for every model."""
+"""The step function that every search drives: last token and state in, log-probabilities out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @runtime_checkable
 class State(Protocol):
-    """What a decoder carries from one token to the next: a tree of batch-first tensors.
+    """State of a decoder between two tokens: a tree of batch-first tensors.
 
     Example:
         >>> from dataclasses import dataclass

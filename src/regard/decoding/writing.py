@@ -105,7 +105,7 @@ def written(
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What has been chosen so far, one row per answer."""
+    """Tokens chosen so far, one row per answer."""
 
     tokens: Int[Tensor, "A T"]
     lengths: Int[Tensor, " A"]  # choices made, the end counted

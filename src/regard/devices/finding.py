@@ -1,4 +1,4 @@
-"""Which device work is done on, from its name; and what people are told of it."""
+"""Resolves device names, and describes devices."""
 
 import os
 from itertools import chain

@@ -1,4 +1,4 @@
-"""What a device may be called; without torch, so that settings are read in no time."""
+"""Names of devices; without torch, so that settings are read fast."""
 
 from typing import Annotated
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def moved(value: T, device: torch.device) -> T:
-    """The same with its tensors on a device; itself where they are there.
+    """Move the tensors of a tree to a device; returns the tree itself if they are there.
 
     Looks into tuples, mappings and dataclasses. Lists are left alone: they hold what a batch was
     made of.

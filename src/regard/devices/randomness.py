@@ -12,7 +12,7 @@ from regard.devices.kinds import ON_CPU as _CPU
 
 
 class _Settings(Protocol):
-    """What torch's module of settings has, though it does not say so."""
+    """Attributes of torch's settings module that its stubs leave out."""
 
     fill_uninitialized_memory: bool
 

@@ -22,7 +22,7 @@ from regard.errors import ShapeError
 
 
 class ScoredAttention(nn.Module, ABC):
-    """What asks a memory with one head: by which score is up to the layer.
+    """Single-head attention over a memory, with a score of one's choice.
 
     Attributes:
         dropout: The fraction of attention weights set to zero in training.

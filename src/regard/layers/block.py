@@ -192,7 +192,7 @@ class TransformerBlock(nn.Module):
         return self.look.project_memory(memory, values, packing=packing)
 
     def empty_cache(self, batch: int) -> Cache:
-        """What it keeps of no positions yet, for ``batch`` rows."""
+        """Empty cache for ``batch`` rows."""
         layer = self.attend or self.recur
         assert layer is not None
         return layer.empty_cache(batch)

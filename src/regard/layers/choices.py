@@ -1,4 +1,4 @@
-"""What can be chosen by name in layers; without torch, so that settings are read in no time."""
+"""Names that settings of layers may choose from; without torch, so that settings are read fast."""
 
 from typing import Literal
 

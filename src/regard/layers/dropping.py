@@ -90,7 +90,7 @@ def threshold(rate: float) -> int:
 
 
 def keep_scale(rate: float) -> float:
-    """What kept elements are multiplied by, for the rounded rate."""
+    """Scale of the elements that dropout keeps, for the rounded rate."""
     return 256 / (256 - threshold(rate))
 
 

@@ -1,4 +1,4 @@
-"""What autograd hands from the forward of a function to its backward."""
+"""Context that autograd hands from the forward of a function to its backward."""
 
 from typing import TYPE_CHECKING
 

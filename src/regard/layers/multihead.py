@@ -144,7 +144,7 @@ class MultiHeadAttention(nn.Module):
         packing: Packing | None = None,
         **foreign: object,
     ) -> tuple[Float[Tensor, "*positions O"], KeyValueCache | None]:
-        """What each state gathers from the others, or from the memory.
+        """Multi-head attention of each state over the others, or over a memory.
 
         Args:
             states: What asks, (B, N, C); (R, C) with a packing.

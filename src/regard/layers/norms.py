@@ -97,5 +97,5 @@ def make_norm(kind: str, model_dim: int, *, eps: float | None = None) -> nn.Modu
 
 
 def final_norm(order: str, kind: str, model_dim: int, *, eps: float | None = None) -> nn.Module:
-    """What ends a stack of layers: pre-norm leaves the sum of all sublayers unnormalised."""
+    """Final norm of a stack: pre-norm leaves the sum of all sublayers unnormalised."""
     return make_norm(kind, model_dim, eps=eps) if order == "pre" else nn.Identity()

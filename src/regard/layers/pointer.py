@@ -63,7 +63,7 @@ class Pointer(nn.Module):
         readout_dim: int,
         of_vocabulary: Callable[[Tensor], Tensor],
     ) -> Float[Tensor, "*batch V"]:
-        """What the mix is a softmax of: the vocabulary's logits l, larger where a token is copied.
+        """Logits of the mixture: the vocabulary's logits l, larger where a token is copied.
 
         ``P(w) Z / g = exp l_w + Z exp(−x) Σ a_i`` with Z the sum of all ``exp l_v`` and
         ``g = sigmoid(x)``: only the source's tokens differ from the vocabulary's own logits, so

@@ -52,7 +52,7 @@ class Maximum(nn.Module):
 
 
 class LearnedQuery(nn.Module):
-    """What one fixed, learned query gathers, by scaled dot products with projected states.
+    """Attention pooling by one learned query and scaled dot products with projected states.
 
     Args:
         model_dim: Width of the states, C.
@@ -72,7 +72,7 @@ class LearnedQuery(nn.Module):
 
 
 class TanhQuery(nn.Module):
-    """What one learned query w gathers: Zhou et al. (2016), https://aclanthology.org/P16-2034.
+    """Attention pooling by one learned query w: Zhou et al. (2016), https://aclanthology.org/P16-2034.
 
     ``α = softmax(w · tanh(h_t))`` and ``tanh(Σ α_t h_t)``: equations 9 to 12.
 
@@ -96,7 +96,7 @@ class TanhQuery(nn.Module):
 
 
 class Structured(nn.Module):
-    """What several learned queries gather, side by side: Lin et al. (2017), the sentence matrix.
+    """Attention pooling by several learned queries: the sentence matrix of Lin et al. (2017).
 
     ``A = softmax(W₂ tanh(W₁ Hᵀ))`` and the rows of ``A H``: equations 6 and 7 of
     https://arxiv.org/abs/1703.03130. Each row of W₂ is a hop, which looks at another part of the
@@ -146,7 +146,7 @@ class Structured(nn.Module):
 
 
 class StateQuery(nn.Module):
-    """What a query made of the text itself, of its mean state, gathers.
+    """Attention pooling by a query computed from the text's mean state.
 
     ``w · tanh(W mean(h) + U h_t)``: the attention of Bahdanau et al. (2015) with the text in the
     place of the decoder's state, as of a person who reads it again knowing what it is about.
@@ -169,7 +169,7 @@ class StateQuery(nn.Module):
 
 
 class AspectQuery(nn.Module):
-    """What the query of an aspect gathers: Wang et al. (2016), https://aclanthology.org/D16-1058.
+    """Attention pooling by an aspect's query: Wang et al. (2016), https://aclanthology.org/D16-1058.
 
     The same text read for "service" or for "price" is another vector. An aspect is a number, and
     has a learned query.
@@ -281,5 +281,5 @@ def _look(look: AdditiveAttention, query: Tensor, states: Tensor, lengths: Tenso
 
 
 def _real(states: Tensor, lengths: Tensor) -> Tensor:
-    """Which positions are no padding, (B, M, 1)."""
+    """Mask of the positions that are no padding, (B, M, 1)."""
     return (torch.arange(states.shape[1], device=states.device) < lengths[:, None])[..., None]

@@ -152,7 +152,7 @@ class LearnedPositions(nn.Module):
 def added_positions(
     name: str, model_dim: int, *, max_length: int
 ) -> SinusoidalPositions | LearnedPositions | None:
-    """What is added to embeddings where a config says ``sinusoidal`` or ``learned``; else None."""
+    """Position embedding to add where a config says ``sinusoidal`` or ``learned``; else None."""
     if name == "sinusoidal":
         return SinusoidalPositions(model_dim)
     if name == "learned":
@@ -161,7 +161,7 @@ def added_positions(
 
 
 def turned_positions(name: str, head_dim: int) -> "RotaryPositions | None":
-    """What turns queries and keys where a config says ``rotary``; else None."""
+    """Rotation of queries and keys where a config says ``rotary``; else None."""
     return RotaryPositions(head_dim) if name == "rotary" else None
 
 

@@ -1,4 +1,4 @@
-"""Which processors multiply bfloat16, and a word to those whose processor does not."""
+"""Support of bfloat16 products by the processor, and the warning where it is missing."""
 
 import warnings
 from functools import cache
@@ -7,7 +7,7 @@ import torch
 
 
 class SlowWarning(UserWarning):
-    """What was asked for works, and something else would give as much in far less time."""
+    """Warning that the requested precision works, and another is far faster at the same quality."""
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:

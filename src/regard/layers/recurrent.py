@@ -165,7 +165,7 @@ class RecurrentCell(nn.Module):
         return self.advance(projected.to(state.dtype), hidden_gates.to(state.dtype), state)
 
     def output(self, state: Float[Tensor, "B Y"]) -> Float[Tensor, "B h"]:
-        """What a state shows to the outside."""
+        """Output of a state."""
         return state[:, : self.hidden_dim]
 
 

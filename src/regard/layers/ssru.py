@@ -13,7 +13,7 @@ from regard.layers.packing import Packing
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecurrentCache:
-    """What a recurrent layer keeps of the positions so far, batch first; it does not grow.
+    """State of a recurrent layer, batch first; its size does not grow with the position.
 
     Attributes:
         state: The state after the last of them.
@@ -71,7 +71,7 @@ class SSRU(nn.Module):
         cache: RecurrentCache | None = None,
         packing: Packing | None = None,
     ) -> tuple[Float[Tensor, "*positions C"], RecurrentCache | None]:
-        """What each state knows of those before it, and the cache that includes them.
+        """Recurrent outputs of each position, and the cache after the last.
 
         Args:
             states: (B, N, C), or (R, C) with a packing.

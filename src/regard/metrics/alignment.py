@@ -11,7 +11,7 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class AlignmentCounts:
-    """What the error of Och & Ney is made of; add counts of sentences to get a corpus's.
+    """Counts of the alignment error rate of Och & Ney; sum them over sentences for a corpus.
 
     Attributes:
         predicted: |A|, links predicted.

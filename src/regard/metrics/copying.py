@@ -1,4 +1,4 @@
-"""What outputs take over from their sources word for word, and what they say twice."""
+"""Copied and repeated n-grams of outputs."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""What a target language means for a metric: how its text is cut into words."""
+"""Tokenizers of metrics by target language."""
 
 # Han characters are counted one by one where no spaces separate words.
 _HAN = {"zh", "zho", "chi", "cmn", "yue", "lzh"}

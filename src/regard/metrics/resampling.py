@@ -53,7 +53,7 @@ def draw(
     kind: str,
     draws: int,
 ) -> dict[str, tuple[str, list[Result]]]:
-    """What sacrebleu's significance test says, by metric: its signature, a result per system.
+    """Results of sacrebleu's significance test by metric: its signature, a result per system.
 
     Args:
         systems: Outputs by system; the first is what the others are compared with.

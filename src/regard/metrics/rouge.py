@@ -138,7 +138,7 @@ def n_grams(found: Sequence[str], n: int) -> list[tuple[str, ...]]:
 
 
 def words(text: str) -> list[str]:
-    """What is compared.
+    """Return the tokens that ROUGE compares.
 
     Example:
         >>> words("The King's 3 sons, 王子")

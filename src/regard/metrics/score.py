@@ -1,4 +1,4 @@
-"""What a metric says about a system, and about the difference between two."""
+"""Scores of a system, and comparisons of two systems."""
 
 from dataclasses import asdict, dataclass, field
 

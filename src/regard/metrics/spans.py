@@ -42,7 +42,7 @@ def entities(tags: Sequence[str]) -> list[Entity]:
 
 
 def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
-    """The same entities, each beginning with a ``B-`` and going on with ``I-``.
+    """Convert entity tags to IOB2: each entity begins with ``B-`` and continues with ``I-``.
 
     Of files that write ``B-`` only between neighbours of one type (IOB1), of those that mark last
     and single words too (BIOES, BILOU, BMEWO), and of slips.
@@ -57,7 +57,7 @@ def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def as_known(tags: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """The same entities in the scheme of known tags, such as those of a run.
+    """Convert entity tags to the scheme of known tags, such as those of a run.
 
     Example:
         >>> as_known(["B-PER", "I-PER", "O", "B-LOC"], {"B-PER", "E-PER", "S-LOC", "O"})

@@ -91,7 +91,7 @@ class Classifier(nn.Module):
 
 
 class MultipleChoice(nn.Module):
-    """Which of some answers is right: each is read together with the question, and given a score.
+    """Multiple choice: scores each answer, read together with its question.
 
     Args:
         config: Options.

@@ -23,7 +23,7 @@ EMBEDDING_DEVIATION = 0.1
 
 @dataclass(frozen=True)
 class ConvState(DecodingState):
-    """What decoding carries from one token to the next.
+    """Decoder state between two tokens.
 
     Attributes:
         past: The last inputs of each layer's convolution, all that it can see of earlier tokens.

@@ -26,7 +26,7 @@ from regard.models.prompt import AlignedPrompt
 
 @dataclass(frozen=True)
 class DecoderState(DecodingState):
-    """What decoding carries from one token to the next.
+    """Decoder state between two tokens.
 
     Attributes:
         past: Keys and values of the tokens so far, one cache per layer.
@@ -150,7 +150,7 @@ class Decoder(LanguageModel[DecoderState]):
         return dropped
 
     def _mask(self, padding: Tensor | None) -> Mask:
-        """What came before, the padding in front of a shorter prompt left out."""
+        """Mask over earlier positions, without the left padding of shorter prompts."""
         reach = self.config.window
         past = causal() if reach is None else window(before=reach, after=0)
         return past if padding is None else past & ~until(padding)

@@ -1,4 +1,4 @@
-"""What decoding carries from one token to the next, and what it looks at meanwhile."""
+"""Decoder states between two tokens, and the memory that they attend to."""
 
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
@@ -37,7 +37,7 @@ def _rows_of(part: object, rows: Int[Tensor, " K"]) -> object:
 
 @dataclass(frozen=True)
 class SourceMemory:
-    """What attention looks at.
+    """Encoder states that attention looks at.
 
     Attributes:
         keys: The source states, projected for the score.
@@ -64,5 +64,5 @@ class SourceMemory:
 
     @property
     def is_padding(self) -> Bool[Tensor, "B S"]:
-        """Which places are not real."""
+        """Mask of the padded positions."""
         return self.places > self.lengths[:, None]

@@ -147,7 +147,7 @@ class Encoder(TextReader):
         parts: Int[Tensor, "B N L"] | None = None,
         features: Float[Tensor, "B N F"] | None = None,
     ) -> Float[Tensor, "B N C"]:
-        """What the first layer is given; arguments and errors are those of ``forward``."""
+        """Inputs of the first layer; arguments and errors are those of ``forward``."""
         check_given(parts, self.config.parts)
         if features is not None and self.features is None:
             raise SettingError("features must be left out where num_features is 0; got some.")

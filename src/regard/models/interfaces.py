@@ -1,4 +1,4 @@
-"""What every model of a kind offers to tasks and searches, whatever its architecture."""
+"""Interfaces of models: the methods that tasks and searches call."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -13,7 +13,7 @@ StateT = TypeVar("StateT", default=Any)
 
 
 class Seq2Seq(nn.Module, ABC, Generic[StateT]):
-    """What a sequence-to-sequence model offers to training and to every search.
+    """Interface of sequence-to-sequence models for training and search.
 
     It is made from its settings and ``source_vocab``, ``target_vocab`` and ``shared_vocab``.
 
@@ -79,12 +79,12 @@ class Seq2Seq(nn.Module, ABC, Generic[StateT]):
 
     @property
     def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
-        """What a search drives: :meth:`step`, unless something serves searches better."""
+        """Step function of a search: :meth:`step`, unless a subclass has a faster one."""
         return self.step
 
 
 class LanguageModel(nn.Module, ABC, Generic[StateT]):
-    """What a language model offers to training and to every search.
+    """Interface of language models for training and search.
 
     It is made from its settings and ``vocab_size``.
 
@@ -146,7 +146,7 @@ class LanguageModel(nn.Module, ABC, Generic[StateT]):
 
 
 class Reader(nn.Module, ABC):
-    """What a head stands on: a state for each position of what is read.
+    """Interface of readers: a state for each position of their input.
 
     Attributes:
         max_length: Longest text it can take, in tokens; None sets no limit.
@@ -167,7 +167,7 @@ class Reader(nn.Module, ABC):
 
 
 class TextReader(Reader):
-    """What reads a text, or two in one row.
+    """Interface of readers of one text, or of two in one row.
 
     It is made from its settings and ``vocab_size``, ``parts_vocab`` where its settings have
     ``parts``, and ``num_features`` where it reads features. What else it takes by name
@@ -197,7 +197,7 @@ class TextReader(Reader):
 
 
 class PairReader(Reader):
-    """What reads a text beside another; it is made as a ``TextReader`` that reads features is.
+    """Interface of readers of two texts; constructed like a ``TextReader`` with features.
 
     Example:
         >>> import torch
@@ -236,7 +236,7 @@ class PairReader(Reader):
 
 
 class PairClassifier(nn.Module, ABC):
-    """What reads two texts and needs no head to say how they stand to each other.
+    """Interface of models that classify a pair of texts without a head.
 
     It is made from its settings, ``vocab_size`` and ``num_classes``. Its layers of attention are
     two: what the first text finds in the second, and what the second finds in the first.

@@ -23,7 +23,7 @@ _FEWEST_PAIRS, _PART = 2**20, 512
 
 
 class KernelRegression(nn.Module):
-    """What was seen nearby, weighted by a kernel of the distance.
+    """Nadaraya-Watson regression: the mean of observations, weighted by a kernel.
 
     ``f(x) = Σ K(w (x − xᵢ)) yᵢ / Σ K(w (x − xⱼ))``, with w one over the bandwidth: as attention,
     ``softmax(log K) · y``. The parameter is w, and may pass through zero in training: kernels are
@@ -119,7 +119,7 @@ def _in_order(
     score: Score,
     reach: float,
 ) -> Float[Tensor, "N E"]:
-    """The same, along one dimension in order: what is too far away to be seen is left out.
+    """One-dimensional estimate over sorted places; keys beyond the kernel's reach are skipped.
 
     The keys left out for a query are farther than its nearest by ``reach`` bandwidths, which makes
     them 10^16 times as light or lighter: nothing is lost that rounding would have kept.

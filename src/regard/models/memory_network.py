@@ -12,7 +12,7 @@ from regard.models.configs.readers import MemoryNetworkConfig
 
 
 class MemoryNetwork(nn.Module):
-    """Which sentence, or which word, answers a question: by looking at sentences several times.
+    """Memory network: selects the sentence, or the word, that answers a question, in several hops.
 
     A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
     with C, to be mixed; l tells words' places apart, or is 1, and i counts sentences backwards from

@@ -1,4 +1,4 @@
-"""What reads a text for a head: a state for each position. The Transformer's is ``Encoder``.
+"""Readers of a text for a head: a state for each position. The Transformer's is ``Encoder``.
 
 Each is called with ids and lengths; what else one takes (``segments``, ``parts``) a head hands on.
 """
@@ -152,7 +152,7 @@ class ConvReader(TextReader):
         *,
         parts: Int[Tensor, "B N L"] | None = None,
     ) -> Float[Tensor, "B N C"]:
-        """What the filters answer at each word; see :class:`BagReader`."""
+        """Outputs of the filters at each word; see :class:`BagReader`."""
         words = self.words(ids, lengths, parts=parts).mT
         around = [F.pad(words, ((width - 1) // 2, width // 2)) for width in self.config.widths]
         pairs = zip(self.filters, around, strict=True)

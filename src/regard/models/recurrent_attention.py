@@ -18,7 +18,7 @@ from regard.models.decoding_state import DecodingState, SourceMemory
 
 @dataclass(frozen=True)
 class AttentionState(DecodingState):
-    """What attention remembers of the steps before.
+    """Attention's state between decoding steps.
 
     Attributes:
         step: How many there were.
@@ -29,13 +29,13 @@ class AttentionState(DecodingState):
     past: Float[Tensor, "B ..."] | None = None
 
     def next(self, past: Tensor | None = None) -> "AttentionState":
-        """What is remembered one step later."""
+        """Return the state after one step."""
         return AttentionState(self.step + 1, past)
 
 
 @dataclass(frozen=True)
 class AttentionOutput:
-    """What one step saw.
+    """Context and weights of one decoding step.
 
     Attributes:
         context: The values mixed.
@@ -137,7 +137,7 @@ class Sampled(nn.Module):
         self.mean_share = mean_share
 
     def start(self, memory: SourceMemory) -> AttentionState:
-        """Which sentences get the mean at every step: ones."""
+        """Draw the sentences that take the mean context at every step: ones in the state."""
         if not self.training:
             return AttentionState()
         lots = torch.rand(len(memory.values), device=memory.values.device)
@@ -268,7 +268,7 @@ def reinforce(
     gains: Float[Tensor, "B T"],
     is_real: Bool[Tensor, "B T"],
 ) -> Float[Tensor, ""]:
-    """What to descend so that places are drawn that make the right tokens likely.
+    """REINFORCE loss of sampled positions, with the rest of the batch as baseline.
 
     ``−Σ_t (R_t − b_t) log p(a_t)`` with ``R_t = Σ_{t' ≥ t} log p(y_{t'})``, all that a draw can
     change: REINFORCE, Williams (1992); Xu et al. (2015), equation 12, without λ_r. The baseline

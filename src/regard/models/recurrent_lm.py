@@ -18,7 +18,7 @@ from regard.models.prompt import AlignedPrompt
 
 @dataclass(frozen=True)
 class RecurrentLmState(DecodingState):
-    """What a language model carries from one token to the next.
+    """State of a recurrent language model between two tokens.
 
     Attributes:
         layers: Each layer's state, batch first; an LSTM's cells beside it.

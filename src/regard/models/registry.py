@@ -1,4 +1,4 @@
-"""Which architectures recipes can name, and how one from outside joins them."""
+"""Registry of the architectures that recipes can name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ ModelT = TypeVar("ModelT", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Architecture(Generic[ModelT]):
-    """What a name in a recipe stands for.
+    """Architecture behind a name in a recipe.
 
     Attributes:
         config: Its settings.

@@ -49,7 +49,7 @@ from regard.models.recurrent_attention import (
 
 @dataclass(frozen=True)
 class RnnState(DecodingState):
-    """What decoding carries from one token to the next.
+    """Decoder state between two tokens.
 
     Attributes:
         layers: Each decoder layer's state.
@@ -251,7 +251,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         return torch.log_softmax(self.project(states).float(), dim=-1), state
 
     def _advance(self, gates: Tensor, state: RnnState) -> tuple[Tensor, AttentionOutput, RnnState]:
-        """What predicts the next token, what was looked at, and the state after one step."""
+        """Output state, attention weights and the state after one step."""
         top_of = self._cells[-1].output
         if state.fed is not None:  # Luong
             layers = self._recur(gates + self.context_gates(state.fed), state.layers)
@@ -290,7 +290,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         weights: Tensor | None,
         source: Tensor | None,
     ) -> Tensor:
-        """What a prediction is made of; with what may be copied, if anything may.
+        """State that predicts the next token; with the copying state where the model copies.
 
         For Bahdanau, maxout over pairs (Goodfellow et al., 2013) of the state, the last token and
         the context; for Luong, the state already is.

@@ -1,4 +1,4 @@
-"""Which target tokens an answer may be made of, by the tokens of its source."""
+"""Lexical shortlist: target tokens by the tokens of the source."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Shortlist:
     def of(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> Bool[np.ndarray, "B V"]:
-        """Which target tokens an answer to each source may be made of.
+        """Target tokens allowed for each source.
 
         Args:
             source: Ids, padded on the right.
@@ -50,12 +50,12 @@ class Shortlist:
         return mask
 
     def adding(self, tokens: Iterable[int]) -> "Shortlist":
-        """The same, with more tokens that any answer may hold."""
+        """Return the shortlist with further tokens that every answer may hold."""
         more = np.fromiter(tokens, np.int64)
         return Shortlist(self.likely, np.union1d(self.always, more), self.target_vocab)
 
     def tensors(self) -> dict[str, Int[Tensor, "..."]]:
-        """What is kept of it."""
+        """Return the shortlist as tensors."""
         return {
             "likely": torch.from_numpy(self.likely),
             "always": torch.from_numpy(self.always),

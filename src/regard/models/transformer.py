@@ -40,7 +40,7 @@ MAX_DISTANCE = 16
 
 @dataclass(frozen=True)
 class TransformerState(DecodingState):
-    """What decoding carries from one token to the next.
+    """Decoder state between two tokens.
 
     Attributes:
         past: What is kept of the tokens so far, one cache per decoder layer.
@@ -271,7 +271,7 @@ class Transformer(Seq2Seq[TransformerState]):
         return Packing.if_worthwhile(lengths, width)
 
     def _bias(self, *, is_encoder: bool) -> PositionBias | None:
-        """What all layers of a stack add to the scores of self-attention."""
+        """Bias that all layers of a stack add to the scores of self-attention."""
         if not is_encoder and self.config.decoder == "ssru":
             return None
         if self.config.positions == "alibi":

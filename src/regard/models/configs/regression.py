@@ -9,7 +9,7 @@ from regard.fields import check_fields
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelRegressionConfig:
-    """Which kernel, and how far "near" reaches.
+    """Kernel and bandwidth of kernel regression.
 
     Raises:
         SettingError: The kernel is none of the choices, or the bandwidth is not above 0.
