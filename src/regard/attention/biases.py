@@ -18,7 +18,7 @@ from regard.errors import ShapeError
 
 
 class PositionBias(ABC):
-    """What is added to the score of a query and a key because of where they stand.
+    """Bias added to scores by the positions of query and key.
 
     Attributes:
         first: The place of query 0 among the keys. None lines the last query up with the last key.
@@ -51,7 +51,7 @@ class PositionBias(ABC):
     def tile(
         self, query: Float[Tensor, "b H n D"], steps: Int[Tensor, "n m"], *tensors: Tensor
     ) -> Float[Tensor, "..."]:
-        """What to add to the scores; broadcasts to (b, H, n, m).
+        """Bias of a tile; broadcasts to (b, H, n, m).
 
         Args:
             query: The queries of the tile.
@@ -67,7 +67,7 @@ class PositionBias(ABC):
     def mix(
         self, weights: Float[Tensor, "b H n m"], steps: Int[Tensor, "n m"], *tensors: Tensor
     ) -> Float[Tensor, "b H n E"] | None:
-        """What the distances add to the mixed values: None, unless said, for nothing."""
+        """Context added by distances; None by default, for nothing."""
         return None
 
     @final

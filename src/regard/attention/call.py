@@ -65,7 +65,7 @@ class AttentionCall:
         queries: Queries | None = None,
         start: tuple[int, int] = (0, 0),
     ) -> Summary:
-        """What its weights are like; see :func:`regard.attention.summarize`.
+        """Summary of its weights; see :func:`regard.attention.summarize`.
 
         Args:
             top: How many keys of each query are named.
@@ -91,7 +91,7 @@ class AttentionCall:
         return summary_of(self._request(), top, map, queries, start)
 
     def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
-        """What each key gets of the queries' states; see :func:`regard.attention.transposed`."""
+        """Sums of the queries' states by key; see :func:`regard.attention.transposed`."""
         return transposed_of(self._request(), states)
 
     def _request(self) -> Request:

@@ -1,4 +1,4 @@
-"""Who is watching, and who edits: how anyone sees or changes the attention inside a model.
+"""Observers and editors of the attention calls inside a model.
 
 ``attend`` tells the observer, if there is one, what it was called with; a model says where it is
 with ``at``. Nothing is computed for the observer: what it wants, it works out itself. An editor is
@@ -26,7 +26,7 @@ Observer = Callable[[AttentionCall], None]
 
 
 class Edit(NamedTuple):
-    """What an editor makes of one call of ``attend``.
+    """Replacement of one call of ``attend`` by an editor.
 
     Attributes:
         mask: Which keys are visible instead; None is all of them.
@@ -181,12 +181,12 @@ def is_edited() -> bool:
 
 
 def current_editor() -> Editor | None:
-    """Who is to be asked, or None."""
+    """Return the active editor, or None."""
     return _editor.get()
 
 
 def current_observer() -> Observer | None:
-    """Who is watching, or None."""
+    """Return the active observer, or None."""
     return _observer.get()
 
 

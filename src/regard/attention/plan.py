@@ -1,4 +1,4 @@
-"""Which backend serves a call, and why."""
+"""Choice of the backend that serves a call, with the reason."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -126,7 +126,7 @@ def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
 
 
 def make_plan(request: Request, pinned: str | None) -> Plan:
-    """What ``pick_backend`` chooses, with the reason and the cost."""
+    """Plan of a call: the chosen backend, the reason and the cost."""
     backend = pick_backend(request, pinned)
     refusals = []
     name = ""

@@ -19,7 +19,7 @@ Weighting = Literal["softmax", "sparsemax", "entmax15", "hard"]
 
 
 class ReferenceOutput(NamedTuple):
-    """What attention gives, in float64.
+    """Attention in plain float64 loops.
 
     Attributes:
         context: The mixed values.

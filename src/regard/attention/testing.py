@@ -117,7 +117,7 @@ def _check_score(
 def _check_claims(
     score: Score, query: Tensor, key: Tensor, tensors: tuple[Tensor, ...], tile: Tensor
 ) -> None:
-    """What a score says of itself in flags."""
+    """Flags of a score."""
     if score.has_like_heads and not tensors:
         part = score.tile(query[:, 1:], key[:, 1:])
         _demand(

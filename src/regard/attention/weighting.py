@@ -291,7 +291,7 @@ def _hide(scores: Float[Tensor, "B H N M"], mask: BoundMask) -> Float[Tensor, "B
 def apply_sink(
     sink: Float[Tensor, "..."], out: Float[Tensor, "*b N E"], lse: Float[Tensor, "*b N"]
 ) -> tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]:
-    """What is left of mixed values beside the sink of a softmax, and the log-sum-exp with it.
+    """Scale the context for the sink of a softmax, and add the sink to the log-sum-exp.
 
     Args:
         sink: Broadcasts to ``lse``.

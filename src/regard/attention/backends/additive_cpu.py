@@ -66,7 +66,7 @@ class AdditiveCpu(Backend):
         return _of_sizes(request)
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """What is done on the way, in words."""
+        """Describe intermediate steps."""
         if request.query.shape[2] <= _FEW_QUERIES:
             return ("a compiled loop, tanh itself, since queries are few",)
         return ("a compiled loop, tanh by exponentials of q and k where their size allows it",)
@@ -94,7 +94,7 @@ class AdditiveCpu(Backend):
 
 
 def _of_sizes(request: Request) -> str | None:
-    """What stands against it in numbers, or in what is installed."""
+    """Reason to refuse by sizes, or by missing packages."""
     if request.query.dtype is torch.float64:
         return "it is for float32 and less"
     if not request.query.numel():
@@ -134,7 +134,7 @@ class _Factors(NamedTuple):
 
 
 def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | None:
-    """The same sums q + k with neither part too large for an exponential, or None.
+    """Shift queries and keys so that neither overflows an exponential, or return None.
 
     Where they are too large as they are, a shift per feature is tried: q − c and k + c.
     """

@@ -71,7 +71,7 @@ class AdditiveTriton(Backend):
         return reason
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """What is done on the way, in words."""
+        """Describe intermediate steps."""
         return ("fused in Triton; reciprocal form where |q| and |k| allow it, else exponentials",)
 
     def bytes_beyond(self, request: Request) -> int:
@@ -125,7 +125,7 @@ def _is_too_large(mask: BoundMask | None) -> bool:
 
 
 class _Task(NamedTuple):
-    """What is asked, besides tensors that gradients may flow to.
+    """Settings of a call, without its differentiable tensors.
 
     Attributes:
         mask: Which keys are visible; None if all are.
@@ -150,7 +150,7 @@ class _Task(NamedTuple):
     def request(
         self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, w: Tensor
     ) -> Request:
-        """The same call on these tensors, with the same pattern of dropout."""
+        """Repeat the call on these tensors, with the same dropout pattern."""
         return Request(
             query=query,
             key=key,
@@ -201,7 +201,7 @@ class _Form(NamedTuple):
         return cls(_SUMMED, None)
 
     def factors(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """What stands for queries and keys, with an even number of hidden units."""
+        """Projected queries and keys, padded to an even number of hidden units."""
         if self.shift is not None:
             repeats = query.shape[1] // key.shape[1]
             query = query - self.shift.repeat_interleave(repeats, dim=1)
@@ -217,7 +217,7 @@ class _Form(NamedTuple):
 if TYPE_CHECKING:
 
     class _Context(FunctionContext):
-        """What is kept besides: the task, how exponentials are worked out, and the mask laid."""
+        """Context that also holds the task, the form of exponentials and the mask."""
 
         task: _Task
         form: _Form
@@ -368,7 +368,7 @@ class _Launch:
         return d_query, d_key, d_value, d_w.sum(dim=(0, 2))[:, : self.dim]
 
     def constants(self, kernel: Any, sizes: dict[str, int]) -> dict[str, object]:
-        """What a kernel is compiled with, of which it names only some."""
+        """Compile-time constants of the kernels; each names only some."""
         known = {
             "FORM": self.form.number,
             "IS_FAST": self.is_fast,
@@ -417,6 +417,6 @@ def _panel_width(reach: int, M: int, rows: int, keys: int) -> int:
 
 
 def _noise_numbers(task: _Task) -> tuple[int, int, float]:
-    """What makes the pattern of ``noise.kept``: as 32 bits with a sign, as kernels take them."""
+    """Seed of the pattern of ``noise.kept``, as signed 32 bits."""
     seed = (task.seed * 0x9E3779B9 + 2**31) % 2**32 - 2**31
     return seed, int(task.dropout * 2**32) - 2**31, 1 / (1 - task.dropout)

@@ -1,4 +1,4 @@
-"""What ``additive_triton.py`` runs on a GPU: one program for a block of queries, or of keys.
+"""GPU kernels of ``additive_triton.py``: one program for a block of queries, or of keys.
 
 ``tanh(q + k) = −2c`` with ``c = 1 / x − 1/2`` and ``x = 1 + e^2q · e^2k``, so that a hidden unit
 costs a few multiplications and, as two of them share one, half a reciprocal:
@@ -112,7 +112,7 @@ def _mixed(bits):
 @jit
 @no_type_check
 def _kept(noise, b, h, rows, keys):
-    """What ``noise.kept`` gives for a tile."""
+    """Dropout factors of a tile, those of ``noise.kept``."""
     golden = 0x9E3779B9
     bits = noise.seed.to(tl.uint32, bitcast=True)
     bits = _mixed(bits + b.to(tl.uint32) * golden)
@@ -151,7 +151,7 @@ def _seen_scores(
     query, key, w, bias, seen, ranges, b, h, rows, keys, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """The same with the bias, −inf where hidden; and what is visible."""
+    """Add the bias, set masked scores to −inf; also returns the visible pairs."""
     scores = _scores(query, key, w, rows, keys, sizes, FORM, IS_FAST, ROWS, KEYS)
     visible = (rows < sizes.queries)[:, None] & (keys < sizes.keys)[None, :]
     inside = visible
@@ -392,7 +392,7 @@ def key_gradient(
     FORM: tl.constexpr, IS_FAST: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, DIMS: tl.constexpr,
 ):  # fmt: skip
-    """What a panel adds to the gradient of a block of keys, for all heads that share them.
+    """Accumulate a panel's part of the gradient of a block of keys, over all heads that share them.
 
     Queries are (N, D) here, keys (M, D). Each program has DIMS of the hidden units.
     """
@@ -436,7 +436,7 @@ def value_gradient(
     ranges, row_ranges, d_out, weights, d_value, panel, sizes,
     PRECISION: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """What a panel adds to the gradient of the values of a block of keys, WIDTH columns of it."""
+    """Accumulate a panel's part of the gradient of a block of values, WIDTH columns of it."""
     b, g, first_key, begin, end = _block_of_keys(row_ranges, panel, sizes, ROWS, KEYS)
     keys = first_key + tl.arange(0, KEYS)
     columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)

@@ -1,4 +1,4 @@
-"""What a backend is: one way to compute attention."""
+"""Interface of backends: one way to compute attention."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -55,7 +55,7 @@ class Backend(ABC):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """What is done on the way, in words: nothing, unless said."""
+        """Describe intermediate steps; none by default."""
         return ()
 
     @abstractmethod

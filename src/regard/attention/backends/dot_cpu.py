@@ -52,7 +52,7 @@ class DotCpu(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """What is done on the way, in words."""
+        """Describe intermediate steps."""
         return ("products by BLAS, and a compiled pass over rows",)
 
     def bytes_beyond(self, request: Request) -> int:
@@ -96,7 +96,7 @@ class DotCpu(Backend):
 
 
 def _of_numbers(request: Request) -> str | None:
-    """What stands against it in dtypes and sizes, or in what is installed."""
+    """Reason to refuse by dtypes and sizes, or by missing packages."""
     if request.query.dtype is torch.float64:
         return "it is for float32 and less"
     if not (request.query.numel() and request.key.numel() and request.value.numel()):
@@ -107,7 +107,7 @@ def _of_numbers(request: Request) -> str | None:
 
 
 def _of_score(request: Request) -> str | None:
-    """What stands against the score."""
+    """Reason to refuse the score."""
     form = request.form()
     if form is None:
         return "the score is not a dot product"
@@ -141,7 +141,7 @@ def _with_bias(form: DotForm, bias: Tensor | None) -> tuple[DotForm, Tensor | No
 
 
 def _by_step(request: Request) -> Tensor | None:
-    """What a position bias adds at each distance, (1, H or 1, N + M − 1)."""
+    """Position bias at each distance, (1, H or 1, N + M − 1)."""
     position = request.position
     if position is None:
         return None
@@ -198,7 +198,7 @@ def _ranges_of(mask: BoundMask | None) -> KeyRanges | None:
 
 
 def _job_of(request: Request, scale: float) -> BlockPass:
-    """What the blocks of a request have in common once its score is a dot product."""
+    """Settings that all blocks share once the score is a dot product."""
     position, N, M = request.position, request.query.shape[2], request.key.shape[2]
     if position is not None:
         first = M - N if position.first is None else position.first
@@ -210,7 +210,7 @@ def _job_of(request: Request, scale: float) -> BlockPass:
 if TYPE_CHECKING:
 
     class _Context(FunctionContext):
-        """What is kept besides: the scale, and from which key to which each query sees."""
+        """Context that also holds the scale, and the key range of each query."""
 
         scale: float
         ranges: KeyRanges | None

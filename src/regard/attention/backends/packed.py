@@ -48,7 +48,7 @@ class Packed(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """What is done on the way, in words."""
+        """Describe intermediate steps."""
         form = _form_of(request)
         longest = max(len(segment.rows) for segment in form.segments)
         return (f"{len(form.segments)} documents, the longest of {longest} queries",)
@@ -94,7 +94,7 @@ def _row(request: Request, segments: tuple[Segment, ...], band: Band | None) -> 
 
 
 def _mask_of(request: Request, segment: Segment, band: Band | None) -> BoundMask | None:
-    """What the stripe hides within a document, bound to its sizes; None if that is nothing."""
+    """Mask within a document, bound to its sizes; None if all keys are visible."""
     if band is None:
         return None
     # Counted from the document's own first key, and so that both sides are at least zero.

@@ -71,7 +71,7 @@ class Sdpa(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """What is done on the way, in words."""
+        """Describe intermediate steps."""
         said = []
         form = request.form()
         assert form is not None

@@ -57,7 +57,7 @@ class Short(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """What is done on the way, in words."""
+        """Describe intermediate steps."""
         return ("in float32, with every row of weights kept: rows are short",)
 
     def bytes_beyond(self, request: Request) -> int:
@@ -85,7 +85,7 @@ class Short(Backend):
 if TYPE_CHECKING:
 
     class _Context(FunctionContext):
-        """What is kept besides: the scale, and the dtypes of the inputs."""
+        """Context that also holds the scale, and the dtypes of the inputs."""
 
         scale: float
         dtypes: tuple[torch.dtype, ...]

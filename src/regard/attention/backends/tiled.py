@@ -15,7 +15,7 @@ class Tiled(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """What is done on the way, in words."""
+        """Describe intermediate steps."""
         sizes = tiled.sizes_of(request)
         heads = "a few heads" if sizes.splits_heads else "all heads"
         return (f"blocks of {heads}, at most {sizes.rows} queries and {sizes.pairs} pairs",)

@@ -1,4 +1,4 @@
-"""What every backend works with: a checked request, its blocks, and a pass over each block.
+"""The engine of all backends: a checked request, its blocks, and a pass over each block.
 
 ``request`` checks a call and brings it to one shape. ``blocks`` cuts it into blocks of queries and
 the keys they may see. A pass works a block out: ``tiled`` does in plain torch operations, forward

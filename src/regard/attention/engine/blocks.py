@@ -29,7 +29,7 @@ _SMALLEST_GAP = 64
 
 
 class Inputs(NamedTuple):
-    """What gradients flow to: all of one dtype, key and value with as many heads as the query.
+    """Differentiable inputs of one dtype, key and value with as many heads as the query.
 
     Attributes:
         query: (B, H, N, D).
@@ -58,7 +58,7 @@ class Inputs(NamedTuple):
         return cls(query, key, value, bias, tensors)
 
     def apart(self, again: bool) -> "Inputs":
-        """The same as leaves of which gradients are counted.
+        """Copy as leaves of a graph.
 
         Args:
             again: Whether what has a gradient keeps its own past, to be differentiated again.
@@ -96,7 +96,7 @@ class Block(NamedTuple):
         return slice(self.batch.start, self.batch.stop), slice(self.heads.start, self.heads.stop)
 
     def along_keys(self, make: Callable[[range], Tensor], dim: int = -1) -> Tensor:
-        """What ``make`` gives for each piece of the keys, one after the other along ``dim``."""
+        """Concatenate the results of ``make`` for each piece of the keys along ``dim``."""
         pieces = [make(keys) for keys in self.keys]
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim)
 
@@ -140,7 +140,7 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockPass:
-    """What the blocks have in common and no gradient flows to."""
+    """Settings that all blocks share and no gradient flows to."""
 
     score: Score
     position: PositionBias | None
@@ -188,7 +188,7 @@ class BlockPass:
         return (block for (block,) in self._blocks(None))
 
     def parts(self) -> Iterator[tuple[Block, ...]]:
-        """The same blocks, each cut along its keys so that a part is no larger than ``sizes``."""
+        """Iterate over the blocks, each cut along its keys into parts no larger than ``sizes``."""
         return self._blocks(self.sizes.keys)
 
     def _blocks(self, most_keys: int | None) -> Iterator[tuple[Block, ...]]:
@@ -218,7 +218,7 @@ class BlockPass:
         return block.along_keys(lambda keys: make(block.rows, keys, sizes, device))
 
     def factor(self, block: Block, weights: Tensor) -> Tensor | None:
-        """What dropout multiplies the weights of a block by, or None."""
+        """Dropout factors of a block's weights, or None."""
         if not self.dropout:
             return None
         batch, heads, rows, *_ = block

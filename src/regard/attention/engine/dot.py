@@ -40,7 +40,7 @@ _Array: TypeAlias = NDArray[np.generic]
 
 
 class Given(NamedTuple):
-    """What gradients flow to; keys and values with as many heads as each other.
+    """Differentiable inputs; keys and values with as many heads as each other.
 
     Attributes:
         query: (B, H, N, D).
@@ -196,7 +196,7 @@ class Work:
                 yield _Block(place, self._pairs(hidden), block.batch, block.rows, keys, is_last)
 
     def _pairs(self, hidden: Tensor | None) -> "Pairs":
-        """What pairs have besides products."""
+        """Masks, biases and dropout bits of the pairs."""
         B, H, N, M = self.job.shape
         first, stop = (None, None) if self.ranges is None else self.ranges
         bits: tuple[Tensor | None, Tensor | None] = (None, None)
@@ -284,7 +284,7 @@ class _Sums:
 
     @property
     def arrays(self) -> tuple[_Array, ...]:
-        """What the loops add to."""
+        """Arrays that the loops accumulate into."""
         return (
             self.query.numpy(),
             self.key.numpy(),
@@ -369,7 +369,7 @@ def _laid_out(block: Block) -> Iterator[tuple[range, Tensor | None]]:
 
 
 def _laid_out_whole(block: Block) -> tuple[range, Tensor | None]:
-    """The same of all keys from the first piece to the last: what lies between is hidden."""
+    """Lay out all keys from the first piece to the last as one; keys between pieces are masked."""
     parts = list(_laid_out(block))
     if len(parts) == 1:
         return parts[0]

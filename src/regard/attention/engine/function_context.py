@@ -1,4 +1,4 @@
-"""What autograd hands from the forward pass of a function over blocks to its backward pass."""
+"""Context between the forward and the backward pass of a function over blocks."""
 
 from typing import TYPE_CHECKING
 

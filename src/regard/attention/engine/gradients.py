@@ -26,7 +26,7 @@ from regard.attention.weighting import Softmax, Weighting
 
 
 class Given(NamedTuple):
-    """What gradients may flow to, of all queries and keys or of one block.
+    """Differentiable inputs of all queries and keys, or of one block.
 
     Attributes:
         query: (B, H, N, D).
@@ -46,7 +46,7 @@ class Given(NamedTuple):
 
     @classmethod
     def of(cls, request: Request, states: Tensor | None = None) -> "Given":
-        """What a request gives, in float32 at least."""
+        """Take the inputs of a request, in float32 at least."""
         query, key, _, bias, tensors = Inputs.of(request)
         return cls(query, key, bias, states, request.sink, tensors)
 
@@ -63,7 +63,7 @@ class Given(NamedTuple):
         return (*self[:5], *self.tensors)
 
     def of_block(self, block: Block) -> "Given":
-        """What a block has of it, without a past."""
+        """Slice out the inputs of a block, without history."""
         states = None if self.states is None else rows_of(self.states, block)
         query, key = rows_of(self.query, block), keys_of(self.key, block)
         sink = self.sink
@@ -147,7 +147,7 @@ def weights_of(
 if TYPE_CHECKING:
 
     class _Context(FunctionContext):
-        """What is kept besides: how scores became weights."""
+        """Context that also holds the weighting."""
 
         weighting: Weighting
 

@@ -39,7 +39,7 @@ class Kind:
     said: Said = field(default_factory=dict)
 
     def said_under(self, mask: BoundMask | None) -> Said:
-        """What backends said of such calls under a mask, which keeps it."""
+        """Cached answers of backends about such calls; those under a mask live on the mask."""
         if not self.is_kept:
             return {}
         if mask is None:
@@ -91,7 +91,7 @@ def check_tensors(name: str, tensors: tuple[Tensor, ...], query: Tensor) -> None
 def _signature_of(
     query: Tensor, key: Tensor, value: Tensor, score: Score, wants_grad: bool
 ) -> Hashable | None:
-    """What is equal for calls of one kind and no others, without their tensors.
+    """Signature of a call without its tensors: equal for calls of one kind alone.
 
     None where nothing is to be kept: the score may hold tensors, or a graph is traced.
     """
@@ -212,7 +212,7 @@ def _to_four_axes(
 def _group(
     query: Tensor, key: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...], int]:
-    """The same where query and key have heads on axis −3, which may group."""
+    """Bring query, key and value with heads on axis −3 to four axes; heads may group."""
     q, k, v = query.shape, key.shape, value.shape
     H, G = q[-3], k[-3]
     _check_groups(H, G)

@@ -24,7 +24,7 @@ def kept(
     *,
     like: Tensor,
 ) -> Float[Tensor, "b h n m"]:
-    """What each weight of a tile is multiplied by: 0, or 1 / (1 − rate).
+    """Dropout factors of a tile's weights: 0, or 1 / (1 − rate).
 
     Args:
         seed: Chooses the pattern.

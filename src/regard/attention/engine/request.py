@@ -22,7 +22,7 @@ _AS_IT_IS = nullcontext()
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """What is asked of a backend: always four axes, always a bound mask or none.
+    """Checked arguments of a call: always four axes, always a bound mask or none.
 
     Attributes:
         query: (B, H, N, D).
@@ -179,7 +179,7 @@ def make_weights_request(
     bias: Tensor | PositionBias | None,
     weighting: Weighting,
 ) -> Request:
-    """The same of a call that asks for weights alone: its values take no memory.
+    """Make the request of a call for weights alone: its values take no memory.
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together.

@@ -33,7 +33,7 @@ def gradient_of(weighting: Weighting, weights: Tensor, grad: Tensor) -> Tensor:
 
 
 def _code(weighting: Weighting, *rows: Tensor) -> int | None:
-    """What compiled loops call a weighting, unless something stands against them."""
+    """Code of a weighting in compiled loops; None where they cannot run."""
     name = weighting.compiled_as
     if name is None or not all(_may_be_read(tensor) for tensor in rows) or why_not() is not None:
         return None
@@ -49,7 +49,7 @@ def _may_be_read(tensor: Tensor) -> bool:
 
 
 def _applied(loop: Callable[..., None], *rows: Tensor) -> Tensor:
-    """What a loop writes for rows."""
+    """Run a loop over rows, and return its output."""
     out = torch.empty_like(rows[0], memory_format=torch.contiguous_format)
     width = max(1, out.shape[-1])
     arrays = [t.detach().contiguous().view(-1, width).numpy() for t in (*rows, out)]

@@ -59,7 +59,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
 
 
 def job_of(request: Request) -> BlockPass:
-    """What the blocks of a request have in common."""
+    """Settings that all blocks of a request share."""
     return BlockPass.of(request, sizes_of(request))
 
 
@@ -184,14 +184,14 @@ class _Tiled(torch.autograd.Function):
 
 
 class _Partial(NamedTuple):
-    """What some of a query's keys give: the best score, and sums of powers relative to it."""
+    """Online softmax over some of a query's keys: the maximum, and sums relative to it."""
 
     top: Tensor
     total: Tensor
     mixed: Tensor
 
     def __or__(self, other: "_Partial") -> "_Partial":
-        """The same of the keys of both: Milakov & Gimelshein (2018), arxiv.org/abs/1805.02867."""
+        """Merge two parts of the keys: Milakov & Gimelshein (2018), arxiv.org/abs/1805.02867."""
         top = torch.maximum(self.top, other.top)
         one, two = exp_of(self.top - top), exp_of(other.top - top)
         total = self.total * one + other.total * two
@@ -233,7 +233,7 @@ class _AnySlope:
 
 
 class _SoftmaxSlope:
-    """The same for softmax from the answer and its sums: no sum over a block's keys.
+    """Gradient of softmax from the output and its sums: no sum over a block's keys.
 
     ``Σ weight · d_weight`` over the keys of a query is ``out · d_out``, whatever dropout did.
     From the log-sum-exp, one number for the best score and the sum of powers, weights at large
@@ -301,7 +301,7 @@ def _block_gradients(
 def _moved(
     job: BlockPass, block: Block, weights: Tensor, tensors: tuple[Tensor, ...]
 ) -> Tensor | None:
-    """What distances add to the mixed values of a block."""
+    """Context that relative positions add to a block."""
     if job.position is None:
         return None
     of_position = tensors[len(job.score.tensors()) :]

@@ -90,7 +90,7 @@ def encode(*things: object) -> Encoded:
 
 
 def decode(encoded: Encoded) -> list[Any]:
-    """What ``encode`` was given.
+    """Return the objects that ``encode`` was given.
 
     Example:
         >>> from regard.attention import Laplace

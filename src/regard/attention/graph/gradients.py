@@ -80,7 +80,7 @@ def answer_and_sums(request: Request) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def leaves_of(tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]:
-    """The same numbers, from which gradients are counted."""
+    """Detached copies of the tensors as leaves of a new graph."""
     pairs = zip(_detached(tensors), wanted, strict=True)
     return [tensor.requires_grad_(want) for tensor, want in pairs]
 

@@ -55,7 +55,7 @@ def best_sources(
 def best_sources_in(
     summary: Summary, *, mutual: bool = False, averaged: bool = False
 ) -> Int[Tensor, "*lead T"]:
-    """The same from a summary's top keys, where the weights themselves were never held.
+    """Word alignment from a summary's top keys, where the weights were never held.
 
     One-way links are exact. Of K top keys, a mutual link is exact where its weight is above
     1 / (K + 1): a larger weight elsewhere would be among the top keys there. Averaged over heads,

@@ -85,7 +85,7 @@ def _top(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _first_of_equals(values: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """The same, of equal values the one with the smaller place first."""
+    """Stable top-k: of equal values the one with the smaller index first."""
     is_equal = (values[..., 1:] == values[..., :-1]) & (values[..., 1:] > float("-inf"))
     if not bool(is_equal.any()):
         return values, places

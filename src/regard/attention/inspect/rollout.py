@@ -38,7 +38,7 @@ class SelfAttention(Protocol):
         """Its keys, of the same places."""
 
     def transposed(self, states: Tensor) -> Tensor:
-        """What each key gets of the queries' states."""
+        """Sums of the queries' states by key."""
 
 
 def transposed(
@@ -153,7 +153,7 @@ def rollout(
 
 
 def _back(call: SelfAttention, reached: Tensor) -> Tensor:
-    """What is reached before a layer's attention, (*batch, N, P): the mean over its heads."""
+    """Rollout up to a layer's attention, (*batch, N, P): the mean over its heads."""
     has_heads = max(call.query.dim(), call.key.dim()) > 3
     states = reached.unsqueeze(-3) if has_heads and reached.dim() > 2 else reached
     found = call.transposed(states)
@@ -185,7 +185,7 @@ class _Transposed(torch.autograd.Function):
 
 
 def _of_block(job: BlockPass, block: Block, own: Given) -> Tensor:
-    """What the keys of a block get, (b, h, m, E)."""
+    """Sums by key of a block, (b, h, m, E)."""
     assert own.states is not None
     weights, _, _ = weights_of(job.weighting, own.scores(job, block), own.sink)
     hidden = None if block.hidden is None else block.hidden.expand(weights.shape).mT

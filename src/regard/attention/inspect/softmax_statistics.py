@@ -104,7 +104,7 @@ class _Task(NamedTuple):
 
 
 class _Work:
-    """What tasks read and write.
+    """Arrays that tasks read and write.
 
     Args:
         job: What the blocks have in common.
@@ -234,7 +234,7 @@ def _pieces_of(block: Block) -> NDArray[np.int64]:
 
 
 def _hidden_of(block: Block) -> NDArray[np.generic]:
-    """What is hidden in a block, with an entry for every key; without entries for nothing."""
+    """Mask of a block, with an entry for every key; empty where all are visible."""
     if block.hidden is None:
         return _array(torch.empty(0, 0, 0, 0, dtype=torch.bool))
     shape = (1, 1, 1, *block.hidden.shape)[-4:-1]

@@ -1,4 +1,4 @@
-"""What a summary tells of the weights, of one block of queries or of all; and its formulas.
+"""Statistics of attention weights, of one block of queries or of all; and their formulas.
 
 ``softmax_statistics.py`` has the same numbers of softmax on a CPU, compiled.
 """
@@ -15,7 +15,7 @@ from regard.attention.inspect.buckets import count_of, numbers_of
 
 
 class Ask(NamedTuple):
-    """What is asked about the weights.
+    """Options of a summary.
 
     Attributes:
         top: How many keys of each query, K.
@@ -133,7 +133,7 @@ def of_block(
 
 
 def counted_rows(counted: Tensor, block: Block) -> Tensor:
-    """Which queries of a block count, (b, 1, n, 1)."""
+    """Mask of the counted queries of a block, (b, 1, n, 1)."""
     own = counted[block.corner[0]] if len(counted) > 1 else counted
     return own[:, :, block.rows.start : block.rows.stop, None]
 

@@ -43,7 +43,7 @@ def summarize(
     start: tuple[int, int] = (0, 0),
     **foreign: object,
 ) -> Summary:
-    """What the attention weights of queries over keys are like, without the N×M matrix.
+    """Summarize attention weights of queries over keys, without the N×M matrix.
 
     Exact for every score, mask, bias and weighting; accumulated in float32 at least; memory grows
     with N. All but ``top_keys`` and ``counts`` is differentiable, once. Dropout plays no part.
@@ -85,7 +85,7 @@ def summarize(
 
 
 def counted_of(request: Request, queries: Queries | None) -> Tensor | None:
-    """Which queries count, (B or 1, 1, N); None if all do.
+    """Mask of the counted queries, (B or 1, 1, N); None if all count.
 
     Raises:
         ShapeError: They are neither a slice nor booleans that broadcast to (*batch, N).
@@ -114,7 +114,7 @@ def counted_of(request: Request, queries: Queries | None) -> Tensor | None:
 def summary_of(
     request: Request, top: int, most: int, queries: Queries | None, start: tuple[int, int]
 ) -> Summary:
-    """What the weights of a request are like; see ``summarize``."""
+    """Summarize the weights of a request; see ``summarize``."""
     _check_numbers(top, most, start)
     with without_autocast(request.query.device.type):
         return _summary(request, top, most, queries, start)
@@ -149,7 +149,7 @@ def _statistics_of(job: BlockPass, ask: Ask, given: Given, counted: Tensor | Non
 if TYPE_CHECKING:
 
     class _Context(FunctionContext):
-        """What is kept besides: what is asked."""
+        """Context that also holds the options."""
 
         ask: Ask
 

@@ -32,7 +32,7 @@ _ALONG_QUERIES = {
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Summary:
-    """What attention weights are like, without the weights; ``summarize`` makes it.
+    """Statistics of attention weights, without the weights; ``summarize`` makes it.
 
     Leading axes are those of ``attend``'s answer, heads last. A query with nothing to see has no
     weight anywhere: entropy, distance and mass are zero, ``lse`` is −inf and ``top_keys`` are −1.
@@ -107,11 +107,11 @@ class Summary:
         return {name: tuple(t.shape) for name, t in self.tensors().items()} == shapes
 
     def to(self, device: torch.device | str) -> "Summary":
-        """The same on another device."""
+        """Copy to another device."""
         return self._with({name: tensor.to(device) for name, tensor in self.tensors().items()})
 
     def detach(self) -> "Summary":
-        """The same without the graph that gradients go through."""
+        """Detach from the graph of gradients."""
         return self._with({name: tensor.detach() for name, tensor in self.tensors().items()})
 
     def __getitem__(self, index: object) -> "Summary":

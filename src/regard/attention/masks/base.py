@@ -1,4 +1,4 @@
-"""What a mask is: which keys a query may look at. True means it may.
+"""Interface of masks: True where a query may look at a key.
 
 A mask is a small object that knows a rule, not a matrix. ``bind`` fixes the sizes; the bound mask
 answers for any tile of the N×M grid whether all of it is visible, none of it, or which part. The
@@ -21,7 +21,7 @@ _NUMBERS_WRITTEN = 256
 
 
 class Mask(Rule):
-    """Which keys a query may look at; join masks with ``&``, ``|`` and ``~``.
+    """A mask over queries and keys; join masks with ``&``, ``|`` and ``~``.
 
     A mask belongs to one batch and never changes: use the same object in every layer, since it
     keeps what it worked out for the sizes it met.
@@ -279,7 +279,7 @@ def written(numbers: Tensor) -> str:
 
 
 def _alternatives(mask: Mask) -> tuple[Mask, ...]:
-    """What ``a | b`` was made of: it is kept as ``~(~a & ~b)``."""
+    """Operands of ``a | b``, which is stored as ``~(~a & ~b)``."""
     if isinstance(mask, _Opposite) and isinstance(mask.mask, _Both):
         one, other = mask.mask.one, mask.mask.other
         if isinstance(one, _Opposite) or isinstance(other, _Opposite):

@@ -24,11 +24,11 @@ Said = dict[object, object]
 
 
 class Rule(ABC):
-    """What a mask says of a grid of queries and keys: ``pairs``, and what it knows without them."""
+    """Interface of masks on a grid of queries and keys: ``pairs``, and shortcuts to it."""
 
     @abstractmethod
     def pairs(self, grid: Grid, rows: range, keys: range) -> Bool[Tensor, "..."]:
-        """What queries ``rows`` see of ``keys``; broadcasts to (B, H, len(rows), len(keys))."""
+        """Visible pairs of ``rows`` and ``keys``; broadcasts to (B, H, len(rows), len(keys))."""
 
     def check(self, grid: Grid) -> None:  # noqa: B027  (most masks fit every grid)
         """Raise ShapeError if the mask cannot be applied to this grid. Unless said, it can."""
@@ -65,7 +65,7 @@ class Rule(ABC):
 
     @final
     def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
-        """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
+        """Visible pairs of ``rows`` and ``keys``: all, none, or a boolean tensor."""
         cover = self.cover(grid, rows, keys)
         return self.pairs(grid, rows, keys) if cover is None else cover
 
@@ -98,7 +98,7 @@ class BoundMask:
     _floats: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def tile(self, rows: range, keys: range) -> Tile:
-        """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
+        """Visible pairs of ``rows`` and ``keys``: all, none, or a boolean tensor."""
         if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
             return self.whole
         return self.mask.tile(self.grid, rows, keys)

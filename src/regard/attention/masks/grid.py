@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class Cover(Enum):
-    """What a whole tile looks like, where that is known without looking at every pair.
+    """State of a whole tile, where it is known without looking at every pair.
 
     Example:
         >>> from regard.attention import lengths
@@ -60,11 +60,11 @@ class Band:
         return self.least is not None and self.most is not None and self.most < self.least
 
     def inexact(self) -> "Band":
-        """The same stripe, of which something may be hidden."""
+        """Mark the stripe as possibly masked inside."""
         return replace(self, is_exact=False)
 
     def __and__(self, other: "Band") -> "Band":
-        """What lies in both stripes."""
+        """Intersection of two stripes."""
         least = [each for each in (self.least, other.least) if each is not None]
         most = [each for each in (self.most, other.most) if each is not None]
         return Band(
@@ -130,7 +130,7 @@ class Segments:
                 yield one
 
     def inexact(self) -> "Segments":
-        """The same pieces, of which something may be hidden."""
+        """Mark the pieces as possibly masked inside."""
         return replace(self, is_exact=False)
 
 
@@ -157,7 +157,7 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What a dense mask must broadcast to: (*batch, heads, N, M)."""
+        """Shape that a dense mask must broadcast to: (*batch, heads, N, M)."""
         heads = () if self.heads is None else (self.heads,)
         return (*self.batch, *heads, self.queries, self.keys)
 

@@ -70,7 +70,7 @@ class KeyRanges(NamedTuple):
 
 
 class VisibleKeys(NamedTuple):
-    """What a mask leaves visible: what both of these do.
+    """Intersection of two key ranges.
 
     Attributes:
         ranges: From which key to which each query sees; None if that is not known.

@@ -1,4 +1,4 @@
-"""What a score is, how it may be written as a dot product, and checks that scores share.
+"""Interface of scores, their form as a dot product, and checks that scores share.
 
 A new score is one class beside this file: its tensors, its formula on a tile, and whether it is a
 dot product.
@@ -39,7 +39,7 @@ class DotForm(NamedTuple):
     of_keys: Tensor | None = None
 
     def in_one_more_dimension(self) -> "DotForm":
-        """The same as a dot product alone: ``scale · (query, 1) · (key, of_keys / scale)``."""
+        """Fold the key term into the product: ``scale · (query, 1) · (key, of_keys / scale)``."""
         if self.of_keys is None:
             return self
         one = self.query.new_ones(()).expand(*self.query.shape[:-1], 1)
@@ -108,7 +108,7 @@ class Score(ABC):
         check_same_width(query, key)
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """The same score as a dot product, up to a number for each query; None if it is not one."""
+        """Form as a dot product, up to a number for each query; None if there is none."""
         return None
 
     def floats_per_pair(self, dim: int) -> int:

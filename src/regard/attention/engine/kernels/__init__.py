@@ -12,7 +12,7 @@ from functools import cache
 
 @cache
 def why_not() -> str | None:
-    """What stands against compiled passes here, or None. The first call imports numba.
+    """Reason why compiled passes cannot run here, or None. The first call imports numba.
 
     Anything that goes wrong in the import is a reason to do without, not an error: there is
     another path with the same answers.

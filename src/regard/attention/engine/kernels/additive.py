@@ -165,7 +165,7 @@ def _empty(rows, begin, features):  # type: ignore[no-untyped-def]
 
 @shared
 def _see(seen, hidden, n, m, end):  # type: ignore[no-untyped-def]
-    """Which of four keys a query sees; how many."""
+    """Collect the visible ones of four keys; returns their number."""
     count = 0
     for i in range(4):
         is_seen = m + i < end and not (hidden.size and hidden[n, m + i])
@@ -243,7 +243,7 @@ def _value_four(numbers, d_out, values):  # type: ignore[no-untyped-def]
 
 @shared
 def _value_each(numbers, d_out, values, seen):  # type: ignore[no-untyped-def]
-    """The same for seen pairs alone, where the gradient has a NaN or an infinity."""
+    """Accumulate gradients of visible pairs alone, where the gradient has a NaN or an infinity."""
     for i in range(4):
         if seen[i]:
             for e in range(d_out.size):
@@ -381,7 +381,7 @@ def _zeros(*shape: int) -> Float32[np.ndarray, "..."]:
 
 
 def sums(units: int, features: int) -> Sums:
-    """What ``backward`` works with, for so many hidden units and features of values."""
+    """Buffers of ``backward``, by hidden units and value features."""
     across, along = -(-units // _ROW), -(-features // _ROW)
     return (
         _zeros(_KEYS // 4, across, _KEY_ROWS),

@@ -49,7 +49,7 @@ def compiled(loop: Callable[..., None]) -> Callable[..., None]:
 
 
 def uncounted(loop: Callable[..., None]) -> Callable[..., None]:
-    """The same of a loop that makes no arrays, and calls nothing that hands one back.
+    """Compile a loop that makes no arrays, and calls nothing that returns one.
 
     References to what it slices are not counted, which can cost more than the work on a slice.
     """
@@ -92,12 +92,12 @@ def written_in(loop: Callable[P, R]) -> Callable[P, R]:
 
 
 def shared(loop: Callable[P, R]) -> Callable[P, R]:
-    """The same of a longer part that several places call: it is made once, not once for each."""
+    """Compile a longer part that several loops call, once for all of them."""
     return _part(loop, _RULES, is_inlined=False)
 
 
 def in_order(loop: Callable[P, R]) -> Callable[P, R]:
-    """The same of a function whose operations are done as they are written."""
+    """Compile a part whose operations keep their order."""
     return _part(loop, _IN_ORDER)
 
 

@@ -26,7 +26,7 @@ _ONE, _TWO = u32(0x7FEB352D), u32(0x846CA68B)
 
 
 class Pairs(NamedTuple):
-    """What is done to scores and weights; an array without entries stands for nothing.
+    """Bias, mask and dropout of the pairs; an empty array stands for none.
 
     Attributes:
         first: The first key that each query sees, (b or 1, N).
@@ -53,7 +53,7 @@ class Pairs(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What of the grid is worked on.
+    """The part of the grid to compute.
 
     Attributes:
         batch: The block's first batch row.
@@ -140,7 +140,7 @@ def _adjust(row, pairs, place, b, h, n, m0, N):  # type: ignore[no-untyped-def]
 
 @inlined
 def _factor(row_bits, key_bits, threshold, growth):  # type: ignore[no-untyped-def]
-    """What dropout multiplies a weight by, as ``engine.noise.kept`` has it."""
+    """Dropout factor of a weight, the one of ``engine.noise.kept``."""
     bits = u32(row_bits) ^ u32(key_bits)
     bits = u32(bits ^ (bits >> u32(16)))
     bits = u32(bits * _ONE)

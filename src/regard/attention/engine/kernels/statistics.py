@@ -26,7 +26,7 @@ _LOWEST = f32(-100.0)
 
 
 class Seen(NamedTuple):
-    """What queries see, and which of them count; an array without entries stands for all.
+    """Visible keys of queries, and the counted queries; an empty array stands for all.
 
     Attributes:
         first: The first key that each query sees, (b or 1, N).
@@ -198,7 +198,7 @@ def _log_of(total, sink):  # type: ignore[no-untyped-def]
 
 @inlined
 def _of_row(row, pieces, spans, best, seen, found, place, at):  # type: ignore[no-untyped-def]
-    """What there is to say of a row; gives the factor of its powers, 0 where nothing is seen."""
+    """Statistics of a row; returns the factor of its exponentials, 0 where no key is visible."""
     total, energy, distance = f32(0), f32(0), f32(0)
     for p in range(len(pieces)):
         start, stop = spans[p, 0], spans[p, 1]

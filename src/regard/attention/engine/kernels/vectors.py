@@ -1,4 +1,4 @@
-"""What compiled loops do with the numbers of one row."""
+"""Vector operations on one row, for compiled loops."""
 
 import numpy as np
 
