@@ -260,10 +260,6 @@ NOT_LONG_ENOUGH: dict[str, tuple[dict[str, dict[str, Any]], str]] = {
         {"data": {"max_length": 4, "on_long": "error"}},
         "FILE:1: the source must be at most 4 tokens long; got 9. Raise max_length, split",
     ),
-    "word_answering": (
-        {"model": {"max_sentences": 2}},
-        r"FILE:1: the text must have 1 to 2 sentences, .*; got 3. Raise it, or cut",
-    ),
 }
 
 
@@ -476,7 +472,6 @@ GOOD = {
     "sentence_selection": listed([asked(1)]).encode() + b"\n",
     "tagging": b"Anna sat\n",
     "translation": b"Anna sat\n",
-    "word_answering": listed([asked(1)]).encode() + b"\n",
 }
 
 

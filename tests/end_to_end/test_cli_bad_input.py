@@ -92,7 +92,7 @@ def test_a_sentence_beyond_the_maximum_length(regard, writes: Writes, tmp_path: 
         ("[training]", "one of updates, epochs, minutes must be set; got none."),
         (
             'task = "translaton"',
-            "translation, word_answering; got 'translaton'. Did you mean 'translation'?",
+            "translation; got 'translaton'. Did you mean 'translation'?",
         ),
         ("[model", "must be a TOML file"),
     ],

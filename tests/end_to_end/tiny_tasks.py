@@ -185,9 +185,6 @@ TINY: dict[str, Tiny] = {
             "model": {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 4},
         },
     ),
-    "word_answering": Tiny(
-        "questions.jsonl", asked, {"model": {"model_dim": 8, "max_sentences": 8}}, listed
-    ),
 }
 
 TRAINING = {

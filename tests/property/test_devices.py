@@ -179,7 +179,6 @@ ANSWERING = [
     "tagging-entities",
     "transformer-grouped",
     "vision-transformer",
-    "word-answering",
 ]
 
 

@@ -46,7 +46,6 @@ PARTS = {
         "sentence_selection",
         "tagging",
         "translation",
-        "word_answering",
     )
 }
 # Words of these pages, in both languages.

@@ -34,7 +34,6 @@ from regard.tasks import (
     sentence_selection,
     tagging,
     translation,
-    word_answering,
 )
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.held_out import Parts
@@ -205,12 +204,6 @@ TASKS: dict[str, TaskEntry] = {
         models=MODELS,
         decoding=DecodingConfig,
         load=lambda: translation.TranslationTask,
-    ),
-    "word_answering": TaskEntry(
-        data=sentence_selection.SentencesData,
-        tokenizer=None,
-        models=_MEMORY_NETWORKS,
-        load=lambda: word_answering.WordAnswering,
     ),
 }
 

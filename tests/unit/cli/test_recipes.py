@@ -39,7 +39,6 @@ JOB_EXAMPLES = {
     "regression": [Point((x,), x, ("x",), "a:1") for x in (0.0, 1.0, 2.0)],
     "sentence_extraction": [DocumentExample("ab. c.", "", ("c.",), "a:1")],
     "sentence_selection": [Question("ab", "c. d.", (Answer("c", 0),))],
-    "word_answering": [Question("ab", "c. d.", (Answer("c", 0),))],
     "tagging": [TaggedWords(("ab", "c"), ("O", "B-X"), "a:1")],
 }
 

@@ -18,8 +18,7 @@ from tiny_tasks import TINY  # noqa: E402  (the smallest training of each task)
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[2:]
 BLOCK = re.compile(r"^```(\w+) (\S+)(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Of a word for an answer there is no smallest training; its text is read as that of sentences.
-RECIPES = {name: tiny.table for name, tiny in TINY.items()} | {"word_answering": {}}
+RECIPES = {name: tiny.table for name, tiny in TINY.items()}
 
 
 def blocks():
@@ -38,13 +37,9 @@ def learned(tmp_path):
     """A task that has learned from its smallest training text."""
 
     def learn(task):
-        tiny = TINY["sentence_selection" if task == "word_answering" else task]
-        text = tiny.text(12)
-        if task == "word_answering":
-            text = json.dumps({"question": "Who?", "context": "It is Ann.", "answers": ["Ann"]})
-            text += "\n" + text.replace("Ann", "Bob")
-        file = tmp_path / ("a.jsonl" if task == "word_answering" else tiny.file)
-        file.write_text(text, encoding="utf-8")
+        tiny = TINY[task]
+        file = tmp_path / tiny.file
+        file.write_text(tiny.text(12), encoding="utf-8")
         table = {**RECIPES[task], "task": task}
         recipe = recipe_from_table(
             {**table, "data": {**table.get("data", {}), "train": [str(file)]}}

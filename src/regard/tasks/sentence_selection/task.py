@@ -1,15 +1,21 @@
 """Sentence selection: which sentence of a text answers a question, found by a memory network."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from operator import attrgetter
+from pathlib import Path
+from typing import ClassVar, TypedDict
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
+from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of
+from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
+from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.sentence_selection.memories import (
     Memory,
@@ -17,11 +23,30 @@ from regard.tasks.sentence_selection.memories import (
     collate_memories,
     learn_words,
     memories,
+    memory_lengths,
 )
-from regard.tasks.sentence_selection.memory_task import MemoryTask
+from regard.tasks.sentence_selection.settings import SentencesData
+from regard.tasks.showing import Said, Shade, Shown, ShownText
+from regard.tasks.tables import by_group, question_word
+from regard.tasks.task import Table
 from regard.text import BadLines
+from regard.text.files import read_kept, write_plain
 from regard.text.padding import padded
-from regard.text.questions import Question
+from regard.text.questions import QUESTION_FIELDS, Question, asked_question
+from regard.text.tables import Field
+from regard.text.vocabulary import Vocabulary
+
+_FILE = "words.json"
+# What the last hop, whose query is the question and what was found before, looks at.
+_LAST_HOP = Shade(
+    kind="cross", layer=None, query=0, measure="the more the question looks at it in the last hop"
+)
+
+
+class _Words(TypedDict):
+    """Contents of the task's file."""
+
+    words: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +111,7 @@ class SentenceAnswer:
         }
 
 
-class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAnswer]):
+class SentenceSelection(OnePassTask[Question, EncodedSentences, SentencesBatch, SentenceAnswer]):
     """Questions to sentences of their texts.
 
     Args:
@@ -105,12 +130,69 @@ class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAns
         {'sentence': 'A king was old.', 'start': 0, 'end': 15, 'probability': 1.0}
     """
 
-    spans: ClassVar[bool] = True
+    unit: ClassVar[str] = "questions"
+    counted = "questions"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+    hold_out = staticmethod(hold_out_contexts)
+    subject = staticmethod(attrgetter("context"))
+    checked = staticmethod(checked_question)
+    request = staticmethod(asked_question)
+
+    def __init__(self, recipe: Recipe, words: Vocabulary) -> None:
+        self.recipe, self.words = recipe, words
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Question]:
+        """The questions of a split that have an answer; none if the recipe names no file."""
+        asked = read_asked(recipe, split, spans=True, bad_lines=bad_lines)
+        return [question for question in asked if question.answers]
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
         """The task with the words of the training questions and texts."""
         return cls(recipe, learn_words(recipe, examples))
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "SentenceSelection":
+        """The task with what ``save`` wrote."""
+        table = read_kept(folder, _FILE, _Words)
+        return cls(
+            recipe, Vocabulary(table["words"], buckets=recipe.settings(SentencesData).oov_buckets)
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the words."""
+        write_plain(folder, {"words": self.words.units}, _FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's memory network with new weights."""
+        return MemoryNetwork(self.recipe.settings(MemoryNetworkConfig), vocab_size=len(self.words))
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        hops = self.recipe.settings(MemoryNetworkConfig).num_hops
+        return [f"{len(self.words.units):,} words, {hops} hops"]
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The question, and the text that answers it."""
+        return QUESTION_FIELDS
+
+    def shown(self, example: Question, encoded: EncodedSentences, answer: SentenceAnswer) -> Shown:
+        """The sentences, which each hop looks at, and the answer."""
+        text = ShownText.of_spans(encoded.memory.context, encoded.memory.spans)
+        return Shown(text=text, output=ShownText.of_words([answer.text().partition("\t")[0]]))
+
+    def said(
+        self, model: nn.Module, example: Question, encoded: EncodedSentences, answer: SentenceAnswer
+    ) -> Said:
+        """How much the last hop looks at each sentence."""
+        return Said(shade=_LAST_HOP)
+
+    def lengths(self, encoded: Sequence[EncodedSentences]) -> Int64[np.ndarray, " n"]:
+        """Words of each text, padded, and of its question."""
+        return memory_lengths(each.memory for each in encoded)
 
     def encode(
         self,
@@ -202,6 +284,31 @@ class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAns
         """The question, the sentence chosen and the right answer."""
         right = example.answers[0].text if example.answers else "?"
         return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
+
+    def score(
+        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
+    ) -> dict[str, float]:
+        """The share of questions whose answer is right, in percent."""
+        return {"accuracy": 100 * sum(self._hits(answers, examples)) / max(1, len(examples))}
+
+    def tables(
+        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
+    ) -> list[Table]:
+        """By question word, and by how many sentences there are."""
+        scores = {"accuracy": self._hits(answers, examples)}
+        counts = [str(len(sentences_of(example.context))) for example in examples]
+        return [
+            by_group("question word", [question_word(each.text) for each in examples], scores),
+            by_group("number of sentences", counts, scores, ordered=True),
+        ]
+
+    def _hits(self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]) -> list[float]:
+        return [float(self.example_score(a, e) > 0) for a, e in zip(answers, examples, strict=True)]
+
+    def _logits(self, model: nn.Module, batch: SentencesBatch) -> Float[Tensor, "B Y"]:
+        given = batch.memories
+        logits: Tensor = model(given.sentences, given.counts, given.question)
+        return logits.float()
 
 
 def _sentence(context: str, span: tuple[int, int], probability: float) -> SentenceAnswer:
