@@ -1,22 +1,15 @@
-"""Pictures of a summary: a small SVG for a notebook, and a matplotlib figure."""
+"""A small SVG of a summary, for a notebook."""
 
 from html import escape
 from math import prod
-from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.plotting import new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _MOST_HEADS, _CELLS, _CELL, _GAP, _ACROSS = 16, 24, 4, 14, 8
 _STRIP = 26
-_MOST_PLOTTED, _PLOTTED_ACROSS = 32, 8
 # Cividis, which people of any colour vision read alike.
 _DARK, _MIDDLE, _LIGHT = (0, 34, 78), (124, 123, 120), (254, 232, 56)
 
@@ -51,53 +44,6 @@ def draw(pooled: Float[Tensor, "*b R C"], effective_keys: Float[Tensor, "*b N"],
         "Maps: queries downwards, keys to the right, brighter where more weight falls. "
         "Lines: over how many keys each query's weights spread.</figcaption></figure>"
     )
-
-
-def plot(
-    pooled: Float[Tensor, "*b R C"],
-    effective_keys: Float[Tensor, "*b N"],
-    received: Float[Tensor, "*b M"],
-) -> "Figure":
-    """A matplotlib figure, for papers and notebooks that have it.
-
-    The map of every head, above what its queries spread over and what its keys receive.
-
-    Of more than 32 heads, the first 32. No window is opened: the figure belongs to the caller.
-
-    Raises:
-        SettingError: matplotlib is not installed.
-    """
-    N, M = effective_keys.shape[-1], received.shape[-1]
-    heads = [
-        tensor.detach().float().cpu().flatten(0, -axes - 1)[:_MOST_PLOTTED]
-        for tensor, axes in (
-            (pooled.unsqueeze(0), 2),
-            (effective_keys.unsqueeze(0), 1),
-            (received.unsqueeze(0), 1),
-        )
-    ]
-    count = len(heads[0])
-    across = max(1, min(_PLOTTED_ACROSS, count))
-    down = max(1, -(-count // across))
-    with new_figure(figsize=(2.4 * across, 4.0 * down)) as figure:
-        axes = figure.subplots(3 * down, across, squeeze=False, height_ratios=[3, 1, 1] * down)
-        for panel in axes.flat:
-            panel.set_visible(False)
-        for number, (map_, effective, mass) in enumerate(zip(*heads, strict=True)):
-            row, column = divmod(number, across)
-            image, of_queries, of_keys = (axes[3 * row + k][column] for k in range(3))
-            for panel in (image, of_queries, of_keys):
-                panel.set_visible(True)
-                panel.tick_params(labelsize=6)
-            # The root shows small masses beside large ones.
-            image.imshow(map_.sqrt().numpy(), cmap="cividis", aspect="auto", extent=(0, M, N, 0))
-            image.set_title(f"{number}", fontsize=8)
-            image.set_ylabel("query", fontsize=7)
-            of_queries.plot(effective.numpy(), linewidth=0.8, color="#00529b")
-            of_queries.set_ylabel("effective keys", fontsize=7)
-            of_keys.plot(mass.numpy(), linewidth=0.8, color="#b35900")
-            of_keys.set_ylabel("received", fontsize=7)
-    return figure
 
 
 def _head(map_: Tensor, line: Tensor, name: str, row: int, column: int) -> str:

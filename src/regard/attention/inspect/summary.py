@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,11 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.inspect.buckets import count_of, laid_in, width_of
-from regard.attention.inspect.pictures import draw, plot
+from regard.attention.inspect.pictures import draw
 from regard.errors import DataError, ShapeError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Of the file, and of what is in it.
 _FORMAT, _KIND = 1, "regard summary"
@@ -241,14 +237,6 @@ class Summary:
                 f"{path} must be of format {_FORMAT}; got {version!r}. A newer regard may read it."
             )
         return _from_file(path, about, tensors)
-
-    def plot(self) -> "Figure":
-        """A matplotlib figure: the map of every head, entropy, and what keys receive.
-
-        Raises:
-            SettingError: matplotlib is not installed.
-        """
-        return plot(self.pooled, self.effective_keys, self.received)
 
     def _repr_html_(self) -> str:
         """A small picture for a notebook."""

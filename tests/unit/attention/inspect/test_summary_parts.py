@@ -1,6 +1,5 @@
 """What can be done with a summary: join, index, tabulate, keep, show."""
 
-import builtins
 import re
 
 import pytest
@@ -9,7 +8,7 @@ from safetensors.torch import save_file
 
 from regard.attention import Summary, alibi, attend, causal, lengths, observe, summarize
 from regard.attention.call import summarize_seen
-from regard.errors import DataError, SettingError, ShapeError
+from regard.errors import DataError, ShapeError
 
 H, D = 3, 11
 
@@ -179,23 +178,3 @@ def test_brighter_cells_hold_more_mass():
     picture = summarize(80 * key, key)._repr_html_()
     cells = re.findall(r'<rect x="(\d+)" y="(\d+)" [^>]*fill="#fee838"', picture)
     assert cells == [(str(24 * i), str(24 * i)) for i in range(4)]
-
-
-def test_a_plot_shows_every_head():
-    figure = summarize(*drawn(5, 7)).plot()
-    images = [panel for panel in figure.axes if panel.images]
-    assert len(images) == 2 * H
-
-
-def test_without_matplotlib_the_cure_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *rest):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    whole = summarize(*drawn(5, 7))
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(SettingError, match=r"matplotlib must be installed.*'regard\[plots\]'"):
-        whole.plot()
