@@ -4,7 +4,6 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +11,7 @@ from cyclopts import App, Parameter
 
 from regard.cli.jobs import Files, find_recipe, guessed, split_settings
 from regard.cli.options import OPTIONS
-from regard.cli.output import note, preparing_bar, progress_bar, refuse, say
+from regard.cli.output import progress_bar, refuse, say
 from regard.errors import SettingError
 from regard.training.packaged import are_pairs, is_recipe
 
@@ -164,65 +163,6 @@ def _examples(recipe: "Recipe", split: str) -> Iterator[list[str]]:
             checked = task.checked(example)
             right = [*filter(None, [" ".join(checked.labels)]), *checked.answers]
             yield [" ".join(part.split()) for part in (*checked.parts, *right)]
-
-
-@data.command
-def encode(
-    *what: str,
-    settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
-    processes: int | None = None,
-    cache: Path | None = None,
-) -> None:
-    """Encode a text that does not fit into memory, before it is trained on.
-
-    Example: `regard data encode transformer-base 'shards/*.tsv.gz' --processes 8`
-
-    What it writes is found by each training of the same text, tokenizer and settings whose text is
-    on disk: from a gigabyte on, or with training.corpus = "disk". Killed, it goes on where it was.
-
-    Args:
-        what: A recipe by name or path, and files that it is to be trained on, as for train.
-        settings: A setting over the recipe's; may be given often.
-        processes: How many work at it; by default as many as there are processors.
-        cache: Where it is kept, over the recipe's training.cache; by default in the user's cache.
-    """
-    from regard.checks import check_at_least
-
-    check_at_least("processes", 1 if processes is None else processes, 1)
-    extra = [] if cache is None else [f"training.cache={cache.resolve()}"]
-    recipe = find_recipe(what, [*settings, *extra])
-    from regard.training.corpora.place import is_on_disk
-    from regard.training.corpora.preparing import encode_ahead
-
-    text, stored = encode_ahead(recipe, processes=processes, watch=preparing_bar)
-    say(f"{text.key}\t{len(stored)} samples\t{text.folder}")
-    if recipe.training.get("corpus") != "disk" and not is_on_disk(recipe, "auto"):
-        note("a text as small as this is trained from memory; set training.corpus=disk to use it")
-
-
-@data.command
-def cached(*, delete: str | None = None, cache: Path | None = None) -> None:
-    """List the texts that are encoded in the cache, that used last first, or delete one.
-
-    Example: `regard data cached --delete 4e3b04630c823ab5`
-
-    Args:
-        delete: The name of a text to delete, as the list has it; or all.
-        cache: Where they are; by default in the user's cache.
-    """
-    from regard.training.corpora.cache import cached_texts, delete_cached
-
-    texts = cached_texts(cache)
-    if delete is None:
-        for text in texts:
-            used = datetime.fromtimestamp(text.used).strftime("%Y-%m-%d %H:%M")
-            state = f"{text.samples:,} samples" if text.is_whole else "not yet whole"
-            files = ", ".join(text.files[:2]) + (", …" if len(text.files) > 2 else "")
-            say(f"{text.key}\t{text.size / 1e6:,.1f} MB\t{state}\t{used}\t{files}")
-        return
-    for key in [text.key for text in texts] if delete == "all" else [delete]:
-        text = delete_cached(key, cache)
-        note(f"deleted {text.key}: {text.size / 1e6:,.1f} MB")
 
 
 def _recipe(

@@ -7,16 +7,14 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from regard.config import JsonValue
-from regard.errors import RunError, SettingError
+from regard.errors import RunError
 from regard.runs.files import (
     explain_refusal,
     make_folder,
     read_file,
-    remove_folder,
     seal,
     unseal,
     write_file,
@@ -114,82 +112,8 @@ def write_sealed(path: Path, table: Mapping[str, object]) -> None:
     write_file(path, seal(table))
 
 
-@dataclass(frozen=True, slots=True)
-class CachedText:
-    """A text in the cache.
-
-    Attributes:
-        key: What it is called there.
-        files: Where it was read.
-        size: Bytes of all that is kept of it.
-        encoded: How often it is encoded, by other tokenizers or settings.
-        samples: The most samples of those.
-        used: When it was last used, in seconds since 1970.
-        is_whole: Whether none of it is still to be encoded.
-    """
-
-    key: str
-    files: tuple[str, ...]
-    size: int
-    encoded: int
-    samples: int
-    used: float
-    is_whole: bool
-
-
-def cached_texts(cache: Path | None = None) -> list[CachedText]:
-    """What is cached, that used last first."""
-    cache = cache or default_cache()
-    found = [_cached(scan.parent) for scan in cache.glob(f"*/{SCAN}")] if cache.is_dir() else []
-    return sorted(found, key=lambda text: -text.used)
-
-
-def delete_cached(key: str, cache: Path | None = None) -> CachedText:
-    """Delete what is cached of a text; what was.
-
-    Raises:
-        RunError: It is in use, or the system refuses.
-        SettingError: There is none by that name.
-    """
-    cache = cache or default_cache()
-    known = {text.key: text for text in cached_texts(cache)}
-    if key not in known:
-        raise SettingError(
-            f"the text to delete must be one of the cache; got {key!r}. There are: "
-            f"{', '.join(known) or 'none'}."
-        )
-    lock = Lock(cache / key)
-    try:
-        remove_folder(cache / key)
-    finally:
-        lock.release()
-    return known[key]
-
-
-def used_now(folder: Path) -> None:
-    """Note that a text is in use."""
-    with suppress(OSError):
-        os.utime(folder / SCAN)
-
-
 def make_anew(folder: Path) -> None:
     """An empty folder, whatever was there."""
     with explain_refusal(folder):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-
-
-def _cached(folder: Path) -> CachedText:
-    scan = read_sealed(folder / SCAN) or {}
-    abouts = [read_sealed(file) or {} for file in folder.glob(f"{ENCODED}/*/{ABOUT}")]
-    files = scan.get("files", [])
-    assert isinstance(files, list)
-    return CachedText(
-        key=folder.name,
-        files=tuple(str(file) for file in files),
-        size=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
-        encoded=len(abouts),
-        samples=max((int(str(about.get("samples", 0))) for about in abouts), default=0),
-        used=(folder / SCAN).stat().st_mtime,
-        is_whole=not list(folder.glob(f"{ENCODED}/*{PARTIAL}")),
-    )

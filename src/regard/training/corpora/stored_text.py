@@ -30,7 +30,6 @@ from regard.training.corpora.cache import (
     key_of,
     read_sealed,
     sums_of,
-    used_now,
     write_sealed,
 )
 from regard.training.corpora.encoder import Encoder
@@ -106,7 +105,6 @@ class StoredText:
             with alone(text.folder):
                 if read_sealed(text.folder / SCAN) is None:
                     text._scan()
-        used_now(text.folder)
         return text
 
     @property

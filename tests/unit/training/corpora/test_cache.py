@@ -3,13 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import DataError, RunError, SettingError
-from regard.runs.lock import Lock
+from regard.errors import DataError, SettingError
 from regard.training.corpora import cache as cache_module
 from regard.training.corpora import place as place_module
-from regard.training.corpora.cache import cached_texts, default_cache, delete_cached, sum_of
+from regard.training.corpora.cache import default_cache, sum_of
 from regard.training.corpora.place import LARGE, is_on_disk
-from regard.training.corpora.preparing import encode_ahead
 from regard.training.corpora.stored_text import StoredText
 
 
@@ -26,29 +24,9 @@ def test_the_cache_is_the_users_own(home, monkeypatch):
     assert default_cache() == Path("/somewhere/.cache/regard/corpora")
 
 
-def test_a_text_is_listed_and_deleted(home, recipe, pairs):
-    assert cached_texts() == []
-    text, stored = encode_ahead(recipe(training={"updates": 1}), processes=1)
-    (listed,) = cached_texts()
-    assert (listed.key, listed.samples, listed.encoded) == (text.key, len(stored), 1)
-    assert listed.files == tuple(str(pairs / name) for name in ("a.tsv", "b.tsv.gz"))
-    assert listed.is_whole
-    assert listed.size > 1000
-    with pytest.raises(SettingError, match=f"got 'other'. There are: {text.key}"):
-        delete_cached("other")
-    lock = Lock(text.folder)
-    with pytest.raises(RunError, match="already in use"):
-        delete_cached(text.key)
-    lock.release()
-    delete_cached(text.key)
-    assert cached_texts() == []
-
-
-def test_a_folder_that_is_told_is_the_cache(home, recipe, tmp_path):
-    settings = {"updates": 1, "cache": str(tmp_path / "told")}
-    text, _ = encode_ahead(recipe(training=settings), processes=1)
-    assert text.folder.parent == tmp_path / "told"
-    assert cached_texts() == []
+def test_a_folder_that_is_named_is_the_cache(recipe, pairs, tmp_path):
+    text = StoredText.of(recipe(), cache=tmp_path / "named")
+    assert text.folder.parent == tmp_path / "named"
 
 
 def test_the_sum_of_a_file_is_known_until_it_changes(tmp_path, monkeypatch):

@@ -1,0 +1,24 @@
+"""Texts of many files on a command line."""
+
+import pytest
+
+from regard.cli.train import find_recipe
+from regard.training.packaged import default_run
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    (tmp_path / "shards").mkdir()
+    for number in range(2):
+        rows = "".join(f"a{number}{n}\tb{number}{n}\n" for n in range(20))
+        (tmp_path / "shards" / f"{number}.tsv").write_text(rows, encoding="utf-8")
+    return tmp_path
+
+
+def test_folders_and_patterns_of_pairs_are_files_to_train_on(folder):
+    for name in ("shards", "shards/*.tsv"):
+        recipe = find_recipe([str(folder / name)], minutes=1)
+        assert recipe.data.train == (str(folder / name),)
+    assert default_run([str(folder / "shards")]).name == "shards"
+    assert default_run([str(folder / "shards" / "*.tsv")]).name == "shards"
