@@ -148,11 +148,11 @@ def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypa
             assert is_like(each, old), (name, each, old)
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("5dc9e81")])
 def test_an_answer_is_the_same_record_wherever_it_is_asked_for(regard, tmp_path, name):
-    with zipfile.ZipFile(FOLDER / f"{name}.zip") as packed:
+    with zipfile.ZipFile(FIXTURES / f"runs_{name}.zip") as packed:
         packed.extractall(tmp_path)
-    run, made = tmp_path / "run", RUNS[name]
+    run, made = tmp_path / "run", RUNS[name.partition("/")[2]]
     path, members = requests_of(name)
     writes, continues = made.task in ("translation", "generation"), path == "/continue"
     options = ["--max-tokens", 8] if continues else ["--n-best", 2] * writes
