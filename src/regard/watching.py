@@ -1,4 +1,4 @@
-"""Who is told how far long work is: reading, tokenizing, encoding. Nobody, unless somebody asks.
+"""Ambient progress of long work, such as reading or tokenizing; silent unless a listener is set.
 
 Work that may take long says its name and, now and then, how much of it is done; a command that has
 a terminal draws a bar of it, and whoever calls the library hears nothing.
@@ -48,7 +48,7 @@ def working(name: str) -> AbstractContextManager[Tell]:
 
 
 def counted(name: str, things: Iterable[T], total: int) -> Iterator[T]:
-    """The same things; how many of them were taken is told as long work.
+    """Iterate over items, reporting their number as progress.
 
     Example:
         >>> list(counted("encoding", "abc", 3))

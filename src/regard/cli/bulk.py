@@ -22,7 +22,7 @@ _SHOWN = 3  # problems of files that are told
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bulk:
-    """Which files are answered, where to, and by whom.
+    """Options of bulk prediction: inputs, outputs, workers.
 
     Attributes:
         input: Files, folders or patterns ('shards/*.parquet'), each answered into its own file in

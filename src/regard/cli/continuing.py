@@ -1,4 +1,4 @@
-"""What ``regard predict`` does with a language model: it goes on with lines of text."""
+"""``regard predict`` with a language model: continue lines of text."""
 
 import json
 import sys
@@ -71,7 +71,7 @@ def _continue_file(
     output_format: str,
     on_bad_line: str,
 ) -> None:
-    """The same of one file or of stdin."""
+    """Continue the lines of one file or of stdin."""
     from regard.inference.filtering import asked, groups_of
     from regard.inference.generator import Continuations
 

@@ -146,7 +146,7 @@ def sample(
 
 
 def _examples(recipe: "Recipe", split: str) -> Iterator[list[str]]:
-    """What is asked in each example of a split, and what is right."""
+    """Inputs and right answers of a split's examples."""
     from regard.tasks import TASKS, OnePassTask
     from regard.tasks.translation import TranslationTask
     from regard.text import Pair

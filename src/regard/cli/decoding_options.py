@@ -62,12 +62,12 @@ class DecodingOptions:
     one_line: Annotated[bool | None, UNLISTED] = None
 
     def given(self) -> "dict[str, JsonValue]":
-        """What was said, by the names of ``[decoding]``."""
+        """Given options, by the names of ``[decoding]``."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def flags(self) -> "dict[str, JsonValue]":
-        """What was said, by the names of the options."""
+        """Given options, by the names on the command line."""
         return {f"--{name.replace('_', '-')}": value for name, value in self.given().items()}
 
 

@@ -243,7 +243,7 @@ def _naming(recipe: "Recipe", files: Sequence[Path]) -> "Recipe":
 def _examples(
     task: "AnyTask", recipe: "Recipe", split: str, *, is_given: bool
 ) -> tuple[Sequence[object], Sequence[object]]:
-    """What to evaluate on, and what the run learned from, if it is still there."""
+    """Examples to evaluate on, and the training examples, if they are still there."""
     from regard.tasks import OnePassTask, Parts
     from regard.training.corpora.stored_text import parts_of
 
@@ -324,7 +324,7 @@ def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]"
 
 
 def _training_targets(predictor: "Predictor") -> list[str]:
-    """What the run was trained to say, for a baseline; nothing if the text is no longer there."""
+    """Targets of the training text, for a baseline; none if the text is no longer there."""
     from regard.training.corpora.stored_text import parts_of
 
     with suppress(DataError):

@@ -1,4 +1,4 @@
-"""Which recipe the words of a command line mean: one that is named, or what its files are for."""
+"""Recipe of a command line: a named one, or one inferred from its files."""
 
 import json
 import os
@@ -77,7 +77,7 @@ def _refuse_recipe_behind(first: str, others: Sequence[str]) -> None:
 
 
 def split_settings(split: str, names: Sequence[str]) -> list[str]:
-    """What the files of a split set; they are named from here.
+    """Settings for the files of a split, relative to the current folder.
 
     Example:
         >>> split_settings("test", ["held out"]), split_settings("valid", [])
@@ -93,7 +93,7 @@ def split_settings(split: str, names: Sequence[str]) -> list[str]:
 
 
 def guessed(files: Sequence[str], verb: str = "train") -> "Guess":
-    """What a file is for: said, and asked if it is not sure and somebody is there.
+    """Infer the task of a file; ask on a terminal where it is unsure.
 
     Args:
         files: Of which the first is looked at.
@@ -131,7 +131,7 @@ def _recipe_of_files(
 
 
 def _asked(guesses: "Guesses", files: Sequence[str], verb: str) -> "Guess":
-    """What whoever is there takes a file for."""
+    """Ask the user for the task of a file."""
     note(f"{files[0]} may be for several jobs: {guesses.best.why}")
     for number, guess in enumerate(guesses.found, 1):
         note(f"  {number}  {guess.what}: {guess.command(files, verb)}", is_command=True)

@@ -164,7 +164,7 @@ def _look_into_run(
 
 
 def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | None) -> list[str]:
-    """What each output was copied from, a line each."""
+    """Source of each copied token, a line each."""
     found = predictor.translate(sources, beam_size=beam_size, attention=True)
     lines = []
     for each in found:

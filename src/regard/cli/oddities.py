@@ -1,4 +1,4 @@
-"""What people should know of some lines: the first ones each, then a count."""
+"""Warnings about lines: the first ones each, then a count."""
 
 from regard.cli.output import note
 

@@ -37,7 +37,7 @@ recipes = App(
 
 
 class _Figure(TypedDict):
-    """What was measured of a recipe: as ``python -m benchmarks.tables`` writes it."""
+    """Recorded figures of a recipe, as ``python -m benchmarks.tables`` writes them."""
 
     figure: str
     beside: str

@@ -32,7 +32,7 @@ def drop_output() -> None:
 
 
 def _dropping(stream: TextIO) -> TextIO:
-    """The same stream, on which a write that is refused is done with."""
+    """Wrap a stream so that a refused write ends the output."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Dropping(stream.fileno())),
         encoding="utf-8",

@@ -187,7 +187,7 @@ def _settings(
     distill: Path | None,
     device: str | None,
 ) -> list[str]:
-    """What the options of a command line set."""
+    """Settings given by the options of a command line."""
     extra = list(settings)
     if minutes is not None:
         named = {setting.partition("=")[0].strip() for setting in settings}

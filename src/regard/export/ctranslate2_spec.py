@@ -156,7 +156,7 @@ def language_model_spec(model: Decoder, names: Sequence[str]) -> "ModelSpec":
 
 
 class _Options(TypedDict):
-    """What CTranslate2 calls the options of an encoder or a decoder."""
+    """Options of an encoder or a decoder, by CTranslate2's names."""
 
     pre_norm: bool
     activation: int
@@ -190,7 +190,7 @@ def _fill_embedding(
     table: TokenEmbedding,
     positions: SinusoidalPositions | LearnedPositions | None,
 ) -> None:
-    """What an encoder or a decoder begins with."""
+    """Embeddings of an encoder or a decoder."""
     embeddings = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     embeddings.weight = _array(table.weight)
     spec.scale_embeddings = table.scale != 1

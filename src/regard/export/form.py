@@ -1,4 +1,4 @@
-"""What a form is that a run can be handed on in."""
+"""Interface of export forms."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a run computes as functions of tensors: what goes in, what comes out, which sizes are open.
+"""Graphs of a run: functions of tensors, with their inputs, outputs and dynamic sizes.
 
 They are traced with the formula of attention in them, so that they need nothing of regard.
 """
@@ -79,7 +79,7 @@ _MEANINGS = {
 
 
 class Axes(NamedTuple):
-    """What a tensor of a graph is like.
+    """Shape and dtype of a graph's tensor.
 
     Attributes:
         shape: The name of each axis that is open, the size of each that is not.
@@ -223,7 +223,7 @@ def _reader_of(model: nn.Module) -> nn.Module | None:
 
 
 def _reading(predictor: Predictor) -> Iterator[tuple[str, Axes]]:
-    """What the reader takes besides ids and lengths, of each row."""
+    """Further inputs of the reader, for each row."""
     recipe = predictor.recipe
     is_beside = TASKS[recipe.task].beside
     if is_beside and pair_model(recipe).reads_features:
@@ -361,7 +361,7 @@ def _decoder_graph(model: Decoder) -> Graph:
 
 
 class _Start(nn.Module):
-    """What is kept of a source."""
+    """Encoded source."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -405,7 +405,7 @@ class _Step(nn.Module):
 
 
 class _RnnStart(nn.Module):
-    """What is kept of a source, and the state before the first token."""
+    """Encoded source, and the state before the first token."""
 
     def __init__(self, model: RnnSeq2Seq) -> None:
         super().__init__()
@@ -452,7 +452,7 @@ class _Read(nn.Module):
 
 
 def _caches(name: str, layers: int, like: Cache, axis: str) -> dict[str, Axes]:
-    """What each layer keeps of places, by name: keys and values, or a recurrence's states."""
+    """Cache of each layer, by name: keys and values, or recurrent states."""
     if isinstance(like, KeyValueCache):
         parts = {"key": like.key, "value": like.value}
     else:
@@ -485,7 +485,7 @@ def _recurrent(caches: Iterable[Cache]) -> Iterator[RecurrentCache]:
 
 
 def _last_state(states: Float[Tensor, "B 1 T C"]) -> RecurrentCache:
-    """What to go on from, of the states of all places: their number says how many there were."""
+    """Cache to resume from; its size tells the number of positions."""
     nothing = states.new_zeros(states.shape[0], 1, 1, states.shape[3])
     return RecurrentCache(torch.cat([nothing, states], dim=2)[:, 0, -1], states.shape[2])
 

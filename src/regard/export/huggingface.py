@@ -90,7 +90,7 @@ class HuggingFace(ExportForm):
 
 
 def _shape_of(predictor: Predictor) -> Shape | None:
-    """What kind of model it is; None if transformers has none of its kind."""
+    """Kind of the model; None if transformers has none like it."""
     model = predictor.model
     if isinstance(model, Classifier | Tagger) and not isinstance(model.reader, Encoder):
         return None

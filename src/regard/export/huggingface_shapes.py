@@ -1,4 +1,4 @@
-"""What a layout of transformers holds of a run, and why it does not: what all of them share."""
+"""Checks that all layouts of transformers share: which runs they hold, and why not."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

@@ -117,7 +117,7 @@ class OnnxGraphs(ExportForm):
         return program(code, needs=_NEEDS)
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """What reads or writes by a recurrence, and weights beyond what a file holds."""
+        """Reason to refuse recurrent models, and weights beyond a file's limit."""
         size = sum(each.numel() * each.element_size() for each in predictor.model.parameters())
         if size > _MOST_BYTES:
             return f"its weights of {size:,} bytes are more than one .onnx file can be"
@@ -148,7 +148,7 @@ def _is_written(predictor: Predictor) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the exporter has to say is about itself."""
+    """Silence the exporter's messages about itself."""
     log = logging.getLogger("torch.onnx")
     before = log.level
     log.setLevel(logging.ERROR)

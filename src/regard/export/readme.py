@@ -1,4 +1,4 @@
-"""What an export says of itself to people: what it is, its data, its figures, how it is used."""
+"""README of an export: the model, its data, its figures, its use."""
 
 from collections.abc import Iterator, Mapping
 

@@ -29,7 +29,7 @@ _SPELLED = "".join(sorted({*"0123456789ABCDEFx", *"".join(RESERVED)}))
 def tokenizer_json(
     tokenizer: object, *, before: Ids, after: Ids, mask: str | None = None
 ) -> str | None:
-    """What ``tokenizer.json`` says of a tokenizer; None where the library has none like it.
+    """Contents of ``tokenizer.json`` for a tokenizer; None where the library has none like it.
 
     Args:
         tokenizer: Ours, of any kind, or what a task has in its place.
@@ -64,7 +64,7 @@ def has_ties(tokenizer: object) -> bool:
 
 
 def tokenizer_config(*, begin: int, longest: int, tells_segments: bool = False) -> str:
-    """What ``tokenizer_config.json`` says beside it.
+    """Contents of ``tokenizer_config.json``.
 
     Args:
         begin: The reserved id that begins a text.
@@ -120,7 +120,7 @@ def _characters(names: list[str]) -> Table:
 
 
 def _borrowed(tokenizer: CheckpointPieces) -> Table | None:
-    """What the checkpoint brought, with our ids, and our names of the reserved tokens."""
+    """Tokenizer of the checkpoint with our ids and our reserved tokens."""
     table = json.loads(tokenizer.written)
     model, ours, names = table["model"], tokenizer.ours, tokenizer.names
     if model["type"] not in ("BPE", "WordLevel", "WordPiece"):
@@ -201,7 +201,7 @@ def _merges(tokenizer: SentencePieceTokenizer) -> Iterator[tuple[str, str]]:
 
 
 def _normed() -> list[JsonValue]:
-    """What ``normalize`` does."""
+    """Normalizer equal to ``normalize``."""
     strip: JsonValue = {"type": "Strip", "strip_left": True, "strip_right": True}
     return [_replace(f"{WHITE_SPACE}+", " "), strip]
 
@@ -221,7 +221,7 @@ def _added(number: int, name: str) -> Table:
 
 
 def _framed(before: Ids, after: Ids) -> JsonValue:
-    """What stands around a text, and behind another beside it."""
+    """Template of special tokens around a text, and around a pair."""
     first, second = (_sign("Sequence", name, number) for number, name in enumerate("AB"))
     signs: Table = {
         RESERVED[number]: {"id": RESERVED[number], "ids": [number], "tokens": [RESERVED[number]]}

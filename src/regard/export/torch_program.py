@@ -36,7 +36,7 @@ class TorchProgram(ExportForm):
         return program(_CALL.format(given=given), needs="torch")
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """What does not answer in one pass over rows of ids, or reads them one by one."""
+        """Reason to refuse runs that need several passes, or read ids one by one."""
         return refuse_head(predictor)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:

@@ -59,7 +59,7 @@ class AvoidWords:
 
 
 class _Word:
-    """Which tokens complete a word, by how much of it stands before them."""
+    """Tokens that complete a forbidden word, by the part of it before them."""
 
     def __init__(self, word: str, surfaces: Sequence[str]) -> None:
         self.word = word

@@ -43,7 +43,7 @@ class Embedding:
 
 @dataclass(slots=True)
 class _Reading:
-    """What a model was seen to read: the states of a batch, as its reader gave them."""
+    """Reader states of a batch, recorded by a hook."""
 
     states: list[Tensor] = field(default_factory=list)
     lengths: list[Tensor] = field(default_factory=list)

@@ -15,11 +15,11 @@ from regard.tasks.task import Answer
 
 @runtime_checkable
 class Member(Protocol):
-    """What answers examples: a run, several of them, or what needs no training."""
+    """Interface of predictors: a run, several of them, or one that needs no training."""
 
     @property
     def task(self) -> AnyTask:
-        """Whose examples they are."""
+        """Task of the examples."""
 
     def answers(
         self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None

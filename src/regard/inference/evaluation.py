@@ -176,7 +176,7 @@ def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:
 
 
 def taken_over(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
-    """What outputs do not take over from their sources word for word, and what they say twice.
+    """Novel and repeated n-grams of outputs.
 
     Beside them the first reference of each: figure 6 of See et al. (2017).
 

@@ -46,7 +46,7 @@ Calls = Mapping[tuple[str, int], AttentionCall]
 
 @dataclass(frozen=True, slots=True)
 class ChosenHeads:
-    """Which layers and heads are shown; None is all."""
+    """Selection of layers and heads; None is all."""
 
     layers: Sequence[int] | None = None
     heads: Sequence[int] | None = None
@@ -64,7 +64,7 @@ class ChosenHeads:
         return self.layers is None or layer in self.layers
 
     def heads_of(self, count: int) -> list[int]:
-        """Which of so many heads are shown."""
+        """Indices of the selected heads."""
         return [head for head in range(count) if self.heads is None or head in self.heads]
 
 
@@ -253,7 +253,7 @@ def _of_heads(summary: Summary, heads: Sequence[int]) -> Summary:
 def _crossing_example(
     calls: Calls, crossing: Crossing, answer: Prediction, chosen: ChosenHeads
 ) -> Example | None:
-    """What one text looked at in the other: it is the output, the other the source.
+    """Attention of one text over the other: it is the output, the other the source.
 
     Marks of begin and end are left out, so rows may sum to less than one. None of a model that
     does not attend.

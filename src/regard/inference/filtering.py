@@ -38,7 +38,7 @@ _BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class AnsweredLine:
-    """What became of one line.
+    """Result of one line.
 
     Attributes:
         where: The line, as ``file:line``.
@@ -87,7 +87,7 @@ class AnsweredLine:
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[ReadT]):
-    """What a line asks.
+    """Request of a line.
 
     Attributes:
         where: The line, as ``file:line``.
@@ -295,7 +295,7 @@ def first_problem(task: AnyTask, file: Path) -> str | None:
 
 
 def _reader(task: AnyTask, ending: str) -> Callable[[Line], object]:
-    """What reads of a line what is asked by it."""
+    """Parser of a line into a request."""
     asking = task.question if isinstance(task, OnePassTask) else task.asked
     return partial(asking, ending=ending)
 

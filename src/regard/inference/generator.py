@@ -25,7 +25,7 @@ from regard.text.padding import lengths_of, padded
 
 @dataclass(frozen=True, slots=True)
 class Continuations:
-    """What a language model writes after one text.
+    """Continuation of one text by a language model.
 
     Attributes:
         prompt: The text.
@@ -145,7 +145,7 @@ class Generator:
         return cls(model, task.tokenizer, task.recipe, preparation=predictor.preparation)
 
     def continuations(self, prompt: str, decoding: DecodingConfig | None = None) -> list[str]:
-        """What may follow a prompt, ``n_best`` texts of it; a line's end is a line break.
+        """Continue a prompt, ``n_best`` times; a line's end is a line break.
 
         Args:
             prompt: Part of a line, its beginning known; an empty one begins a line.
@@ -163,7 +163,7 @@ class Generator:
         *,
         progress: Callable[[], None] | None = None,
     ) -> list[list[str]]:
-        """What may follow each of some prompts, which are gone on with side by side.
+        """Continue several prompts in one batch.
 
         Each gets what ``continuations`` gives it.
 
@@ -305,7 +305,7 @@ class Generator:
             text.window += 1
 
     def _text(self, prompt: str, tokens: Sequence[int]) -> str:
-        """What follows the prompt, in lines."""
+        """Text after the prompt, in lines."""
         before = self.tokenizer.encode(normalize(prompt))
         lines = [list(before)]
         for token in tokens:

@@ -1,4 +1,4 @@
-"""What a model looked at: the calls of attention it made, their weights, and their summaries."""
+"""Recorded attention of a model: its calls, their weights, and their summaries."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,7 +43,7 @@ class AttentionMap:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a model looked at while it wrote one output.
+    """Recorded attention of one output.
 
     Row t of a cross map belongs to the query that predicts output token t; the end of the source
     and of the output, where the model reads one, are the last column and row.
@@ -124,7 +124,7 @@ def weights_of_row(
 
 
 def _with_heads(seen: AttentionCall) -> AttentionCall:
-    """The same with an axis of heads, where there is one head without an axis for it."""
+    """Add an axis of heads, where there is one head without an axis."""
     if seen.query.dim() == 4:
         return seen
     return replace(seen, query=seen.query[:, None], key=seen.key[:, None])

@@ -35,7 +35,7 @@ def look_into(
     beam_size: int | None = None,
     title: str | None = None,
 ) -> Document:
-    """What the model says of texts, and what it looks at: a document to make a page of.
+    """Predictions of texts with their attention: a document for a page.
 
     A text to translate that is longer than training allowed is cut where ``Predictor.translate``
     cuts it, and every part is an example of its own; with a target it is looked at as a whole. Of
@@ -80,7 +80,7 @@ def look_at(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
 ) -> Example:
-    """What the model looks at when it reads one text, ready for a page.
+    """Attention of the model over one text, ready for a page.
 
     Of two texts beside each other it is what the first of them looks at in the second, if anything.
 
@@ -139,7 +139,7 @@ def looked_parts(predictor: Predictor, text: str, target: str | None) -> list[st
 
 
 def rows_of(predictor: Predictor, document: Document) -> AskedRows:
-    """What answers a page's questions for exact rows of examples that ``look_into`` made.
+    """Source of exact attention rows for the examples of ``look_into``.
 
     The model reads an example again when it is first asked about it. Of an output that the
     tokenizer cuts otherwise than the search wrote it there are no rows.
@@ -182,7 +182,7 @@ def _written(
     phrase: Phrase | None = None,
     beam_size: int | None = None,
 ) -> Example:
-    """What the model looks at while it writes the output of one source."""
+    """Attention of the model while it writes the output of one source."""
     if target is not None:
         if not normalize(target):
             raise DataError("target must hold text to look at; got an empty line.")
@@ -204,7 +204,7 @@ def _written(
 
 @torch.no_grad()
 def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) -> list[Example]:
-    """What the model looks at while it answers one text, as its task shows it."""
+    """Attention of the model while it predicts one text, as its task draws it."""
     task, model = predictor.task, predictor.model.eval()
     assert isinstance(task, OnePassTask)
     asked = task.request(record_in(text), where)
@@ -220,7 +220,7 @@ def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) 
 
 
 def _opening(predictor: Predictor, example: Example) -> View | None:
-    """What words were copied by, where some are and it is shown."""
+    """Copy distribution, where the model copies."""
     layer = getattr(predictor.model, "copying_layer", None)
     there = [one.layer for one in example.maps if one.kind == "cross"]
     there += [one.layer for one in example.summaries if one.kind == "cross"]

@@ -17,7 +17,7 @@ from regard.text.lines import readable
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """What became of one line.
+    """Scores of one line.
 
     Attributes:
         where: The line, as ``file:line``.

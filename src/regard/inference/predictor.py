@@ -149,7 +149,7 @@ class Predictor(Generic[AnswerT]):
 
     @property
     def recipe(self) -> Recipe:
-        """What the run was trained by."""
+        """Recipe that the run was trained by."""
         return self.task.recipe
 
     @property
@@ -184,7 +184,7 @@ class Predictor(Generic[AnswerT]):
 
     @property
     def tokenizer(self) -> PairTokenizer:
-        """What cuts sources and targets, of a run that writes a text for a text."""
+        """Tokenizer of sources and targets, of a sequence-to-sequence run."""
         return self.sequence_task.tokenizer
 
     def predict(
@@ -346,7 +346,7 @@ class Predictor(Generic[AnswerT]):
         wanted: "_Wanted",
         progress: Callable[[int], None] | None,
     ) -> list[Translations]:
-        """What is written for each source, in parts where it is long."""
+        """Outputs of each source, in parts where it is long."""
         cut = [task.encoded_parts(source) for source in sources]
         flat = [part for parts in cut for part in parts]
         found = iter(self._parts_written(task, flat, wanted, progress))
@@ -363,7 +363,7 @@ class Predictor(Generic[AnswerT]):
         wanted: "_Wanted",
         progress: Callable[[int], None] | None,
     ) -> list[Translations]:
-        """What is written for each part of a source; nothing for one without tokens."""
+        """Outputs of each part of a source; none for one without tokens."""
         searcher = Searcher(wanted.decoding, task.tokenizer.target)
         search = SequenceSearch(searcher, attention=wanted.attention, layers=wanted.layers)
         found = [Translations.of_nothing(part.text) for part in encoded]
@@ -422,7 +422,7 @@ class Predictor(Generic[AnswerT]):
 
     @torch.no_grad()
     def look(self, source: str, output: Sequence[int] | str) -> Look:
-        """What the model looks at when it writes ``output``: one teacher-forced pass.
+        """Attention of the model for ``output``: one teacher-forced pass.
 
         A text longer than training allowed is looked at all the same, where the model can read it.
 
@@ -459,7 +459,7 @@ class Predictor(Generic[AnswerT]):
     def observed(
         self, source: Sequence[int], output: Sequence[int]
     ) -> dict[tuple[str, int], AttentionCall]:
-        """What ``attend`` is called with when the model writes ``output``, by kind and layer.
+        """Calls of ``attend`` for ``output``, by kind and layer.
 
         Args:
             source: Token ids, without their end.

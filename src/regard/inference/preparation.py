@@ -13,7 +13,7 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
 class Preparation:
-    """What was made of a model the last time, for as long as its weights are the same."""
+    """Cached runtime of a model, valid as long as its weights are the same."""
 
     def __init__(self) -> None:
         self._kept: tuple[nn.Module, list[object]] | None = None
@@ -48,7 +48,7 @@ def batch_tokens(model: nn.Module, most: int) -> int:
 
 
 def _seen(model: nn.Module) -> list[object]:
-    """What is another when a model has learned, was given other weights, or changes its mode.
+    """Fingerprint of a model's weights and mode.
 
     ``model.parameters()`` would take as long as a step of a small model.
     """

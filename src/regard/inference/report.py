@@ -1,4 +1,4 @@
-"""What an evaluation found, as plain data and as lines to read."""
+"""Reports of evaluations, as plain data and as lines to read."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -79,7 +79,7 @@ class Bucket:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Baseline:
-    """What outputs that took no work would score.
+    """Scores of a trivial baseline.
 
     Attributes:
         name: How they are made.

@@ -1,4 +1,4 @@
-"""What an evaluation found, and how training came there, as a picture."""
+"""Plot of an evaluation, and of the training that led to it."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy

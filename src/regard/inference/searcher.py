@@ -60,7 +60,7 @@ class Found:
 
 
 class _Options(TypedDict):
-    """What every search of a batch is told."""
+    """Arguments that every search of a batch shares."""
 
     batch_size: int
     bos_id: int

@@ -67,7 +67,7 @@ def searched(
 
 @torch.no_grad()
 def followed(predictor: Predictor, source: str, output: Sequence[int]) -> SearchTree:
-    """What the model held likely at every step of a translation that was given.
+    """Probabilities of the model at every step of a given translation.
 
     Args:
         predictor: The model in use.
@@ -187,7 +187,7 @@ def _extension(
 
 
 def _text(decode: _Decode, before: _Ids, token: int) -> str:
-    """What a token adds to the text; by itself where it changes what stands before it."""
+    """Text that a token adds; its own text where it changes earlier text."""
     if token == EOS_ID:
         return END
     text, longer = decode(before), decode((*before, token))

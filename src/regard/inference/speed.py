@@ -77,7 +77,7 @@ class Speed:
 
 
 def texts_of(predictor: Predictor, file: Path | None, *, most: int) -> Sequence[object]:
-    """What a run is to answer: the lines of a file, or else its own test or validation data.
+    """Texts to measure with: the lines of a file, or else the run's test or validation data.
 
     Args:
         predictor: The run.

@@ -1,4 +1,4 @@
-"""What a model looked at while a search wrote: noted on the way, worked out for the answers only.
+"""Records attention during a search; weights are computed for the answers only.
 
 A search keeps many beginnings and throws most away. Of every step this keeps the queries that look
 at the source, and which earlier row each row goes on from: two small tensors. When the answers are
@@ -40,7 +40,7 @@ class Followed(Generic[StateT]):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What is kept of one step.
+    """Attention inputs of one step.
 
     Attributes:
         token: The token each row was given.
@@ -80,7 +80,7 @@ class Trail(Generic[StateT]):
 
     @property
     def steps(self) -> Step[Followed[StateT]]:
-        """What a search drives: it knows the likeliest tokens if the model's step does."""
+        """Step function of a search; returns the likeliest tokens if the model's step does."""
         if isinstance(self._step, RankingStep):
             return _RankedTrail(self, self._step)
         return self.step
@@ -137,7 +137,7 @@ class Trail(Generic[StateT]):
         return Followed(state, torch.arange(len(token), device=token.device))
 
     def weights(self, answers: Sequence[Sequence[int]]) -> Float[Tensor, "B T S"]:
-        """What each token of each sentence's answer looked at, over heads and layers averaged.
+        """Attention of each output token, averaged over heads and layers.
 
         Args:
             answers: The tokens of one answer a sentence, which the search has met.
@@ -192,7 +192,7 @@ class Trail(Generic[StateT]):
 
 
 class _RankedTrail(Generic[StateT]):
-    """The same of a step that knows the likeliest tokens."""
+    """Recorded step that also returns the likeliest tokens."""
 
     def __init__(self, trail: Trail[StateT], step: RankingStep[StateT]) -> None:
         self._trail, self._step = trail, step

@@ -54,7 +54,7 @@ class TrainedModel:
 
     @property
     def recipe(self) -> Recipe:
-        """What the run was trained by."""
+        """Recipe that the run was trained by."""
         return self.predictor.recipe
 
     def predict(
@@ -146,7 +146,7 @@ class TrainedModel:
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
     ) -> NotebookPage:
-        """What the model looks at in texts: a page, for a notebook's cell or a file.
+        """Attention of the model over texts: a page, for a notebook's cell or a file.
 
         Args:
             texts: One text or several, as ``predict`` takes them.

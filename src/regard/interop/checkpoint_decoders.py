@@ -88,7 +88,7 @@ _LLAMA = Settings(
 
 @torch.no_grad()
 def as_learned(model: Decoder, *, max_length: int) -> Decoder:
-    """The same model with its sinusoids as if they were learned, as GPT-2 has its positions.
+    """Store sinusoids as learned positions, as GPT-2 has them.
 
     Embeddings that are scaled are then a table of their own beside the last layer's.
 

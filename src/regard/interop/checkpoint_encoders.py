@@ -56,7 +56,7 @@ _CLASSIFIER, _TAGGER = "BertForSequenceClassification", "BertForTokenClassificat
 
 
 def encoder_of(model: nn.Module) -> Encoder:
-    """What reads in a model that is an encoder with a head.
+    """Encoder inside a model that is an encoder with a head.
 
     Raises:
         SettingError: It is another.
@@ -68,7 +68,7 @@ def encoder_of(model: nn.Module) -> Encoder:
 
 @torch.no_grad()
 def as_learned(model: nn.Module, *, max_length: int) -> nn.Module:
-    """The same model with what BERT has: a table of positions, and one of segments.
+    """Rewrite a model in BERT's layout: a table of positions, and one of segments.
 
     Args:
         model: An encoder with a head, with learned positions or sinusoids.
@@ -143,7 +143,7 @@ def _describe(model: nn.Module, *, is_roberta: bool) -> dict[str, JsonValue]:
 
 
 def _held(model: nn.Module, *, is_roberta: bool) -> Encoder:
-    """What reads, of a model whose head the layout has.
+    """Encoder of a model whose head the layout has.
 
     Raises:
         SettingError: It is another, or its head is.

@@ -1,4 +1,4 @@
-"""Which of our parameters is which of theirs, for each layout of checkpoints."""
+"""Parameter names of checkpoints, by layout, for each of our parameters."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

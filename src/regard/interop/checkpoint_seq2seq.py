@@ -23,7 +23,7 @@ NORM_EPS = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What tells one of BART's relatives from the others.
+    """Differences between BART and its relatives.
 
     Attributes:
         name: Its ``model_type``.
@@ -64,7 +64,7 @@ class Family:
 
     @property
     def settings(self) -> Settings[TransformerConfig]:
-        """What its config says."""
+        """Settings in its config."""
         only: dict[str, JsonValue] = {
             "static_position_embeddings": self.has_waves,
             "normalize_before": self.norm == "pre",
@@ -118,7 +118,7 @@ def waves(length: int, width: int) -> Tensor:
 
 @torch.no_grad()
 def as_written(model: Transformer, *, max_length: int | None = None) -> Transformer:
-    """The same model in the options that these layouts have, as far as there is a choice.
+    """Rewrite a model in the options that these layouts have.
 
     Its logits have a bias, if of zeros, and each side learned positions of its own. Sinusoids stand
     as Marian has them, sines first: a permutation of the numbers of a state, by which all that
@@ -207,7 +207,7 @@ def _build(family: Family, table: Table) -> Transformer:
 
 
 def _tied(family: Family, table: Table) -> str:
-    """Which tables a config makes one."""
+    """Tied embeddings of a config."""
     if family.is_one_table or table.get("share_encoder_decoder_embeddings", True):
         require(table, "tie_word_embeddings", True)
         return "all"

@@ -1,4 +1,4 @@
-"""What a family of Hugging Face's checkpoints says of itself, in its config and in ours."""
+"""Settings of Hugging Face's checkpoint families, in their config and in ours."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ ACTIVATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Settings(Generic[ConfigT]):
-    """What a family's config says, and what of our settings it is.
+    """Map from a family's config to our settings.
 
     Attributes:
         config: Our settings.

@@ -97,7 +97,7 @@ class CheckpointTokenizer:
         return ids
 
     def segments(self, text: str, second: str) -> list[int]:
-        """Which text each id of a pair belongs to, 0 or 1; all 0 where a model does not ask."""
+        """Segment ids of a pair, 0 or 1; all 0 where a model has none."""
         found = self._tokenizer(text, second)
         segments: list[int] = found.get("token_type_ids", [0] * len(found["input_ids"]))
         return segments

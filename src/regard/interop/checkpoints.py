@@ -224,7 +224,7 @@ def _fill(model: nn.Module, layout: Layout, tensors: dict[str, Tensor], folder: 
 
 
 def read_config(folder: Path) -> dict[str, JsonValue]:
-    """What ``config.json`` of a folder says.
+    """Read ``config.json`` of a folder.
 
     Raises:
         DataError: There is none, or it is no JSON table.

@@ -47,7 +47,7 @@ class AttentionChange:
     __slots__ = ()
 
     def mask(self, ground: Ground) -> Mask | None:
-        """Which keys stay visible; None is all."""
+        """Mask of the visible keys; None is all."""
         return None
 
     def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
@@ -56,7 +56,7 @@ class AttentionChange:
 
 
 class Edits:
-    """What is done to a model's attention; ``edit`` gives it.
+    """Edits of a model's attention; ``edit`` returns it.
 
     Example:
         Attention whose heads are left out has nothing to say:
@@ -150,7 +150,7 @@ class Edits:
         self._changes.clear()
 
     def compare(self, run: Callable[[], AnswerT]) -> tuple[AnswerT, AnswerT]:
-        """What ``run`` gives without the changes, and with them."""
+        """Results of ``run`` without the edits, and with them."""
         self._is_on = False
         try:
             before = run()
@@ -159,7 +159,7 @@ class Edits:
         return before, run()
 
     def edit(self, seen: AttentionCall) -> Edit | None:
-        """What becomes of one call of ``attend``."""
+        """Apply the edits to one call of ``attend``."""
         if not self.passage.is_ours():
             return None
         site, start, _ = self.passage.located(seen)
@@ -362,7 +362,7 @@ def _heads(head: Places, ground: Ground) -> list[int]:
 
 
 def _numbers(name: str, places: Places, start: int, length: int) -> list[int]:
-    """Which of ``length`` places from ``start`` are meant, counted from there."""
+    """Selected positions among ``length`` from ``start``, counted from there."""
     if places is None:
         return list(range(length))
     if isinstance(places, slice):

@@ -22,7 +22,7 @@ from regard.interop.watch import Watch, watch
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Faithfulness:
-    """What attention says of one output's inputs, and what else does; one number per input token.
+    """Importance of input tokens for one output: by attention, and by other methods.
 
     Attributes:
         log_prob: Of the output that is explained.
@@ -186,7 +186,7 @@ def _logits(model: nn.Module, answer: object) -> Tensor:
 
 
 def _counted(seen: Watch, has_memory: bool) -> Tensor:
-    """Which places of the input are no padding."""
+    """Mask of the input tokens that are no padding."""
     kinds = {each.kind: each for each in reversed(seen)}
     if has_memory and "encoder" not in kinds:
         received = kinds["cross"].summary.received
@@ -291,7 +291,7 @@ def _replaced(
 
 
 def _row(seen: Watch, place: int, has_memory: bool) -> Float[Tensor, " M"]:
-    """What the output's place looks at: the mean over layers and heads."""
+    """Attention of the output's position: the mean over layers and heads."""
     rows = [
         seen.rows(each.layer, [place], each.kind, name=each.name)[0].mean(dim=0)[0]
         for each in seen

@@ -117,7 +117,7 @@ def _loaded(
     load: Callable[[str, dict[str, bool]], LoadedT],
     options: dict[str, bool],
 ) -> LoadedT:
-    """What a loader of transformers gives; whatever it raises, in our words."""
+    """Call a loader of transformers; its errors become ours."""
     try:
         return load(str(name), options)
     except DataError:

@@ -146,7 +146,7 @@ def attention(
     s_aux: Float[Tensor, "..."] | None = None,
     **options: object,
 ) -> tuple[Float[Tensor, "B N H E"], Float[Tensor, "B H N M"] | None]:
-    """What transformers calls an attention function, computed by ``attend``.
+    """Attention function for transformers, computed by ``attend``.
 
     A query with nothing to see gets zeros, where the eager function gives the mean of all values.
     The weights are made, N×M of them, only where ``output_attentions`` asks for them; before
@@ -238,7 +238,7 @@ def lazy_mask(
     device: torch.device | str = "cpu",
     **options: object,
 ) -> LazyMask:
-    """What transformers calls a mask function: the mask as a rule, of which no tensor is made.
+    """Mask function for transformers: the mask as a rule, without a tensor.
 
     Args:
         batch_size: B.
@@ -266,7 +266,7 @@ def lazy_mask(
 
 
 class _Formula(NamedTuple):
-    """What a model's own eager function does.
+    """Attention by the model's own eager function.
 
     Attributes:
         unknown: What it is written with that is not understood.

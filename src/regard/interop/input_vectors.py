@@ -150,7 +150,7 @@ class _Taker:
     def before(
         self, module: nn.Module, args: Arguments, options: Options
     ) -> tuple[Arguments, Options] | None:
-        """What the module is given instead; None leaves it as it is."""
+        """Replacement of the module's input; None leaves it."""
         return None
 
     def after(
@@ -160,11 +160,11 @@ class _Taker:
         options: Options,
         output: object,
     ) -> object:
-        """What the module gives instead; None leaves it as it is."""
+        """Replacement of the module's output; None leaves it."""
         return None
 
     def take(self, vectors: Tensor) -> Tensor:
-        """The same numbers, of which the gradient is known afterwards."""
+        """Copy of the input that retains its gradient."""
         self.leaves.append(vectors.detach().requires_grad_())
         return self.leaves[-1].clone()
 

@@ -25,7 +25,7 @@ from regard.layers import MultiHeadAttention
 
 
 class Site(NamedTuple):
-    """What a call of ``attend`` is, in the model it was made in.
+    """Location of a call of ``attend`` in its model.
 
     Attributes:
         kind: "encoder", "decoder" or "cross".
@@ -57,7 +57,7 @@ class _Entered(NamedTuple):
 
 
 class ForwardTrace:
-    """What a model does inside a block, as far as its modules tell.
+    """Location inside a model's block, as far as its modules tell.
 
     Attributes:
         forwards: How often the model, or a Hugging Face model in it, was called.
@@ -193,7 +193,7 @@ def is_in_backward() -> bool:
 
 
 def site_of(seen: AttentionCall) -> Site:
-    """What a call is, that an observer or an editor is shown."""
+    """Locate a call for an observer or an editor."""
     N, M = seen.query.shape[-2], seen.key.shape[-2]
     call = current_call()
     if call is not None:
@@ -213,7 +213,7 @@ def site_of(seen: AttentionCall) -> Site:
 
 
 def counted_of(seen: AttentionCall, site: Site) -> Tensor | None:
-    """Which queries (B, N) are no padding, as far as the mask says; None is all."""
+    """Mask of queries (B, N) that are no padding, as far as the mask says; None is all."""
     if site.kind == "cross":
         return None
     if site.lazy is not None:

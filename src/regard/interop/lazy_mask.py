@@ -23,7 +23,7 @@ MaskFunction = Callable[..., Tensor]
 
 
 class _MaskParts(TypedDict, total=False):
-    """What mask functions of transformers are made with, by the names that it has for it."""
+    """Arguments of transformers' mask functions, by its names."""
 
     mask_function: MaskFunction
     mask_functions: tuple[MaskFunction, ...]
@@ -42,7 +42,7 @@ _HOME = "transformers.masking_utils"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Which part of a model's sequence the queries and keys of one call are.
+    """Positions of one call's queries and keys in the model's sequence.
 
     Attributes:
         queries: N.
@@ -75,7 +75,7 @@ class Frame:
 
 
 class LazyMask:
-    """What a model hands from its mask function to its attention: a rule, and who is padding.
+    """Lazy mask between a model's mask function and its attention: a rule, and the padding.
 
     Args:
         function: Of (batch, head, query, key), counted in the sequence.
@@ -116,7 +116,7 @@ class LazyMask:
         return self._made[wanted]
 
     def counted(self, device: torch.device) -> Bool[Tensor, "B N"] | None:
-        """Which queries are no padding, where keys and queries are of one sequence."""
+        """Mask of queries that are no padding, where keys and queries are of one sequence."""
         if self.padding is None:
             return None
         start = self.frame.query_start
@@ -125,7 +125,7 @@ class LazyMask:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """What the tensor would have."""
+        """Shape that the tensor would have."""
         return (self.batch, 1, self.frame.queries, self.frame.keys)
 
     @property
@@ -323,7 +323,7 @@ def _is_of_distance(function: MaskFunction) -> bool:
 
 
 def _of_padding(padding: Tensor | None, frame: Frame) -> Mask | None:
-    """Which keys are real, by the shortest rule that says so."""
+    """Mask of the real keys, by the shortest rule."""
     if padding is None:
         return None
     real = padding[:, frame.key_start : frame.key_start + frame.keys]
@@ -356,7 +356,7 @@ def _known(function: MaskFunction) -> str:
 
 
 def _parts(function: MaskFunction) -> _MaskParts:
-    """What a mask function was made with."""
+    """Arguments that a mask function was made with."""
     code = getattr(function, "__code__", None)
     names = () if code is None else code.co_freevars
     cells = getattr(function, "__closure__", None) or ()

@@ -40,7 +40,7 @@ def look(
     title: str | None = None,
     live: bool = False,
 ) -> NotebookPage:
-    """What a Hugging Face model looks at: the page, for a notebook's cell or a file.
+    """Attention of a Hugging Face model: the page, for a notebook's cell or a file.
 
     One pass over each text, watched at any length. A model that reads one text and writes another
     is looked at while it writes: its own output, as ``generate`` finds it, or a target.

@@ -13,7 +13,7 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 def use(model: ModuleT) -> ModuleT:
-    """The same model, its attention computed by ``attend``: to run, to train, to watch.
+    """Switch a model's attention to ``attend``: to run, to train, to watch.
 
     Every ``nn.MultiheadAttention`` in it, also those inside ``nn.TransformerEncoder`` and its kin,
     whose fused shortcut is then left out; and every Hugging Face model in it, whose

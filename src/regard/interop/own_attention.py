@@ -209,7 +209,7 @@ def _kind(part: "PreTrainedModel", weights: Tensor, output: Mapping[str, object]
 
 
 def _padding(weights: Tensor, mask: object) -> LazyMask | None:
-    """What the model was told of padding, where it is of these keys."""
+    """Padding mask of the model, where it belongs to these keys."""
     B, _, N, M = weights.shape
     if not isinstance(mask, Tensor) or mask.shape != (B, M):
         return None
@@ -242,7 +242,7 @@ def _checked(weights: object, module: nn.Module, *, is_training: bool) -> Tensor
 
 
 def _named(module: nn.Module, args: Arguments, options: Mapping[str, object]) -> dict[str, object]:
-    """What a model was called with, by name."""
+    """Arguments of a model's call, by name."""
     names = inspect.signature(module.forward).parameters
     return {**dict(zip(names, args, strict=False)), **options}
 
@@ -258,7 +258,7 @@ def _is_banded(module: nn.Module) -> bool:
 def _global_places(
     module: nn.Module, args: Arguments, options: Mapping[str, object]
 ) -> Bool[Tensor, "B N"] | None:
-    """Which places of a banded attention attend to all and are seen by all."""
+    """Global positions of a banded attention: they attend to all and are visible to all."""
     found = _named(module, args, options).get("is_index_global_attn")
     return found if _is_banded(module) and isinstance(found, Tensor) else None
 

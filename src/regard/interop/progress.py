@@ -39,7 +39,7 @@ class Progress:
     def place_of(
         self, key: Key, queries: int, first: int, *, forward: int = 0, is_again: bool = False
     ) -> tuple[int, int]:
-        """Which layer a call is, and the place of its first query in its sequence.
+        """Layer of a call, and the position of its first query.
 
         Args:
             key: Kind, layer and name of the attention that is called.

@@ -1,4 +1,4 @@
-"""What is kept of one attention of a model while it is watched."""
+"""Records of a model's attention while it is watched."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _JOINED_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What ``watch`` is to summarise; see there."""
+    """Options of ``watch``; see there."""
 
     layers: tuple[int, ...] | None
     heads: tuple[int, ...] | None
@@ -33,7 +33,7 @@ class Options:
     keep: bool
 
     def counted(self, kind: str, start: int, N: int, device: torch.device) -> Tensor | None:
-        """Which of N queries from place ``start`` count, as far as the caller of ``watch`` said."""
+        """Mask of the counted ones of N queries from position ``start``; None if all count."""
         given = self.queries
         chosen = given.get(kind) if isinstance(given, Mapping) else given
         if chosen is None:
@@ -110,7 +110,7 @@ class Record:
         return self._parts[0]
 
     def notes(self) -> tuple[str, ...]:
-        """What seeing it costs besides: nothing, unless the model makes its weights itself."""
+        """Extra cost of watching: none, unless the model computes its weights itself."""
         if not self.matrix_bytes:
             return ()
         size = f"{self.matrix_bytes:,} bytes"
@@ -165,7 +165,7 @@ class Record:
 
 
 def _narrowed(seen: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | None:
-    """The same call with these heads only, or None where they cannot be told apart."""
+    """Select heads of the call, or None where they cannot be separated."""
     query, key, chosen = seen.query, seen.key, list(heads)
     if query.dim() != 4 or key.dim() != 4 or seen.score.tensors():
         return None

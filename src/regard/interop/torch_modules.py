@@ -59,7 +59,7 @@ class EngineAttention(nn.MultiheadAttention):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """What torch's module gives; its masks are True where a query may *not* look.
+        """Forward of torch's module; its masks are True where a query may *not* look.
 
         Weights are returned as they are before dropout.
 
@@ -197,7 +197,7 @@ class EngineAttention(nn.MultiheadAttention):
 
 
 def _parts(given: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """What a mask of torch hides, and what it adds: torch makes floats of booleans on the way."""
+    """Split a mask of torch into a boolean mask and a bias: torch turns booleans into floats."""
     if given.dtype == torch.bool:
         return given, None
     hidden = given == float("-inf")

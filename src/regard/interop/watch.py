@@ -41,7 +41,7 @@ Attending: TypeAlias = "nn.Module | TrainedModel | Predictor"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watched:
-    """What one attention of a model did in one pass.
+    """Record of one attention of a model in one pass.
 
     Attributes:
         kind: What attends to what: "encoder" (a text to all of itself), "decoder" (to its past) or
@@ -73,7 +73,7 @@ class Watched:
 
 
 class Watch(Sequence[Watched]):
-    """What was seen of a model, in order of passes, kinds and layers; ``watch`` gives it.
+    """Records of a watched model, in order of passes, kinds and layers; ``watch`` returns it.
 
     Example:
         >>> import torch
@@ -105,7 +105,7 @@ class Watch(Sequence[Watched]):
     def __getitem__(self, index: slice) -> list[Watched]: ...
 
     def __getitem__(self, index: int | slice) -> Watched | list[Watched]:
-        """What was seen of one attention, by its number in the order."""
+        """Summary of one attention, by its index."""
         if isinstance(index, slice):
             return [_watched(record) for record in self._ordered()[index]]
         return _watched(self._ordered()[index])
@@ -229,7 +229,7 @@ class Watch(Sequence[Watched]):
             )
 
     def _counted_of(self, seen: AttentionCall, site: Site) -> Tensor | None:
-        """Which queries are no padding; those of cross-attention are its decoder's."""
+        """Mask of queries that are no padding; those of cross-attention are its decoder's."""
         counted = counted_of(seen, site)
         if site.kind == "decoder":
             self._counted = counted

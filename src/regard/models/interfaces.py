@@ -141,7 +141,7 @@ class LanguageModel(nn.Module, ABC, Generic[StateT]):
 
     @property
     def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
-        """What a search drives: :meth:`step`, unless something serves searches better."""
+        """Step function of a search: :meth:`step`, unless a subclass has a faster one."""
         return self.step
 
 

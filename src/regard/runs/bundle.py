@@ -127,7 +127,7 @@ class _Brief(io.FileIO):
 
 
 def _refusal(members: Sequence[zipfile.ZipInfo], length: int) -> str | None:
-    """What no bundle of ours holds, or None."""
+    """Name of a member that no bundle holds, or None."""
     names: set[str] = set()
     total = 0
     if len(members) > _MOST_MEMBERS:

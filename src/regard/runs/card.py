@@ -34,7 +34,7 @@ class _Seldom(TypedDict, total=False):
 
 
 class Card(_Card, _Seldom, total=False):
-    """What ``run.json`` holds. Keys of ``total=False`` are missing in runs made before them.
+    """Contents of ``run.json``. Keys of ``total=False`` are missing in runs made before them.
 
     Attributes:
         format: Of the run folder.
@@ -64,7 +64,7 @@ class Card(_Card, _Seldom, total=False):
 def new_card(
     task: str, *, recipe: str, name: str | None, text: str | None, processes: int = 1
 ) -> Card:
-    """What ``run.json`` says of a run that has only just been made.
+    """Contents of ``run.json`` for a new run.
 
     Args:
         task: The name of the task.
@@ -92,7 +92,7 @@ def new_card(
 
 
 def read_card(path: Path) -> Card:
-    """What ``run.json`` of the run folder ``path`` says.
+    """Read ``run.json`` of the run folder ``path``.
 
     Raises:
         RunError: There is no run, a newer version of regard made it, or the file is damaged.

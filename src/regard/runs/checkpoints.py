@@ -40,7 +40,7 @@ _STATE_FILE = "state.json"
 
 
 class _Record(TypedDict):
-    """What ``state.json`` holds."""
+    """Contents of ``state.json``."""
 
     step: int
     files: dict[str, str]
@@ -76,7 +76,7 @@ class Checkpoint:
 
     @property
     def identity(self) -> tuple[int, int] | None:
-        """What tells its folder from one that another saving puts in its place; None if gone."""
+        """Identity of its folder, which a later save replaces; None if gone."""
         try:
             found = self.folder.stat()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What was changed about a run while it was trained, and at which update: a part of its card."""
+"""History of a run's settings: changes during training, and their updates; a part of its card."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -20,7 +20,7 @@ Change.__doc__ = "Settings changed at an update: the last one before, what was, 
 
 
 def entry(update: int, changes: Changes) -> Change:
-    """What is noted of changes.
+    """Record of changes.
 
     Args:
         update: The last one before them.

@@ -173,7 +173,7 @@ def _take(descriptor: int, *, is_shared: bool = False) -> None:
 
 
 def _write_holder(descriptor: int) -> None:
-    """Who we are, for the message; a full disk must not stop a reader of the folder."""
+    """Write the owner for messages; a full disk must not stop a reader of the folder."""
     holder = json.dumps({"process": os.getpid(), "host": socket.gethostname()})
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)

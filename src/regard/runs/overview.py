@@ -92,7 +92,7 @@ class RunOverview:
 
 @dataclass(frozen=True, slots=True)
 class RunsFound:
-    """What is in a folder.
+    """Runs and other entries of a folder.
 
     Attributes:
         runs: Its runs by name, those in folders below it too.
@@ -221,7 +221,7 @@ def _position(run: Run) -> tuple[int, Speed | None, str | None]:
 
 
 def _speed(position: object, run: Run) -> Speed | None:
-    """What a checkpoint says of the speed, if anything."""
+    """Speed recorded in a checkpoint, if any."""
     match position:
         case {"tokens": int(tokens), "seconds": float(seconds)} if seconds > 0:
             return Speed(each_second=tokens / seconds, counted=_counted(run))
@@ -229,12 +229,12 @@ def _speed(position: object, run: Run) -> Speed | None:
 
 
 def _signs(task: str) -> Mapping[str, int]:
-    """Which way a task's figures are better; of a task from outside only that of the loss."""
+    """Direction in which a task's metrics improve; of a foreign task only the loss's."""
     return {"loss": -1, **(TASKS[task].task.metrics if task in TASKS else {})}
 
 
 def _counted(run: Run) -> str:
-    """What the run's loss counts."""
+    """Unit of the run's loss."""
     counted = getattr(TASKS[run.task].task, "counted", None) if run.task in TASKS else None
     if isinstance(counted, str):
         return counted

@@ -297,7 +297,7 @@ class Run:
 
     @property
     def name(self) -> str | None:
-        """What its recipe was called, as given to ``create``."""
+        """Name of its recipe, as given to ``create``."""
         name = self._card.get("name")
         return name if isinstance(name, str) else None
 
@@ -318,7 +318,7 @@ class Run:
 
     @property
     def changes(self) -> list[Change]:
-        """What was changed while it was trained, the oldest first, as ``history`` tells it."""
+        """Changes of settings during training, the oldest first, as ``history`` describes them."""
         return list(self._card.get("changes", ()))
 
     def change(self, update: int, changes: Changes) -> None:
@@ -348,12 +348,12 @@ class Run:
 
     @property
     def summary(self) -> JsonValue:
-        """What ``finish`` was given; None before."""
+        """Summary given to ``finish``; None before."""
         return self._card["summary"]
 
     @property
     def model_checksum(self) -> str | None:
-        """What tells the weights to use from others; None before training has finished."""
+        """Fingerprint of the final weights; None before training has finished."""
         return self._card["model"]
 
     @property
@@ -405,7 +405,7 @@ class Run:
 
     @property
     def tokenizer_checksum(self) -> str | None:
-        """What tells the saved tokenizer from others; None before it is saved."""
+        """Fingerprint of the saved tokenizer; None before it is saved."""
         return self._card.get("tokenizer")
 
     @contextmanager
@@ -590,7 +590,7 @@ class Run:
         self._write_card({**self._card, "shortlist": checksum(content)})
 
     def load_shortlist(self) -> dict[str, Shaped[Tensor, "..."]]:
-        """What ``save_shortlist`` was given.
+        """Load the shortlist of ``save_shortlist``.
 
         Raises:
             RunError: There is none, or it is damaged.
@@ -660,7 +660,7 @@ class Run:
 
 
 class _Listing(TypedDict):
-    """What the checksums of a tokenizer's files are kept in."""
+    """File of the checksums of a tokenizer's files."""
 
     files: dict[str, str]
 

@@ -200,7 +200,7 @@ def _below(place: str, key: object) -> str:
 
 
 def _memory(name: str, tensor: Tensor) -> tuple[object, ...]:
-    """What two names must have in common to be one tensor; an empty tensor is like no other."""
+    """Identity of a tensor's storage; an empty tensor equals no other."""
     if tensor.numel() == 0:
         return (name,)
     start = tensor.data_ptr()

@@ -1,4 +1,4 @@
-"""What the server answers, as the schema of its OpenAPI page says it; what requests are, likewise.
+"""Schemas of requests and answers, for the OpenAPI page.
 
 Answers are made as plain data; a test holds them to these models.
 """
@@ -16,7 +16,7 @@ class Refusal(_Answer):
     """Why there is no answer; every refusal has this form."""
 
     class Error(_Answer):
-        """What is wrong."""
+        """Message of an error."""
 
         code: str = Field(description="For programs, such as bad_input.")
         message: str = Field(description="For people: what must be, what came, and the cure.")
@@ -57,28 +57,28 @@ class Translated(Ranked):
 
 
 class Translations(_Answer):
-    """What a run of translation or summarising says of texts, in their order."""
+    """Translations or summaries of texts, in their order."""
 
     run: str
     translations: list[Translated]
 
 
 class JobAnswers(_Answer):
-    """What a run of another job says: labels, tags, spans, numbers, as its task has them."""
+    """Predictions of other tasks: labels, tags, spans, numbers."""
 
     run: str
     answers: list[dict[str, object]]
 
 
 class Continued(_Answer):
-    """What follows a text."""
+    """Continuation of a text."""
 
     prompt: str
     continuations: list[str]
 
 
 class Continuations(_Answer):
-    """What a language model writes after texts, in their order."""
+    """Continuations of texts by a language model, in their order."""
 
     run: str
     answers: list[Continued]

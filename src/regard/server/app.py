@@ -114,7 +114,7 @@ def make_app(
 
 
 def _add_work(app: FastAPI, service: Service) -> None:
-    """What needs a model."""
+    """Routes that need a model."""
 
     @app.post("/predict", **_takes(PredictRequest, Translations | JobAnswers))
     async def predict(request: Request) -> Response:
@@ -124,13 +124,13 @@ def _add_work(app: FastAPI, service: Service) -> None:
 
     @app.post("/continue", **_takes(ContinueRequest, Continuations))
     async def go_on(request: Request) -> Response:
-        """What a language model writes after texts."""
+        """Continue texts by a language model."""
         asked = read_request(ContinueRequest, await request.body())
         return _json(await service.go_on(asked, _gone(request)))
 
     @app.post("/attention", **_takes(AttentionRequest, AttentionDocument))
     async def attention(request: Request) -> Response:
-        """What the model says of a text, and what it looks at: the viewer's document."""
+        """Predict a text, with its attention: the viewer's document."""
         asked = read_request(AttentionRequest, await request.body())
         found = await service.document(asked, _gone(request))
         return Response(found, media_type="application/json")
@@ -149,7 +149,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
 
 
 def _add_state(app: FastAPI, service: Service) -> None:
-    """What the server says of itself."""
+    """Routes about the server."""
 
     @app.get("/runs", response_model=Runs, responses=_refusals(401))
     async def runs() -> Response:
@@ -245,7 +245,7 @@ class _Route(TypedDict):
 
 
 def _takes(model: type[BaseModel], answer: object) -> _Route:
-    """What the OpenAPI page says of a route that takes such a body and gives such an answer."""
+    """OpenAPI description of a route with this body and answer."""
     schema = model.model_json_schema()
     return {
         "response_model": answer,
@@ -257,7 +257,7 @@ def _takes(model: type[BaseModel], answer: object) -> _Route:
 
 
 def _refusals(*statuses: int, but: int | None = None) -> Responses:
-    """What else a route may answer, besides what any may."""
+    """Further error answers of a route."""
     return {
         status: {
             "description": _REFUSALS[status],

@@ -261,7 +261,7 @@ def _is_wanted(jobs: Iterable[_Job[K, T, R]]) -> bool:
 
 
 def _in_turn(jobs: Sequence[_Job[K, T, R]], half: float) -> Iterator[_Job[K, T, R]]:
-    """Whose next item is taken: the oldest request's up to ``half``, then one of each in turn.
+    """Choose the next items: the oldest request's up to ``half``, then round robin.
 
     So a long list is answered soon, and a single text behind it does not wait for all of it.
     """

@@ -56,7 +56,7 @@ class Protocol(H11Protocol):
 
 
 def unreadable(error: BaseException | None) -> Problem:
-    """What to say of bytes that are no request.
+    """Error answer for bytes that are no request.
 
     Example:
         >>> unreadable(h11.RemoteProtocolError("Missing mandatory Host: header")).message

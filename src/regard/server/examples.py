@@ -48,7 +48,7 @@ def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str,
 
 
 def _asked(served: Predictor) -> dict[str, JsonValue] | None:
-    """What is put to a run, or None if nothing that is known here is."""
+    """Example input for a run, or None if there is none."""
     if served.writes:
         return {"text": _TEXT}
     record = next((each for each in _ASKED if _is_taken(served, each)), None)

@@ -161,7 +161,7 @@ class Guard:
 
 
 def problem_of(error: Exception) -> Problem:
-    """What to tell a client of an error; what is a bug of ours is logged with an id."""
+    """Convert an error into an answer for the client; our own bugs are logged with an id."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, RegardError) and (said := of_error(error)) is not None:
@@ -190,7 +190,7 @@ class _Exchange:
 
     @property
     def asked(self) -> Scope:
-        """What the routes are asked: HEAD is GET, whose answer the server sends without a body."""
+        """Map HEAD to GET; the server sends its answer without a body."""
         return self.scope if self.scope["method"] != "HEAD" else {**self.scope, "method": "GET"}
 
     def header(self, name: bytes) -> bytes:

@@ -13,7 +13,7 @@ _SENTENCE = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What requests may ask for, and how many of them wait.
+    """Limits of requests and of the queue.
 
     Attributes:
         max_batch: Sentences translated at once; a long text counts as several.

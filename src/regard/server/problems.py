@@ -1,4 +1,4 @@
-"""What a client is told when it gets no answer: a status, a code, and a sentence with the cure.
+"""Error answers: a status, a code, and a sentence with the cure.
 
 Every refusal has one form, whatever it comes from::
 
@@ -65,7 +65,7 @@ class Problem(Exception):  # noqa: N818  (it is an answer)
 
 
 def of_error(error: RegardError) -> Problem | None:
-    """What to say of an error from below; None where it is no fault of the client's.
+    """Error answer for an exception; None where it is no fault of the client's.
 
     Only what was asked can be wrong in these ways once a server runs; other errors may name paths
     of the machine.
@@ -80,7 +80,7 @@ def of_error(error: RegardError) -> Problem | None:
 
 
 def of_status(status: int, method: str, path: str, headers: Mapping[str, str]) -> Problem:
-    """What to say where no route answers.
+    """Error answer where no route matches.
 
     Args:
         status: 404, 405 or another that a router gives.
@@ -99,7 +99,7 @@ def of_status(status: int, method: str, path: str, headers: Mapping[str, str]) -
 
 
 def shown(value: object, longest: int = 60) -> str:
-    """What came, short enough for a sentence.
+    """Shorten a value for a message.
 
     Example:
         >>> shown("a" * 100, longest=10)

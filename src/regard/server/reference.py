@@ -71,7 +71,7 @@ def _member(name: str, body: Schema) -> str:
 
 
 def _kinds(said: Schema) -> Iterator[str]:
-    """What a member may be, in words."""
+    """Describe the type of a member."""
     for one in said.get("anyOf", [said]):
         if "const" in one or "enum" in one:
             yield " | ".join(map(str, one.get("enum", [one.get("const")])))

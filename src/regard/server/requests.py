@@ -1,4 +1,4 @@
-"""What clients send, read and checked: bytes in, a request out, or the sentence that says why not.
+"""Parses and checks requests: bytes in, a request out, or the sentence that refuses it.
 
 The models are the schema of the OpenAPI page too. Whatever depends on the runs that are served,
 such as their names, is checked by ``service``.
@@ -46,7 +46,7 @@ class _Request(BaseModel):
 
 
 class PredictRequest(_Request):
-    """What is asked: one ``text``, several ``texts``, or ``records`` of what is read together."""
+    """Inputs of a request: one ``text``, several ``texts``, or ``records`` of several fields."""
 
     text: str | None = Field(None, description="One text.", examples=["我爱中国"])
     texts: list[str] | None = Field(None, description="Several texts, instead of one.")
@@ -94,7 +94,7 @@ class ContinueRequest(_Request):
     one_line: bool | None = Field(None, description="Whether to stop where a line ends.")
 
     def decoding(self) -> dict[str, JsonValue]:
-        """What is said of the search."""
+        """Search settings of the request."""
         return self.model_dump(exclude_none=True, exclude={"text", "texts", "run"})
 
 
@@ -204,7 +204,7 @@ def texts_of(request: PredictRequest | ContinueRequest, limits: Limits) -> list[
 def records_of(
     request: PredictRequest, task: str, limits: Limits
 ) -> list[tuple[str, str | Mapping[str, JsonValue]]]:
-    """What a task is asked about, each with the name the request has for it, checked.
+    """Check the inputs of a request, each with its name in the request.
 
     Raises:
         Problem: There is not exactly one of ``text``, ``texts`` and ``records``, one of them is no

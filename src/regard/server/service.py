@@ -1,4 +1,4 @@
-"""What becomes of a request, whatever brings it: checked, put in line, answered in time."""
+"""Service behind the routes: checks requests, queues them, answers in time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -126,7 +126,7 @@ class Service:
         return {"run": run, "translations": await self._translated(predictor, task, texts, gone)}
 
     async def go_on(self, request: ContinueRequest, gone: Gone) -> dict[str, JsonValue]:
-        """What a language model writes after the texts of a request.
+        """Continue the texts of a request by a language model.
 
         Raises:
             Problem: The request is wrong, too much, or took too long.
@@ -222,7 +222,7 @@ class Service:
         return found
 
     def runs(self) -> list[dict[str, JsonValue]]:
-        """What is served."""
+        """List the served runs."""
         return [_about(name, served) for name, served in self._predictors.items()]
 
     def examples(self) -> dict[str, dict[str, JsonValue]]:
@@ -239,7 +239,7 @@ class Service:
         }
 
     def metrics(self) -> str:
-        """What was measured so far, as Prometheus reads it."""
+        """Metrics in the format of Prometheus."""
         return self.meters.text(waiting=self._batcher.waiting, active=self.active)
 
     async def close(self) -> None:
@@ -352,7 +352,7 @@ class Service:
 
 
 def stopping() -> Problem:
-    """What is said to everyone who comes while the server stops."""
+    """Error for requests that arrive while the server stops."""
     return Problem(
         503,
         "server must be running to answer; it is stopping. Try again when it is back.",
@@ -362,7 +362,7 @@ def stopping() -> Problem:
 
 
 def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
-    """What the list of runs says of one."""
+    """Entry of a run in the list of runs."""
     recipe, is_translator = served.recipe, served.writes
     return {
         "name": name,
@@ -377,7 +377,7 @@ def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
 
 
 def _weigh(item: Item) -> int:
-    """What an item counts for: weights to be shown grow with the square of a text."""
+    """Cost of an item: attention weights grow with the square of a text."""
     match item:
         case TextItem():
             return sentences(item.text)

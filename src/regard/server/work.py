@@ -1,4 +1,4 @@
-"""What the one working thread does: whole batches of texts, with the models that are served."""
+"""Work of the model thread: whole batches of texts, with the served models."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
 class Work(Generic[AnswerT_co]):
-    """What requests must ask alike to share a batch, each of whose items gets an ``AnswerT_co``."""
+    """Key of a batch: requests that share it have one; each item gets an ``AnswerT_co``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Planning(Work[dict[str, JsonValue]]):
 
 @dataclass(frozen=True, slots=True)
 class RecordItem:
-    """What a task is asked about: a text or a record, and what the request calls it."""
+    """Input of a task: a text or a record, and its name in the request."""
 
     record: str | Mapping[str, JsonValue]
     where: str
@@ -265,7 +265,7 @@ class Worker:
 
 
 def _calls(predictor: Predictor, subject: Subject, *, beam_size: int) -> _Calls:
-    """What the model calls ``attend`` with when it writes the translation: one forward pass."""
+    """Calls of ``attend`` for the translation: one forward pass."""
     source = normalize(subject.text)
     if subject.target is None:
         best = predictor.translate([source], beam_size=beam_size)[0][0]

@@ -1,4 +1,4 @@
-"""What text means to a model: recipes, and the tasks."""
+"""Recipes and tasks: the meaning of text for a model."""
 
 from typing import TYPE_CHECKING
 

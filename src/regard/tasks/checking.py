@@ -1,4 +1,4 @@
-"""What is odd about the examples of a task, before a training finds out."""
+"""Checks of a task's examples before training."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ _SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True, slots=True)
 class CheckedExample:
-    """What an example says, whatever its task.
+    """Texts and labels of an example of any task.
 
     Attributes:
         parts: What is asked about: one text, or several.
@@ -40,14 +40,14 @@ class CheckedExample:
         return "\t".join(self.parts)
 
     def sign(self, test: Callable[[str], str | None]) -> str | None:
-        """What a test finds in one of its texts, the first that it finds something in."""
+        """Finding of a check in the first of its texts that has one."""
         texts = map(normalize, (*self.parts, *self.answers))
         return next(filter(None, map(test, texts)), None)
 
 
 @runtime_checkable
 class CheckReport(Protocol):
-    """What a check found."""
+    """Findings of one check."""
 
     @property
     def problems(self) -> Sequence[Finding]:
@@ -62,7 +62,7 @@ class CheckReport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExamplesReport:
-    """What ``check_examples`` found.
+    """Findings of ``check_examples``.
 
     Attributes:
         unit: What examples are called.
@@ -159,7 +159,7 @@ class _Notes:
             )
 
     def bad_lines(self, bad_lines: BadLines) -> None:
-        """What reading left out, by reason."""
+        """Skipped lines, by reason."""
         for reason, count in bad_lines.counts.items():
             shown = tuple(bad_lines.examples[reason][: self.kept])
             is_problem = reason != UNLABELLED

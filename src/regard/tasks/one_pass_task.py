@@ -45,11 +45,11 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
     @staticmethod
     @abstractmethod
     def checked(example: ExampleT, /) -> CheckedExample:
-        """What an example says, to be checked before training."""
+        """Texts and labels of an example, to be checked before training."""
 
     @abstractmethod
     def predict(self, model: nn.Module, batch: BatchT) -> list[AnswerT]:
-        """What the model makes of each example."""
+        """Predict each example."""
 
     @abstractmethod
     def example_score(self, answer: AnswerT, example: ExampleT) -> float:
@@ -123,7 +123,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         tokenizer: PairTokenizer | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> ExamplesReport:
-        """What is odd about the examples: see ``check_examples``."""
+        """Check the examples: see ``check_examples``."""
 
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
             return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
@@ -144,7 +144,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         return recipe
 
     def asked(self, line: Line, ending: str) -> ExampleT | None:
-        """What a line asks about: text, or an object as in JSONL; None of an empty line.
+        """Parse a line into an example: text, or an object as in JSONL; None for an empty line.
 
         Raises:
             DataError: It asks nothing that can be answered, or is too long.
@@ -155,7 +155,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         return example
 
     def question(self, line: Line, ending: str) -> ExampleT | None:
-        """The same, of which it shows later whether it is too long.
+        """Encode examples whose length is checked later.
 
         Raises:
             DataError: It asks nothing that can be answered.
@@ -190,7 +190,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         return encoded, self.encode(valid)
 
     def of_epoch(self, encoded: Sequence[EncodedT], *, seed: int, epoch: int) -> Sequence[EncodedT]:
-        """The same in every epoch."""
+        """Return the same examples in every epoch."""
         return encoded
 
     def backward(

@@ -22,7 +22,7 @@ HELD_OUT = "held out"
 
 
 class AskedData:
-    """What ``[data]`` says of questions about texts, however they are answered.
+    """Settings ``[data]`` of questions about texts.
 
     Attributes:
         on_bad_line: Whether a question that cannot be used is an ``error``, or is left out.
@@ -34,7 +34,7 @@ class AskedData:
 
 
 class SequenceData:
-    """What ``[data]`` says of texts for texts, whatever else it does.
+    """Settings ``[data]`` of sequence-to-sequence tasks.
 
     Attributes:
         source_language: Code of the source's language (``zh``), for metrics and pages.
@@ -101,21 +101,21 @@ class DataConfig(SequenceData):
 
 @runtime_checkable
 class DataSettings(Protocol):
-    """What every ``[data]`` says, a dataclass: the files of each split, or ``held out``."""
+    """Interface of every ``[data]``, a dataclass: the files of each split, or ``held out``."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
     @property
     def train(self) -> tuple[str, ...] | str:
-        """What is learned from."""
+        """Training files."""
 
     @property
     def valid(self) -> tuple[str, ...] | str:
-        """What is validated on; empty takes a part of the training text."""
+        """Validation files; empty takes a part of the training text."""
 
     @property
     def test(self) -> tuple[str, ...] | str:
-        """What ``evaluate`` asks about."""
+        """Test files, for ``evaluate``."""
 
 
 @runtime_checkable
@@ -211,7 +211,7 @@ class Recipe:
         return found
 
     def named(self, split: str) -> list[Path]:
-        """What ``train``, ``valid`` or ``test`` names: files, folders of them, and patterns."""
+        """Paths named by ``train``, ``valid`` or ``test``: files, folders of them, and patterns."""
         names = getattr(self.data, split)
         if names == HELD_OUT:
             return []

@@ -1,4 +1,4 @@
-"""Which tasks there are: what a recipe of each may say, and who does it."""
+"""Registry of tasks: the settings and the class of each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ else:  # what looks at annotations as a program runs needs no more
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskEntry:
-    """What a task is made of.
+    """Parts of a task.
 
     Attributes:
         data: The class of its ``[data]``.

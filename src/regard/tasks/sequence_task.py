@@ -83,7 +83,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     @abstractmethod
     def parts(self, text: str) -> list[str]:
-        """What a source is cut into, so that the model has learned to read each part at once."""
+        """Parts of a long source, each of a length that training has seen."""
 
     @abstractmethod
     def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
@@ -91,7 +91,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     @abstractmethod
     def told_reading(self) -> list[str]:
-        """What is read of sources, in lines for people, where that is not all."""
+        """Describe how sources are truncated, in lines; none if they are read whole."""
 
     @abstractmethod
     def asked_pair(self, line: Line, ending: str) -> Pair:
@@ -165,7 +165,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return model
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary learned from the text, in lines."""
         tokenizer, data = self.tokenizer, self.data
         sizes = (
             f"{tokenizer.source.vocab_size:,} shared"
@@ -289,7 +289,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return loss, len(labels)
 
     def predict(self, model: Seq2Seq, batch: SequenceBatch, search: Search) -> list[Translations]:
-        """What the search finds for each row."""
+        """Outputs of the search for each row."""
         found = search(
             model,
             batch.padded.source,
@@ -327,7 +327,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return f"{source} → {answer.best.text}  (reference: {example.target})"
 
     def kept_as(self, train: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, JsonValue]:
-        """What tells encoded examples from others, as JSON can hold it."""
+        """Fingerprint of encoded examples, as JSON can hold it."""
         data = self.data
         return {
             "train": _checksum(train),
@@ -373,7 +373,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 def states_and_labels(
     model: nn.Module, batch: Batch
 ) -> tuple[Float[Tensor, "R C"], Int[Tensor, " R"], Float[Tensor, ""] | None]:
-    """What the model says of every real target token, and what it should say.
+    """Predictor states and labels of every real target token.
 
     Returns:
         One state and one label per token that is no padding, and the model's auxiliary loss.
@@ -391,7 +391,7 @@ def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[T
 
 
 def _checksum(pairs: Sequence[Pair]) -> str:
-    """What tells these sources and targets from others; references are not encoded."""
+    """Fingerprint of sources and targets; references are not encoded."""
     digest = hashlib.sha256()
     for pair in pairs:
         lengths = f"{len(pair.source)} {len(pair.target)} "

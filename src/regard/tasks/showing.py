@@ -1,4 +1,4 @@
-"""What people are shown of an example and of its answer: plain data, which pages are made of."""
+"""Plain data of an example and its prediction, for pages."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class ShownText:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """What a model reads of a text beside another.
+    """Tokens that a model reads of a text beside another.
 
     Attributes:
         name: What the text is called on the page.

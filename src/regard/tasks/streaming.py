@@ -77,7 +77,7 @@ class Stored(Sequence[EncodedT]):
 
     @abstractmethod
     def lengths_at(self, indices: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, "2 _"]:
-        """What some of them cost of ``training.batch_tokens``, on each side."""
+        """Cost of samples in ``training.batch_tokens``, on each side."""
 
     @overload
     def __getitem__(self, index: int) -> EncodedT: ...

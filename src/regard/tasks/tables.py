@@ -91,7 +91,7 @@ def question_word(question: str) -> str:
 
 
 def kind_of_answer(answer: str) -> str:
-    """What an answer looks like: ``none``, a ``number``, a ``name``, a ``phrase`` or a ``clause``.
+    """Kind of an answer: ``none``, a ``number``, a ``name``, a ``phrase`` or a ``clause``.
 
     Example:
         >>> [kind_of_answer(each) for each in ("250,000", "Ann Lee", "the black cat", "")]

@@ -1,4 +1,4 @@
-"""What a task is: everything between lines of text and a model's tensors, and back again."""
+"""Interface of tasks: everything between lines of text and a model's tensors, and back again."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ BatchT = TypeVar("BatchT")
 
 @runtime_checkable
 class Answer(Protocol):
-    """What a model makes of one example."""
+    """Prediction of a model for one example."""
 
     def text(self) -> str:
         """The answer in a line."""
@@ -82,7 +82,7 @@ class Table:
 
 
 class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
-    """What is learned and asked for: labels, tags, spans, another text.
+    """Interface of a task: labels, tags, spans, or another text, learned and predicted.
 
     One class a task. An *example* is what a line or record of a file says; it may lack its answer.
     *Encoded*, it is ids. A batch goes through the model, and becomes a loss or an *answer* for each
@@ -112,7 +112,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     @property
     @abstractmethod
     def counted(self) -> str:
-        """What ``loss`` counts, in the plural: what the speed of training is told in."""
+        """Unit that ``loss`` counts, in the plural; the speed of training is given in it."""
 
     @classmethod
     @abstractmethod
@@ -134,7 +134,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     @classmethod
     @abstractmethod
     def fingerprint(cls, example: ExampleT) -> str:
-        """What tells an example from others."""
+        """Return a string that identifies the example, for the run's data fingerprint."""
 
     @classmethod
     @abstractmethod
@@ -153,7 +153,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         tokenizer: PairTokenizer | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> CheckReport:
-        """What is odd about the text, before a training finds out.
+        """Check the text before training.
 
         Args:
             recipe: Whose files are read; what cannot be is left out and counted if it says so.
@@ -187,10 +187,10 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @abstractmethod
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary and labels learned from the text, in lines."""
 
     def describe_learned(self, model: nn.Module) -> list[str]:
-        """What a trained model's weights say by themselves, in lines for people."""
+        """Describe learned parameters that have a meaning of their own, in lines."""
         return []
 
     @abstractmethod
@@ -199,7 +199,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @abstractmethod
     def asked(self, line: Line, ending: str) -> ExampleT | None:
-        """What a line of a file asks about, which can be answered; None of an empty line.
+        """Parse a line of a file into an example to predict; None for an empty line.
 
         Args:
             line: The line.
@@ -226,7 +226,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """
 
     def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """What a row of a table says to ask about; none if its lines are read as they are.
+        """Input columns of a table; none if its lines are read as they are.
 
         Args:
             with_answers: Whether it says an answer, too, which is to be scored.
@@ -256,13 +256,13 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @abstractmethod
     def of_epoch(self, encoded: Sequence[EncodedT], *, seed: int, epoch: int) -> Sequence[EncodedT]:
-        """What is learned from in one epoch: the same, or cut into pieces anew."""
+        """Training samples of one epoch: the same, or tokenized anew."""
 
     @abstractmethod
     def lengths(
         self, encoded: Sequence[EncodedT]
     ) -> Int64[np.ndarray, " n"] | Int64[np.ndarray, "2 n"]:
-        """What each costs of ``training.batch_tokens``; or its two sides do, the larger counts."""
+        """Cost of each sample in ``training.batch_tokens``; of two sides, the larger counts."""
 
     @abstractmethod
     def collate(
@@ -278,7 +278,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def collate_part(
         self, encoded: Sequence[EncodedT], rows: slice, *, generator: torch.Generator
     ) -> BatchT:
-        """What one of several processes learns from of a batch in training.
+        """Shard of a training batch for one of several processes.
 
         A task that draws noise and wants the same noise in a part as in the whole has its own.
 

@@ -94,7 +94,7 @@ def joined(first: CutText, second: CutText) -> CutText:
 
 
 def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
-    """What stands in the other text too, of each piece of a text: ``FEATURES``, from 0 to 1.
+    """Overlap features of each token with the other text: ``FEATURES``, from 0 to 1.
 
     Whether its word does, as written or in any case; a word that begins like it; the word with a
     neighbour of it; and one over how often the word stands in its own text.

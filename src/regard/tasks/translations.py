@@ -1,4 +1,4 @@
-"""What a translator wrote, and what each token of it looked at."""
+"""Translations, and the attention of each of their tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from regard.text import PairTokenizer, Piece
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """What each token of an output looked at in its source.
+    """Attention of each output token over its source.
 
     Attributes:
         source: The source text.
@@ -115,7 +115,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class Translations:
-    """What was found for one text.
+    """Translations of one text.
 
     Attributes:
         found: Translations of it, best first; one empty translation of an empty text.
@@ -135,7 +135,7 @@ class Translations:
 
     @property
     def alignment(self) -> Alignment | None:
-        """What the best translation's tokens looked at; None where that is not known."""
+        """Attention of the best translation's tokens; None where it is not known."""
         return self.best.alignment
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""What a word is read from besides itself: its characters, n-grams of them, or pairs of words."""
+"""Parts of a word that its embedding sums: characters, n-grams of them, or pairs of words."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise

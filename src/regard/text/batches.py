@@ -28,7 +28,7 @@ _BEYOND_WINDOWS = 1 << 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchPlan:
-    """Which samples make a batch.
+    """Indices of the samples of a batch.
 
     Attributes:
         indices: Their places in the corpus.

@@ -1,4 +1,4 @@
-"""What is odd about a corpus, before a long training run finds out."""
+"""Checks of a corpus before a long training."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -65,7 +65,7 @@ class SideSummary:
 
 @dataclass(frozen=True, slots=True)
 class DataReport:
-    """What ``check_pairs`` found.
+    """Findings of ``check_pairs``.
 
     Attributes:
         pairs: Training pairs that can be used.
@@ -173,7 +173,7 @@ def check_pairs(
 
 
 def length_unit(script: str) -> str:
-    """What ``split_words`` finds in a text of ``script``: words, or characters.
+    """Split a text of ``script`` into words, or into characters.
 
     A foreign word or a number among the characters counts as one.
 

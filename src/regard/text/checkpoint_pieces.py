@@ -66,7 +66,7 @@ class CheckpointPieces:
 
     @property
     def written(self) -> str:
-        """What ``tokenizer.json`` of the checkpoint holds."""
+        """Contents of the checkpoint's ``tokenizer.json``."""
         return self._written
 
     @property
@@ -80,7 +80,7 @@ class CheckpointPieces:
 
     @property
     def names(self) -> list[str]:
-        """What the checkpoint calls each id; by its number where it has no piece there."""
+        """Names of the ids in the checkpoint; the number where it has no token there."""
         theirs = self.theirs[len(RESERVED) :]
         return [*RESERVED, *(self._cut.id_to_token(their) or f"<{their}>" for their in theirs)]
 
@@ -125,7 +125,7 @@ class CheckpointPieces:
 
 
 class _Pieces(TypedDict):
-    """What ``tokenizer.json`` holds."""
+    """Contents of ``tokenizer.json``."""
 
     theirs: list[int]
     sha256: str
@@ -211,7 +211,7 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 
 
 def _settings(path: Path) -> dict[str, JsonValue]:
-    """What the folder's file of settings says, if there is one.
+    """Read the folder's file of settings, if there is one.
 
     Raises:
         DataError: It is no JSON table.

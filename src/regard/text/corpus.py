@@ -154,7 +154,7 @@ def encode_pairs(
     too_long: BadLines | None = None,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Corpus:
-    """The same of pairs that are a part of a corpus, of which none need be left."""
+    """Encode pairs that are a part of a corpus; none need remain."""
     check_choice("on_long", on_long, OnLong)
     check_at_least("max_length", 1 if max_length is None else max_length, 1)
     limit = _Limit(max_length, on_long, BadLines() if too_long is None else too_long)
@@ -178,7 +178,7 @@ def encode_pairs(
 
 
 def resample(corpus: Corpus, tokenizer: PairTokenizer, *, seed: int, epoch: int) -> Corpus:
-    """The same pairs, cut into pieces anew; for one epoch of training.
+    """Tokenize the pairs anew, for one epoch of training.
 
     The same seed and epoch give the same ids. Pairs keep their places, so the order of an epoch
     may be drawn before or after.

@@ -214,7 +214,7 @@ def guess_encoding(line: bytes) -> str | None:
 
 
 def misreading(text: str) -> str | None:
-    """What shows that ``text`` was decoded wrongly; None if nothing does.
+    """Evidence that ``text`` was decoded wrongly; None if there is none.
 
     Example:
         >>> misreading("ein schÃ¶ner Tag")

@@ -71,7 +71,7 @@ SPOILT: tuple[tuple[str, Callable[[str], str | None], str, bool], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What is looked at.
+    """Data to check.
 
     Attributes:
         train: The training pairs.

@@ -1,4 +1,4 @@
-"""Which language a text is in, guessed from its script and its most frequent words."""
+"""Language identification by script and most frequent words."""
 
 import re
 import unicodedata

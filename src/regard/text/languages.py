@@ -1,4 +1,4 @@
-"""Which of two languages a sentence is in: by script, or by what the corpus itself looks like."""
+"""Decides which of two languages a sentence is in: by script, or by the corpus's statistics."""
 
 import math
 import unicodedata

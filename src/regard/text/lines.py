@@ -81,7 +81,7 @@ class Line:
 
 
 def why_unreadable(line: Line) -> str:
-    """What to say of a line that cannot be read: where, why, and what to do about it."""
+    """Message about a line that cannot be read: the place, the reason and the cure."""
     if line.problem == OPEN_QUOTE:
         return f"{line.where}: {line.problem}. Close it, write it twice, or take it out."
     path = Path(line.where.rpartition(":")[0])
@@ -120,7 +120,7 @@ def readable(line: Line) -> str:
 
 @dataclass(slots=True)
 class BadLines:
-    """What reading with ``on_bad_line="skip"`` left out.
+    """Lines that reading with ``on_bad_line="skip"`` skipped.
 
     Attributes:
         counts: Lines left out, by reason.
@@ -308,7 +308,7 @@ def _texts(lines: Iterable[bytes]) -> list[str]:
 
 
 def _told(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """The same lines; how far the file was read is told as long work."""
+    """Iterate over lines with a progress bar over the file's bytes."""
     size = max(1, path.stat().st_size)
     with working(f"reading {path.name}") as tell:
         for number, line in enumerate(lines):
@@ -381,7 +381,7 @@ def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def missing(path: Path) -> DataError:
-    """What is raised where a file or a folder of text is not there; names one that is."""
+    """Error for a missing file or folder of text; names a near one."""
     return DataError(f"{path} must exist; it does not.{_similar(path)}")
 
 

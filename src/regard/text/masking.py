@@ -1,4 +1,4 @@
-"""Which words of a text are masked for a model to guess, and what stands in their place.
+"""Masking of words for masked language modelling.
 
 Devlin et al. (2019), https://arxiv.org/abs/1810.04805, section 3.1: of all tokens 15 % are to be
 guessed; 80 % of those read as the mask, 10 % as a random token, 10 % as themselves. Whole words,

@@ -1,4 +1,4 @@
-"""Which pieces stand for which: IBM model 1, learned from sentence pairs."""
+"""IBM model 1: translation probabilities of tokens, learned from sentence pairs."""
 
 from collections.abc import Iterator
 
@@ -71,7 +71,7 @@ def likeliest_targets(
 
 
 def _few_enough(corpus: Corpus) -> Int64[np.ndarray, " n"]:
-    """Which pairs of sentences are learned from."""
+    """Sentence pairs to learn from."""
     cells = (corpus.source.lengths + 1) * corpus.target.lengths
     kept = len(cells) * min(1.0, _IN_ALL / max(1, int(cells.sum())))
     chosen = np.linspace(0, len(cells), max(1, int(kept)), endpoint=False).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What every text goes through before it is counted or encoded; words and characters of it."""
+"""Normalization of text before counting or encoding; words and characters of it."""
 
 import re
 import unicodedata

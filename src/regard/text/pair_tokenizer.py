@@ -45,7 +45,7 @@ class PairTokenizer:
 
     @property
     def markup(self) -> str:
-        """What is read as signs, and put back: a name in ``MARKUP``; empty for nothing."""
+        """Markup that becomes placeholders: a name in ``MARKUP``; empty for none."""
         source = self.source
         return source.markup if isinstance(source, PlaceholderTokenizer) else ""
 
@@ -98,7 +98,7 @@ def train_pair_tokenizer(
 
 
 def load_pair_tokenizer(folder: Path) -> PairTokenizer:
-    """What ``PairTokenizer.save`` wrote.
+    """Load the files of ``PairTokenizer.save``.
 
     Raises:
         RunError: A file is missing, damaged or of a newer format; the message names it.

@@ -44,7 +44,7 @@ class Piece:
 
 
 def surfaces_with_reserved(surfaces: Sequence[str]) -> list[str]:
-    """What every id reads as: the reserved ids first, then ``surfaces``.
+    """Surface form of every id: the reserved ids first, then ``surfaces``.
 
     Example:
         >>> surfaces_with_reserved(["I", " love"])

@@ -136,7 +136,7 @@ class PlaceholderTokenizer:
 
     @property
     def names(self) -> list[str]:
-        """What each id is called."""
+        """Names of the ids."""
         return self.inner.names
 
     def encode(self, text: str) -> list[int]:

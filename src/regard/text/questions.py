@@ -264,7 +264,7 @@ def _answer(given: JsonValue, context: str, where: str, spans: bool) -> Answer:
 
 
 def _misplaced(text: str, start: int, context: str, where: str) -> str:
-    """What to say of an answer that is not where it should be: what stands there, the cure."""
+    """Message about an answer that is not at its offset: the text there, and the cure."""
     place = context.find(text)
     if place < 0:
         cure = "It stands nowhere there: correct the answer, or leave it out: on_bad_line = skip."

@@ -366,7 +366,7 @@ def _texts(record: dict[str, JsonValue], key: str, line: Line) -> list[str]:
 def _no_text(
     side: str, keys: Sequence[str], record: dict[str, JsonValue], line: Line
 ) -> _BadLineError:
-    """What to raise where none of the ``keys`` of a side gives a text."""
+    """Error where none of the ``keys`` of a side gives a text."""
     present = [key for key in keys if key in record]
     cure = f"Give the {side} the key {keys[0]!r}, or say which it has: data.columns."
     if present:

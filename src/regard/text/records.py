@@ -32,7 +32,7 @@ class _UnlabelledError(DataError):
 
 
 class Handling(TypedDict):
-    """What becomes of lines that cannot be used, as readers take it."""
+    """Handling of unusable lines: ``error`` or ``skip``."""
 
     on_bad_line: OnBadLine
     bad_lines: BadLines | None
@@ -89,7 +89,7 @@ def usable(
     bad_lines: BadLines | None,
     rule: str | None = None,
 ) -> Iterator[MadeT]:
-    """What is made of each item; one that nothing can be made of is an error, or is left out.
+    """Convert each item; one that cannot be converted is an error, or is skipped.
 
     Args:
         items: Lines, of which blank ones are passed over, or what is read of them.
@@ -143,7 +143,7 @@ def object_of(text: str, where: str) -> dict[str, JsonValue]:
 
 
 def found_at(record: Mapping[str, JsonValue], *keys: str) -> JsonValue:
-    """What a record holds at the first key at which there is something; None if there is nothing.
+    """Value of a record at the first key that has one; None if none has.
 
     A key that is not there may be a path, with dots, into the objects in the record.
 
@@ -155,7 +155,7 @@ def found_at(record: Mapping[str, JsonValue], *keys: str) -> JsonValue:
 
 
 def member(record: Mapping[str, JsonValue], field: Field) -> JsonValue:
-    """What a record says of a field, by the first of its names that is there; None if none is."""
+    """Value of a field in a record, by the first of its names; None if none is there."""
     return found_at(record, *field.keys)
 
 

@@ -95,7 +95,7 @@ class SentencePieceTokenizer:
 
     @property
     def kind(self) -> Kind:
-        """Which algorithm made it."""
+        """Algorithm of the model."""
         return self._kind
 
     @property
@@ -116,7 +116,7 @@ class SentencePieceTokenizer:
 
     @property
     def names(self) -> list[str]:
-        """What sentencepiece calls each id."""
+        """Names of the ids in sentencepiece."""
         names: list[str] = self._processor.id_to_piece(list(range(self.vocab_size)))
         return names
 
@@ -271,7 +271,7 @@ def train_sentencepiece(
 
 
 class _Subwords(TypedDict):
-    """What ``tokenizer.json`` holds."""
+    """Contents of ``tokenizer.json``."""
 
     type: Kind
     noise: Weight

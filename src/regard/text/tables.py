@@ -77,7 +77,7 @@ class Field:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it may be called, what is meant first; in a header, in whatever case."""
+        """Names of the field in headers, the preferred one first; case does not matter."""
         if isinstance(self.column, str):
             return (self.column, self.name)
         return _names_of(self.name)
@@ -99,7 +99,7 @@ class TextTable:
 
 
 def known_names(field: str | None = None) -> frozenset[str]:
-    """What headers call a field, in small letters; or any field.
+    """Names of a field in headers, in small letters; or of any field.
 
     Example:
         >>> "sentiment" in known_names("label"), "sentiment" in known_names("text")
@@ -142,7 +142,7 @@ def read_table(path: Path, fields: Sequence[Field]) -> TextTable:
 
 
 def table_of(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> TextTable:
-    """The same of lines that were read, of a file with this ending."""
+    """Rows of lines that are already read, of a file with this ending."""
     rows = csv_rows(lines) if ending == ".csv" else iter(lines)
     rows = dropwhile(lambda row: not row.text.strip(), rows)
     first = next(rows, None)

@@ -1,4 +1,4 @@
-"""What a tokenizer is, and which ones there are."""
+"""Interface of tokenizers, and their registry."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class Tokenizer(Protocol):
 
     @property
     def names(self) -> list[str]:
-        """What each id is called in a vocabulary of others: the four reserved ones, the pieces."""
+        """Names of the ids in a foreign vocabulary: the four reserved ones, then the pieces."""
 
     def encode(self, text: str) -> list[int]:
         """The ids of ``normalize(text)``, without begin and end."""

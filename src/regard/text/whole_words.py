@@ -46,7 +46,7 @@ class WholeWords:
 
     @classmethod
     def load(cls, folder: Path) -> "WholeWords":
-        """What ``save`` wrote; nothing there means no segmenter."""
+        """Load the files of ``save``; no file means no segmenter."""
         return cls(load_tokenizer(folder) if (folder / TABLE_FILE).exists() else None)
 
     def save(self, folder: Path) -> None:

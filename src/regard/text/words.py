@@ -79,7 +79,7 @@ class ListTokenizer:
 
     @property
     def names(self) -> list[str]:
-        """What each id is called: the piece, with the space before it."""
+        """Names of the ids: the piece, with the space before it."""
         return [*RESERVED, *self._surfaces[len(RESERVED) :]]
 
     def encode(self, text: str) -> list[int]:
@@ -171,7 +171,7 @@ def train_list(
 
 
 class _Pieces(TypedDict):
-    """What ``tokenizer.json`` holds."""
+    """Contents of ``tokenizer.json``."""
 
     type: Literal["words", "characters"]
     pieces: list[str]

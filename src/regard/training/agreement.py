@@ -1,4 +1,4 @@
-"""What the processes of a training must have alike, checked before it begins."""
+"""Agreement of a training's processes, checked before it begins."""
 
 import time
 from collections.abc import Mapping
@@ -110,7 +110,7 @@ def _flat(table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 @cache
 def _program() -> str:
-    """What tells this program from another."""
+    """Fingerprint of this program."""
     folder = Path(__file__).parents[1]
     files = sorted(folder.rglob("*.py"))
     listed = "".join(f"{file.relative_to(folder)} {checksum(file.read_bytes())}" for file in files)

@@ -103,7 +103,7 @@ class ChosenRecipe:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What was seen of one side of the text; ``unit`` is what its words are, perhaps characters."""
+    """Statistics of one side of the text; ``unit`` names its words, perhaps characters."""
 
     language: str | None
     words: float

@@ -1,4 +1,4 @@
-"""What is told of a training to objects of one's own, which may look on, and end it."""
+"""Callbacks of a training, which may watch it and end it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -48,7 +48,7 @@ class OngoingTraining:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Update:
-    """What is told of an update.
+    """Arguments of a callback after an update.
 
     Attributes:
         number: Updates made so far, with this one.
@@ -85,7 +85,7 @@ class Update:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Validation:
-    """What is told of a validation; a checkpoint has been saved.
+    """Arguments of a callback after a validation; a checkpoint has been saved.
 
     Attributes:
         update: Updates made so far.
@@ -121,7 +121,7 @@ class Validation:
 
 @runtime_checkable
 class Callback(Protocol):
-    """Who is called while a training goes on. A class may derive from it to have one of the two.
+    """Interface of callbacks; a subclass may override one method or both.
 
     What it does leaves no mark on the training: random numbers are given back, and the model is put
     into training mode anyway. What it raises ends the training, which is saved first, and which the

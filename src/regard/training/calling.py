@@ -165,7 +165,7 @@ def _guessed(files: Sequence[str], over: Settings) -> tuple[Recipe, Sequence[str
 
 
 def _guess(file: str) -> Guess:
-    """What a file is for; records whose keys say nothing are judged as the table they make."""
+    """Infer the task of a file; records with unknown keys are judged as a table."""
     path = shards(Path(file))[0]
     try:
         guesses = guess_jobs(path)

@@ -28,7 +28,7 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def checkpoint_recipe(path: Path) -> RecipeTable:
-    """What the recipe of a run that trained the checkpoint would say of tokenizer and model.
+    """Recipe settings of tokenizer and model that match the checkpoint.
 
     Raises:
         DataError: A file is missing or damaged, or the tokenizer is of another model.

@@ -37,7 +37,7 @@ def as_then(recipe: Recipe, run: Run) -> Recipe:
 
 
 def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
-    """What a recipe says otherwise than the run that is to go on by it.
+    """Differences between a recipe and the run that it is to resume.
 
     Args:
         run: The run.

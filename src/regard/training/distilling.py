@@ -163,7 +163,7 @@ class Teacher:
     def _written(
         self, file: Path, sources: Sequence[str], run: Run | None, watch: Watch
     ) -> Mapping[str, str]:
-        """What the teacher wrote for each source, that is kept or new."""
+        """Outputs of the teacher for each source, cached or new."""
         known = _kept(file)
         if run is not None and known.keys() >= set(sources):
             return known  # the teacher may be gone
@@ -231,7 +231,7 @@ def _kept(file: Path) -> dict[str, str]:
 
 
 def _about(file: Path) -> Mapping[str, JsonValue] | None:
-    """What the first line of a file says of the teacher."""
+    """Header of a file of teacher outputs."""
     records = read_records(file)
     return records[0] if records else None
 

@@ -107,7 +107,7 @@ class RunCorpora:
             )
 
     def _read(self, made_of: Mapping[str, JsonValue]) -> tuple[Corpora, BadLines] | None:
-        """What the run keeps, if it is whole and was made of just this."""
+        """Cached text of the run, if it is whole and its fingerprint matches."""
         if self._run is None:
             return None
         where = self._run.path / _ABOUT
@@ -129,7 +129,7 @@ class _TooLong(TypedDict):
 
 
 class _About(TypedDict):
-    """What ``encoded.json`` holds."""
+    """Contents of ``encoded.json``."""
 
     made_of: dict[str, JsonValue]
     ids: str

@@ -1,4 +1,4 @@
-"""What a file may be for: a guess, why, and the command that says so."""
+"""Inferred tasks of a file: the recipe, the reason, and the command."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ _SHOWN, _UNSPACED_SHARE = 2000, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What a file may be for.
+    """Inferred task of a file.
 
     Attributes:
         what: What it is taken for.
@@ -43,7 +43,7 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What there is to choose from, the likeliest first.
+    """Candidate tasks, the likeliest first.
 
     Attributes:
         found: At least one.

@@ -1,4 +1,4 @@
-"""Which job a file is for, guessed from what it holds, for who names no recipe."""
+"""Infers a task from the contents of a file."""
 
 import json
 import re
@@ -127,7 +127,7 @@ def _of_json(path: Path) -> Guesses:
 
 
 def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
-    """What objects of JSON are for, by their keys."""
+    """Infer the task of JSON objects from their keys."""
     records = [found for line in lines if isinstance(found := record_in(line.text), dict)]
     if not records:
         raise DataError(f"{path} must hold a JSON object a line; got {lines[0].text[:60]!r}.")

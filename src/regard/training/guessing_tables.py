@@ -1,4 +1,4 @@
-"""Which job a table is for, by the names of its columns and what they hold."""
+"""Infers the task of a table from the names and the contents of its columns."""
 
 import json
 import re
@@ -170,7 +170,7 @@ class Column:
 def of_table(
     path: Path, lines: Sequence[Line], ending: str, later: Sequence[Sequence[Line]] = ()
 ) -> Guesses | None:
-    """What a table may be for; None if its lines have one column.
+    """Infer the tasks of a table; None if its lines have one column.
 
     Args:
         path: The file, for messages.
@@ -186,7 +186,7 @@ def of_table(
 
 
 def of_columns(columns: Sequence[Column], path: Path, ending: str) -> Guesses:
-    """What columns may be for.
+    """Infer the tasks of columns.
 
     Args:
         columns: More than one.
@@ -225,7 +225,7 @@ def of_columns(columns: Sequence[Column], path: Path, ending: str) -> Guesses:
 def _of_names(
     columns: Sequence[Column], texts: Sequence[Column], labels: Sequence[Column], why: str
 ) -> Guesses | None:
-    """What the names of columns say, if they say enough."""
+    """Infer a task from the names of columns, if they are enough."""
 
     def called(*fields: str) -> Column | None:
         exact = [text for text in texts if is_exactly(text, *fields)]
@@ -465,7 +465,7 @@ def is_exactly(column: Column, *fields: str) -> bool:
 
 
 def is_called(column: Column, *fields: str) -> bool:
-    """The same, or its name ends with such a word; that of a label may have it anywhere."""
+    """Match a column's name, or its last word; a label's may stand anywhere in the name."""
     words = _words_of(column)
     for field in fields:
         names = known_names(field)
@@ -611,7 +611,7 @@ def _are_two_languages(first: Column, second: Column) -> bool:
 
 
 def _two_languages(texts: Sequence[Column]) -> list[tuple[Column, Column]]:
-    """Which two of several texts are in different languages, those of known ones if there are.
+    """Choose two text columns in different languages, known languages first.
 
     Sentences go before what is noted about them, such as who wrote them.
     """

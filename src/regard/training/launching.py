@@ -26,7 +26,7 @@ _NAMES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which of several processes one is.
+    """Rank of a process among several.
 
     Attributes:
         rank: Which one, from 0.
@@ -42,7 +42,7 @@ class Place:
 
 
 def find_place(environment: Mapping[str, str] = os.environ) -> Place | None:
-    """What ``torchrun`` says of this process; None if it is the only one.
+    """Rank given by ``torchrun``; None for a single process.
 
     Raises:
         SettingError: Some of it is missing, or is no number that can be.
@@ -150,7 +150,7 @@ def _suspicion(number: int) -> str:
 
 
 def _environments(processes: int) -> Iterator[dict[str, str]]:
-    """What each process finds in its environment."""
+    """Environment of each process."""
     threads = max(1, len(os.sched_getaffinity(0)) // processes) if _CAN_COUNT else 1
     shared = {
         "OMP_NUM_THREADS": str(threads),

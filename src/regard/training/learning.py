@@ -15,7 +15,7 @@ from regard.training.settings import TrainingConfig
 
 @runtime_checkable
 class Learning(Protocol):
-    """What the loop asks of the model that learns.
+    """Interface of training strategies.
 
     What needs the others, where each has a part, all processes must ask for together.
     """
@@ -26,7 +26,7 @@ class Learning(Protocol):
 
     @property
     def learner(self) -> nn.Module:
-        """What batches go through."""
+        """Module that batches pass through."""
 
     def begin(self) -> None:
         """Learn from the model's weights on."""
@@ -78,7 +78,7 @@ class WholeModel:
 def learning(
     model: nn.Module, config: TrainingConfig, ranks: Ranks, device: torch.device
 ) -> Learning:
-    """What learns in a training: the model, or parts of a copy where ``training.shard`` is true."""
+    """Training strategy: the whole model, or FSDP shards of it where ``training.shard`` is true."""
     if not config.shard or ranks.is_alone:
         return WholeModel(model)
     from regard.training.sharding import ShardedModel  # what it takes is a second to load

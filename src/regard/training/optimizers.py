@@ -1,4 +1,4 @@
-"""Which optimizer takes the steps; Muon, its products in the dtype the processor is fast in."""
+"""Optimizers by name; Muon multiplies in the dtype that the processor is fast in."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
@@ -42,7 +42,7 @@ class Optimizers:
             part.zero_grad()
 
     def state_dict(self) -> dict[str, object]:
-        """What a later run needs to go on; of a single one, its own."""
+        """State to resume from; of a single optimizer, its own."""
         if len(self.parts) == 1:
             return self.parts[0].state_dict()
         return {str(number): part.state_dict() for number, part in enumerate(self.parts)}

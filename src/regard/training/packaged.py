@@ -14,7 +14,7 @@ _WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
 
 
 def packaged_recipes() -> dict[str, str]:
-    """What each recipe is for, by its name.
+    """Purpose of each recipe, by its name.
 
     Example:
         >>> packaged_recipes()["rnn-attention"]

@@ -56,7 +56,7 @@ class Position:
 
 
 class TrainerState(TypedDict):
-    """What a checkpoint holds beside the weights: ``position`` is a Position's fields.
+    """Training state of a checkpoint: ``position`` is a Position's fields.
 
     ``random`` is the state of the CPU's random numbers. ``device`` is what only trainings on a GPU
     have: states of its random numbers, by the kind of device, and the scale of the loss.
@@ -70,7 +70,7 @@ class TrainerState(TypedDict):
 
 
 class DeviceState(TypedDict):
-    """What a GPU's training goes on from besides."""
+    """Further state of a training on a GPU."""
 
     random: dict[str, Tensor]
     loss_scale: dict[str, int | float]

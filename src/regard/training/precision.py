@@ -84,7 +84,7 @@ def products_of(precision: Precision, device: torch.device) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LossScale:
-    """What the loss is multiplied by before its gradient is taken, which is then divided by it.
+    """Loss scale of float16: multiplies the loss, and divides its gradients.
 
     Small gradients would be zero in float16 (Micikevicius et al., 2018, section 3.2,
     https://arxiv.org/abs/1710.03740). Where the scale is too large and gradients are infinite the
@@ -100,7 +100,7 @@ class LossScale:
 
     @classmethod
     def of(cls, dtype: torch.dtype) -> "LossScale":
-        """What products in this dtype begin with."""
+        """Return the initial scale for products in this dtype."""
         return cls(_FIRST_SCALE if dtype == torch.float16 else 1.0)
 
     def overflows(self, norm: float) -> bool:

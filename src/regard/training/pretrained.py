@@ -265,7 +265,7 @@ def _chosen(table: Mapping[str, JsonValue], names: Collection[str]) -> dict[str,
 
 
 def _said(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
-    """What a recipe says of tokenizer and model."""
+    """Settings of tokenizer and model that match a checkpoint."""
     if recipe.given is not None:
         return recipe.given
     table = recipe.table()
@@ -278,7 +278,7 @@ def _told_apart(recipe: Recipe) -> bool:
 
 
 def _pooler(model: nn.Module) -> nn.Linear | None:
-    """What makes one vector of the first state, before a last layer."""
+    """Pooler of the first state, before a last layer."""
     found = (getattr(part, "pooler", None) for part in model.modules())
     return next((each for each in found if isinstance(each, nn.Linear)), None)
 

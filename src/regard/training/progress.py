@@ -1,4 +1,4 @@
-"""What people see of a training: a bar where there is a terminal, plain lines elsewhere."""
+"""Progress of a training: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -29,7 +29,7 @@ _SHOWN = 8
 
 
 class TrainingSummary(TypedDict):
-    """What a run is remembered by.
+    """Summary of a finished training.
 
     Attributes:
         updates: Made in all.
@@ -52,7 +52,7 @@ class TrainingSummary(TypedDict):
 
 @runtime_checkable
 class Reporter(Protocol):
-    """Who is told how training goes.
+    """Interface of the listeners of a training.
 
     Example:
         >>> class Best(Reporter):
@@ -205,7 +205,7 @@ class ConsoleReporter:
         )
 
     def _told_waiting(self, figures: Mapping[str, float]) -> str:
-        """Which share of the time each process waits for others; of many, the least and the most.
+        """Fraction of the time that each process waits for others; of many, the least and the most.
 
         Averaged as the speed is.
         """

@@ -77,16 +77,16 @@ class Ranks:
         return self.rank == 0
 
     def share(self, accumulate: int) -> Share:
-        """What of each batch is this one's, where so many make an update."""
+        """Shard of each batch for this process, where so many make an update."""
         return Share(self.rank, self.size, accumulate)
 
     def on(self, device: torch.device) -> "Ranks":
-        """The same, with gradients sent from a device."""
+        """Prepare gradients to be sent from a device."""
         backend = None if self.is_alone else claim_device(device)
         return self if backend is None else replace(self, group=dist.new_group(backend=backend))
 
     def from_first(self, find: Callable[[], T]) -> T:
-        """What the first process finds; the others wait for it."""
+        """Broadcast the result of the first process; the others wait for it."""
         if self.is_alone:
             return find()
         found = [find() if self.is_first else None]
@@ -95,7 +95,7 @@ class Ranks:
         return cast(T, found[0])
 
     def all(self, mine: T) -> list[T]:
-        """What each has, by rank."""
+        """Gather the values of all processes, by rank."""
         if self.is_alone:
             return [mine]
         found: list[T | None] = [None] * self.size
@@ -204,7 +204,7 @@ def _join(place: Place) -> None:
 
 
 def _attempt(place: Place) -> str:
-    """What tells the notes of this start from those of one before that torchrun has kept.
+    """Prefix of this start's store keys; torchrun may keep those of an earlier start.
 
     On one machine it keeps them when it starts processes again. On several it makes a new store,
     and counts the starts of each machine apart.
@@ -215,7 +215,7 @@ def _attempt(place: Place) -> str:
 
 @contextmanager
 def lost_told() -> Iterator[None]:
-    """What torch says where a process cannot be reached any more, in our words.
+    """Error for a process that cannot be reached any more.
 
     Raises:
         ProcessLost: One is gone.

@@ -103,7 +103,7 @@ class ShardedModel:
 
 
 def _together(layer: TransformerBlock) -> list[nn.Module]:
-    """What of a layer is put together at once, and taken apart after it.
+    """Units of a layer that FSDP gathers and frees together.
 
     The layer; but one that looks at a memory projects that before it is called, by weights which
     are left to the model itself.

@@ -1,4 +1,4 @@
-"""Which part of a batch is whose, where several processes learn from it."""
+"""Shards of a batch in data-parallel training."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from jaxtyping import Int64
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What of each batch one of several processes learns from.
+    """Shard of each batch for one of several processes.
 
     Of the batches of an update, as many as can be dealt out evenly go to one process each, whole;
     every other one is split into stretches of about as many tokens. So the examples of an update

@@ -47,7 +47,7 @@ from regard.training.trainer import TrainedSummary, Trainer
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training leaves.
+    """Result of a training.
 
     Attributes:
         path: The run folder.
@@ -74,7 +74,7 @@ class Trained:
 
     @property
     def model(self) -> TrainedModel:
-        """The same model as ``regard.load`` gives it: to ask, and to look into."""
+        """Return the model as ``regard.load`` does: to predict, and to look into."""
         return TrainedModel(self.predictor)
 
 
@@ -359,7 +359,7 @@ def _facts(
     too_long: BadLines,
     ranks: Ranks,
 ) -> list[str]:
-    """What is about to be trained, in lines for people."""
+    """Describe the training that is about to begin, in lines."""
     task, teacher = training.task, training.task.recipe.training.get("distill")
     parameters = sum(p.numel() for p in model.parameters())
     facts = [
@@ -384,7 +384,7 @@ def _facts(
 
 
 def _told_test(recipe: Recipe, parts: Parts[ExampleT], unit: str) -> list[str]:
-    """What is held out to test on."""
+    """Held-out test examples."""
     if not recipe.holds_out_test:
         return []
     if not parts.test:
@@ -448,7 +448,7 @@ def _task(
 def _samples(
     stored: StoredText | None, task: AnyTask, bad_lines: BadLines, too_long: BadLines
 ) -> Stored[object] | None:
-    """What is learned from, where it is on disk."""
+    """Training text, where it is on disk."""
     if stored is None:
         return None
     return stored.encoded(task, bad_lines=bad_lines, too_long=too_long)
@@ -457,7 +457,7 @@ def _samples(
 def _fingerprint(
     examples: Sequence[ExampleT], of: Callable[[ExampleT], str], stored: StoredText | None
 ) -> str:
-    """What tells a text from others: a checksum of its examples, in their order.
+    """Fingerprint of a text: a checksum of its examples, in their order.
 
     Args:
         examples: Those that are in memory.

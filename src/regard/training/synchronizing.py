@@ -14,7 +14,7 @@ from regard.training.ranks import Ranks
 
 
 class Signs(NamedTuple):
-    """What a process would have all do after an update.
+    """Stop flags of a process after an update.
 
     Attributes:
         must_leave: It was asked to stop.
@@ -29,7 +29,7 @@ class Signs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What an update learned from, in all processes together.
+    """Totals of an update over all processes.
 
     Attributes:
         loss: Summed over the terms.

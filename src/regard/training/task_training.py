@@ -1,4 +1,4 @@
-"""What the loop needs of a task: batches of its text, validation, a few outputs to read."""
+"""Adapter of a task to the training loop: batches, validation, sample outputs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,7 +82,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @property
     def num_samples(self) -> int:
-        """What an epoch is made of: examples, or windows of them."""
+        """Samples of an epoch: examples, or windows of them."""
         return len(self.corpus)
 
     @property
@@ -97,12 +97,12 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @property
     def valid_size(self) -> str:
-        """What is validated on: ``48 texts``."""
+        """Number and unit of the validation examples: ``48 texts``."""
         unit = self.task.unit.removesuffix("s") if self.num_valid == 1 else self.task.unit
         return f"{self.num_valid:,} {unit}"
 
     def describe_perplexity(self) -> list[str]:
-        """What unknown words do to the perplexity, where a vocabulary is of whole words."""
+        """Note on unknown words and perplexity, where a vocabulary is of whole words."""
         tokenizer = getattr(self.task, "tokenizer", None)
         tokenizer = getattr(tokenizer, "target", tokenizer)
         settings = self.task.recipe.tokenizer
@@ -124,7 +124,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @property
     def metrics(self) -> Mapping[str, int]:
-        """What ``training.metric`` may name."""
+        """Names that ``training.metric`` may take."""
         return {"loss": -1, **self.task.metrics}
 
     def begin_epoch(self, epoch: int) -> None:
@@ -244,14 +244,14 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def _lengths_at(
         self, corpus: Sequence[EncodedT]
     ) -> Callable[[Int64[np.ndarray, " n"]], Int64[np.ndarray, "sides n"]]:
-        """What some of them cost of ``training.batch_tokens``, on one side or on both."""
+        """Cost of samples in ``training.batch_tokens``, on one side or on both."""
         if isinstance(corpus, Stored):
             return corpus.lengths_at
         lengths = np.atleast_2d(self.task.lengths(corpus))
         return lambda indices: lengths[:, indices]
 
     def _outputs(self, model: nn.Module, examples: Sequence[ExampleT]) -> list[AnswerT]:
-        """What the model makes of examples, greedily where it writes."""
+        """Predict examples, greedily where text is generated."""
         decoding = self.task.recipe.decoding
         plain = None if decoding is None else decoding.plain()
         return Predictor(model, self.task).answers(examples, decoding=plain)

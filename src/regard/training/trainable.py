@@ -1,4 +1,4 @@
-"""What the training loop asks of a task, whatever it is."""
+"""Interface between the training loop and tasks."""
 
 from collections.abc import Iterator, Mapping
 from typing import Protocol, TypeVar, runtime_checkable
@@ -12,7 +12,7 @@ BatchT = TypeVar("BatchT")  # what a task makes of examples
 
 @runtime_checkable
 class Trainable(Protocol[BatchT]):
-    """What the loop asks of a task."""
+    """Interface of a task in the training loop."""
 
     @property
     def model_dim(self) -> int:
@@ -24,7 +24,7 @@ class Trainable(Protocol[BatchT]):
 
     @property
     def metrics(self) -> Mapping[str, int]:
-        """What ``training.metric`` may name: 1 where more is better, -1 where less is."""
+        """Metrics that ``training.metric`` may name: 1 where more is better, -1 where less is."""
 
     def begin_epoch(self, epoch: int) -> None:
         """Called before the first batch of an epoch."""

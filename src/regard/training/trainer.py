@@ -59,7 +59,7 @@ _Ahead = Ahead[tuple[tuple[BatchT | None, ...], int]]
 
 
 class TrainedSummary(TrainingSummary):
-    """What a training gives back: its time besides, which differs from run to run."""
+    """Result of a training, with its time, which differs from run to run."""
 
     seconds: float
 
@@ -248,7 +248,7 @@ class Trainer(Generic[BatchT]):
                 group, count = [], 0
 
     def _shared_batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT | None, int]]:
-        """What of each batch is this process's."""
+        """Shard of each batch for this process."""
         if self.ranks.is_alone:
             return self.task.batches(epoch, cursor)
         return self.task.batches(epoch, cursor, self.ranks.share(self.config.accumulate))
@@ -283,7 +283,7 @@ class Trainer(Generic[BatchT]):
         self.reporter.updated(ahead.update, epoch, tokens, {**figures, **learned.waiting})
 
     def _signs(self) -> Signs:
-        """What this process would have all do."""
+        """Stop flags that this process raises."""
         return Signs(self._interruption.requested, self._is_time_to_save(), self._is_stopped())
 
     def _note(self, ahead: Position, figures: Mapping[str, float]) -> None:
@@ -346,7 +346,7 @@ class Trainer(Generic[BatchT]):
         return norm
 
     def _too_large(self) -> str:
-        """What is said where a batch does not fit into memory."""
+        """Error for a batch that does not fit into memory."""
         tokens, accumulate = self.config.batch_tokens, self.config.accumulate
         assert isinstance(tokens, int)
         less = (

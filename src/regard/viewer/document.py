@@ -1,4 +1,4 @@
-"""What was looked at, as plain data: the viewer's JSON, version 3.
+"""Attention as plain data: the viewer's JSON, version 3.
 
 A document is made by whoever holds a model, written once, and read by a page, a notebook or a
 script; nothing in it needs torch. Members may be added to a version, and readers skip the ones

@@ -1,4 +1,4 @@
-"""What can be shown of examples in a terminal: what a model said of a text, what it looked at."""
+"""Drawings of examples for a terminal: predictions and attention."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ _NAMES = {"removed": "leave one out", "gradient": "gradient × input"}
 
 
 class Evidence(Protocol):
-    """What ``regard.faithfulness`` gives."""
+    """Interface of the results of ``regard.faithfulness``."""
 
     @property
     def output(self) -> tuple[int, int]:
@@ -28,7 +28,7 @@ class Evidence(Protocol):
 
 
 def importances_of(found: Evidence, output: int | None = None) -> tuple[Importance, ...]:
-    """What ``regard.faithfulness`` found, for ``Example.importances``.
+    """Convert results of ``regard.faithfulness`` for ``Example.importances``.
 
     Args:
         found: Its answer, for a text without padding.

@@ -67,7 +67,7 @@ class GoldLinks:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
-    """Which map of an example is meant.
+    """Key of an example's map.
 
     Attributes:
         kind: ``cross`` (output looks at source), ``encoder`` or ``decoder`` (each at itself).
@@ -132,7 +132,7 @@ class HeadMap:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """What became of the output when the attention was changed.
+    """Change of the output under edited attention.
 
     Attributes:
         edit: What was changed, in words: "layer 2, head 3 muted".
@@ -184,7 +184,7 @@ class Importance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """What a model said of a text, where it wrote none.
+    """Prediction for a text, where none was generated.
 
     Attributes:
         labels: What it may be, each with its probability, the likeliest first.

@@ -14,7 +14,7 @@ Box = Annotated[tuple[int, int, int, int], "[top, left, rows, columns]"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Image:
-    """What was looked at, where it is no text.
+    """Pictures as inputs of attention.
 
     Attributes:
         pixels: Rows of pixels, each of one number (grey) or of three (red, green, blue), 0 to 1.

@@ -1,4 +1,4 @@
-"""What the heads of a layer looked at, in packed arrays: the part of a document for long texts."""
+"""Attention summaries of a layer's heads in packed arrays, for long texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ class HeadLines:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerSummary:
-    """What the heads of one layer looked at, in bytes that do not grow with the square.
+    """Attention summaries of one layer's heads; bytes grow linearly with the length.
 
     Every array has the heads first, in the order of ``heads``. N and M are the numbers of tokens
     that look and that are looked at, as in ``HeadMap``.

@@ -27,7 +27,7 @@ Tokens = Text | Sequence[str]
 
 
 class ExampleOptions(TypedDict, total=False):
-    """What else ``example_of`` takes."""
+    """Further arguments of ``example_of``."""
 
     row: int
     padding: Padding

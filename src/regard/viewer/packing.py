@@ -82,7 +82,7 @@ class PackedArray:
 
     @property
     def step(self) -> float:
-        """What a value may be off by: half a step, relative to the value on a log scale."""
+        """Largest rounding error: half a step, relative to the value on a log scale."""
         if self.scale == "linear":
             return (self.high - self.low) / (2.0**self.bits - 1) / 2
         return math.pow(self.high / self.low, 0.5 / (2**self.bits - 2)) - 1
@@ -226,7 +226,7 @@ def _rolled(numbers: Whole, bits: int) -> Whole:
 
 
 def _unrolled(steps: NDArray[np.float64], shape: tuple[int, ...], bits: int) -> NDArray[np.float64]:
-    """What ``_rolled`` was given, flat."""
+    """Invert ``_rolled``, flat."""
     *lead, N, K = shape
     whole = steps.astype(np.int64).reshape(*lead, K, N)
     signed = np.where(whole % 2, -(whole + 1) // 2, whole // 2)

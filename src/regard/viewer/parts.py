@@ -38,7 +38,7 @@ class Attention(Protocol):
 
     @property
     def summary(self) -> "Summary":
-        """What the heads looked at."""
+        """Attention of the heads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class _MisreadError(Exception):
         self.where, self.rule = "", rule
 
     def within(self, name: str) -> "_MisreadError":
-        """The same, as a part of what ``name`` holds."""
+        """Reader of a part of ``name``."""
         parts = "." if self.where and not self.where.startswith("[") else ""
         self.where = f"{name}{parts}{self.where}"
         return self
@@ -52,7 +52,7 @@ class _MisreadError(Exception):
 
 @cache
 def _reader(hint: object) -> Reader:
-    """What reads a value of this type."""
+    """Reader of values of this type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
         return partial(_object, hint)
@@ -115,7 +115,7 @@ def _members(what: type) -> dict[str, tuple[Reader, bool, bool]]:
 
 
 def _union(arguments: tuple[object, ...]) -> Reader:
-    """What reads a value of one type, or one of a few words, or None."""
+    """Reader of values of one type, one of a few words, or None."""
     kinds = [each for each in arguments if each is not NoneType and not _words(each)]
     read = _reader(kinds[0]) if kinds else partial(_typed, str)
     free: list[object] = [None] if NoneType in arguments else []

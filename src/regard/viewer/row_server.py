@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def read_question(query: str) -> tuple[int, str, Layer, Head, list[int]]:
-    """What ``static/fetched.js`` asks, from the part of the address after the question mark.
+    """Parse the query of ``static/fetched.js``.
 
     Raises:
         ValueError: Something is missing, or no number, or there are too many queries.

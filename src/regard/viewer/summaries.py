@@ -280,7 +280,7 @@ def _short(value: float) -> float:
 def watched_rows(
     seen: Iterable[Attention], example: Example, row: int = 0, padding: str = "right"
 ) -> AskedRows | None:
-    """What answers a page's questions for exact rows from what ``regard.watch`` keeps.
+    """Source of exact attention rows from the records of ``regard.watch``.
 
     Args:
         seen: What was watched.

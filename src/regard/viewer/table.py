@@ -1,4 +1,4 @@
-"""What the layers of a model looked at, as a table for a terminal."""
+"""Table of the layers' attention, for a terminal."""
 
 from collections.abc import Iterable, Sequence
 

@@ -103,7 +103,7 @@ def _shown(piece: str, text: str, span: tuple[int, int], part: str) -> Token:
 def _parts_of_characters(
     pieces: Sequence[str], text: str, spans: Sequence[tuple[int, int]]
 ) -> list[str]:
-    """Which part of its place each piece is, where several share one: " 1/3"; else nothing."""
+    """Number of each token among those of one position, such as " 1/3"; else empty."""
     parts = [""] * len(pieces)
     places = range(len(pieces))
     for (start, end), group in groupby(places, key=lambda place: tuple(spans[place])):

@@ -1,4 +1,4 @@
-"""Which of the largest weights of long texts a page keeps: of as many heads as there is room for.
+"""Selection of the largest weights of long texts for a page, within its budget.
 
 Every head has the largest weight of each query kept before any has its second; where there is not
 room for all of them, those that look at the fewest tokens come first.

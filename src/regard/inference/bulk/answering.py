@@ -64,7 +64,7 @@ class BulkOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardReport:
-    """What became of a shard.
+    """Result of a shard.
 
     Attributes:
         name: The shard's.

@@ -1,4 +1,4 @@
-"""Who answers shards: this process, or workers of Ray Data, on one machine or a cluster."""
+"""Engines of bulk prediction: this process, or workers of Ray Data."""
 
 import json
 import logging

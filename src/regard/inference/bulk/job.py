@@ -29,7 +29,7 @@ from regard.text.arrow_tables import TABLES, read_rows
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BulkReport:
-    """What a job came to.
+    """Result of a job.
 
     Attributes:
         answered: Shards that were answered now.

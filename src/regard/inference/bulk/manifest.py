@@ -1,4 +1,4 @@
-"""What a folder of answers was made with, so that answers of two models or options never mix."""
+"""Manifest of a folder of answers: those of two models or options never mix."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _BEFORE = {"lock"}
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What ``bulk.json`` says.
+    """Contents of ``bulk.json``.
 
     Attributes:
         made_with: What decides about the answers: model and options, by name.
@@ -65,7 +65,7 @@ class Manifest:
 
 
 def identity(run: Run, options: BulkOptions) -> dict[str, JsonValue]:
-    """What decides about the answers: other models or options have another one.
+    """Fingerprint of the model and options that determine the answers.
 
     Raises:
         RunError: The run has not finished training, so that its weights may change.
@@ -92,7 +92,7 @@ def identity(run: Run, options: BulkOptions) -> dict[str, JsonValue]:
 
 
 def known(shard: Shard) -> dict[str, JsonValue]:
-    """What tells a shard's file from another of its name."""
+    """Fingerprint of a shard's file."""
     return {"source": str(shard.source), "size": shard.size, "modified": shard.modified}
 
 

@@ -1,4 +1,4 @@
-"""Which files are read, and where the answers to each go."""
+"""Input files of a bulk job, and the output file of each."""
 
 import os
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ def find_shards(inputs: Sequence[str | Path], folder: Path, *, ending: str) -> l
 
 
 def _name(given: Path, file: Path) -> str:
-    """What the answers to a file are called that a name, folder or pattern stands for."""
+    """Name of the output for a file of a name, folder or pattern."""
     if file == given:
         return file.name
     parts = given.parts

@@ -1,4 +1,4 @@
-"""What models that are ready for use have in common: all but their steps is the model's."""
+"""Base of prepared models: all but the step function is the model's."""
 
 from collections.abc import Callable
 from copy import copy
@@ -72,7 +72,7 @@ class PreparedSeq2Seq(Seq2Seq[StateT]):
         return self._steps(token, state)
 
     def listing(self, shortlist: Shortlist) -> "PreparedSeq2Seq[StateT]":
-        """The same, whose answers are made of what is on lists; the weights are shared."""
+        """Copy with a restricted vocabulary; the weights are shared."""
         made = copy(self)
         made.shortlist = shortlist
         return made
@@ -80,14 +80,14 @@ class PreparedSeq2Seq(Seq2Seq[StateT]):
     def _listed(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> Listed | None:
-        """What answers to these may be made of; None is all tokens."""
+        """Restricted vocabulary of these sources; None is all tokens."""
         if self.shortlist is None:
             return None
         return self._steps.listed(self.shortlist.of(source, source_lengths))
 
     @property
     def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
-        """What a search drives."""
+        """Step function of a search."""
         return self._steps
 
 
@@ -123,5 +123,5 @@ class PreparedLanguageModel(LanguageModel[StateT]):
 
     @property
     def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
-        """What a search drives."""
+        """Step function of a search."""
         return self._steps

@@ -142,7 +142,7 @@ class PreparedConvolutions(LoopedSteps[PreparedState]):
 
 
 def _one_head(width: int) -> "kernels.Options":
-    """What looking at a source takes: queries as they are, over the keys as they are."""
+    """Cross-attention of a convolutional decoder, without projections of queries and keys."""
     from regard.models.prepared import kernels
 
     return kernels.Options(

@@ -192,7 +192,7 @@ class PreparedStack:
         return normed
 
     def _places_of(self, state: PreparedState) -> Float32[np.ndarray, "r C"]:
-        """What is added to the embedding of each row's token, or of all."""
+        """Position embedding of each row's token, or of all."""
         return (
             self._of_places(self._places, state)
             if self._places.is_added
@@ -201,7 +201,7 @@ class PreparedStack:
 
     @staticmethod
     def _of_places(table: Places | Waves, state: PreparedState) -> Float32[np.ndarray, "r ..."]:
-        """What a table has for the place of each row, or of all where none is padded."""
+        """Position embedding of each row, or of all where none is padded."""
         places = state.length - state.starts if state.starts.any() else np.array([state.length])
         rows: np.ndarray = table.until(int(places.max()) + 1)[places]
         return rows
@@ -222,7 +222,7 @@ class PreparedStack:
 
     @torch.no_grad()
     def _last_states(self, token: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
-        """What the last layer is given after a step, layer by layer."""
+        """Final states of a step, computed layer by layer."""
         kernels, options, now = self._kernels, self._options, state.length
         states, past = self._embedded(token, state), self._past(state)
         normed = torch.empty_like(states) if options.is_pre else states
@@ -310,12 +310,12 @@ class PreparedStack:
 
     @cached_property
     def _layers(self) -> "list[_Layer]":
-        """What multiplies where no loop takes all; most searches of a small model need none."""
+        """Products of steps outside the compiled loop; most searches of a small model need none."""
         return [_layer_of(block, self._options) for block in self._blocks]
 
     @cached_property
     def _logits_of(self) -> Callable[[Tensor], Tensor]:
-        """What makes logits of states, the same."""
+        """Product of the output layer."""
         output, bias = self._output, self._output_bias
         if isinstance(output, TokenEmbedding):
             return Linear(output.weight, bias)
@@ -356,7 +356,7 @@ class PreparedStack:
 
 
 class _Layer(NamedTuple):
-    """What multiplies in a layer.
+    """Products of a layer.
 
     ``gate_bias`` is there where it is recurrent; ``look`` says how memory is looked at, if it is.
     """

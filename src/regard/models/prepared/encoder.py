@@ -111,7 +111,7 @@ class PreparedEncoder:
         seen: "Seen",
         memory: Float32[np.ndarray, "L B M W"],
     ) -> None:
-        """What ``read_sources`` does, layer by layer."""
+        """Run ``read_sources`` layer by layer."""
         begins, half = sources.begins, self._shape[1] // 2
         x, embedded = layers.embed(sources, self._ends, self._width)
         states = torch.from_numpy(layers(x, begins, seen))
@@ -156,6 +156,6 @@ def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module]
 
 
 def _of_memory(look: MultiHeadAttention) -> nn.Linear | Int8Linear:
-    """What makes keys and values of a memory."""
+    """Product for the keys and values of a memory."""
     assert look.key_value is not None
     return look.key_value

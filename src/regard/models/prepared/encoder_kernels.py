@@ -56,7 +56,7 @@ class Ends(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a token sees of others.
+    """Attention settings of a token over others.
 
     Attributes:
         waves: Sines and cosines of each place's angles, one for each pair that is turned.
@@ -68,7 +68,7 @@ class Seen(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """What is read, by a decoder's encoder or by one alone.
+    """Inputs of an encoder, with a decoder or alone.
 
     Attributes:
         tokens: Of all sources, one after the other.
@@ -104,7 +104,7 @@ def _weigh(scores, N, slope, reach):  # type: ignore[no-untyped-def]
 
 @shared
 def _weigh_near(row, n, N, reach):  # type: ignore[no-untyped-def]
-    """The same of one row where some keys are too far away."""
+    """Attention weights of one row under a window."""
     begin, stop = max(0, n - reach), min(N, n + reach + 1)
     first, last = begin // OUTPUTS * OUTPUTS, -(-stop // OUTPUTS) * OUTPUTS
     for m in range(first, begin):
@@ -129,7 +129,7 @@ def _in_panels(rows, panels):  # type: ignore[no-untyped-def]
 
 @inlined
 def _across_panels(rows, panels):  # type: ignore[no-untyped-def]
-    """The same of rows that stand for inputs, and columns for outputs."""
+    """Pack a weight matrix of (inputs, outputs)."""
     width = rows.shape[1]
     for p in range(panels.shape[0]):
         for n in range(rows.shape[0]):
@@ -219,7 +219,7 @@ def _keep(first, stop, sources, numbers, side, memory):  # type: ignore[no-untyp
 
 @shared
 def _project(first, stop, states, embedded, sources, ends, memory):  # type: ignore[no-untyped-def]
-    """What the decoder looks at, of every layer."""
+    """Keys and values of the memory for every decoder layer."""
     seen = np.empty((states.shape[0], ends.key.outputs), np.float32)
     for layer in range(memory.shape[0]):
         for side in range(2):

@@ -1,4 +1,4 @@
-"""What a decoding step does between matrix products, in compiled loops over rows.
+"""Compiled loops of a decoding step between its matrix products.
 
 A row is one beginning that a search goes on with. Rows are told apart from slots: in the store of
 keys and values, place t of a row's past is in the slot that its ancestor of that step had, so that
@@ -57,7 +57,7 @@ class Weights(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What all layers of a decoder have in common.
+    """Settings that all layers of a decoder share.
 
     Attributes:
         heads: Heads of queries, H.
@@ -87,7 +87,7 @@ class Options(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What rows have seen.
+    """Cached keys and values of rows.
 
     Attributes:
         store: Keys and values of slots, by layer; of a recurrence, its states.
@@ -296,7 +296,7 @@ def norm(first, stop, states, weight, bias, options, normed):  # type: ignore[no
 
 @compiled
 def activate_rows(first, stop, inner, options):  # type: ignore[no-untyped-def]
-    """What is between two maps, in its own place; see ``activate``."""
+    """Apply the activation in place; see ``activate``."""
     activate(inner[first:stop], options.activation)
 
 
@@ -321,7 +321,7 @@ def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no
 
 @shared
 def activate(inner, kind):  # type: ignore[no-untyped-def]
-    """What is between two maps, in its own place; ``kind`` is its place in ``ACTIVATIONS``."""
+    """Apply an activation in place; ``kind`` indexes ``ACTIVATIONS``."""
     for r in range(inner.shape[0]):
         if kind == 0:
             for c in range(inner.shape[1]):

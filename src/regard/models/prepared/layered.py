@@ -64,7 +64,7 @@ class LayeredEncoder:
     def __call__(
         self, states: Float32[np.ndarray, "R C"], begins: Int64[np.ndarray, " B+1"], seen: "Seen"
     ) -> Float32[np.ndarray, "R C"]:
-        """What becomes of the tokens' vectors, which are worked on where they are.
+        """Apply a layer to the tokens' vectors, in place.
 
         Args:
             states: Of all sources, one after the other.
@@ -89,7 +89,7 @@ class LayeredEncoder:
         return normed
 
     def _mixed(self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: "Seen") -> Tensor:
-        """What all heads of all sources make of queries, keys and values side by side."""
+        """Attention of all heads of all sources, from queries, keys and values in one array."""
         options, numbers = self._options, projected.numpy()
         made = projected.new_empty(len(projected), options.heads * options.head_dim)
         sources, mixed = len(begins) - 1, made.numpy()

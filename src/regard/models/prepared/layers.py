@@ -1,4 +1,4 @@
-"""What layers of a Transformer are made of, as compiled loops take it."""
+"""Parameters of Transformer layers, in the form of compiled loops."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ NORMS = (nn.LayerNorm, nn.RMSNorm)
 
 
 def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
-    """What stands against preparing layers like these, or None."""
+    """Reason why layers like these cannot be prepared, or None."""
     block = blocks[0]
     scores = [type(each.score) for each in attentions(block)]
     reasons = {
@@ -55,7 +55,7 @@ def residuals(block: TransformerBlock) -> list[Residual]:
 
 
 def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "Options":
-    """What layers have in common.
+    """Settings that layers share.
 
     Args:
         blocks: The layers.
@@ -83,7 +83,7 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "
 
 
 def activation_of(block: TransformerBlock, options: "Options") -> Callable[[Tensor], Tensor]:
-    """What a layer does between two maps, to states that may be changed.
+    """Apply the activation between two maps, in place.
 
     torch works out the last few numbers of all by another formula, which are those of one state
     or of another.
@@ -143,7 +143,7 @@ def bytes_of(parts: Sequence[nn.Module | None]) -> int:
 
 
 class Places:
-    """What is added to embeddings at each place; more of it is worked out as it is needed.
+    """Position embeddings, computed as far as they are needed.
 
     Args:
         positions: What adds it; None adds nothing.
@@ -214,6 +214,6 @@ def _is_in_halves(rotary: RotaryPositions | None) -> bool:
 
 
 def _place_of(activation: Callable[[Tensor], Tensor], names: Sequence[str]) -> int:
-    """Which of the names is the activation's; −1 for none."""
+    """Index of the activation's name; −1 for none."""
     known = [ACTIVATIONS[name] for name in names]
     return known.index(activation) if activation in known else -1

@@ -101,7 +101,7 @@ class PreparedEmbedding(TokenEmbedding):
 
 
 def mapping(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
-    """What a layer does to states: by compiled loops, if it is a map in float32."""
+    """Apply a layer to states: by compiled loops, if it is a float32 map."""
     if isinstance(layer, nn.Linear):
         return Linear(layer.weight, layer.bias)
     return nn.Identity() if layer is None else layer

@@ -18,7 +18,7 @@ from regard.models.prepared.sharing import by_rows
 
 
 class Listed:
-    """What the answers of a batch may be made of, and the part of the last layer for it.
+    """Restricted vocabulary of a batch, with its part of the output layer.
 
     Args:
         mask: Which target tokens an answer to each source may be made of.
@@ -97,7 +97,7 @@ class Listed:
 def _some_of(
     output: TokenEmbedding | Int8Embedding, bias: Tensor | None, ids: Int[Tensor, " U"]
 ) -> Callable[[Tensor], Tensor]:
-    """What makes the logits of these tokens."""
+    """Output layer of these tokens."""
     chosen = None if bias is None else bias.detach()[ids]
     if isinstance(output, Int8Embedding):
         return output.logits_of(ids, chosen)

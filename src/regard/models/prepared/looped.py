@@ -22,7 +22,7 @@ Then = Callable[[int, int, Float32[np.ndarray, "R V"]], None]
 
 
 def why_not_looped(model: nn.Module, looped: nn.Module) -> str | None:
-    """What stands against preparing a model for compiled loops, or None.
+    """Reason why a model cannot run in compiled loops, or None.
 
     Args:
         model: The model.
@@ -41,7 +41,7 @@ def why_not_looped(model: nn.Module, looped: nn.Module) -> str | None:
 
 @runtime_checkable
 class LoopedState(Protocol):
-    """What such a decoder carries."""
+    """State of a looped decoder."""
 
     @property
     def pending(self) -> Tensor | None:
@@ -49,7 +49,7 @@ class LoopedState(Protocol):
 
     @property
     def listed(self) -> Listed | None:
-        """What answers may be made of; None is all tokens."""
+        """Restricted vocabulary; None is all tokens."""
 
     @property
     def sentences(self) -> Int64[np.ndarray, " R"]:
@@ -60,7 +60,7 @@ LoopedStateT = TypeVar("LoopedStateT", bound=LoopedState)
 
 
 class LoopedSteps(ABC, Generic[LoopedStateT]):
-    """What a search drives: log-probabilities, or the likeliest tokens, of what a loop makes.
+    """Step function of a search: log-probabilities, or the likeliest tokens.
 
     Args:
         output: The last layer.
@@ -106,7 +106,7 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
 
     @cached_property
     def _logits_of(self) -> Linear:
-        """What makes logits where no loop does."""
+        """Output layer where no loop computes logits."""
         return Linear(self._output.weight, self._output_bias)
 
     @torch.no_grad()
@@ -139,7 +139,7 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
     def _advance(
         self, token: Tensor, state: LoopedStateT, then: Then | None
     ) -> tuple[Float[Tensor, "R C"], Float32[np.ndarray, "R V"], LoopedStateT]:
-        """What the last layer is given, the logits, and the state after ``token``.
+        """Final states, logits, and the state after ``token``.
 
         Where answers are made of the tokens on lists, there are no logits here.
         """

@@ -91,7 +91,7 @@ def further(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) 
 
 
 def read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
-    """What is at an address, however it lies."""
+    """Load a value from an unaligned address."""
     return builder.load(builder.inttoptr(at, kind.as_pointer()), align=1)
 
 
@@ -138,7 +138,7 @@ class _Plain:
 
     @classmethod
     def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """What they are multiplied by."""
+        """Scales of the weights."""
         return read_everywhere(builder, at, ir.FloatType(), cls.sums)
 
     @classmethod
@@ -152,7 +152,7 @@ class _Plain:
     def finished(
         cls, builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
-        """What the sums stand for."""
+        """Dequantize the sums."""
         return builder.fadd(total, read(builder, bias, cls.sums))
 
 
@@ -202,7 +202,7 @@ class Pairs:
     def finished(
         builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
-        """What the sums stand for."""
+        """Dequantize the sums."""
         floats = ir.VectorType(ir.FloatType(), total.type.count)
         times = read_everywhere(builder, size, ir.FloatType(), floats)
         found = builder.fmul(builder.sitofp(total, floats), times)
@@ -210,7 +210,7 @@ class Pairs:
 
 
 class Bytes(Pairs):
-    """The same where the processor adds up four products of bytes at once, in sixteen lanes.
+    """Packed int8 product with VNNI: four products of bytes at once, in sixteen lanes.
 
     One of the two has no sign there: weights are 128 more than they are, and what that comes to for
     a state is taken off before the first step.

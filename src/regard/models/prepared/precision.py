@@ -21,7 +21,7 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
 def in_precision(model: ModelT, precision: Precision) -> ModelT:
-    """The same model, changed in place, with its weights in another precision.
+    """Convert a model's weights to another precision, in place.
 
     Of ``int8`` those of the layers of Transformers, of their embeddings and of their last layer;
     norms, biases and what is no Transformer stay as they are. ``auto`` rounds nothing: it is
@@ -94,7 +94,7 @@ def _replace(layer: nn.Module, *names: str) -> None:
 
 
 def _replace_tables(model: nn.Module, names: tuple[str, ...]) -> None:
-    """The same of tables, of which some are one."""
+    """Convert embedding tables, some of which are tied."""
     made: dict[nn.Module, Int8Embedding] = {}
     tables = {name: model.get_submodule(name) for name in names}
     for name, table in tables.items():

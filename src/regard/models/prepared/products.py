@@ -151,7 +151,7 @@ class Int8Embedding(_Rounded):
     def logits_of(
         self, ids: Int[Tensor, " U"], bias: Float[Tensor, " U"] | None
     ) -> Callable[[Tensor], Tensor]:
-        """What makes the logits of these tokens alone: ``logits`` has the same."""
+        """Restrict the output layer to these tokens; ``logits`` computes the same."""
         matrix = _Matrix(self.matrix.some(ids), self.scales[ids])
         return lambda states: matrix.product(states, bias)
 

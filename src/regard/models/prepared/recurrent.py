@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Layer(NamedTuple):
-    """What one recurrent layer multiplies its input and its own state with, gates side by side."""
+    """Weights of one recurrent layer for its input and its state, gates concatenated."""
 
     input: Float[Tensor, "G I"]
     input_bias: Float[Tensor, " G"]
@@ -97,7 +97,7 @@ def _numbers(tensor: Tensor) -> Float32[np.ndarray, "..."]:
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """What recurrent decoders look at, as it was read; it does not change from step to step.
+    """Memory of recurrent decoders; constant over the steps.
 
     Attributes:
         keys: Of the sources, projected for the score.
@@ -118,7 +118,7 @@ class Sources:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What each row looks at.
+    """Memory of each row.
 
     Attributes:
         sources: All that were read.
@@ -135,13 +135,13 @@ class View:
 
     @cached_property
     def mask(self) -> Mask:
-        """Which of them are real."""
+        """Mask of the real positions."""
         return lengths(torch.from_numpy(self.sources.lengths[self.sentences]))
 
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState:
-    """What decoding carries from one token to the next.
+    """Decoder state between two tokens.
 
     Attributes:
         carried: The states of all layers, and the last answer where the next step reads it.
@@ -184,7 +184,7 @@ class RecurrentState:
         return self.view.sentences
 
     def rows(self) -> Float[Tensor, "R W"]:
-        """What each row carries."""
+        """State of each row."""
         return torch.from_numpy(self.carried[self.places])
 
 

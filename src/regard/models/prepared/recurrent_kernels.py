@@ -60,7 +60,7 @@ class Weights(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What kind of decoder it is.
+    """Kind of the decoder.
 
     Attributes:
         cell: Its place in ``CELLS``.
@@ -75,7 +75,7 @@ class Options(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What rows look at.
+    """Memory that rows attend to.
 
     Attributes:
         keys: Of the sources, projected for the score.
@@ -163,7 +163,7 @@ def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
 
 @shared
 def _begin(token, before, places, weights, options, kept, embedded, states):  # type: ignore[no-untyped-def]
-    """What rows carried until now, their tokens' vectors, and each layer's states row after row."""
+    """Recurrent states of rows, their tokens' embeddings, and each layer's states."""
     L, rows, h = states.shape
     width = _width(options.cell, h)
     for r in range(rows):
@@ -194,7 +194,7 @@ def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untype
 
 @shared
 def _read(options, embedded, context, top, weights, answers):  # type: ignore[no-untyped-def]
-    """What predictions are made of: by maxout over pairs, by tanh, or by a linear map."""
+    """Readout of a step: by maxout over pairs, by tanh, or by a linear map."""
     rows, h, E = len(top), top.shape[1], context.shape[1]
     seen = np.empty((rows, weights.readout.shape[1]), np.float32)
     made = np.empty((rows, weights.readout.shape[0] * OUTPUTS), np.float32)

@@ -152,7 +152,7 @@ def _score_of(look: ScoredAttention) -> Score:
 
 
 def _asking(look: ScoredAttention | None) -> Tensor | None:
-    """What queries are multiplied with before they meet keys, (A, h); None if they are not."""
+    """Projection of queries before the score, (A, h); None without one."""
     if isinstance(look, AdditiveAttention):
         return look.query.weight
     return look.w.T if isinstance(look, BilinearAttention) else None

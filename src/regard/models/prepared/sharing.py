@@ -1,4 +1,4 @@
-"""What compiled loops share: rows among threads, and memory with the system."""
+"""Thread scheduling and memory of compiled loops."""
 
 import ctypes
 import math

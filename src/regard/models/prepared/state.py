@@ -1,4 +1,4 @@
-"""What a prepared decoder carries from one token to the next: rows that point into one store."""
+"""State of a prepared decoder between two tokens: rows that point into one store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +63,7 @@ class Store:
 
 @dataclass(frozen=True, eq=False)
 class PreparedState:
-    """What decoding carries from one token to the next.
+    """Decoder state between two tokens.
 
     Attributes:
         store: Keys and values of the places so far, or what a recurrence kept there.
@@ -91,7 +91,7 @@ class PreparedState:
 
     @property
     def asked(self) -> dict[int, Float[Tensor, "R H 1 D"]]:
-        """What each layer asked the sources at the last place."""
+        """Cross-attention queries of each layer at the last position."""
         return {
             layer: torch.from_numpy(query)[:, :, None] for layer, query in enumerate(self.queries)
         }
@@ -113,7 +113,7 @@ class PreparedState:
         )
 
     def with_room(self) -> "PreparedState":
-        """The same state, whose next place can be written."""
+        """Grow the state so that its next position can be written."""
         if self.store.has_room(self.length, len(self.sentences)):
             return self
         store = self.store.of_rows(self.ancestors[:, : self.length])

@@ -1,4 +1,4 @@
-"""What carrying a state on takes, in compiled loops over rows."""
+"""Compiled loops over rows that reorder and grow decoder states."""
 
 from regard.attention.engine.kernels.compiling import compiled
 from regard.attention.engine.kernels.vectors import copy

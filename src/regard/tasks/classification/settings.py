@@ -1,4 +1,4 @@
-"""What a recipe says of labelled texts, without torch."""
+"""Settings of labelled texts, without torch."""
 
 from dataclasses import dataclass
 

@@ -23,7 +23,7 @@ _LEAST = 2
 
 
 class _Spelling(TypedDict):
-    """What a speller's file holds."""
+    """Contents of a speller's file."""
 
     type: str
     words: list[str]

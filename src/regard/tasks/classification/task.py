@@ -67,7 +67,7 @@ _POOLING = Shade(
 
 
 class _Labels(TypedDict):
-    """What the file of labels holds."""
+    """Contents of the file of labels."""
 
     labels: SavedLabels
     aspects: list[str]
@@ -197,7 +197,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         )
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary and labels learned from the text, in lines."""
         facts = [
             tell_pieces(self.recipe, self.tokenizer.vocab_size),
             tell_labels(self.labels),

@@ -36,7 +36,7 @@ _ANSWER_KEYS = ("answers", "answer", "summary", "summaries", "highlights", "head
 
 @dataclass(frozen=True, slots=True)
 class DocumentExample:
-    """What a line says.
+    """Fields of a document, read from a line.
 
     Attributes:
         text: The document.
@@ -109,7 +109,7 @@ def _rows(file: Path, data: DocumentData) -> tuple[Iterable[Line], DocumentData]
 
 
 def document_fields(data: DocumentData, *, with_answers: bool = False) -> list[Field]:
-    """What a row or an object says of a document; the answer only where it has to."""
+    """Read a document from a row or an object; the answer only where it is required."""
     names = ["document", *(["question"] if data.question else [])]
     return [Field.of(data, name) for name in [*names, *["answer"] * with_answers]]
 
@@ -117,7 +117,7 @@ def document_fields(data: DocumentData, *, with_answers: bool = False) -> list[F
 def parse_document(
     line: Line, data: DocumentData, ending: str, *, with_answers: bool = False
 ) -> DocumentExample:
-    """What a line of a file says, or a line typed in.
+    """Read a document from a line of a file, or from one typed in.
 
     That is a document; or a question, a tab and its document; or an object, as in JSONL.
 
@@ -177,7 +177,7 @@ def _said(record: Mapping[str, JsonValue], column: int | str, where: str) -> lis
 
 
 def _keys(column: int | str, usual: tuple[str, ...]) -> tuple[str, ...]:
-    """What a thing is called in objects: as the recipe calls its column, or else as usual."""
+    """Key of a field in objects: the recipe's column, or else the usual names."""
     return (column, *usual) if isinstance(column, str) else usual
 
 
@@ -211,7 +211,7 @@ def _of_columns(
 def pairs_of(
     documents: Sequence[DocumentExample], data: DocumentData, *, merge: bool = False
 ) -> list[Pair]:
-    """What the model reads and what it is to say.
+    """Source and target of a document.
 
     Args:
         documents: With their answers.
@@ -246,7 +246,7 @@ def source_of(document: DocumentExample, data: DocumentData) -> str:
 
 
 def told_reading(data: DocumentData) -> str:
-    """What is read of documents, in a line for people.
+    """Describe how documents are read, in one line.
 
     Example:
         >>> told_reading(DocumentData(max_length=2048))

@@ -1,4 +1,4 @@
-"""What a recipe says of documents, without torch."""
+"""Settings of documents, without torch."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -91,7 +91,7 @@ class GenerationTask(SequenceTask):
         tokenizer: PairTokenizer | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> ExamplesReport:
-        """What is odd about documents: see ``check_examples``."""
+        """Check the documents: see ``check_examples``."""
 
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
             documents = read_documents(
@@ -133,7 +133,7 @@ class GenerationTask(SequenceTask):
         return self._asked(Line(text, where), "")
 
     def asked(self, line: Line, ending: str) -> Pair:
-        """What a line of a file asks, which may be nothing.
+        """Parse a line of a file into a document; None for an empty line.
 
         Raises:
             DataError: It cannot be read.

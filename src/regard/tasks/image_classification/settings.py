@@ -1,4 +1,4 @@
-"""What a recipe says of pictures, without torch."""
+"""Settings of pictures, without torch."""
 
 from dataclasses import dataclass
 from typing import Literal

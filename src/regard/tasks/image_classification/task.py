@@ -81,7 +81,7 @@ class PictureBatch:
 
 
 class _Pictures(TypedDict):
-    """What the task's file holds; the shape as a list."""
+    """Contents of the task's file; the shape as a list."""
 
     labels: SavedLabels
     shape: tuple[Count, Count, Count]
@@ -218,7 +218,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
         )
 
     def facts(self) -> list[str]:
-        """What was learned from the pictures, in lines for people."""
+        """Describe the labels and sizes learned from the pictures, in lines."""
         rows, columns, channels = self.shape
         patch = self.recipe.settings(VisionTransformerConfig).patch
         return [

@@ -1,4 +1,4 @@
-"""What a recipe says of running text, without torch."""
+"""Settings of running text, without torch."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,7 +8,7 @@ from regard.fields import Share, at_least, check_fields
 
 
 class RunningTextData:
-    """What ``[data]`` says of running text, whatever is learned from it.
+    """Settings ``[data]`` of running text.
 
     Attributes:
         valid_share: How much of the training text its end is, where ``valid`` is empty.

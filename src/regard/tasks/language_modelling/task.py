@@ -193,7 +193,7 @@ class LanguageModelling(
         return model
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary learned from the text, in lines."""
         kind, size = self.recipe.settings(TokenizerConfig).type, self.tokenizer.vocab_size
         return [f"{kind} tokenizer: {size:,} pieces; windows of {self.data.context} tokens"]
 
@@ -369,7 +369,7 @@ class LanguageModelling(
 def _windows(
     ids: Int[np.ndarray, " n"], context: int, overlap: int
 ) -> Iterable[tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]]:
-    """What is read and what comes next, in windows; what a window before has scored is -1."""
+    """Windows of inputs and next tokens; targets that an earlier window has scored are -1."""
     step = context - overlap
     for first in range(0, max(1, len(ids) - 1 - overlap), step):
         reads, labels = ids[first : first + context], ids[first + 1 : first + context + 1]

@@ -1,4 +1,4 @@
-"""What is guessed of masked words."""
+"""Predictions of masked words."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from regard.config import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What a model guessed of one passage.
+    """Predictions of a model for one passage.
 
     Attributes:
         nats: −log p of all that was masked.

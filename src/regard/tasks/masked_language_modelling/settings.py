@@ -1,4 +1,4 @@
-"""What a recipe says of text whose words are masked, without torch."""
+"""Settings of masked language modelling, without torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -168,7 +168,7 @@ class MaskedLanguageModelling(
         return model
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary learned from the text, in lines."""
         kind, data = self.recipe.settings(TokenizerConfig).type, self.data
         return [
             f"{kind} tokenizer: {self.tokenizer.vocab_size:,} pieces; windows of {data.context} "
@@ -283,7 +283,7 @@ class MaskedLanguageModelling(
         return loss, len(batch.answers)
 
     def predict(self, model: nn.Module, batch: MaskedBatch) -> list[Guesses]:
-        """What is guessed of each stretch."""
+        """Predictions for each span."""
         states, logits = self._logits(model, batch)
         nats = F.cross_entropy(logits, batch.answers, reduction="none").tolist()
         shares, ids = logits.softmax(-1).topk(min(_GUESSES, self.mask_id), dim=-1)
@@ -344,7 +344,7 @@ class MaskedLanguageModelling(
         return {f"always {self._shown(most)}, by frequency": found}
 
     def tables(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> list[Table]:
-        """What was taken for what, most often."""
+        """Most frequent confusions (true word, predicted word)."""
         taken = Counter(
             (wanted, guesses[0][0])
             for answer in answers

@@ -41,7 +41,7 @@ class MaskedStretch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """What is read at once.
+    """Window of text that is read at once.
 
     Attributes:
         ids: Begin, then each part and an end.

@@ -1,4 +1,4 @@
-"""What a recipe says of questions with choices, without torch."""
+"""Settings of questions with choices, without torch."""
 
 from dataclasses import dataclass
 

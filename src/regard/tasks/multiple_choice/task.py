@@ -187,7 +187,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
         return MultipleChoice(self.recipe.settings(ClassifierConfig), reader)
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary learned from the text, in lines."""
         return [tell_pieces(self.recipe, self.tokenizer.vocab_size)]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Choices:

@@ -1,4 +1,4 @@
-"""What a recipe says of pairs of texts, without torch."""
+"""Settings of pairs of texts, without torch."""
 
 from dataclasses import dataclass
 

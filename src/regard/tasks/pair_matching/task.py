@@ -116,7 +116,7 @@ class LabelledBatch:
 
 
 class _PairLabels(TypedDict):
-    """What the task's file holds."""
+    """Contents of the task's file."""
 
     labels: SavedLabels
 
@@ -215,7 +215,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
         )
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary and labels learned from the text, in lines."""
         return [
             tell_pieces(self.recipe, self.tokenizer.vocab_size),
             tell_labels(self.labels),

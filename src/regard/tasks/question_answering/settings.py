@@ -1,4 +1,4 @@
-"""What a recipe says of questions about texts, without torch."""
+"""Settings of questions about texts, without torch."""
 
 from dataclasses import dataclass
 

@@ -46,7 +46,7 @@ _FILE = "answering.json"
 
 
 class _Answering(TypedDict):
-    """What the task's file holds."""
+    """Contents of the task's file."""
 
     may_have_none: bool
 
@@ -117,7 +117,7 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
         return SpanFinder(self.recipe.settings(SpanFinderConfig), reader)
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary learned from the text, in lines."""
         facts = [tell_pieces(self.recipe, self.tokenizer.vocab_size)]
         if self.may_have_none:
             facts.append("some questions have no answer in their text")

@@ -1,4 +1,4 @@
-"""What a recipe says of points, without torch."""
+"""Settings of points, without torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -55,7 +55,7 @@ class RegressionData:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegressionConfig:
-    """What is made small.
+    """Objective that training minimises.
 
     Attributes:
         loss: The ``mean`` of a batch's squared errors, or their ``sum``.

@@ -97,7 +97,7 @@ class Guess:
 
 
 class _Columns(TypedDict):
-    """What the file of names holds."""
+    """Contents of the file of names."""
 
     inputs: Annotated[list[str], several(1)]
 
@@ -247,7 +247,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         return KernelRegression(config, dim=len(self.names))
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the columns and bandwidth learned from the data, in lines."""
         return [f"guessed from {', '.join(self.names[:10])}{' …' if len(self.names) > 10 else ''}"]
 
     def describe_learned(self, model: nn.Module) -> list[str]:
@@ -326,7 +326,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
 
     @property
     def counted(self) -> str:
-        """What ``loss`` counts: points, or batches where it is summed over theirs."""
+        """Unit that ``loss`` counts: points, or batches where it is summed over theirs."""
         return "points" if self.recipe.settings(RegressionConfig).loss == "mean" else "batches"
 
     def loss(

@@ -1,4 +1,4 @@
-"""What a recipe says of documents whose sentences are taken out, without torch."""
+"""Settings of sentence extraction, without torch."""
 
 from dataclasses import dataclass
 

@@ -58,7 +58,7 @@ _LONGEST = 240  # characters of an example to read
 
 
 class _Kept(TypedDict):
-    """What the file holds: how many sentences are taken out."""
+    """Contents of the task's file: how many sentences to extract."""
 
     sentences: Count
 
@@ -219,7 +219,7 @@ class SentenceExtraction(OnePassTask[DocumentExample, EncodedDocument, DocumentB
     def tables(
         self, answers: Sequence[Extract], examples: Sequence[DocumentExample]
     ) -> list[Table]:
-        """What no choice of sentences goes beyond, but for a search that is not greedy."""
+        """Greedy oracle: an upper bound for extraction, up to the greedy choice."""
         best = [Extract(_best_extract(example, self.count)) for example in examples]
         rows: list[tuple[str | int | float, ...]] = [
             (name, *self.score(found, examples).values())

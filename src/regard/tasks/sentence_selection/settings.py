@@ -1,4 +1,4 @@
-"""What a recipe says of questions about sentences, without torch."""
+"""Settings of questions about sentences, without torch."""
 
 from dataclasses import dataclass
 

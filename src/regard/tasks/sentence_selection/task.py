@@ -171,7 +171,7 @@ class SentenceSelection(OnePassTask[Question, EncodedSentences, SentencesBatch, 
         return MemoryNetwork(self.recipe.settings(MemoryNetworkConfig), vocab_size=len(self.words))
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary learned from the text, in lines."""
         hops = self.recipe.settings(MemoryNetworkConfig).num_hops
         return [f"{len(self.words.units):,} words, {hops} hops"]
 

@@ -37,7 +37,7 @@ class Tags:
 
 
 def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
-    """Which tag may follow which: I-X only B-X or I-X, and none may come first.
+    """Allowed transitions of tags: I-X only after B-X or I-X, and never first.
 
     Example:
         >>> transitions(["B-PER", "I-PER", "O"]).int()

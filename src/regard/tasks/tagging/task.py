@@ -60,7 +60,7 @@ _WORDS_FILE = "words.json"
 
 
 class _Words(TypedDict):
-    """What the file of words holds."""
+    """Contents of the file of words."""
 
     words: list[str]
     parts: list[str]
@@ -213,7 +213,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         )
 
     def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
+        """Describe the vocabulary and tags learned from the text, in lines."""
         shown = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
         is_read = self._parts_of is not None
         parts = f", {len(self.parts):,} {self.data.parts}" if is_read else ""

@@ -34,7 +34,7 @@ class EncodedWords:
 
     @property
     def sizes(self) -> list[int]:
-        """What each word takes of a row."""
+        """Tokens that each word takes."""
         return [len(ids) for ids in self.pieces] or [1] * len(self.words)
 
 

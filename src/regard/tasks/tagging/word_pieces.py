@@ -17,7 +17,7 @@ from regard.text.padding import lengths_of, padded
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PieceRows:
-    """What a reader is given of padded sentences, and where in it their words are.
+    """Padded subword ids of sentences, with the position of each word.
 
     Attributes:
         ids: Of the pieces, an end last, and a begin first if texts have one.

@@ -204,7 +204,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         tokenizer: PairTokenizer | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> DataReport:
-        """What is odd about sentence pairs: see ``check_pairs``."""
+        """Check the sentence pairs: see ``check_pairs``."""
         bad_lines = BadLines()
         train, valid, test = (
             cls.read(recipe, split, bad_lines=bad_lines, merge=False)
@@ -361,7 +361,7 @@ def _merged(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
-    """What is left of pairs beside those held out, if anything is.
+    """Training pairs without those held out.
 
     Raises:
         DataError: Nothing is.

@@ -41,7 +41,7 @@ def default_cache() -> Path:
 
 
 def key_of(table: Mapping[str, JsonValue]) -> str:
-    """What tells a thing made of these from others."""
+    """Fingerprint of the inputs of a cache entry."""
     whole = {**table, "format": _FORMAT, "regard": __version__}
     said = json.dumps(whole, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(said.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What turns lines into ids, here or in a process of its own."""
+"""Encoder of lines into ids, here or in a process of its own."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from regard.training.corpora.messages import (
 
 @dataclass(frozen=True)
 class Encoded:
-    """What a chunk becomes.
+    """Encoded chunk.
 
     Attributes:
         arrays: By the names of ``StreamedTask.stored_as``.
@@ -111,7 +111,7 @@ def serve() -> None:
 
 
 def received(message: Message) -> Encoded:
-    """What a process that serves has made of a chunk.
+    """Reply of an encoding process for a chunk.
 
     Raises:
         DataError: A line cannot be used.

@@ -40,7 +40,7 @@ _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serv
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is written.
+    """Files of an encoded corpus.
 
     Attributes:
         names: The arrays.
@@ -52,7 +52,7 @@ class Layout:
 
 
 class _State(TypedDict):
-    """What ``progress.json`` holds: how far the files are whole."""
+    """Contents of ``progress.json``: how far the files are whole."""
 
     chunks: int
     sizes: dict[str, int]
@@ -244,7 +244,7 @@ class _Process:
             program.communicate()
 
     def encode(self, chunk: Chunk) -> Encoded:
-        """What a chunk becomes.
+        """Encode a chunk.
 
         Raises:
             DataError: A line cannot be used.

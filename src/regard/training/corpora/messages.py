@@ -1,4 +1,4 @@
-"""What a program and the processes that encode for it tell each other: JSON and arrays, no code."""
+"""Messages between a program and its encoding processes: JSON and arrays, no code."""
 
 import json
 from collections import Counter
@@ -87,7 +87,7 @@ def counted(lines: BadLines) -> dict[str, JsonValue]:
 
 
 def bad_lines_of(table: JsonValue) -> BadLines:
-    """What ``counted`` was given."""
+    """Decode the arguments of ``counted``."""
     found = cast(dict[str, JsonValue], table)
     counts = Counter(cast(dict[str, int], found["counts"]))
     return BadLines(counts, cast(dict[str, list[str]], found["examples"]))

@@ -42,7 +42,7 @@ def is_on_disk(recipe: Recipe, place: Place) -> bool:
 
 
 def _why_not(recipe: Recipe) -> str | None:
-    """What speaks against the disk, to follow "must be memory"."""
+    """Reason against the disk, to follow "must be memory"."""
     if streamed(choose("task", recipe.task, TASKS).task) is None:
         return f"for {recipe.task}"
     if recipe.uses_phrasebook or not recipe.named("train"):

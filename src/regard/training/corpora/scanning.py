@@ -68,7 +68,7 @@ class _Smallest:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a look at all lines shows.
+    """Statistics of all lines.
 
     Attributes:
         lines: How many each shard has.
@@ -138,7 +138,7 @@ def write_lines(path: Path, lines: Iterable[KeptLine]) -> None:
 
 
 def read_chunks(path: Path, shards: Sequence[Shard], headers: Sequence[str]) -> Iterator[Chunk]:
-    """What ``write_lines`` wrote, the lines of a shard together."""
+    """Read the output of ``write_lines``, shard by shard."""
     with path.open("rb") as file:
         rows = (json.loads(line) for line in file)
         for place, found in groupby(rows, key=itemgetter(0)):

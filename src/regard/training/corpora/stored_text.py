@@ -109,7 +109,7 @@ class StoredText:
 
     @property
     def key(self) -> str:
-        """What tells the text from others."""
+        """Fingerprint of the text."""
         return self.folder.name
 
     @property
@@ -135,7 +135,7 @@ class StoredText:
         return Parts(self.sample(_FEW), self.valid(bad_lines))
 
     def valid(self, bad_lines: BadLines | None = None) -> list[object]:
-        """What is validated on: the recipe's file, or what is held out of the text."""
+        """Validation examples: the recipe's file, or a held-out part of the text."""
         kind = TASKS[self.recipe.task].task
         named = kind.read(self.recipe, "valid", bad_lines=bad_lines)
         if named:
@@ -294,12 +294,12 @@ class StoredText:
 
     @property
     def unit(self) -> str:
-        """What examples are called."""
+        """Unit of the examples, in the plural."""
         return TASKS[self.recipe.task].task.unit
 
 
 def parts_of(recipe: Recipe) -> Parts[object]:
-    """What a run learned from and was validated on: of a text on disk, a sample of the former.
+    """Training and validation examples of a run; of a text on disk, a sample of the former.
 
     Args:
         recipe: As the run keeps it.
@@ -322,7 +322,7 @@ def _processors() -> int:
 
 
 def _held_by(recipe: Recipe, task: type[StreamedTask[object, object]]) -> JsonValue:
-    """What decides which lines are held out; None where the recipe names others."""
+    """Settings that decide the held-out lines; None where the recipe names files."""
     return None if recipe.named("valid") else [task.held_out, _held_share(recipe)]
 
 
@@ -333,5 +333,5 @@ def _held_share(recipe: Recipe) -> float:
 
 
 def _settings(recipe: Recipe) -> dict[str, JsonValue]:
-    """What ``[data]`` says of how text is read and encoded."""
+    """Settings of ``[data]`` that reading and encoding depend on."""
     return {name: value for name, value in as_table(recipe.data).items() if name not in _LATER}
