@@ -1,5 +1,6 @@
 """How loops are compiled, and where the result is kept."""
 
+import logging
 import os
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from numba.core import event
 _RULES = {"reassoc", "contract", "arcp", "nsz"}
 # Of a function whose rounding is part of its formula.
 _IN_ORDER = {"contract", "nsz"}
+_LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -142,19 +144,23 @@ def _kept_in(folder: Path | None) -> Iterator[bool]:
 
 
 class _Announcement(event.Listener):
-    """Says on a terminal, once a process, why a first call takes seconds."""
+    """Says once a process, on a terminal or in its log, why a first call takes so long."""
 
     is_made = False
 
     def on_start(self, event: event.Event) -> None:
         """Called before numba compiles, not when it finds what it once compiled."""
         code = event.data["dispatcher"].py_func.__module__
-        if self.is_made or not code.startswith("regard.") or not sys.stderr.isatty():
+        if self.is_made or not code.startswith("regard."):
             return
         self.is_made = True
         kept = _writable_folder()
         where = "kept for the next time" if kept else "its cache folder cannot be written"
-        sys.stderr.write(f"Compiling attention for this processor: some seconds, {where}.\n")
+        text = f"compiling for this processor: from seconds to two minutes, {where}"
+        if _LOG.isEnabledFor(logging.INFO):
+            _LOG.info(text)
+        elif sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write(f"{text}\n")
 
     def on_end(self, event: event.Event) -> None:
         """Nothing."""

@@ -22,7 +22,7 @@ CALL = f"""{FORWARD}
 out.sum().backward()
 print(f"{{query.grad.abs().sum().item():.3f}}")
 """
-SAYS = b"Compiling attention for this processor"
+SAYS = b"compiling for this processor"
 
 
 def environment(folder, **others):
