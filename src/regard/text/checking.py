@@ -173,7 +173,7 @@ def check_pairs(
 
 
 def length_unit(script: str) -> str:
-    """Split a text of ``script`` into words, or into characters.
+    """Unit that ``split_words`` finds in a text of ``script``: words, or characters.
 
     A foreign word or a number among the characters counts as one.
 

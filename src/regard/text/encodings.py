@@ -66,7 +66,7 @@ def encoded_as(encoding: str | None) -> Iterator[None]:
     try:
         name = None if encoding is None else codecs.lookup(encoding).name
         "".encode(name or "utf-8")
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise SettingError(
             f"encoding must be one that Python knows, such as gb18030, big5, cp1252, utf-16; got "
             f"{encoding!r}."
@@ -148,7 +148,9 @@ def _encoding_of(head: list[bytes], name: str | None) -> str | None:
         if sample.startswith(mark):
             return encoding
     if given is not None and given.startswith(("utf-16", "utf-32")):
-        return given
+        if 0 in sample or not all(_decodes(line, "utf-8") for line in head):
+            return f"{given}-le" if given in ("utf-16", "utf-32") else given
+        return None
     if sample.count(0) > len(sample) / 4:
         is_little = sample[1::2].count(0) > sample[::2].count(0)
         return "utf-16-le" if is_little else "utf-16-be"
@@ -185,7 +187,7 @@ def _split(texts: Iterable[str]) -> Iterator[bytes]:
 def _recoded(line: bytes, encoding: str) -> bytes:
     try:
         return line.decode(encoding).encode()
-    except UnicodeDecodeError:
+    except UnicodeError:
         return line
 
 
@@ -270,7 +272,7 @@ def markup(text: str) -> str | None:
 def _decodes(line: bytes, encoding: str) -> bool:
     try:
         line.decode(encoding)
-    except UnicodeDecodeError:
+    except UnicodeError:
         return False
     return True
 

@@ -56,7 +56,7 @@ def form_of(lines: Sequence[str], ending: str) -> str:
         return ending
     if _share([row.count("\t") for row in rows]) >= _MOST_TABBED:
         return ".tsv"
-    counts = ([len(cells) - 1 for cells in csv.reader(rows, delimiter=d)] for d in _DELIMITERS)
+    counts = (_delimiters_of(rows, delimiter) for delimiter in _DELIMITERS)
     return ".csv" if any(_share(each) >= _MOST for each in counts) else ending
 
 
@@ -69,6 +69,15 @@ def _are_tagged(lines: Sequence[str], rows: Sequence[str]) -> bool:
     return (
         blanks > 0 and len(rows) >= 2 * blanks and len(sizes) == 1 and min(sizes) > 1 and are_words
     )
+
+
+def _delimiters_of(rows: Sequence[str], delimiter: str) -> list[int]:
+    """How many delimiters each row has; none where a row is too long for cells."""
+    lines = (row.replace("\r", " ") for row in rows)
+    try:
+        return [len(cells) - 1 for cells in csv.reader(lines, delimiter=delimiter)]
+    except csv.Error:
+        return [0]
 
 
 def _share(counts: Sequence[int]) -> float:

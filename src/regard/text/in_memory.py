@@ -42,7 +42,7 @@ def as_files(data: object) -> Iterator[list[Path]]:
     with TemporaryDirectory() as folder:
         ending, content = write_rows(rows_of(data))
         path = Path(folder) / f"data{ending}"
-        path.write_text(content, encoding="utf-8")
+        path.write_text(content, encoding="utf-8", errors="replace")
         yield [path]
 
 
@@ -100,9 +100,9 @@ def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
     records = [row for row in rows if isinstance(row, Mapping)]
     if not records:
         sizes = {len(row) for row in rows}
-        if len(sizes) > 1:
+        if len(sizes) > 1 or 0 in sizes:
             raise DataError(
-                f"data must have rows of one length; got {min(sizes)} and {max(sizes)}."
+                f"data must have filled rows of one length; got {min(sizes)} and {max(sizes)}."
             )
         if any(isinstance(cell, str) for row in rows for cell in row):
             lines = ["\t".join(" ".join(_text(cell).split()) for cell in row) for row in rows]

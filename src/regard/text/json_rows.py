@@ -102,9 +102,10 @@ def _values(text: str, name: str) -> Iterator[JsonValue]:
             value, place = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
             raise DataError(f"{name}:{error.lineno}: not JSON: {error.msg}.") from None
-        except RecursionError:
+        except (ValueError, RecursionError):
             raise DataError(
-                f"{name}: not JSON that can be read: it is nested too deeply."
+                f"{name}: not JSON that can be read: it is nested too deeply, or holds a number of "
+                "thousands of digits."
             ) from None
         yield value
         place = _end_of_gap(text, place)
@@ -141,4 +142,7 @@ def _is_list(value: JsonValue, kind: type) -> bool:
 
 
 def _line(record: object) -> bytes:
-    return f"{json.dumps(record, ensure_ascii=False)}\n".encode("utf-8", "surrogateescape")
+    try:
+        return f"{json.dumps(record, ensure_ascii=False)}\n".encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a character, which JSON may spell
+        return f"{json.dumps(record)}\n".encode()

@@ -169,7 +169,7 @@ def read_pixels(
             is_grey = image.mode in ("1", "L", "LA") if channels is None else channels == 1
             found = image.convert("L" if is_grey else "RGB")
             pixels = np.asarray(found.resize((size, size)) if size else found, dtype=np.float32)
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, EOFError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"{file} must be a picture that Pillow opens; {error}.") from None
     return pixels.reshape(*pixels.shape[:2], -1)
 

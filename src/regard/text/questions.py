@@ -169,8 +169,11 @@ def _squad(path: Path) -> Iterator[_Make]:
         root = json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg}.") from None
-    except RecursionError:
-        raise DataError(f"{path}: not JSON that can be read: it is nested too deeply.") from None
+    except (ValueError, RecursionError):
+        raise DataError(
+            f"{path}: not JSON that can be read: it is nested too deeply, or holds a number of "
+            "thousands of digits."
+        ) from None
     lines = _lines_of_questions(text)
     articles = root if isinstance(root, list) else _list(root, "data", str(path))
     for place, article in enumerate(articles):

@@ -5,7 +5,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain, dropwhile, islice
 from pathlib import Path
@@ -169,7 +169,8 @@ def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
         >>> [(row.text, row.problem is None) for row in rows]
         [('a\tb', True), ('"c\td', False), ('e\tf', True)]
     """
-    lines = iter(lines)
+    csv.field_size_limit(_LONGEST)
+    lines = map(_without_returns, lines)
     first = list(islice(lines, _FIRST_ROWS))
     if not first:
         return
@@ -177,7 +178,6 @@ def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
     delimiter = _delimiter(first)
     if _SEPARATOR.fullmatch(first[0].text):
         waiting.popleft()
-    csv.field_size_limit(_LONGEST)
     width: int | None = None
     while waiting or (waiting := deque(islice(lines, 1))):
         line = waiting.popleft()
@@ -193,6 +193,11 @@ def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
         yield Line(text, line.where, odd.problem, odd.guess)
         if text:
             width = width or len(cells)
+
+
+def _without_returns(line: Line) -> Line:
+    """A line whose carriage returns are spaces, as they become in cells: csv refuses them."""
+    return replace(line, text=line.text.replace("\r", " ")) if "\r" in line.text else line
 
 
 def _quoted(
@@ -220,8 +225,9 @@ def _quoted(
         return cells, read
     waiting.extendleft(reversed(read[1:]))
     lenient = csv.reader([f"{line.text}\n", ""], delimiter=delimiter, skipinitialspace=True)
-    cells = next(lenient)
-    literal = line.text.split(delimiter)
+    cells = literal = line.text.split(delimiter)
+    with suppress(csv.Error):
+        cells = next(lenient)
     if lenient.line_num > 1:
         return literal, []
     escaped = _escaped(line.text, delimiter)
@@ -243,8 +249,11 @@ def _delimiter(lines: Sequence[Line]) -> str:
         return named[1]
 
     def rows(sign: str) -> tuple[int, int]:
-        read = (next(csv.reader([line.text], delimiter=sign), []) for line in lines)
-        counts = Counter(len(cells) for cells in read if len(cells) > 1)
+        counts: Counter[int] = Counter()
+        for line in lines:
+            with suppress(csv.Error):  # a cell that is too long
+                counts[len(next(csv.reader([line.text], delimiter=sign), []))] += 1
+        del counts[0], counts[1]
         return max(counts.values(), default=0), counts.total()
 
     return max(_DELIMITERS, key=rows)

@@ -90,7 +90,7 @@ def _is_header(line: Line, ending: str) -> bool:
     """Whether a row of a table holds nothing but names of columns that are known."""
     if ending not in TABLES:
         return False
-    row = next(csv_rows([line])) if ending == ".csv" else line
+    row = next(csv_rows([line]), line) if ending == ".csv" else line
     return {cell.strip().casefold() for cell in row.text.split("\t")} <= known_names() | {"id"}
 
 

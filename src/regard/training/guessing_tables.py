@@ -14,7 +14,7 @@ from statistics import correlation
 
 from regard.errors import DataError
 from regard.text.guessing import guess_language
-from regard.text.lines import Line
+from regard.text.lines import Line, readable
 from regard.text.normalization import has_unspaced
 from regard.text.tables import csv_rows, known_names
 from regard.training.guess import (
@@ -179,9 +179,13 @@ def of_table(
         later: Some from farther on, of which the first may begin within a row.
 
     Raises:
-        DataError: No job is for such a table.
+        DataError: No job is for such a table, or no row can be read.
     """
     columns = columns_of(lines, ending, later)
+    if not columns:
+        for row in csv_rows(lines):
+            readable(row)
+        raise DataError(f"{path} must hold rows; got none.")
     return of_columns(columns, path, ending) if len(columns) > 1 else None
 
 
@@ -424,11 +428,16 @@ def _rounding(score: Column) -> str:
 def columns_of(
     lines: Sequence[Line], ending: str, later: Sequence[Sequence[Line]] = ()
 ) -> list[Column]:
-    """The columns of a table, called as its header does if it has one; see ``of_table``."""
+    """The columns of a table, called as its header does if it has one; none of no rows.
+
+    See ``of_table``.
+    """
     rows = list(_rows(lines, ending))
     for part in later:
         with suppress(DataError):
             rows += _rows(part, ending)
+    if not rows:
+        return []
     width = Counter(map(len, rows)).most_common(1)[0][0]
     rows = [row for row in rows if len(row) == width]
     columns = [[row[place].strip() for row in rows] for place in range(width)]

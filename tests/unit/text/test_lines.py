@@ -117,6 +117,18 @@ def test_utf16_without_a_mark_is_known_by_its_nuls(tmp_path):
         assert [line.text for line in read_lines(tmp_path / "a.txt")] == ["one", "two"]
 
 
+def test_utf16_that_is_given_is_for_text_that_is_not_utf8(tmp_path):
+    for encoding in ("utf-8", "utf-16-le"):
+        (tmp_path / "a.txt").write_bytes("中文\nend".encode(encoding))
+        with encoded_as("utf-16"):
+            assert [line.text for line in read_lines(tmp_path / "a.txt")] == ["中文", "end"]
+
+
+def test_halves_of_characters_in_a_list_of_json_are_read(tmp_path):
+    (tmp_path / "a.json").write_text('[{"text": "\\ud800 a"}]', encoding="utf-8")
+    assert [line.text for line in read_lines(tmp_path / "a.json")] == ['{"text": "\\ud800 a"}']
+
+
 def test_an_encoding_that_nobody_knows_is_refused():
     with pytest.raises(SettingError, match=r"encoding must be one that Python knows, .* got 'gkb'"):
         encoded_as("gkb").__enter__()
@@ -171,6 +183,7 @@ def test_objects_of_json_are_read_however_they_stand(tmp_path, name, text):
         ('[{"a": 1},\n {"b": }]', r"a.json:2: not JSON: Expecting value"),
         ('[{"a": 1}', r"a.json: not JSON: its list does not end"),
         ('{\n"a": ' + "[" * 5000, r"nested too deeply"),
+        ('[{"a": ' + "9" * 5001 + "}]", r"a number of thousands of digits"),
     ],
 )
 def test_json_that_does_not_parse_is_named(tmp_path, text, message):
@@ -191,10 +204,12 @@ def test_json_that_does_not_parse_is_named(tmp_path, text, message):
         ("a.bio", "Ann\tB-PER\n", ".conll"),
         ("a.conll", "# text = Go\n1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n", ".conllu"),
         ("a.xml", "x", ".xml"),
+        ("a.txt", "one\rtwo three\nfour\nfive\n", ".txt"),
+        ("a.txt", f"one, two\nfour\n{'x' * 2**18}\n", ".txt"),
     ],
 )
 def test_first_lines_say_the_form_where_the_name_does_not(tmp_path, name, text, form):
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
     assert text_suffix(tmp_path / name) == form
 
 

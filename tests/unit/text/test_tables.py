@@ -1,5 +1,6 @@
 """Tables of text: CSV, headers, and columns by number or by name, for every reader of them."""
 
+import csv
 import json
 
 import pytest
@@ -9,6 +10,7 @@ from regard.tasks import recipe_from_table
 from regard.tasks.classification import Classification
 from regard.tasks.generation.documents import read_documents
 from regard.text import BadLines, PairLayout, read_pairs
+from regard.text.lines import Line
 from regard.text.records import read_records
 from regard.text.tables import Field, csv_rows, read_table, table_of
 from regard.text.tagged import read_tagged, read_words
@@ -128,6 +130,12 @@ def test_quotes_within_cells_are_kept(tmp_path):
         tmp_path / "a.csv", 'text,label\n"Great" tea,1\n"Say \\"no, no\\"",0\na 5" pipe,1\n'
     )
     assert records(path) == [('"Great" tea', "1"), ('Say "no, no"', "0"), ('a 5" pipe', "1")]
+
+
+def test_cells_may_hold_carriage_returns_and_be_long():
+    csv.field_size_limit(2**17)  # as in a new process
+    lines = [Line("text,label", "a:1"), Line("a\rb,1", "a:2"), Line(f"{'x' * 2**18},0", "a:3")]
+    assert [len(row.text.split("\t")) for row in csv_rows(lines)] == [2, 2, 2]
 
 
 def test_no_lines_are_no_table():

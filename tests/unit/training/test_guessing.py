@@ -234,6 +234,8 @@ def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, rec
             r"got subtitles, .* Take them out: grep -vE .* > a-text.txt",
         ),
         ("a.csv", "1,x\n2,y\n" * 24, r"must hold texts; .*column 2 has 2 labels \(x, y\)"),
+        ("a.csv", '"abc,def\n', r"a.csv:1: a quote opens in this row"),
+        ("a.csv", "sep=;\n", r"must hold rows; got none"),
     ],
 )
 def test_what_nothing_can_be_learned_from_says_why(tmp_path, name, text, message):
