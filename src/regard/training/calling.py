@@ -170,8 +170,7 @@ def _guess(file: str) -> Guess:
     try:
         guesses = guess_jobs(path)
     except DataError:
-        lines = path.read_text("utf-8").splitlines() if path.suffix == ".jsonl" else []
-        if not lines or (table := write_table([json.loads(line) for line in lines])) is None:
+        if (table := _as_table(path)) is None:
             raise
         with TemporaryDirectory() as folder:
             other = Path(folder) / f"{path.stem}.csv"
@@ -180,10 +179,33 @@ def _guess(file: str) -> Guess:
     if guesses.is_sure:
         return guesses.best
     calls = [
-        f"regard.train({guess.recipe!r}, data=…, settings={list(guess.settings)}) for {guess.what}"
+        f"regard.train({guess.recipe!r}, data=…, settings={_as_values(guess)}) for {guess.what}"
         for guess in guesses.found
     ]
     raise SettingError(f"{file} must be for one job; it may be for {'; or '.join(calls)}.")
+
+
+def _as_table(path: Path) -> str | None:
+    """Objects of a file as a table in CSV; None if it holds none, or others."""
+    if path.suffix != ".jsonl":
+        return None
+    try:
+        lines = path.read_text("utf-8").split("\n")
+        rows = [json.loads(line) for line in lines if line.strip()]
+    except (ValueError, RecursionError):
+        return None
+    return write_table(rows) if rows else None
+
+
+def _as_values(guess: Guess) -> dict[str, JsonValue]:
+    """The settings of a guess as ``train`` takes them."""
+    values: dict[str, JsonValue] = {}
+    for setting in guess.settings:
+        name, _, text = setting.partition("=")
+        value: dict[str, JsonValue] = {}
+        assign(value, [f"value={text}"])
+        values[name] = value["value"]
+    return values
 
 
 def find_recipe(

@@ -145,8 +145,22 @@ def test_keys_that_say_nothing_are_judged_as_a_table(home, toy):
         ({"data": [1.0]}, "row 1 is float"),
         ({"data": 3}, "data must be files, records or rows; got int"),
         ({"recipe": 3}, "data must be files, records or rows; got int"),
+        ({"data": [[]]}, "data must have filled rows of one length; got 0 and 0"),
     ],
 )
 def test_what_is_neither_a_recipe_nor_data_is_refused(home, arguments, message):
     with pytest.raises((DataError, SettingError), match=message):
         regard.train(**arguments)
+
+
+def test_a_broken_line_of_keys_that_say_nothing_is_no_bug(home):
+    Path("a.jsonl").write_text('{"x": 1, "y": 2}\nbroken\n', encoding="utf-8")
+    with pytest.raises(DataError, match="its objects must say what to learn"):
+        regard.train("a.jsonl", "runs/a")
+
+
+def test_calls_that_are_offered_have_settings_as_a_call_takes_them(home):
+    rows = [f"A title {n},The body of text {n} is longer than its title,{n % 4}" for n in range(60)]
+    Path("a.csv").write_text("\n".join(["title,body,class", *rows]), encoding="utf-8")
+    with pytest.raises(SettingError, match=r"settings=\{'data.text': 'body', 'data.label': 'clas"):
+        regard.train("a.csv", "runs/a")
