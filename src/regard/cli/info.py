@@ -78,15 +78,13 @@ def _facts(run: "Run") -> "dict[str, JsonValue]":
 
 def _model(run: "Run") -> str:
     kind = str(run.recipe.get("model", {}).get("type", ""))
-    if not run.is_finished:
-        return kind
-    import torch
-
     from regard.tasks import TASKS, recipe_from_table
 
+    if not run.is_finished or run.task not in TASKS:
+        return kind
     task = TASKS[run.task].task.load(recipe_from_table(run.recipe), run.tokenizer_folder)
-    with torch.device("meta"):  # tied weights are one parameter of a model, and two of its file
-        parameters = sum(each.numel() for each in task.build_model().parameters())
+    # Tied weights are one parameter of a model, and two of its file.
+    parameters = sum(each.numel() for each in run.build(task.build_model).parameters())
     return f"{kind} with {parameters:,} parameters"
 
 

@@ -230,7 +230,8 @@ def _texts(given: Sequence[str], file: Path | None) -> list[str]:
 def _text_of(word: str) -> str:
     """The text of a file, where the word names one; else the word itself."""
     path = Path(word)
-    is_file = bool(path.suffix) and not any(map(str.isspace, word))
+    ending = path.suffix[1:]  # letters, unlike that of "3.5" or of a sentence in Chinese
+    is_file = ending.isascii() and ending[:1].isalpha() and not any(map(str.isspace, word))
     with suppress(OSError):  # longer than any name
         is_file = is_file or path.is_file()
     return _whole(path) if is_file else word

@@ -74,6 +74,11 @@ def _row(name: str, run: "RunOverview") -> tuple[str, ...]:
         run.recipe or "–",
         "–" if run.state == "damaged" else f"{run.updates:,}{of}",
         "–" if best is None else f"{best.metric} {best.value:.4g} at {best.update:,}",
-        "–" if speed is None else f"{speed.each_second:,.4g} {speed.counted}/s",
+        "–" if speed is None else f"{_digits(speed.each_second)} {speed.counted}/s",
         run.state,
     )
+
+
+def _digits(value: float) -> str:
+    """A number in digits, never with an exponent: whole from a hundred on."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

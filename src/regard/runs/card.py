@@ -1,5 +1,6 @@
 """The card of a run folder, ``run.json``: its format, its task and how far it came."""
 
+from glob import escape
 from pathlib import Path
 from typing import TypedDict
 
@@ -116,7 +117,11 @@ def read_card(path: Path) -> Card:
 
 def _near(path: Path) -> str | None:
     """Names the run with the most similar name: beside the path, or in the folder of runs."""
-    patterns = [(Path("runs"), "*"), (path.parent, "*"), (path.parent.parent, f"*/{path.name}")]
+    patterns = [
+        (Path("runs"), "*"),
+        (path.parent, "*"),
+        (path.parent.parent, f"*/{escape(path.name)}"),
+    ]
     runs = [card.parent for where, each in patterns for card in where.glob(f"{each}/{CARD_FILE}")]
     names, paths = {run.name: run for run in runs}, list(map(str, runs))
     if path.name in names:  # of another folder

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from regard.cli import run_command
+from regard.errors import RunError
 from regard.runs import Run
 
 
@@ -50,3 +51,8 @@ def test_nothing_to_list(tmp_path, capsys):
     assert "no runs in" in capsys.readouterr().err
     assert run_command(["runs", str(tmp_path / "absent")]) == 2
     assert "must be a folder of runs; got nothing there" in capsys.readouterr().err
+
+
+def test_a_name_with_two_stars_is_no_pattern():
+    with pytest.raises(RunError, match="must be a run folder; got nothing there"):
+        Run.open("runs/a**b")
