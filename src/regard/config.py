@@ -61,8 +61,12 @@ def read_file(path: Path, *, most: int | None = None) -> bytes:
         raise OSError(errno.ENOMEM, "larger than the memory", str(path)) from error
 
 
-def parse_json(content: bytes) -> JsonValue:
+def parse_json(content: bytes, *, is_finite: bool = True) -> JsonValue:
     """The value in JSON that anyone may have written.
+
+    Args:
+        content: The JSON.
+        is_finite: Whether to refuse NaN and infinity, which files of ours do not hold.
 
     Raises:
         ValueError: It is not UTF-8 or JSON, or is nested deeper, or has numbers that are longer
@@ -77,7 +81,10 @@ def parse_json(content: bytes) -> JsonValue:
     """
     try:
         value: JsonValue = json.loads(
-            content.decode(), parse_int=_whole, parse_float=_finite, parse_constant=_finite
+            content.decode(),
+            parse_int=_whole,
+            parse_float=_finite if is_finite else None,
+            parse_constant=_finite if is_finite else None,
         )
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None

@@ -39,7 +39,7 @@ def names(package: str, file: str) -> Callable[[str], object]:
         return {each.name: line.module for line in imports if line.module for each in line.names}
 
     def find(name: str) -> object:
-        is_module = not name.startswith("_") and name not in homes()
+        is_module = name.isidentifier() and name[0] != "_" and name not in homes()
         home = f"{package}.{name}" if is_module else homes().get(name)
         if home is None or (is_module and find_spec(home) is None):
             cure = "" if name.startswith("_") else _nearest(package, name)

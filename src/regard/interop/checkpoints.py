@@ -236,7 +236,8 @@ def read_config(folder: Path) -> dict[str, JsonValue]:
             "Save one there: model.save_pretrained(folder)."
         )
     try:
-        table = parse_json(read_file(path, most=_MOST_JSON))
+        # Some models have an infinite limit in theirs.
+        table = parse_json(read_file(path, most=_MOST_JSON), is_finite=False)
     except (ValueError, OSError) as error:
         raise DataError(f"{path} must hold JSON; got: {error}.") from error
     if not isinstance(table, dict):

@@ -70,6 +70,8 @@ def parse_mask(expression: str) -> Mask:
     except SyntaxError as error:
         at = start + (error.offset or 1) - 1
         _complain("be an expression such as causal() & prefix(2)", text, at)
+    except (RecursionError, MemoryError):  # of signs that _check does not count
+        raise SettingError(f"mask must be nested at most {DEEPEST} deep; got more.") from None
     return _Builder(text, start).mask(tree)
 
 
