@@ -19,7 +19,7 @@ Weighting = Literal["softmax", "sparsemax", "entmax15", "hard"]
 
 
 class ReferenceOutput(NamedTuple):
-    """Attention in plain float64 loops.
+    """Output of attention in plain float64 loops.
 
     Attributes:
         context: The mixed values.

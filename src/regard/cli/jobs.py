@@ -77,7 +77,7 @@ def _refuse_recipe_behind(first: str, others: Sequence[str]) -> None:
 
 
 def split_settings(split: str, names: Sequence[str]) -> list[str]:
-    """Settings for the files of a split, relative to the current folder.
+    """Settings for the files of a split, by their absolute paths.
 
     Example:
         >>> split_settings("test", ["held out"]), split_settings("valid", [])

@@ -266,7 +266,7 @@ def lazy_mask(
 
 
 class _Formula(NamedTuple):
-    """Attention by the model's own eager function.
+    """Properties of a model's own eager attention function.
 
     Attributes:
         unknown: What it is written with that is not understood.

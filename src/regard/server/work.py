@@ -37,7 +37,7 @@ AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
 class Work(Generic[AnswerT_co]):
-    """Key of a batch: requests that share it have one; each item gets an ``AnswerT_co``."""
+    """Key of a batch, shared by requests with equal ones; each item gets an ``AnswerT_co``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         return example
 
     def question(self, line: Line, ending: str) -> ExampleT | None:
-        """Encode examples whose length is checked later.
+        """Parse a line as ``asked`` does, without checking its length.
 
         Raises:
             DataError: It asks nothing that can be answered.

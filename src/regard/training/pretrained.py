@@ -265,7 +265,7 @@ def _chosen(table: Mapping[str, JsonValue], names: Collection[str]) -> dict[str,
 
 
 def _said(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Settings of tokenizer and model that match a checkpoint."""
+    """Settings of tokenizer and model in a recipe, as they were given if that is known."""
     if recipe.given is not None:
         return recipe.given
     table = recipe.table()

@@ -81,7 +81,7 @@ class Ranks:
         return Share(self.rank, self.size, accumulate)
 
     def on(self, device: torch.device) -> "Ranks":
-        """Prepare gradients to be sent from a device."""
+        """Ranks whose gradients are exchanged from a device."""
         backend = None if self.is_alone else claim_device(device)
         return self if backend is None else replace(self, group=dist.new_group(backend=backend))
 
@@ -215,7 +215,7 @@ def _attempt(place: Place) -> str:
 
 @contextmanager
 def lost_told() -> Iterator[None]:
-    """Error for a process that cannot be reached any more.
+    """Convert torch's errors of a process that cannot be reached any more into ours.
 
     Raises:
         ProcessLost: One is gone.

@@ -247,7 +247,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         return KernelRegression(config, dim=len(self.names))
 
     def facts(self) -> list[str]:
-        """Describe the columns and bandwidth learned from the data, in lines."""
+        """Describe the columns that a number is predicted from, in lines."""
         return [f"guessed from {', '.join(self.names[:10])}{' …' if len(self.names) > 10 else ''}"]
 
     def describe_learned(self, model: nn.Module) -> list[str]:

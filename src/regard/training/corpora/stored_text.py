@@ -46,7 +46,7 @@ from regard.training.corpora.shard_lines import CHUNK_LINES, chunks
 # counts it.
 Watch = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
-_SAMPLE, _HELD, _TOKENIZER = "sample.jsonl", "held.jsonl", "tokenizer"
+_SAMPLE, _HELD = "sample.jsonl", "held.jsonl"
 # What of ``[data]`` is no matter of ids: the files, and what is done with the ids later.
 _LATER = {
     *("train", "valid", "test", "valid_share", "source_language", "target_language"),
