@@ -32,7 +32,7 @@ def drop_output() -> None:
 
 
 def _dropping(stream: TextIO) -> TextIO:
-    """Wrap a stream so that a refused write ends the output."""
+    """Wrap a stream so that what cannot be written is dropped."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Dropping(stream.fileno())),
         encoding="utf-8",

@@ -190,7 +190,7 @@ def _fill_embedding(
     table: TokenEmbedding,
     positions: SinusoidalPositions | LearnedPositions | None,
 ) -> None:
-    """Embeddings of an encoder or a decoder."""
+    """Fill in the embeddings of an encoder or a decoder."""
     embeddings = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     embeddings.weight = _array(table.weight)
     spec.scale_embeddings = table.scale != 1

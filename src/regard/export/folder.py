@@ -46,7 +46,7 @@ _ROWS = {
 
 
 def _ids_of(recipe: Recipe) -> str:
-    """Vocabulary files of an export, in the order of the ids."""
+    """Describe what ids stand for, and in which order they come."""
     if recipe.task == "image_classification":
         return ""
     said = "Of the ids, 0 is padding, 1 an unknown token, 2 the begin and 3 the end of a text."

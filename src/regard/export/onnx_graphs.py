@@ -117,7 +117,7 @@ class OnnxGraphs(ExportForm):
         return program(code, needs=_NEEDS)
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """Reason to refuse recurrent models, and weights beyond a file's limit."""
+        """Reason to refuse models that no graph holds, and weights beyond a file's limit."""
         size = sum(each.numel() * each.element_size() for each in predictor.model.parameters())
         if size > _MOST_BYTES:
             return f"its weights of {size:,} bytes are more than one .onnx file can be"

@@ -127,7 +127,7 @@ class _Brief(io.FileIO):
 
 
 def _refusal(members: Sequence[zipfile.ZipInfo], length: int) -> str | None:
-    """Name of a member that no bundle holds, or None."""
+    """Reason to refuse the members, in words; None if all may be unpacked."""
     names: set[str] = set()
     total = 0
     if len(members) > _MOST_MEMBERS:

@@ -44,7 +44,7 @@ class _MisreadError(Exception):
         self.where, self.rule = "", rule
 
     def within(self, name: str) -> "_MisreadError":
-        """Reader of a part of ``name``."""
+        """Place the error in a part of ``name``."""
         parts = "." if self.where and not self.where.startswith("[") else ""
         self.where = f"{name}{parts}{self.where}"
         return self

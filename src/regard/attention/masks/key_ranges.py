@@ -70,7 +70,7 @@ class KeyRanges(NamedTuple):
 
 
 class VisibleKeys(NamedTuple):
-    """Intersection of two key ranges.
+    """Keys that a mask leaves visible: those of the ranges that the pairs allow too.
 
     Attributes:
         ranges: From which key to which each query sees; None if that is not known.
