@@ -56,3 +56,11 @@ def test_nothing_to_list(tmp_path, capsys):
 def test_a_name_with_two_stars_is_no_pattern():
     with pytest.raises(RunError, match="must be a run folder; got nothing there"):
         Run.open("runs/a**b")
+
+
+def test_a_run_of_a_task_that_is_gone_is_still_described(tmp_path, capsys):
+    table = {"task": "gone", "data": {"train": ["x.txt"]}, "model": {"type": "small"}}
+    with Run.create(tmp_path / "old", table, "gone", name="old") as run:
+        run.finish({"w": torch.ones(1)}, {"updates": 1})
+    assert run_command(["info", str(tmp_path / "old")]) == 0
+    assert "model       small" in capsys.readouterr().out
