@@ -81,3 +81,4 @@ def test_an_unknown_name_is_an_attribute_error():
         PACKAGES["regard"].foo  # noqa: B018
     with pytest.raises(AttributeError, match=r"module 'regard\.text' has no attribute 'Tokeniser'"):
         PACKAGES["regard.text"].Tokeniser  # noqa: B018
+    assert not hasattr(PACKAGES["regard"], "no.module")

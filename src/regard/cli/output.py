@@ -1,5 +1,6 @@
 """Where commands write: results to stdout, everything about them to stderr."""
 
+import os
 import shutil
 import sys
 import time
@@ -89,7 +90,7 @@ def writing_to(path: Path | None, *, apart_from: Sequence[Path] = ()) -> Iterato
     if path is None:
         yield
         return
-    if path.resolve() in {other.resolve() for other in apart_from}:
+    if os.path.realpath(path) in map(os.path.realpath, apart_from):
         raise SettingError(f"--output must be another file than those that are read; got {path}.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

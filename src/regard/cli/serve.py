@@ -1,6 +1,7 @@
 """``regard serve``."""
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -110,7 +111,7 @@ def _load(
         raise SettingError("RUN must name a run folder; got nothing. Try: regard serve regard-demo")
     predictors: dict[str, Predictor] = {}
     for run in runs:
-        name = run.resolve().name
+        name = Path(os.path.realpath(run)).name
         if name in predictors:
             raise SettingError(
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."

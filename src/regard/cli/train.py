@@ -197,7 +197,7 @@ def _settings(
     if on_bad_line is not None:
         extra.append(f"data.on_bad_line={on_bad_line}")
     if distill is not None:
-        extra.append(f"training.distill={distill.resolve()}")
+        extra.append(f"training.distill={os.path.realpath(distill)}")
     if device is not None:
         extra.append(f"training.device={device}")
     return extra

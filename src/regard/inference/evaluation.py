@@ -1,5 +1,6 @@
 """How good the answers of a run are: figures, what no model would score, and ten to read."""
 
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -161,7 +162,7 @@ def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:
     """
     recipe = task.recipe
     if not isinstance(task, TranslationTask):
-        test = tuple(str(file.resolve()) for file in files)
+        test = tuple(os.path.realpath(file) for file in files)
         return task.read(replace(recipe, data=replace(recipe.data, test=test)), "test")
     source, *targets = files
     if len(targets) > 1:

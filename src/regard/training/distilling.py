@@ -12,6 +12,7 @@ What is written there is not written again, whenever the work stopped.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, fields, replace
@@ -91,7 +92,7 @@ def learn_from(recipe: Recipe, run: Run | None) -> tuple[Recipe, "Teacher | None
             f"training.distill must be left out for {recipe.task}; got {name!r}. "
             f"It is for {_TASK}, whose targets a teacher can write."
         )
-    teacher = Teacher((recipe.folder / str(name)).resolve())
+    teacher = Teacher(Path(os.path.realpath(recipe.folder / str(name))))
     return teacher.complete(recipe, run), teacher
 
 

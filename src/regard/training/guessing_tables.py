@@ -160,7 +160,11 @@ class Column:
     def __str__(self) -> str:
         called = _named(self)
         if self.kind != "label":
-            what = {"text": f"texts of {self.size:.0f} characters", "code": "ids"}
+            what = {
+                "text": f"texts of {self.size:.0f} characters",
+                "code": "ids",
+                "none": "few values",
+            }
             return f"{called} has {what.get(self.kind, f'{self.kind}s')}"
         labels = list(dict.fromkeys(self.cells))
         more = ", …" if len(labels) > _SHOWN else ""

@@ -5,6 +5,7 @@ has the options and the weights of a reader, and what writes begins anew: Liu & 
 https://arxiv.org/abs/1908.08345, section 3.2.
 """
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -256,7 +257,7 @@ def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | No
             "masked_language_modelling, or a folder with BERT or RoBERTa: "
             "--set training.pretrained=FOLDER. With none instead, everything is learned anew."
         )
-    pretrained = Pretrained((recipe.folder / str(name)).resolve())
+    pretrained = Pretrained(Path(os.path.realpath(recipe.folder / str(name))))
     return pretrained.complete(recipe, run), pretrained
 
 

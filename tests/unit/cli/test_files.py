@@ -2,6 +2,7 @@
 
 import pytest
 
+from regard.cli import run_command
 from regard.cli.train import find_recipe
 from regard.training.packaged import default_run
 
@@ -22,3 +23,10 @@ def test_folders_and_patterns_of_pairs_are_files_to_train_on(folder):
         assert recipe.data.train == (str(folder / name),)
     assert default_run([str(folder / "shards")]).name == "shards"
     assert default_run([str(folder / "shards" / "*.tsv")]).name == "shards"
+
+
+@pytest.mark.parametrize("option", [["predict", "run", "--output"], ["serve"]])
+def test_a_loop_of_links_is_no_bug(tmp_path, capsys, option):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert run_command([*option, str(tmp_path / "loop")]) == 2
+    assert "loop must be a" in capsys.readouterr().err

@@ -88,6 +88,8 @@ REFUSED = {
     "prefix(" + "9" * 5000 + ")": r"numbers up to 2147483647; got",
     "~" * 60 + "causal()": r"nested at most 50 deep; got more at character 51\.",
     "(" * 60 + "causal()" + ")" * 60: r"nested at most 50 deep; got more at character 51\.",
+    "causal" + "()" * 4000: r"nested at most 50 deep; got more\.",
+    "prefix(" + "-" * 5000 + "1)": r"nested at most 50 deep; got more\.",
     "dense(1)": r"got 'dense' at character 1, which takes a tensor\. Call rg\.dense in Python\.",
     "where(1)": r"got 'where' at character 1, which takes a function\.",
     "causal(True)": r"a whole number, None or a list here; got 'True' at character 8\.",
