@@ -36,12 +36,12 @@ def has_classes(folder: Path) -> bool:
 
 def class_lines(folder: Path) -> Iterator[bytes]:
     """The texts in such a folder as objects of JSON, which also name their files; see above."""
-    is_told = False  # of the encoding, once for all files
+    has_warned = False  # of another encoding, once for all files
     for each in _classes(folder):
         for file in _texts(each):
             data = file.read_bytes()
-            lines = as_utf8([data], None if is_told else str(file))
-            is_told = is_told or not data.isascii()
+            lines = as_utf8([data], None if has_warned else str(file))
+            has_warned = has_warned or data.decode(errors="ignore").encode() != data
             text = b"".join(lines).decode("utf-8-sig", "surrogateescape")
             record = {"text": " ".join(text.split()), "label": each.name}
             record["file"] = f"{each.name}/{file.name}"
