@@ -90,7 +90,7 @@ def writing_to(path: Path | None, *, apart_from: Sequence[Path] = ()) -> Iterato
     if path is None:
         yield
         return
-    if os.path.realpath(path) in map(os.path.realpath, apart_from):
+    if os.path.realpath(path) in {os.path.realpath(other) for other in apart_from}:
         raise SettingError(f"--output must be another file than those that are read; got {path}.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
