@@ -142,7 +142,7 @@ class PreparedConvolutions(LoopedSteps[PreparedState]):
 
 
 def _one_head(width: int) -> "kernels.Options":
-    """Cross-attention of a convolutional decoder, without projections of queries and keys."""
+    """Options of cross-attention with one head, without projections of queries and keys."""
     from regard.models.prepared import kernels
 
     return kernels.Options(

@@ -56,7 +56,7 @@ class Ends(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Attention settings of a token over others.
+    """Rotary angles, and how far a token sees.
 
     Attributes:
         waves: Sines and cosines of each place's angles, one for each pair that is turned.

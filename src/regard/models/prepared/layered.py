@@ -64,7 +64,7 @@ class LayeredEncoder:
     def __call__(
         self, states: Float32[np.ndarray, "R C"], begins: Int64[np.ndarray, " B+1"], seen: "Seen"
     ) -> Float32[np.ndarray, "R C"]:
-        """Apply a layer to the tokens' vectors, in place.
+        """Apply the layers to the tokens' vectors, in place.
 
         Args:
             states: Of all sources, one after the other.

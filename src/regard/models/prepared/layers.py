@@ -83,7 +83,7 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "
 
 
 def activation_of(block: TransformerBlock, options: "Options") -> Callable[[Tensor], Tensor]:
-    """Apply the activation between two maps, in place.
+    """Activation between two maps; it may work in place.
 
     torch works out the last few numbers of all by another formula, which are those of one state
     or of another.

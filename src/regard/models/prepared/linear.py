@@ -101,7 +101,7 @@ class PreparedEmbedding(TokenEmbedding):
 
 
 def mapping(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
-    """Apply a layer to states: by compiled loops, if it is a float32 map."""
+    """Map of a layer: by compiled loops, if it is linear and in float32."""
     if isinstance(layer, nn.Linear):
         return Linear(layer.weight, layer.bias)
     return nn.Identity() if layer is None else layer

@@ -138,7 +138,7 @@ class _Plain:
 
     @classmethod
     def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Scales of the weights."""
+        """The input that they are multiplied by."""
         return read_everywhere(builder, at, ir.FloatType(), cls.sums)
 
     @classmethod
@@ -152,7 +152,7 @@ class _Plain:
     def finished(
         cls, builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
-        """Dequantize the sums."""
+        """Add the bias to the sums."""
         return builder.fadd(total, read(builder, bias, cls.sums))
 
 
