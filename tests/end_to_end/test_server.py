@@ -327,7 +327,7 @@ def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, m
     assert "must have different names; got 'run' twice" in regard.refused("serve", run, run)
     assert "must" in regard.refused("serve", tmp_path / "nothing")
     assert "max_batch must be at least 1; got 0" in regard.refused("serve", run, "--max-batch", 0)
-    assert "port must be between 0 and 65535" in regard.refused("serve", run, "--port", 99999)
+    assert "--port must be from 0 to 65535" in regard.refused("serve", run, "--port", 99999)
     assert "token must be printable ASCII" in regard.refused("serve", run, "--token", "é")
     monkeypatch.setattr("regard.cli.serve.find_spec", lambda name: None)
     said = regard.refused("serve", run)

@@ -29,7 +29,7 @@ ONLY_FOUR_AXES = {"dense", "of heads", "of queries", "of pairs"}
 @pytest.fixture(autouse=True)
 def _short_for_few_pairs(monkeypatch):
     """Let the path for short rows serve calls as small as these."""
-    monkeypatch.setattr(short, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(short, "FEWEST_PAIRS", 1)
     monkeypatch.setattr("regard.attention.engine.kinds.KINDS", {})
 
 

@@ -262,7 +262,7 @@ def asked(
         [Asked(where='x:1', content='a', problem=None)]
         >>> next(groups)
         Traceback (most recent call last):
-        regard.errors.DataError: x:2: not UTF-8 (byte 0xFF at place 1). Convert the file: ...
+        regard.errors.DataError: x:2: not UTF-8 (byte 0xFF at place 1). Say what it is in, ...
     """
     for lines in numbered(groups, name):
         found: list[Asked[ReadT]] = []

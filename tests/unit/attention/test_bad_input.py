@@ -257,7 +257,7 @@ def test_a_log_sum_exp_without_softmax_is_refused():
 @pytest.mark.parametrize("bias", [torch.ones(4000, 1), torch.ones(4000), torch.ones(1, 4000)])
 @pytest.mark.parametrize("mask", [causal(), lengths([3999]), causal(first=0)])
 def test_what_would_become_a_matrix_goes_to_the_path_that_makes_none(monkeypatch, bias, mask):
-    monkeypatch.setattr("regard.attention.backends.sdpa._LARGEST_MASK", 2**20)
+    monkeypatch.setattr("regard.attention.backends.sdpa.LARGEST_MASK", 2**20)
     query = torch.zeros(1, 1, 4000, 2)
     is_matrix = mask.bind(1, 1, 4000, 4000).size > 4000 or bias.shape == (4000, 1)
     plan = explain(query, query, mask=mask, bias=bias)

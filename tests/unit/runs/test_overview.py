@@ -37,7 +37,7 @@ def test_the_best_is_by_the_metric_that_the_run_goes_by(runs, tmp_path):
 def test_of_a_task_from_outside_the_loss_is_still_better_where_it_is_less(runs, tmp_path):
     seen = overview(runs.make(tmp_path / "a", task="from_outside", losses=(2.0, 1.5, 1.7)))
     assert seen.best.update == 20
-    assert seen.speed.counted == "terms"
+    assert seen.speed.counted == "terms of the loss"
 
 
 def test_a_recipe_without_a_name_is_told_by_task_and_model(runs, tmp_path):

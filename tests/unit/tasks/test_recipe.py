@@ -116,7 +116,7 @@ def test_resolved_training_settings_take_the_place_of_the_table():
         (["data=3"], r"data must be a table: \[data\]; got 3"),
         (
             ["task=translaton"],
-            "task must be one of .*translation, .*; got 'translaton'. Did you mean 'translation'",
+            "task must be one of .*translation; got 'translaton'. Did you mean 'translation'",
         ),
         (["model.type=trans"], "model.type must be one of .*rnn_seq2seq, transformer; got 'trans'"),
         (["model.hiden_dim=3"], "model.hiden_dim is not a setting. Did you mean model.hidden_dim"),

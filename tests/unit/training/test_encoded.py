@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 
 import numpy as np
@@ -91,7 +92,8 @@ def test_a_resumed_training_encodes_nothing_and_says_the_same(toy, tmp_path, mak
     train(make(), tmp_path / "run", reporter=listening(toy, went_on))
     assert encodings == [90, 2]
     assert any(fact.startswith("cut or left out 2 pairs too long: ") for fact in began)
-    assert went_on == began
+    timed = re.compile(r", about [\w:. ]+(?=;)")  # a training that goes on makes no trial batches
+    assert went_on == [timed.sub("", fact) for fact in began]
 
 
 def test_a_resumed_training_ends_with_the_same_bytes(toy, tmp_path, make, encodings):

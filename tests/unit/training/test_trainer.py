@@ -259,6 +259,7 @@ def test_a_line_of_figures_has_the_mean_loss_since_the_last_one(toy, tmp_path):
 OPTIONS = {
     "updates": ({}, {"updates": 11}),
     "epochs": ({}, {"epochs": 1}),
+    "least_updates": ({"epochs": 1}, {"epochs": 1, "least_updates": 9}),
     "minutes": ({}, {"minutes": 1e-9}),
     "accumulate": ({}, {"accumulate": 2}),
     "learning_rate": ({}, {"learning_rate": None}),
@@ -281,7 +282,7 @@ OPTIONS = {
     "seed": ({}, {"seed": 2}),
 }
 # Read elsewhere: tests in test_translation.py, test_pretrained.py and test_distilling.py.
-OF_THE_TASK = {"batch_tokens", "validation_pairs", "pretrained", "distill"}
+OF_THE_TASK = {"batch_tokens", "validation_pairs", "pretrained", "distill", "valid_share"}
 # Not what is learned but where and how: tests in test_on_a_device.py, test_compiling.py,
 # test_processes.py and corpora/test_training.py.
 OF_THE_MACHINE = {"cache", "compile", "corpus", "device", "shard"}

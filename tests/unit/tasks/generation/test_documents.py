@@ -154,7 +154,7 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
     assert all(pair.references == ("yes", "no") for pair in valid)
     assert GenerationTask.read(recipe, "test") == []
     with pytest.raises(DataError, match="at least 10 documents where"):
-        hold_out([DocumentExample("a", "", ("b",), "")] * 30)
+        hold_out(recipe, [DocumentExample("a", "", ("b",), "")] * 30)
 
 
 def test_what_is_beyond_the_longest_source_is_cut() -> None:
