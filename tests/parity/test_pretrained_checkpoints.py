@@ -175,7 +175,8 @@ def test_a_tagger_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_
     with torch.enable_grad():
         labeller = train(recipe_of("tagging", name), tmp_path / "run").predictor
     seen = []
-    labeller.model.output.register_forward_pre_hook(lambda _, given: seen.append(given[0][0]))
+    used = labeller.preparation.of(labeller.model)
+    used.output.register_forward_pre_hook(lambda _, given: seen.append(given[0][0]))
     labeller.predict([{"tokens": words}])
     text = joined_words(words)
     tokenizer = hf.AutoTokenizer.from_pretrained(home / name)
@@ -221,7 +222,8 @@ def test_a_pooler_begins_with_that_of_its_checkpoint(home, recipe_of, tmp_path):
         labeller = train(made, tmp_path / "run").predictor
         bare = train(recipe_of("classification", "bert", head=head), tmp_path / "bare").predictor
     seen = []
-    labeller.model.output.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    used = labeller.preparation.of(labeller.model)
+    used.output.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
     labeller.predict([text])
     read = hf.AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
     theirs = whole.eval()(**read).pooler_output

@@ -11,6 +11,7 @@ import torch
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.models import Encoder
+from regard.models.prepared import PreparedReader
 from regard.runs import Run
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID
@@ -130,16 +131,25 @@ def begin(home, tmp_path):
 
 
 def rows_read(monkeypatch):
-    """The texts that encoders are given from now on, without padding, and their segments."""
-    found, forward = [], Encoder.forward
+    """The texts that encoders, plain or prepared, are given from now on, and their segments.
 
-    def watched(self, ids, lengths=None, *, segments=None, **rest):
-        for row, length in enumerate(lengths.tolist()):
-            beside = None if segments is None else segments[row, :length].tolist()
-            found.append((ids[row, :length].tolist(), beside))
-        return forward(self, ids, lengths, segments=segments, **rest)
+    Both are without padding.
+    """
+    found = []
 
-    monkeypatch.setattr(Encoder, "forward", watched)
+    def watch(kind):
+        forward = kind.forward
+
+        def watched(self, ids, lengths=None, *, segments=None, **rest):
+            for row, length in enumerate(lengths.tolist()):
+                beside = None if segments is None else segments[row, :length].tolist()
+                found.append((ids[row, :length].tolist(), beside))
+            return forward(self, ids, lengths, segments=segments, **rest)
+
+        monkeypatch.setattr(kind, "forward", watched)
+
+    watch(Encoder)
+    watch(PreparedReader)
     return found
 
 
