@@ -30,7 +30,7 @@ class Clock:
     def __init__(self) -> None:
         self.ends: list[float] = []
 
-    def started(self, facts: Sequence[str], *, counted: str) -> None:
+    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
         """Nothing to note."""
 
     def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:

@@ -87,7 +87,7 @@ class Stopwatch:
         self.losses: list[float] = []
         self.tokens: list[int] = []
 
-    def started(self, facts: Sequence[str], *, counted: str) -> None:
+    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
         """Nothing."""
 
     def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:

@@ -26,7 +26,11 @@ STEPS, SAVE_EVERY, KEEP = 4, 2, 1
 def train(path: Path) -> None:
     """Begin or go on; whatever happened before, the folder ends with the same bytes."""
     recipe = {"task": "translation", "training": {"steps": STEPS}}
-    with Run.open_for_training(path) if is_run(path) else Run.create(path, recipe, "tr") as run:
+    with (
+        Run.open_for_training(path)
+        if is_run(path)
+        else Run.create(path, recipe, "translation") as run
+    ):
         if not run.has_tokenizer:
             with run.new_tokenizer_folder() as folder:
                 (folder / "words.txt").write_text("爱\nlove\n")

@@ -40,7 +40,7 @@ validation_pairs = 2
 def started(tmp_path):
     """Starts a command line there; what is left of it is ended."""
     lines = [
-        f"{word} {word} house\thouse {word}" for word in ("a", "b", "c", "d") for _ in range(9)
+        f"{word} {number} house\thouse {word} {number}" for word in "abcd" for number in range(9)
     ]
     (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "tiny.toml").write_text(RECIPE.format(updates=100_000), encoding="utf-8")

@@ -131,7 +131,10 @@ class Trail(Generic[StateT]):
             self._is_told = self._sources.keys() <= told.keys()
         queries = {seen.layer: seen.query for seen in calls}
         if not calls:
-            queries = {layer: told[layer] for layer in self._sources}
+            queries = {  # with an axis of heads where the calls have one
+                layer: told[layer].reshape(-1, *call.query.shape[1:])
+                for layer, call in self._sources.items()
+            }
         biases = {seen.layer: seen.bias for seen in calls if isinstance(seen.bias, Tensor)}
         self._steps.append(_Step(token, followed.rows, queries, biases))
         return Followed(state, torch.arange(len(token), device=token.device))
