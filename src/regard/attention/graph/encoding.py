@@ -20,6 +20,7 @@ from regard.attention.weighting import Weighting
 
 _FAMILIES = (Score, Mask, PositionBias, Weighting)
 _HERE = "regard.attention."
+_BACKENDS = "regard.attention.backends."
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
 
@@ -28,7 +29,8 @@ def _kinds(family: type) -> Iterator[type]:
     kind: type
     for kind in family.__subclasses__():
         yield from _kinds(kind)
-        if kind.__module__.startswith(_HERE):
+        # Those of backends carry something inside of a call, and are in no graph.
+        if kind.__module__.startswith(_HERE) and not kind.__module__.startswith(_BACKENDS):
             # As the module holds it: a class with slots has a first version that nobody uses.
             yield vars(modules[kind.__module__])[kind.__name__]
 
