@@ -49,8 +49,7 @@ test-all: test
 	$(PYTEST) -m "not slow" --jaxtyping-packages=$(CHECKED),beartype.beartype $(CHECKED_BY)
 
 CHECKED := regard.attention,regard.layers,regard.models
-CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores tests/unit/attention/masks \
-	--ignore=tests/unit/models/prepared
+CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores tests/unit/attention/masks
 
 # The documentation site, build/site/index.html, in English and Chinese; it needs no network. The
 # models of its gallery are trained the first time (some minutes), or for so many updates.

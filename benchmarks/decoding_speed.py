@@ -87,7 +87,7 @@ SIDES = {OURS: ("float32", "int8"), PEER: ("float32", "int8")}
 
 def prepare(model: Any, precision: str) -> Any:
     """Our model as answers are made with it, its weights in a precision of ``SIDES``."""
-    from regard.models.prepared import in_precision, prepared
+    from regard.runtime import in_precision, prepared
 
     return prepared(in_precision(model, precision))
 

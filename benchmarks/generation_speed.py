@@ -86,7 +86,7 @@ def ours(precision: str) -> Callable[[Work], list[list[int]]]:
     import torch
 
     from regard.decoding import greedy, sample
-    from regard.models.prepared import in_precision, prepared
+    from regard.runtime import in_precision, prepared
 
     model = prepared(in_precision(_built(), precision))
 

@@ -3,7 +3,7 @@
     python -m benchmarks.recurrent_decoding [--rounds 7] [--threads 1 2] [--dry]
 
 Recurrent and convolutional encoder-decoders with random weights, and a recurrent language model,
-each driven by the same searches with :func:`regard.models.prepared.prepared` and without, in turn
+each driven by the same searches with :func:`regard.runtime.prepared` and without, in turn
 in one process. Sources are read each time. All outputs are of one length, so that both sides take
 as many steps.
 """
@@ -130,7 +130,7 @@ def measure_here(name: str, threads: str, rounds: str) -> list[dict[str, list[fl
     """Tokens a second of both sides in each round, for each of ``SEARCHES``."""
     import torch
 
-    from regard.models.prepared import prepared
+    from regard.runtime import prepared
 
     torch.set_num_threads(int(threads))
     work = WORKS[name]

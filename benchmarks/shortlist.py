@@ -59,7 +59,7 @@ def measure_here(name: str, threads: str, rounds: str) -> list[dict[str, Any]]:
     """Tokens a second of each search of a model, by precision, with lists and without."""
     import torch
 
-    from regard.models.prepared import in_precision, prepared
+    from regard.runtime import in_precision, prepared
 
     torch.set_num_threads(int(threads))
     work, shortlist, found = WORKS[name], shortlist_of(WORKS[name]), []

@@ -57,9 +57,9 @@ def _with_gradients(call: Callable[..., Any], shapes: Shapes) -> Call:
 
 
 def _arithmetic() -> Call:
-    from regard.attention.engine import workers
+    from regard.kernels import threads
 
-    return lambda: workers.share_out(64, lambda task: _loop()(STEPS))
+    return lambda: threads.share_out(64, lambda task: _loop()(STEPS))
 
 
 @cache
@@ -151,10 +151,10 @@ def measure_here(name: str) -> dict[str, Any]:
 @contextmanager
 def _tasks_timed() -> Iterator[list[list[float]]]:
     """While it lasts, gathers the seconds of the tasks of every pass."""
-    from regard.attention.engine import workers
+    from regard.kernels import threads
 
     passes: list[list[float]] = []
-    share_out = workers.share_out
+    share_out = threads.share_out
 
     def timed(tasks: int, work: Callable[[int], None]) -> None:
         passes.append([])
@@ -167,7 +167,7 @@ def _tasks_timed() -> Iterator[list[list[float]]]:
         share_out(tasks, one)
 
     with ExitStack() as patches:
-        for module in (workers.__name__, *SHARED_BY):
+        for module in (threads.__name__, *SHARED_BY):
             patches.enter_context(patch(f"{module}.share_out", timed))
         yield passes
 

@@ -7,7 +7,7 @@ import pytest
 import tomli_w
 from tests.end_to_end.tiny_tasks import NAMES, TINY, TRAINING, asked, said
 
-from regard.models.prepared import precision
+from regard.runtime import precision
 
 _SIZES = {"model_dim": 24, "num_heads": 4, "ffn_dim": 40}
 _LAYERS = {"num_encoder_layers": 2, "num_decoder_layers": 2}

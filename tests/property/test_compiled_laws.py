@@ -17,7 +17,7 @@ from regard.attention import (
     lengths,
     summarize,
 )
-from regard.attention.engine.kernels import statistics
+from regard.kernels.attention import statistics
 
 QUICK = settings(max_examples=15, deadline=None)
 SEEDS, SIZES = st.integers(0, 999), st.sampled_from([1, 2, 7, 33, 130, 300])

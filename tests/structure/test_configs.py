@@ -18,7 +18,7 @@ from regard import attention, inference, interop, layers, text, viewer
 from regard.choices import nearest
 from regard.errors import SettingError
 from regard.fields import hints_of
-from regard.models.prepared import in_precision
+from regard.runtime import in_precision
 from regard.text import phrasebook
 
 # The net of shape checks refuses a wrong type before a config can.
@@ -179,9 +179,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "regard.layers.TransformerBlock.kind": lambda name: block(kind=name),
     "regard.layers.TransformerBlock.norm": lambda name: block(norm=name),
     "regard.layers.TransformerBlock.norm_kind": lambda name: block(norm_kind=name),
-    "regard.models.prepared.in_precision.precision": lambda name: in_precision(
-        torch.nn.Identity(), name
-    ),
+    "regard.runtime.in_precision.precision": lambda name: in_precision(torch.nn.Identity(), name),
     "regard.text.encode_corpus.on_long": lambda name: text.encode_corpus(
         [], None, max_length=7, on_long=name
     ),

@@ -13,7 +13,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "regard.attention.masks": ("which keys a query may look at", "掩码：查询可以看哪些键"),
     "regard.layers": ("modules that own weights", "层：带参数的模块"),
     "regard.models": ("architectures", "模型架构"),
-    "regard.models.prepared": ("models made ready to answer", "为推理备好的模型"),
+    "regard.runtime": ("models packed for fast use on a CPU", "为 CPU 推理打包好的模型"),
     "regard.decoding": ("searches and samples", "搜索与采样"),
     "regard.text": ("readers, tokenizers, batches", "读取、分词、批量"),
     "regard.metrics": ("public metrics", "公开的评价指标"),

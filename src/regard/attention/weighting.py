@@ -23,7 +23,7 @@ class Weighting(ABC):
 
     Attributes:
         ranks_like_scores: Whether a key with a higher score never has less weight.
-        compiled_as: What the loops of ``engine.kernels.weightings`` call it that do the same as
+        compiled_as: What the loops of ``kernels.attention.weightings`` call it that do the same as
             ``rows`` and ``gradient``; None if there are none.
 
     Example:

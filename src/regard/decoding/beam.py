@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention.engine.kernels import why_not
 from regard.checks import check_at_least
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
 from regard.decoding.ranked_beam import ranked_beam
@@ -14,6 +13,7 @@ from regard.decoding.ranking import Beams, Likeliest, RankedBeams, Ranking
 from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, RankingStep, StateT, Step, bind_limits
 from regard.errors import SettingError
+from regard.kernels import why_not
 
 
 @torch.no_grad()

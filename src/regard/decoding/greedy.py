@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.attention.engine.kernels import why_not
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
 from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, RankingStep, StateT, Step, bind_limits
 from regard.decoding.writing import IDLE_SHARE, Answers, likeliest, written
+from regard.kernels import why_not
 
 
 @torch.no_grad()
@@ -106,7 +106,7 @@ def _ranked(
 ) -> list[Hypothesis]:
     """Greedy search over a step that returns the likeliest token: no tensors between steps."""
     # Only here: what cannot be compiled cannot be imported.
-    from regard.decoding.ranked_kernels import take
+    from regard.kernels.search.ranking import take
 
     most = limits.contiguous().numpy()
     tokens = np.zeros((len(most), int(most.max())), np.int64)

@@ -74,7 +74,7 @@ def ranked_beam(
         RunError: The model gave NaN.
     """
     # Only here: what cannot be compiled cannot be imported.
-    from regard.decoding.ranked_kernels import extend
+    from regard.kernels.search.ranking import extend
 
     found = _Found(limits.contiguous().numpy(), n_best, penalties)
     count, told = len(limits), np.empty(3, np.bool_)
@@ -143,7 +143,7 @@ class _Found:
 
     def stops(self, longer: _Beams, length: int) -> Bool[np.ndarray, " A"] | None:
         """Sentences whose search is finished; None if none is."""
-        from regard.decoding.ranked_kernels import find_stops
+        from regard.kernels.search.ranking import find_stops
 
         stops, is_any = np.empty(len(longer.sentences), np.bool_), np.empty(1, np.bool_)
         find_stops(

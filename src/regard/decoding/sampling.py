@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.engine.kernels import why_not
-from regard.attention.engine.workers import share_out
 from regard.checks import check_at_least, check_positive
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
 from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
 from regard.decoding.writing import Answers, written
 from regard.errors import SettingError, ShapeError
+from regard.kernels import why_not
+from regard.kernels.threads import share_out
 
 Seeds = int | Int[Tensor, " B"]
 
@@ -184,7 +184,7 @@ class Draw:
     ) -> Int[Tensor, " R"]:
         """Draws the same token without sorting the vocabulary."""
         # Only here: what cannot be compiled cannot be imported.
-        from regard.decoding.drawing import draw_tokens
+        from regard.kernels.search.sampling import draw_tokens
 
         rows, vocabulary = log_probs.shape
         most = vocabulary if self.top_k is None else min(self.top_k, vocabulary)

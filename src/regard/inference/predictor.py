@@ -30,9 +30,9 @@ from regard.inference.requests import request_of
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.layers.choices import Precision
 from regard.models import Seq2Seq
-from regard.models.prepared import PreparedReader, PreparedSeq2Seq, check_shortlist, in_precision
 from regard.models.shortlist import Shortlist
 from regard.runs.run import Run
+from regard.runtime import PreparedReader, PreparedSeq2Seq, check_shortlist, in_precision
 from regard.tasks import (
     TASKS,
     AnyTask,
@@ -110,7 +110,7 @@ class Predictor(Generic[AnswerT]):
         Args:
             path: The folder, or a bundle.
             precision: What its weights are kept in: ``int8`` is smaller and, of large models,
-                faster, and rounds; see :func:`regard.models.prepared.in_precision`.
+                faster, and rounds; see :func:`regard.runtime.in_precision`.
             device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which
                 only a CPU does; ``cpu``; ``cuda``, ``cuda:1``; or ``mps``.
             setting: What the device is called in messages.

@@ -7,7 +7,7 @@ from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
 from regard.devices import device_of
-from regard.models.prepared import prepared
+from regard.runtime import prepared
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
@@ -19,7 +19,7 @@ class Preparation:
         self._kept: tuple[nn.Module, list[object]] | None = None
 
     def of(self, model: ModelT) -> ModelT:
-        """The model ready for use, in evaluation mode; see :func:`regard.models.prepared.prepared`.
+        """The model ready for use, in evaluation mode; see :func:`regard.runtime.prepared`.
 
         Args:
             model: May have learned more since the last call.

@@ -10,9 +10,9 @@ from jaxtyping import Int32
 from regard.checks import check_at_least
 from regard.devices import CPU
 from regard.inference import Predictor
-from regard.models.prepared import check_shortlist
 from regard.models.shortlist import Shortlist
 from regard.runs import Run
+from regard.runtime import check_shortlist
 from regard.tasks import SequenceTask
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, BadLines, Corpus, Pair, PairTokenizer
 from regard.text.model_one import likeliest_targets

@@ -27,8 +27,8 @@ from regard.attention import (
     prefix,
     window,
 )
-from regard.attention.engine.kernels import additive
 from regard.attention.plan import BACKENDS
+from regard.kernels.attention import additive
 
 pytestmark = pytest.mark.slow
 

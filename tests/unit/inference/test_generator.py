@@ -10,7 +10,7 @@ from regard.errors import RunError, SettingError
 from regard.inference import preparation
 from regard.inference.generator import Generator
 from regard.models import Decoder, DecoderConfig
-from regard.models.prepared import PreparedDecoder, prepared
+from regard.runtime import PreparedDecoder, prepared
 from regard.tasks import DecodingConfig, recipe_from_table
 from regard.text import EOS_ID, TokenizerConfig, train_tokenizer
 from regard.training import train

@@ -4,13 +4,11 @@ import pytest
 import torch
 
 from regard.inference import Predictor
+from regard.kernels import recurrent as recurrent_kernels
+from regard.kernels.transformer import decoder as kernels
+from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import Transformer
-from regard.models.prepared import (
-    PreparedTransformer,
-    encoder_kernels,
-    kernels,
-    recurrent_kernels,
-)
+from regard.runtime import PreparedTransformer
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.translation import TranslationTask

@@ -10,7 +10,7 @@ from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.inference.look import mean_weights
 from regard.inference.trail import Trail
-from regard.models.prepared import decoder
+from regard.runtime.transformer import decoder
 from regard.text import BOS_ID, EOS_ID
 
 from .conftest import make_predictor

@@ -11,8 +11,8 @@ import torch
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.models import Encoder
-from regard.models.prepared import PreparedReader
 from regard.runs import Run
+from regard.runtime import PreparedReader
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID
 from regard.training import train

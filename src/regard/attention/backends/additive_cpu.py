@@ -1,9 +1,9 @@
 """Additive attention on a CPU by compiled loops, without the N×M×h tensor and its tanh.
 
-``engine.kernels.additive`` says how a hidden unit is worked out. Blocks of queries hold no scores
-here: they bound what a mask, a bias and dropout take. The loops share out the heads and queries of
-a block, and of its gradients the parts into which its queries are cut, which do not depend on the
-number of threads: nor does the answer.
+``kernels.attention.additive`` says how a hidden unit is worked out. Blocks of queries hold no
+scores here: they bound what a mask, a bias and dropout take. The loops share out the heads and
+queries of a block, and of its gradients the parts into which its queries are cut, which do not
+depend on the number of threads: nor does the answer.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ from regard.attention.engine.blocks import (
     keys_of,
 )
 from regard.attention.engine.function_context import FunctionContext, Gradients
-from regard.attention.engine.kernels import why_not
 from regard.attention.engine.numerics import as_it_is
 from regard.attention.engine.request import Request
-from regard.attention.engine.workers import share_out
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
+from regard.kernels import why_not
+from regard.kernels.threads import share_out
 
 # Pairs of a block, for each of which a mask takes a byte, a bias or dropout four.
 _PAIRS = 2**22
@@ -235,7 +235,7 @@ class _Additive(torch.autograd.Function):
         bias: Tensor | None,
         w: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        from regard.attention.engine.kernels import additive
+        from regard.kernels.attention import additive
 
         B, H, N, _ = query.shape
         value = value.contiguous()
@@ -294,7 +294,7 @@ class _Gradients:
 
     def add(self, block: Block) -> None:
         """The part that a block has in every gradient."""
-        from regard.attention.engine.kernels import additive
+        from regard.kernels.attention import additive
 
         corner = len(block.batch), len(block.heads)
         # Cut along the queries too, where heads are too few for many threads.

@@ -289,7 +289,7 @@ class _Launch:
         w: Tensor,
     ) -> None:
         # Only now: whoever has no GPU is spared the import.
-        kernels = import_module("regard.attention.backends.additive_triton_kernels")
+        kernels = import_module("regard.kernels.attention.additive_triton")
         self.kernels, self.form, self.seen, self.dim = kernels, form, seen, query.shape[-1]
         self.is_fast = query.is_cuda and not _is_interpreted()
         self.query, self.key = form.factors(query, key)

@@ -13,17 +13,17 @@ from torch import Tensor
 from regard.attention.backends.base import Backend
 from regard.attention.backends.crossovers import FEWEST_PAIRS
 from regard.attention.biases import PositionBias
-from regard.attention.engine import blas, tiled
+from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockPass, Inputs, Sizes
 from regard.attention.engine.dot import Given, Work, parts_of, tile_of
 from regard.attention.engine.function_context import FunctionContext, Gradients
-from regard.attention.engine.kernels import why_not
 from regard.attention.engine.numerics import as_it_is, is_finite
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.key_ranges import KeyRanges, is_range
 from regard.attention.scores import DotForm, ScaledDot
 from regard.attention.weighting import Softmax
+from regard.kernels import libraries, why_not
 
 # Pairs of a block of a mask, for each of which it takes two bytes, and the most queries of it.
 _PAIRS, _ROWS = 2**24, 256
@@ -101,7 +101,7 @@ def _of_numbers(request: Request) -> str | None:
         return "it is for float32 and less"
     if not (request.query.numel() and request.key.numel() and request.value.numel()):
         return "there is nothing to multiply"
-    if blas.address_of_products() is None:
+    if libraries.address_of_products() is None:
         return "torch has another BLAS than Intel's"
     return why_not()
 

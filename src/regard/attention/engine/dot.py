@@ -17,12 +17,12 @@ from torch import Tensor
 
 from regard.attention.engine.blocks import Block, BlockPass
 from regard.attention.engine.noise import bits_of_keys, bits_of_queries, threshold_of
-from regard.attention.engine.workers import share_out
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Weighting
+from regard.kernels.threads import share_out
 
 if TYPE_CHECKING:
-    from regard.attention.engine.kernels.dot import Pairs, Place
+    from regard.kernels.attention.dot import Pairs, Place
 
 # Queries of a tile, and keys: products want many; along a narrow band, fewer have more keys in
 # common. With all keys, as many queries as make so many scores, and no fewer than some.
@@ -91,8 +91,8 @@ class Work:
     def __init__(
         self, job: BlockPass, scale: float, ranges: KeyRanges | None, given: Given
     ) -> None:
-        from regard.attention.engine.kernels import dot
-        from regard.attention.engine.kernels.weightings import CODES
+        from regard.kernels.attention import dot
+        from regard.kernels.attention.weightings import CODES
 
         self.loops, self.job, self.scale, self.ranges, self.given = (dot, job, scale, ranges, given)
         name = job.weighting.compiled_as

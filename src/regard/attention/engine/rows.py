@@ -6,9 +6,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from regard.attention.engine.kernels import why_not
-from regard.attention.engine.workers import share_out
 from regard.attention.weighting import Weighting
+from regard.kernels import why_not
+from regard.kernels.threads import share_out
 
 # Numbers that are worth handing to a thread: a fraction of a millisecond.
 _NUMBERS_OF_A_TASK = 2**17
@@ -18,7 +18,7 @@ def weights_of(weighting: Weighting, scores: Tensor) -> Tensor:
     """``weighting.rows(scores)``, in one pass where it is compiled."""
     if (code := _code(weighting, scores)) is None:
         return weighting.rows(scores)
-    from regard.attention.engine.kernels import weightings
+    from regard.kernels.attention import weightings
 
     return _applied(partial(weightings.rows, code), scores)
 
@@ -27,7 +27,7 @@ def gradient_of(weighting: Weighting, weights: Tensor, grad: Tensor) -> Tensor:
     """``weighting.gradient(weights, grad)``, in one pass where it is compiled."""
     if (code := _code(weighting, weights, grad)) is None:
         return weighting.gradient(weights, grad)
-    from regard.attention.engine.kernels import weightings
+    from regard.kernels.attention import weightings
 
     return _applied(partial(weightings.gradient, code), weights, grad)
 
@@ -37,7 +37,7 @@ def _code(weighting: Weighting, *rows: Tensor) -> int | None:
     name = weighting.compiled_as
     if name is None or not all(_may_be_read(tensor) for tensor in rows) or why_not() is not None:
         return None
-    from regard.attention.engine.kernels.weightings import CODES
+    from regard.kernels.attention.weightings import CODES
 
     return CODES[name]
 

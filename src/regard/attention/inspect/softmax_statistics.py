@@ -27,11 +27,11 @@ from regard.attention.engine.blocks import (
     rows_of,
 )
 from regard.attention.engine.gradients import Given
-from regard.attention.engine.kernels import why_not
-from regard.attention.engine.workers import share_out
 from regard.attention.inspect.statistics import Ask, Statistics, rows_of_map
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Softmax
+from regard.kernels import why_not
+from regard.kernels.threads import share_out
 
 # Queries whose scores are worked out at once, and pairs: fewer where they are of several heads.
 _ROWS, _PAIRS, _PAIRS_OF_HEADS = 64, 2**20, 2**18
@@ -114,7 +114,7 @@ class _Work:
     """
 
     def __init__(self, job: BlockPass, ask: Ask, scores: _Scores, counted: Tensor | None) -> None:
-        from regard.attention.engine.kernels import statistics
+        from regard.kernels.attention import statistics
 
         B, H, _, M = job.shape
         self._job, self._ask, self._scores = replace(job, sizes=scores.sizes), ask, scores

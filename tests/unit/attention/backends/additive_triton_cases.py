@@ -244,7 +244,7 @@ def test_masks_and_biases_are_laid_over_the_pairs_with_strides_of_zero():
 
 @pytest.mark.parametrize(("mask", "tiles"), [(window(before=3, after=0), 2 + 1), (None, 2 * 2)])
 def test_tiles_outside_of_a_band_are_never_computed(monkeypatch, mask, tiles):
-    kernels = import_module("regard.attention.backends.additive_triton_kernels")
+    kernels = import_module("regard.kernels.attention.additive_triton")
     inputs = make(batch=1, heads=1, groups=1)
     attend(*inputs[:3], score=Additive(inputs[3]), backend="additive_triton")
     seen, scores = [], kernels._scores

@@ -24,8 +24,9 @@ from regard.attention import (
     window,
 )
 from regard.attention.backends import dot_cpu
-from regard.attention.engine import blas, dot
+from regard.attention.engine import dot
 from regard.attention.masks.key_ranges import KeyRanges
+from regard.kernels import libraries
 
 B, H, G, N, M, D, E = 2, 4, 2, 301, 523, 16, 11
 MASKS = {
@@ -255,7 +256,7 @@ def test_what_it_refuses(dtype, options, reason):
 
 
 def test_another_blas_is_said_and_the_other_path_serves(monkeypatch):
-    monkeypatch.setattr(blas, "address_of_products", lambda: None)
+    monkeypatch.setattr(libraries, "address_of_products", lambda: None)
     plan = explain(*make(), return_lse=True)
     assert plan.backend == "tiled"
     assert "another BLAS" in plan.reason

@@ -5,8 +5,8 @@ import torch
 
 from regard.attention import Entmax15, Softmax, Sparsemax
 from regard.attention.engine import rows
-from regard.attention.engine.kernels import weightings
 from regard.attention.engine.rows import gradient_of, weights_of
+from regard.kernels.attention import weightings
 
 BOTH = pytest.mark.parametrize("weighting", [Sparsemax(), Entmax15()], ids=["sparsemax", "entmax"])
 

@@ -1,0 +1,1 @@
+"""Attention: whole passes, softmax statistics, weightings, and one query's step."""

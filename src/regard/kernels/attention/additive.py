@@ -1,0 +1,472 @@
+"""Additive attention as two loops: scores w · tanh(q + k), softmax, and all their gradients.
+
+``tanh(q + k) = u / (u + 2)`` with ``u = e^(2q + 2k) − 1``: after one exponential per query and per
+key, a hidden unit costs a few additions and products and a division. Where exponentials might
+overflow, or queries are too few to be worth the keys' exponentials, tanh itself is worked out, as a
+quotient of polynomials.
+
+A hidden unit lives in a register, and in the backward pass in a row that stays in the first cache.
+Keys are taken four at a time, so that what belongs to a query is read and written once for the
+four; one by one where a mask hides some of them. Backward, what is read and written of four keys
+lies in one array, constant distances apart: rows that might overlap for all that is known would be
+worked on a number at a time.
+"""
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt8
+
+from regard.kernels.compiling import (
+    compiled,
+    inlined,
+    shared,
+    uncounted,
+    uncounted_part,
+    written_in,
+)
+from regard.kernels.elementary import exp, tanh
+
+# Batch row, head and query of a block's first; how many heads it has; batch row, head and key of
+# the first of ``key``, ``rest`` and ``value``, and the key after the block's last.
+Place: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+
+# What is kept of the keys at hand, of their values and of a query; which of four keys it sees, and
+# the numbers of those four pairs.
+Sums: TypeAlias = tuple[
+    Float32[np.ndarray, "fours c of_key"],
+    Float32[np.ndarray, "fours e of_value"],
+    Float32[np.ndarray, "c of_query"],
+    Bool[np.ndarray, "4"],
+    Float32[np.ndarray, "12"],
+]
+
+f32 = np.float32
+
+# Keys whose gradients are summed up over a few queries before they join the whole sum: so many
+# stay in the first cache, and a sum in two steps is rounded less.
+_KEYS, _QUERIES = 8, 32
+# Hidden units, or features of values, in a row of what is kept of four keys: of more, there are
+# several such arrays.
+_ROW = 128
+# Where its rows begin: keys, their rest, and their gradients; values, and theirs; and the hidden
+# units of a query's pairs, its gradient, and that of the weights of hidden units.
+_REST, _OF_KEY, _KEY_ROWS = 4 * _ROW, 8 * _ROW, 12 * _ROW
+_OF_VALUE, _VALUE_ROWS = 4 * _ROW, 8 * _ROW
+_OF_QUERY, _OF_W, _QUERY_ROWS = 4 * _ROW, 5 * _ROW, 6 * _ROW
+# The numbers of four pairs: scores that become weights, weights after dropout, gradients of scores.
+_DROPPED, _SLOPE, _PAIR_NUMBERS = 4, 8, 12
+# Bytes of a cache line.
+_LINE = 64
+_LEAST = np.finfo(np.float32).min
+
+
+@inlined
+def _pick(array, i):  # type: ignore[no-untyped-def]
+    """An entry, or nothing of nothing."""
+    if array is None:
+        return None
+    return array[i]
+
+
+@inlined
+def _unit(query, key, rest):  # type: ignore[no-untyped-def]
+    """A hidden unit: ``tanh(q + k)``, from factors of ``u`` where there is a rest."""
+    if rest is None:
+        return tanh(query + key)
+    u = query * key + rest
+    return u / (u + f32(2))
+
+
+@inlined
+def _score_all(query, key, rest, w, scores):  # type: ignore[no-untyped-def]
+    """The scores of a query with all keys."""
+    fours = scores.size - scores.size % 4
+    for m in range(0, fours, 4):
+        k0, k1, k2, k3 = key[m], key[m + 1], key[m + 2], key[m + 3]
+        r0, r1, r2, r3 = _pick(rest, m), _pick(rest, m + 1), _pick(rest, m + 2), _pick(rest, m + 3)
+        s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
+        for d in range(w.shape[0]):
+            s0 += w[d] * _unit(query[d], k0[d], _pick(r0, d))
+            s1 += w[d] * _unit(query[d], k1[d], _pick(r1, d))
+            s2 += w[d] * _unit(query[d], k2[d], _pick(r2, d))
+            s3 += w[d] * _unit(query[d], k3[d], _pick(r3, d))
+        scores[m], scores[m + 1], scores[m + 2], scores[m + 3] = s0, s1, s2, s3
+    for m in range(fours, scores.size):
+        k0, r0, s0 = key[m], _pick(rest, m), f32(0)
+        for d in range(w.shape[0]):
+            s0 += w[d] * _unit(query[d], k0[d], _pick(r0, d))
+        scores[m] = s0
+
+
+@inlined
+def _lane(of_pairs, b, h):  # type: ignore[no-untyped-def]
+    """Where in (b or 1, h or 1, n, m) a head's pairs are; the view there of none is empty."""
+    return b % max(1, of_pairs.shape[0]), h % max(1, of_pairs.shape[1])
+
+
+@inlined
+def _adjust(scores, bias, hidden, n):  # type: ignore[no-untyped-def]
+    """Bias and mask applied to a query's scores."""
+    for m in range(bias.shape[1]):
+        scores[m] += bias[n, m]
+    for m in range(hidden.shape[1]):
+        if hidden[n, m]:
+            scores[m] = -np.inf
+
+
+@inlined
+def _to_powers(scores):  # type: ignore[no-untyped-def]
+    """Scores turned to ``e^(score − best)``: the best, and their sum, 0 where nothing is seen."""
+    best, total = f32(_LEAST), f32(0)
+    for m in range(scores.size):
+        best = max(best, scores[m])
+    for m in range(scores.size):
+        power = exp(scores[m] - best)
+        scores[m] = power
+        total += power
+    return best, total
+
+
+@inlined
+def _mix(powers, factor, n, total, value, out):  # type: ignore[no-untyped-def]
+    """The values weighted by powers over their total, written to ``out``."""
+    for m in range(factor.shape[1]):
+        powers[m] *= factor[n, m]
+    scale = f32(1) / total if total != 0 else f32(0)
+    for e in range(out.size):
+        out[e] = f32(0)
+    for m in range(powers.size):
+        if powers[m] != 0:  # a NaN in a value is not to reach who does not see it
+            weight = powers[m] * scale
+            for e in range(out.size):
+                out[e] += weight * value[m, e]
+
+
+@shared
+def _fill(rows, begin, features):  # type: ignore[no-untyped-def]
+    """Copies what keys have, (m, D), to the rows of their fours, (m / 4, D / row, …)."""
+    for m in range(features.shape[0]):
+        for d in range(features.shape[1]):
+            rows[m // 4, d // _ROW, begin + m % 4 * _ROW + d % _ROW] = features[m, d]
+
+
+@uncounted_part
+def _empty(rows, begin, features):  # type: ignore[no-untyped-def]
+    """Adds what lies in rows, (D / row, …), to ``features``, and sets it to zero."""
+    for c in range(rows.shape[0]):
+        total = features[c * _ROW : c * _ROW + _ROW]
+        row = rows[c, begin : begin + total.size]
+        for d in range(total.size):
+            total[d] += row[d]
+        row[:] = f32(0)
+
+
+@shared
+def _see(seen, hidden, n, m, end):  # type: ignore[no-untyped-def]
+    """Collect the visible ones of four keys; returns their number."""
+    count = 0
+    for i in range(4):
+        is_seen = m + i < end and not (hidden.size and hidden[n, m + i])
+        seen[i] = is_seen
+        count += is_seen
+    return count
+
+
+@inlined
+def _score_four(query, rest, w, keys, units, numbers):  # type: ignore[no-untyped-def]
+    """Adds the part of a row of hidden units to the scores of four pairs, and keeps the units."""
+    s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
+    for d in range(w.size):
+        t = _unit(query[d], keys[d], _pick(rest, _REST + d))
+        units[d] = t
+        s0 += w[d] * t
+        t = _unit(query[d], keys[_ROW + d], _pick(rest, _REST + _ROW + d))
+        units[_ROW + d] = t
+        s1 += w[d] * t
+        t = _unit(query[d], keys[2 * _ROW + d], _pick(rest, _REST + 2 * _ROW + d))
+        units[2 * _ROW + d] = t
+        s2 += w[d] * t
+        t = _unit(query[d], keys[3 * _ROW + d], _pick(rest, _REST + 3 * _ROW + d))
+        units[3 * _ROW + d] = t
+        s3 += w[d] * t
+    numbers[0] += s0
+    numbers[1] += s1
+    numbers[2] += s2
+    numbers[3] += s3
+
+
+@uncounted_part
+def _hide(seen, units, numbers):  # type: ignore[no-untyped-def]
+    """Sets to zero what belongs to pairs that are not seen."""
+    for i in range(4):
+        if not seen[i]:
+            units[:, i * _ROW : i * _ROW + _ROW] = f32(0)
+            numbers[i], numbers[_DROPPED + i] = f32(0), f32(0)
+
+
+@shared
+def _weigh(numbers, bias, factor, n, m, end, best, scale):  # type: ignore[no-untyped-def]
+    """Scores of four pairs turned to weights."""
+    if bias.size:
+        for i in range(min(4, end - m)):
+            numbers[i] += bias[n, m + i]
+    for i in range(4):
+        numbers[i] = exp(numbers[i] - best) * scale
+        numbers[_DROPPED + i] = numbers[i]
+    if factor.size:
+        for i in range(min(4, end - m)):
+            numbers[_DROPPED + i] *= factor[n, m + i]
+
+
+@inlined
+def _value_four(numbers, d_out, values):  # type: ignore[no-untyped-def]
+    """Adds the part of a row of features to the gradients of four weights, and to the values'."""
+    w0, w1, w2, w3 = numbers[4], numbers[5], numbers[6], numbers[7]
+    s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
+    for e in range(d_out.size):
+        g = d_out[e]
+        s0 += g * values[e]
+        s1 += g * values[_ROW + e]
+        s2 += g * values[2 * _ROW + e]
+        s3 += g * values[3 * _ROW + e]
+        values[_OF_VALUE + e] += w0 * g
+        values[_OF_VALUE + _ROW + e] += w1 * g
+        values[_OF_VALUE + 2 * _ROW + e] += w2 * g
+        values[_OF_VALUE + 3 * _ROW + e] += w3 * g
+    numbers[_SLOPE] += s0
+    numbers[_SLOPE + 1] += s1
+    numbers[_SLOPE + 2] += s2
+    numbers[_SLOPE + 3] += s3
+
+
+@shared
+def _value_each(numbers, d_out, values, seen):  # type: ignore[no-untyped-def]
+    """Accumulate gradients of visible pairs alone, where the gradient has a NaN or an infinity."""
+    for i in range(4):
+        if seen[i]:
+            for e in range(d_out.size):
+                numbers[_SLOPE + i] += d_out[e] * values[i * _ROW + e]
+                values[_OF_VALUE + i * _ROW + e] += numbers[_DROPPED + i] * d_out[e]
+
+
+@shared
+def _lower(numbers, seen, d_scores, n, m, mean):  # type: ignore[no-untyped-def]
+    """Gradients of four weights turned to those of their scores."""
+    for i in range(4):
+        slope = numbers[_SLOPE + i] * numbers[_DROPPED + i] - numbers[i] * mean
+        numbers[_SLOPE + i] = slope if seen[i] else f32(0)
+    if d_scores.size:
+        for i in range(4):
+            if seen[i]:
+                d_scores[n, m + i] = numbers[_SLOPE + i]
+
+
+@inlined
+def _unit_four(numbers, keys, units, size):  # type: ignore[no-untyped-def]
+    """Adds to the gradients of a row of hidden units: of four keys, their query, and ``w``."""
+    g0, g1, g2, g3 = numbers[8], numbers[9], numbers[10], numbers[11]
+    for d in range(size):
+        t0, t1, t2, t3 = units[d], units[_ROW + d], units[2 * _ROW + d], units[3 * _ROW + d]
+        p0, p1, p2, p3 = g0 * t0, g1 * t1, g2 * t2, g3 * t3
+        units[_OF_W + d] += p0 + p1 + p2 + p3
+        p0, p1, p2, p3 = g0 - p0 * t0, g1 - p1 * t1, g2 - p2 * t2, g3 - p3 * t3
+        keys[_OF_KEY + d] += p0
+        keys[_OF_KEY + _ROW + d] += p1
+        keys[_OF_KEY + 2 * _ROW + d] += p2
+        keys[_OF_KEY + 3 * _ROW + d] += p3
+        units[_OF_QUERY + d] += p0 + p1 + p2 + p3
+
+
+@written_in
+def _add_up(asks, rest, w, pairs, sums, place, rows):  # type: ignore[no-untyped-def]
+    """Adds to ``sums`` the part that some queries have in the gradients of some keys and of ``w``.
+
+    And to ``d_query`` what those keys have in the queries'.
+    """
+    query, top, total, d_out, mean, d_query = asks
+    hidden, bias, factor, d_scores = pairs
+    of_keys, of_values, of_query, seen, numbers = sums
+    n0, first, end = place
+    for n in range(rows[0], rows[1]):
+        if total[n0 + n] == 0:  # nothing is seen
+            continue
+        question, given, common = query[n0 + n], d_out[n0 + n], mean[n0 + n]
+        for m in range(first, end, 4):
+            keys, values = of_keys[(m - first) // 4], of_values[(m - first) // 4]
+            count = _see(seen, hidden, n, m, end)
+            if count == 0:
+                continue
+            numbers[:] = f32(0)
+            for c in range(keys.shape[0]):
+                part = slice(c * _ROW, min(w.size, c * _ROW + _ROW))
+                others = None if rest is None else keys[c]
+                _score_four(question[part], others, w[part], keys[c], of_query[c], numbers)
+            _weigh(numbers, bias, factor, n, m, end, top[n0 + n], f32(1) / total[n0 + n])
+            if count < 4:
+                _hide(seen, of_query, numbers)
+            for c in range(values.shape[0]):
+                part = slice(c * _ROW, min(given.size, c * _ROW + _ROW))
+                if count == 4 or np.isfinite(common):
+                    _value_four(numbers, given[part], values[c])
+                else:
+                    _value_each(numbers, given[part], values[c], seen)
+            _lower(numbers, seen, d_scores, n, m, common)
+            for c in range(keys.shape[0]):
+                _unit_four(numbers, keys[c], of_query[c], min(w.size - c * _ROW, _ROW))
+        _empty(of_query, _OF_QUERY, d_query[n0 + n])
+
+
+@compiled
+def forward(
+    query: Float32[np.ndarray, "B H N D"],
+    key: Float32[np.ndarray, "b h M D"],
+    rest: Float32[np.ndarray, "b h M D"] | None,
+    value: Float32[np.ndarray, "b h M E"],
+    w: Float32[np.ndarray, "Hw D"],
+    hidden: UInt8[np.ndarray, "..."],
+    bias: Float32[np.ndarray, "..."],
+    factor: Float32[np.ndarray, "..."],
+    out: Float32[np.ndarray, "B H N E"],
+    top: Float32[np.ndarray, "B H N"],
+    total: Float32[np.ndarray, "B H N"],
+    place: Place,
+    lanes: tuple[int, int],
+    rows: tuple[int, int],
+) -> None:
+    """Mixed values of some queries of some heads; the best score, and the sum of powers beside it.
+
+    Args:
+        query: What is multiplied by ``key`` to give ``u − rest``, or the queries themselves.
+        key: See ``query``; or the keys themselves.
+        rest: Of ``u``; None where queries and keys are themselves: their loops are others.
+        value: The values of the same keys.
+        w: Weights of the hidden units, of every head or of all.
+        hidden: The block's pairs that are not seen, (b or 1, h or 1, n, m).
+        bias: What is added to scores, in that shape.
+        factor: What dropout multiplies weights by, in that shape.
+        out: Written.
+        top: Written.
+        total: Written.
+        place: Where the block is.
+        lanes: The first to do of the block's batch rows and heads, and the one after the last.
+        rows: The same of its queries.
+    """
+    b0, h0, n0, width, kb, kh, first, last = place
+    scores = np.empty(last - first, f32)
+    for lane in range(lanes[0], lanes[1]):
+        b, h = lane // width, lane % width
+        kept = (b0 + b - kb, h0 + h - kh)
+        keys, values = key[kept][first:last], value[kept][first:last]
+        others = None if rest is None else rest[kept][first:last]
+        weights = w[(h0 + h) % w.shape[0]]
+        biased, unseen = bias[_lane(bias, b, h)], hidden[_lane(hidden, b, h)]
+        times = factor[_lane(factor, b, h)]
+        for n in range(rows[0], rows[1]):
+            asks = query[b0 + b, h0 + h, n0 + n]
+            _score_all(asks, keys, others, weights, scores)
+            _adjust(scores, biased, unseen, n)
+            best, powers = _to_powers(scores)
+            _mix(scores, times, n, powers, values, out[b0 + b, h0 + h, n0 + n])
+            top[b0 + b, h0 + h, n0 + n], total[b0 + b, h0 + h, n0 + n] = best, powers
+
+
+def _zeros(*shape: int) -> Float32[np.ndarray, "..."]:
+    """Zeros from where a cache line begins: a vector across two lines would be read from both."""
+    size = math.prod(shape)
+    room = np.zeros(size + _LINE // 4, f32)
+    first = -room.ctypes.data % _LINE // 4
+    return room[first : first + size].reshape(shape)
+
+
+def sums(units: int, features: int) -> Sums:
+    """Buffers of ``backward``, by hidden units and value features."""
+    across, along = -(-units // _ROW), -(-features // _ROW)
+    return (
+        _zeros(_KEYS // 4, across, _KEY_ROWS),
+        _zeros(_KEYS // 4, along, _VALUE_ROWS),
+        _zeros(across, _QUERY_ROWS),
+        np.zeros(4, np.bool_),
+        np.zeros(_PAIR_NUMBERS, f32),
+    )
+
+
+@uncounted
+def backward(
+    query: Float32[np.ndarray, "B H N D"],
+    key: Float32[np.ndarray, "b h M D"],
+    rest: Float32[np.ndarray, "b h M D"] | None,
+    value: Float32[np.ndarray, "b h M E"],
+    w: Float32[np.ndarray, "Hw D"],
+    hidden: UInt8[np.ndarray, "..."],
+    bias: Float32[np.ndarray, "..."],
+    factor: Float32[np.ndarray, "..."],
+    top: Float32[np.ndarray, "B H N"],
+    total: Float32[np.ndarray, "B H N"],
+    d_out: Float32[np.ndarray, "B H N E"],
+    mean: Float32[np.ndarray, "B H N"],
+    d_query: Float32[np.ndarray, "B H N D"],
+    d_key: Float32[np.ndarray, "b h M D"],
+    d_value: Float32[np.ndarray, "b h M E"],
+    d_w: Float32[np.ndarray, "B H D"],
+    d_scores: Float32[np.ndarray, "..."],
+    sums: Sums,
+    place: Place,
+    lanes: tuple[int, int],
+    rows: tuple[int, int],
+) -> None:
+    """The part that some queries of some heads have in all gradients, which it adds to.
+
+    Those of queries and keys lack the factor ``w``.
+
+    Args:
+        query: As of ``forward``, and so are those up to ``total``.
+        key: See there.
+        rest: See there.
+        value: See there.
+        w: See there.
+        hidden: See there.
+        bias: See there.
+        factor: See there.
+        top: See there.
+        total: See there.
+        d_out: The gradient of the mixed values.
+        mean: Of each query, its product with them, less the gradient of the log-sum-exp.
+        d_query: Added to.
+        d_key: Added to; where it is as ``key`` is, and is nobody else's meanwhile.
+        d_value: The same.
+        d_w: Added to.
+        d_scores: Written, (b, h, n, m) of the block, where there is a bias that wants it.
+        sums: From ``sums``, one's own.
+        place: As of ``forward``.
+        lanes: See there.
+        rows: See there.
+    """
+    b0, h0, n0, width, kb, kh, first, last = place
+    of_keys, of_values, of_query, _, _ = sums
+    for lane in range(lanes[0], lanes[1]):
+        b, h = lane // width, lane % width
+        at, kept = (b0 + b, h0 + h), (b0 + b - kb, h0 + h - kh)
+        asks = query[at], top[at], total[at], d_out[at], mean[at], d_query[at]
+        pairs = (
+            hidden[_lane(hidden, b, h)],
+            bias[_lane(bias, b, h)],
+            factor[_lane(factor, b, h)],
+            d_scores[_lane(d_scores, b, h)],
+        )
+        for m0 in range(first, last, _KEYS):
+            some = slice(m0, min(last, m0 + _KEYS))
+            _fill(of_keys, 0, key[kept][some])
+            if rest is not None:
+                _fill(of_keys, _REST, rest[kept][some])
+            _fill(of_values, 0, value[kept][some])
+            corner = (n0, m0 - first, some.stop - first)
+            for n in range(rows[0], rows[1], _QUERIES):
+                queries = (n, min(n + _QUERIES, rows[1]))
+                _add_up(asks, rest, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
+                for m in range(m0, some.stop):
+                    four, row = (m - m0) // 4, (m - m0) % 4 * _ROW
+                    _empty(of_keys[four], _OF_KEY + row, d_key[kept][m])
+                    _empty(of_values[four], _OF_VALUE + row, d_value[kept][m])
+                _empty(of_query, _OF_W, d_w[at])

@@ -1,0 +1,378 @@
+"""Attention over dot products: per tile, products by BLAS and one pass over each row.
+
+A tile is some queries of a head and some of the keys they may see; its scores stay in the second
+cache, a row of it in the first. For softmax, the best score and the sum of powers run along with
+the tiles, as in Milakov & Gimelshein (2018), https://arxiv.org/abs/1805.02867; for other weightings
+a tile has all the keys. The backward pass works the scores out again, as in Dao et al. (2022),
+https://arxiv.org/abs/2205.14135.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int32, UInt8
+
+from regard.kernels.attention.weightings import slope, weigh
+from regard.kernels.compiling import compiled, inlined
+from regard.kernels.elementary import exp, largest
+from regard.kernels.products.blas import give_back, mix_into, score_all
+
+f32, u32 = np.float32, np.uint32
+
+# Rows of a tile lie a little further apart than a power of two, or they would share cache lines.
+_GAP = 16
+# Of ``engine.noise``.
+_ONE, _TWO = u32(0x7FEB352D), u32(0x846CA68B)
+
+
+class Pairs(NamedTuple):
+    """Bias, mask and dropout of the pairs; an empty array stands for none.
+
+    Attributes:
+        first: The first key that each query sees, (b or 1, N).
+        stop: The key after the last.
+        hidden: One where a pair of the block is hidden, (b or 1, h or 1, n, m).
+        bias: Added to scores, (B or 1, H or 1, N or 1, M).
+        steps: Added to scores by how far a key is after a query, (B or 1, H, N + M − 1): the place
+            of the pair (n, m) is N − 1 − n + m.
+        row_bits: Random bits of each query, (B, H, N).
+        key_bits: Of each key, (M,).
+        threshold: Weights of pairs whose joined bits are below are dropped.
+        growth: What the others are multiplied by.
+    """
+
+    first: Int32[np.ndarray, "b N"]
+    stop: Int32[np.ndarray, "b N"]
+    hidden: UInt8[np.ndarray, "b h n m"]
+    bias: Float32[np.ndarray, "b h n M"]
+    steps: Float32[np.ndarray, "b H S"]
+    row_bits: Int32[np.ndarray, "B H N"]
+    key_bits: Int32[np.ndarray, " M"]
+    threshold: int
+    growth: float
+
+
+class Place(NamedTuple):
+    """The part of the grid to compute.
+
+    Attributes:
+        batch: The block's first batch row.
+        head: Its first head.
+        row: Its first query.
+        key: Its first key.
+        stop: The key after its last.
+        heads: How many it has.
+        tile: How many queries a tile has.
+        width: How many keys.
+    """
+
+    batch: int
+    head: int
+    row: int
+    key: int
+    stop: int
+    heads: int
+    tile: int
+    width: int
+
+
+@inlined
+def _reach(first, stop, n0, n1):  # type: ignore[no-untyped-def]
+    """The query after the last of a tile, and the keys from the first to the last they see.
+
+    A tile ends before queries that see other keys altogether.
+    """
+    low, high = first[n0], stop[n0]
+    for n in range(n0 + 1, n1):
+        if stop[n] <= first[n]:
+            continue
+        if low < high and (first[n] >= high or stop[n] <= low):
+            return n, low, high
+        if low < high:
+            low, high = min(low, first[n]), max(high, stop[n])
+        else:
+            low, high = first[n], stop[n]
+    return n1, low, high
+
+
+@inlined
+def _tile_of(pairs, place, b, n0, last):  # type: ignore[no-untyped-def]
+    """The query after the last of the tile that begins at ``n0``, its first key, and its end."""
+    n1 = min(n0 + place.tile, last)
+    if pairs.first.size:
+        b = b % pairs.first.shape[0]
+        n1, low, high = _reach(pairs.first[b], pairs.stop[b], n0, n1)
+        return n1, max(place.key, low), min(place.stop, high)
+    return n1, place.key, place.stop
+
+
+@inlined
+def _seen(pairs, b, n, m0, m1):  # type: ignore[no-untyped-def]
+    """From where to where a query sees keys ``m0`` to ``m1``, counted from ``m0``."""
+    if pairs.first.size:
+        b = b % pairs.first.shape[0]
+        low = min(max(pairs.first[b, n], m0), m1)
+        return low - m0, max(min(pairs.stop[b, n], m1), low) - m0
+    return 0, m1 - m0
+
+
+@inlined
+def _adjust(row, pairs, place, b, h, n, m0, N):  # type: ignore[no-untyped-def]
+    """Bias and mask applied to a query's scores with keys from ``m0`` on."""
+    if pairs.bias.size:
+        bias = pairs.bias
+        added = bias[b % bias.shape[0], h % bias.shape[1], n % bias.shape[2], m0:]
+        for m in range(row.size):
+            row[m] += added[m]
+    if pairs.steps.size:
+        steps = pairs.steps
+        added = steps[b % steps.shape[0], h % steps.shape[1], N - 1 - n + m0 :]
+        for m in range(row.size):
+            row[m] += added[m]
+    if pairs.hidden.size:
+        hidden = pairs.hidden
+        b, h, n = b - place.batch, h - place.head, n - place.row
+        at = (b % hidden.shape[0], h % hidden.shape[1], n % hidden.shape[2])
+        unseen = hidden[at][m0 - place.key :]
+        for m in range(row.size):
+            row[m] = f32(-np.inf) if unseen[m] else row[m]
+
+
+@inlined
+def _factor(row_bits, key_bits, threshold, growth):  # type: ignore[no-untyped-def]
+    """Dropout factor of a weight, the one of ``engine.noise.kept``."""
+    bits = u32(row_bits) ^ u32(key_bits)
+    bits = u32(bits ^ (bits >> u32(16)))
+    bits = u32(bits * _ONE)
+    bits = u32(bits ^ (bits >> u32(15)))
+    bits = u32(bits * _TWO)
+    bits = u32(bits ^ (bits >> u32(16)))
+    return growth if u32(bits ^ u32(0x80000000)) >= threshold else f32(0)
+
+
+@inlined
+def _drop(row, pairs, b, h, n, m0):  # type: ignore[no-untyped-def]
+    """Weights dropped, or grown."""
+    of_row, of_keys = pairs.row_bits[b, h, n], pairs.key_bits[m0:]
+    threshold, growth = u32(pairs.threshold), f32(pairs.growth)
+    for m in range(row.size):
+        row[m] *= _factor(of_row, of_keys[m], threshold, growth)
+
+
+@inlined
+def _clear_beside(row, low, high):  # type: ignore[no-untyped-def]
+    """Zeros for the keys that a query does not see."""
+    for m in range(low):
+        row[m] = f32(0)
+    for m in range(high, row.size):
+        row[m] = f32(0)
+
+
+@inlined
+def _to_powers(row, best, total, mixed):  # type: ignore[no-untyped-def]
+    """Scores turned to powers of e; what was summed up so far is brought to the new best score.
+
+    Returns:
+        The best score up to here, and the sum of the powers relative to it.
+    """
+    top = max(best, largest(row))
+    if top > best:
+        shrink = exp(best - top)
+        total *= shrink
+        for e in range(mixed.size):
+            mixed[e] *= shrink
+    sum_ = f32(0)
+    for m in range(row.size):
+        power = exp(row[m] - top)
+        row[m] = power
+        sum_ += power
+    return top, total + sum_
+
+
+@inlined
+def _divide(mixed, total):  # type: ignore[no-untyped-def]
+    """Sums of powers times values turned to means."""
+    for n in range(total.size):
+        if total[n] != 0:
+            part = f32(1) / total[n]
+            for e in range(mixed.shape[1]):
+                mixed[n, e] *= part
+
+
+@compiled
+def forward(
+    query: Float32[np.ndarray, "B H N D"],
+    key: Float32[np.ndarray, "B G M D"],
+    value: Float32[np.ndarray, "B G M E"],
+    scale: float,
+    weighting: int | None,
+    pairs: Pairs,
+    out: Float32[np.ndarray, "B H N E"],
+    top: Float32[np.ndarray, "B H N"],
+    total: Float32[np.ndarray, "B H N"],
+    place: Place,
+    lanes: tuple[int, int],
+    rows: tuple[int, int],
+    is_last: bool,
+) -> None:
+    """Mixed values of some queries, the best score of each, and the sum of powers relative to it.
+
+    Args:
+        query: The queries.
+        key: The keys; several heads may share them.
+        value: The values.
+        scale: What products are multiplied by.
+        weighting: A value of ``weightings.CODES``; None is softmax, whose loops are others.
+        pairs: What is done to them besides.
+        out: What earlier blocks of the same queries gave; gets the new sums, or their quotients.
+        top: The same of the best scores, of softmax.
+        total: The same of the sums of powers; zeros for other weightings.
+        place: Where the block is.
+        lanes: The first to do of the block's batch rows and heads, and the one after the last.
+        rows: The same of all queries.
+        is_last: Whether no more keys come.
+    """
+    N = query.shape[2]
+    share = query.shape[1] // key.shape[1]
+    scores = np.empty((place.tile, place.width + _GAP), f32)
+    for lane in range(lanes[0], lanes[1]):
+        b, h = place.batch + lane // place.heads, place.head + lane % place.heads
+        keys, values, mixed = key[b, h // share], value[b, h // share], out[b, h]
+        n0 = rows[0]
+        while n0 < rows[1]:
+            n1, low, high = _tile_of(pairs, place, b, n0, rows[1])
+            for m0 in range(low, high, place.width):
+                m1 = min(high, m0 + place.width)
+                score_all(scale, query[b, h, n0:n1], keys[m0:m1], scores)
+                for n in range(n0, n1):
+                    first, stop = _seen(pairs, b, n, m0, m1)
+                    _clear_beside(scores[n - n0, : m1 - m0], first, stop)
+                    row = scores[n - n0, first:stop]
+                    _adjust(row, pairs, place, b, h, n, m0 + first, N)
+                    at = (b, h, n)
+                    if weighting is None:
+                        top[at], total[at] = _to_powers(row, top[at], total[at], mixed[n])
+                    else:
+                        weigh(weighting, row)
+                    if pairs.key_bits.size:
+                        _drop(row, pairs, b, h, n, m0 + first)
+                mix_into(1.0, scores, values[m0:m1], mixed[n0:n1])
+            if is_last:
+                _divide(mixed[n0:n1], total[b, h, n0:n1])
+            n0 = n1
+
+
+@inlined
+def _slopes(weights, slopes, mean):  # type: ignore[no-untyped-def]
+    """Gradients of scores, in place of those of weights."""
+    for m in range(weights.size):
+        slopes[m] = weights[m] * (slopes[m] - mean) if weights[m] != 0 else f32(0)
+
+
+@inlined
+def _to_weights(row, best, part):  # type: ignore[no-untyped-def]
+    """Scores turned to weights."""
+    for m in range(row.size):
+        row[m] = exp(row[m] - best) * part
+
+
+@inlined
+def _collect(slopes, of_pairs, of_steps, b, h, n, m0, N):  # type: ignore[no-untyped-def]
+    """Adds the gradients of a query's scores to those of biases."""
+    if of_pairs.size:
+        at = (b % of_pairs.shape[0], h % of_pairs.shape[1], n % of_pairs.shape[2])
+        own = of_pairs[at][m0:]
+        for m in range(slopes.size):
+            own[m] += slopes[m]
+    if of_steps.size:
+        own = of_steps[b, h, N - 1 - n + m0 :]
+        for m in range(slopes.size):
+            own[m] += slopes[m]
+
+
+@compiled
+def backward(
+    query: Float32[np.ndarray, "B H N D"],
+    key: Float32[np.ndarray, "B G M D"],
+    value: Float32[np.ndarray, "B G M E"],
+    scale: float,
+    weighting: int | None,
+    pairs: Pairs,
+    top: Float32[np.ndarray, "B H N"],
+    total: Float32[np.ndarray, "B H N"],
+    d_out: Float32[np.ndarray, "B H N E"],
+    mean: Float32[np.ndarray, "B H N"],
+    d_query: Float32[np.ndarray, "B H N D"],
+    d_key: Float32[np.ndarray, "B G m D"],
+    d_value: Float32[np.ndarray, "B G m E"],
+    d_bias: Float32[np.ndarray, "b h n M"],
+    d_steps: Float32[np.ndarray, "B H S"],
+    origin: tuple[int, int],
+    place: Place,
+    lanes: tuple[int, int],
+    rows: tuple[int, int],
+) -> None:
+    """The part that some queries have in all gradients, which it adds to.
+
+    Args:
+        query: As of ``forward``, and so are those up to ``total``.
+        key: See there.
+        value: See there.
+        scale: See there.
+        weighting: See there.
+        pairs: See there.
+        top: See there.
+        total: See there.
+        d_out: The gradient of the mixed values.
+        mean: Of each query, its product with them, less the gradient of the log-sum-exp; of
+            softmax.
+        d_query: Added to.
+        d_key: Added to; of batch rows and keys from ``origin`` on, and nobody else's meanwhile.
+        d_value: The same.
+        d_bias: Added to, if it has entries: one for each of the bias that is.
+        d_steps: The same of every batch row and head.
+        origin: See ``d_key``.
+        place: As of ``forward``.
+        lanes: See there.
+        rows: See there.
+    """
+    N = query.shape[2]
+    share = query.shape[1] // key.shape[1]
+    scores = np.empty((place.tile, place.width + _GAP), f32)
+    slopes = np.empty((place.tile, place.width + _GAP), f32)
+    for lane in range(lanes[0], lanes[1]):
+        b, h = place.batch + lane // place.heads, place.head + lane % place.heads
+        g = h // share
+        n0 = rows[0]
+        while n0 < rows[1]:
+            n1, low, high = _tile_of(pairs, place, b, n0, rows[1])
+            asks, given = query[b, h, n0:n1], d_out[b, h, n0:n1]
+            for m0 in range(low, high, place.width):
+                m1 = min(high, m0 + place.width)
+                keys, values = key[b, g, m0:m1], value[b, g, m0:m1]
+                score_all(scale, asks, keys, scores)
+                score_all(1.0, given, values, slopes)
+                for n in range(n0, n1):
+                    first, stop = _seen(pairs, b, n, m0, m1)
+                    _clear_beside(scores[n - n0, : m1 - m0], first, stop)
+                    _clear_beside(slopes[n - n0, : m1 - m0], first, stop)
+                    row, grad = scores[n - n0, first:stop], slopes[n - n0, first:stop]
+                    at = (b, h, n)
+                    _adjust(row, pairs, place, b, h, n, m0 + first, N)
+                    if pairs.key_bits.size:
+                        _drop(grad, pairs, b, h, n, m0 + first)
+                    if weighting is None:
+                        part = f32(1) / total[at] if total[at] != 0 else f32(0)
+                        _to_weights(row, top[at], part)
+                        _slopes(row, grad, mean[at])
+                    else:
+                        weigh(weighting, row)
+                        slope(weighting, row, grad)
+                    if pairs.key_bits.size:
+                        _drop(row, pairs, b, h, n, m0 + first)
+                    _collect(grad, d_bias, d_steps, b, h, n, m0 + first, N)
+                here = slice(m0 - origin[1], m1 - origin[1])
+                give_back(1.0, scores, given, d_value[b - origin[0], g, here])
+                give_back(scale, slopes, asks, d_key[b - origin[0], g, here])
+                mix_into(scale, slopes, keys, d_query[b, h, n0:n1])
+            n0 = n1

@@ -1,0 +1,182 @@
+"""Attention of one query over keys and values that lie anywhere in a store.
+
+A head is some dozens of numbers wide, and there are few keys: of loops over slices of arrays, the
+slices would take longer than the numbers. So these go by addresses, with as many numbers at a time
+as a register holds.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from regard.kernels.compiling import shared
+from regard.kernels.products.packed import OUTPUTS, further, fused, read, read_everywhere
+from regard.kernels.vectors import to_weights
+
+f32 = np.float32
+_NUMBER, _SIZE = ir.FloatType(), ir.IntType(64)
+_VECTOR = ir.VectorType(_NUMBER, OUTPUTS)
+_NOTHING = ir.Constant(_VECTOR, [0.0] * OUTPUTS)
+_HIDDEN = ir.Constant(_VECTOR, [float("-inf")] * OUTPUTS)
+_WIDE = 4 * OUTPUTS
+
+
+def _summed(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+    """All lanes added up, one half to the other."""
+    lanes = vector.type.count
+    while lanes > 1:
+        lanes //= 2
+        kind = ir.VectorType(ir.IntType(32), lanes)
+        low, high = (
+            builder.shuffle_vector(
+                vector, vector, ir.Constant(kind, list(range(first, first + lanes)))
+            )
+            for first in (0, lanes)
+        )
+        vector = builder.fadd(low, high)
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+
+@contextmanager
+def _heads(
+    builder: ir.IRBuilder, key_heads: ir.Value, per: ir.Value
+) -> Iterator[tuple[ir.Value, ir.Value]]:
+    """A loop over heads: which it is, and that of its key."""
+    with (
+        cgutils.for_range(builder, key_heads) as of_key,
+        cgutils.for_range(builder, per) as of_query,
+    ):
+        yield builder.add(builder.mul(of_key.index, per), of_query.index), of_key.index
+
+
+def _registers(builder: ir.IRBuilder, dim: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """How many registers a head fills, and how many numbers are left over."""
+    lanes = ir.Constant(_SIZE, OUTPUTS)
+    return builder.sdiv(dim, lanes), builder.srem(dim, lanes)
+
+
+def _place(builder: ir.IRBuilder, places: ir.Value, m: ir.Value, width: ir.Value) -> ir.Value:
+    """How far from the store's beginning a key or value lies."""
+    return builder.mul(read(builder, further(builder, places, 8, m), _SIZE), width)
+
+
+def _write(builder: ir.IRBuilder, number: ir.Value, at: ir.Value) -> None:
+    builder.store(number, builder.inttoptr(at, number.type.as_pointer()), align=4)
+
+
+@intrinsic
+def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale, scores, row):  # type: ignore[no-untyped-def]
+    """Scores of each head, (H, M): products of its query with keys, times ``scale``.
+
+    What they do not fill of a last register is −∞.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        query, keys, places, count, width, key_heads, per, dim, scale, scores, row = arguments
+        steps, rest = _registers(builder, dim)
+        size = builder.mul(dim, ir.Constant(_SIZE, 4))
+        last = builder.sdiv(builder.sub(count, ir.Constant(_SIZE, 1)), ir.Constant(_SIZE, OUTPUTS))
+        with _heads(builder, key_heads, per) as (h, _):
+            place = builder.add(scores, builder.mul(h, row))
+            _write(builder, _HIDDEN, further(builder, place, _WIDE, last))
+        total = cgutils.alloca_once(builder, _VECTOR)  # type: ignore[no-untyped-call]
+        more = cgutils.alloca_once(builder, _NUMBER)  # type: ignore[no-untyped-call]
+        with cgutils.for_range(builder, count) as of_key:
+            begin = builder.add(keys, _place(builder, places, of_key.index, width))
+            with _heads(builder, key_heads, per) as (h, g):
+                asked = builder.add(query, builder.mul(h, size))
+                given = builder.add(begin, builder.mul(g, size))
+                builder.store(_NOTHING, total)
+                with cgutils.for_range(builder, steps) as step:
+                    one, other = (
+                        read(builder, further(builder, each, _WIDE, step.index), _VECTOR)
+                        for each in (asked, given)
+                    )
+                    builder.store(fused(builder, one, other, builder.load(total)), total)
+                builder.store(_summed(builder, builder.load(total)), more)
+                with cgutils.for_range(builder, rest) as left:
+                    behind = (further(builder, each, _WIDE, steps) for each in (asked, given))
+                    one, other = (
+                        read(builder, further(builder, each, 4, left.index), _NUMBER)
+                        for each in behind
+                    )
+                    product = builder.fmul(one, other)
+                    builder.store(builder.fadd(builder.load(more), product), more)
+                place = builder.add(scores, builder.mul(h, row))
+                found = builder.fmul(builder.load(more), scale)
+                _write(builder, found, further(builder, place, 4, of_key.index))
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 8, types.float32, types.int64, types.int64), generate
+
+
+@intrinsic
+def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim, out):  # type: ignore[no-untyped-def]
+    """Each head's sum of values, (H D), by its weights, (H, M)."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        weights, row, values, places, count, width, key_heads, per, dim, out = arguments
+        steps, rest = _registers(builder, dim)
+        size = builder.mul(dim, ir.Constant(_SIZE, 4))
+
+        def sum_up(kind: ir.Type, weights: ir.Value, begin: ir.Value, to: ir.Value) -> None:
+            total = cgutils.alloca_once(builder, kind)  # type: ignore[no-untyped-call]
+            builder.store(_NOTHING if kind is _VECTOR else ir.Constant(kind, 0.0), total)
+            with cgutils.for_range(builder, count) as of_key:
+                at = builder.add(begin, _place(builder, places, of_key.index, width))
+                weight = further(builder, weights, 4, of_key.index)
+                if kind is _VECTOR:
+                    share = read_everywhere(builder, weight, _NUMBER, _VECTOR)
+                    added = fused(builder, share, read(builder, at, kind), builder.load(total))
+                else:
+                    product = builder.fmul(read(builder, weight, kind), read(builder, at, kind))
+                    added = builder.fadd(builder.load(total), product)
+                builder.store(added, total)
+            _write(builder, builder.load(total), to)
+
+        with _heads(builder, key_heads, per) as (h, g):
+            shares = builder.add(weights, builder.mul(h, row))
+            begin = builder.add(values, builder.mul(g, size))
+            to = builder.add(out, builder.mul(h, size))
+            with cgutils.for_range(builder, steps) as step:
+                places_of_step = (further(builder, each, _WIDE, step.index) for each in (begin, to))
+                sum_up(_VECTOR, shares, *places_of_step)
+            with cgutils.for_range(builder, rest) as left:
+                behind = (further(builder, each, _WIDE, steps) for each in (begin, to))
+                sum_up(_NUMBER, shares, *(further(builder, each, 4, left.index) for each in behind))
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 10), generate
+
+
+@shared
+def look(query, store, places, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
+    """One row's heads over ``count`` keys and values, side by side in rows ``places`` of ``store``.
+
+    Args:
+        query: Of all heads side by side, (H D) at least.
+        store: Keys and values, (P, 2 G D).
+        places: Where in it, (M,) at least.
+        count: How many, one at least.
+        options: Of the decoder.
+        slopes: ALiBi's, one a head; an array without entries stands for none.
+        scores: Room to work in, (H, M) with room for a register more.
+        out: What is gathered, (H D).
+    """
+    H, G, D = options.heads, options.key_heads, options.head_dim
+    width, row = store.shape[1] * 4, scores.shape[1] * 4
+    keys, where, room = store.ctypes.data, places.ctypes.data, scores.ctypes.data
+    _score(query.ctypes.data, keys, where, count, width, G, H // G, D, options.scale, room, row)  # type: ignore[call-arg]
+    # Numbers that are left over of registers would go one by one.
+    padded = -(-count // OUTPUTS) * OUTPUTS
+    for h in range(H):
+        if slopes.size:
+            for m in range(count):
+                scores[h, m] -= slopes[h] * f32(count - 1 - m)
+        to_weights(scores[h, :padded])
+    _mix(room, row, keys + G * D * 4, where, count, width, G, H // G, D, out.ctypes.data)

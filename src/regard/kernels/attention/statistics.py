@@ -1,0 +1,308 @@
+"""The statistics of softmax, row by row of its scores: ``inspect.statistics`` says what they are.
+
+A row is read three times while it is in the cache: for the best scores, for powers and their sums,
+and for what keys receive.
+"""
+
+from math import exp as power_of
+from math import log, log1p
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int32, Int64
+
+from regard.kernels.compiling import compiled, inlined
+from regard.kernels.elementary import exp, largest
+
+f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
+
+# Neighbouring keys of which the best is known before the best of all are looked for: fewer in rows
+# up to so long.
+_GROUP, _SMALL_GROUP, _SHORT = 32, 16, 1024
+_LEAST = f32(np.finfo(np.float32).min)
+_NOTHING = f32(-np.inf)
+# The power of such a score is zero, and yet zero times it is not NaN.
+_LOWEST = f32(-100.0)
+
+
+class Seen(NamedTuple):
+    """Visible keys of queries, and the counted queries; an empty array stands for all.
+
+    Attributes:
+        first: The first key that each query sees, (b or 1, N).
+        stop: The key after the last.
+        counted: Which queries give something to keys, (B or 1, N).
+        sinks: Of each head, (H or 1); −∞ for none.
+    """
+
+    first: Int32[np.ndarray, "b N"]
+    stop: Int32[np.ndarray, "b N"]
+    counted: Bool[np.ndarray, "b N"]
+    sinks: Float32[np.ndarray, " H"]
+
+
+class Found(NamedTuple):
+    """Where the numbers are written, in the order of ``inspect.statistics.Statistics``.
+
+    Attributes:
+        lse: See there, and so are the others.
+        entropy: See there.
+        distance: See there.
+        first: See there.
+        received: Added to; of a part of the queries.
+        pooled: Added to; the rows of the map that this part is in.
+        top_weights: See there.
+        top_keys: See there.
+    """
+
+    lse: Float32[np.ndarray, "B H N"]
+    entropy: Float32[np.ndarray, "B H N"]
+    distance: Float32[np.ndarray, "B H N"]
+    first: Float32[np.ndarray, "B H N"]
+    received: Float32[np.ndarray, "B H M"]
+    pooled: Float32[np.ndarray, "B H R C"]
+    top_weights: Float32[np.ndarray, "B H N K"]
+    top_keys: Int64[np.ndarray, "B H N K"]
+
+
+class Place(NamedTuple):
+    """Where a block is in the grid, and where the grid is in the map.
+
+    Attributes:
+        batch: The block's first batch row.
+        head: Its first head.
+        row: Its first query.
+        shift: How far the place of a query is after its number.
+        rows: The place of query 0, counted from the first bucket of ``Found.pooled``.
+        row_width: How many queries share a bucket.
+        keys: The place of key 0, counted from the first bucket.
+        key_width: How many keys share a bucket.
+    """
+
+    batch: int
+    head: int
+    row: int
+    shift: int
+    rows: int
+    row_width: int
+    keys: int
+    key_width: int
+
+
+@inlined
+def _within(place, low, high):  # type: ignore[no-untyped-def]
+    """A place, or the end of a range that is nearest to it."""
+    place = low if place < low else place
+    return high if place > high else place
+
+
+@inlined
+def _cut_to_seen(pieces, seen, b, n, spans):  # type: ignore[no-untyped-def]
+    """The columns that a query may see, from where to where in each piece."""
+    for p in range(len(pieces)):
+        start, stop = pieces[p, 1], pieces[p, 2]
+        spans[p, 0], spans[p, 1] = start, stop
+        if seen.first.size:
+            b = b % len(seen.first)
+            to_column = start - pieces[p, 0]
+            spans[p, 0] = _within(i64(seen.first[b, n]) + to_column, start, stop)
+            spans[p, 1] = _within(i64(seen.stop[b, n]) + to_column, spans[p, 0], stop)
+
+
+@inlined
+def _hide(row, hidden):  # type: ignore[no-untyped-def]
+    for m in range(hidden.size):
+        row[m] = _NOTHING if hidden[m] else row[m]
+
+
+@inlined
+def _find_tops(row, spans, tops, group):  # type: ignore[no-untyped-def]
+    """The best score, finite; that of each group is written to ``tops``."""
+    best, at = _LEAST, i64(0)
+    for p in range(len(spans)):
+        start, stop = spans[p, 0], spans[p, 1]
+        while start < stop:
+            tops[at] = largest(row[start : _within(start + group, start, stop)])
+            best = tops[at] if tops[at] > best else best
+            start, at = start + group, at + 1
+    return best, at
+
+
+@inlined
+def _offer(values, places, kept, start, stop, bound, ranked):  # type: ignore[no-untyped-def]
+    """Keep the best values of a stretch, and where they are, behind all that are as good.
+
+    Gives how many there are now. The first ``ranked`` are there before; none below ``bound`` is
+    kept, and −∞ never.
+    """
+    last = len(kept) - 1
+    for m in range(start, stop):
+        if values[m] >= bound and values[m] > (kept[last] if ranked > last else _NOTHING):
+            at = ranked if ranked < last else last
+            while at > 0 and kept[at - 1] < values[m]:
+                kept[at], places[at] = kept[at - 1], places[at - 1]
+                at -= 1
+            kept[at], places[at] = values[m], m
+            ranked += i64(ranked <= last)
+    return ranked
+
+
+@inlined
+def _rank(row, spans, tops, group, groups, values, columns):  # type: ignore[no-untyped-def]
+    """The columns of the best scores, of equals the first; gives how many there are.
+
+    None of them is worse than the last of as many best tops, so most groups are passed over.
+    """
+    last, none = len(values) - 1, i64(0)  # a plain 0 would be compiled apart
+    count = _offer(tops, columns, values, none, groups, _NOTHING, none)
+    bound = values[last] if count > last else _NOTHING
+    count, at = none, 0
+    for p in range(len(spans)):
+        start, stop = spans[p, 0], spans[p, 1]
+        while start < stop:
+            if tops[at] >= bound:
+                end = _within(start + group, start, stop)
+                count = _offer(row, columns, values, start, end, bound, count)
+            start, at = start + group, at + 1
+    return count
+
+
+@inlined
+def _to_powers(scores, best, middle):  # type: ignore[no-untyped-def]
+    """Scores turned to ``e^(score − best)``.
+
+    Gives the sums of powers, of powers times scores, and of powers times how far they are from
+    ``middle``.
+    """
+    total, energy, distance = f32(0), f32(0), f32(0)
+    middle = i32(middle)
+    for m in range(scores.size):
+        score = scores[m] - best
+        score = _LOWEST if score < _LOWEST else score
+        power = exp(score)
+        scores[m] = power
+        total += power
+        energy += power * score
+        distance += power * abs(f32(i32(m) - middle))
+    return total, energy, distance
+
+
+@inlined
+def _log_of(total, sink):  # type: ignore[no-untyped-def]
+    """The logarithm of a sum to which ``e^sink`` is added."""
+    rest = log(total)
+    if sink > rest:
+        return sink + log1p(power_of(rest - sink))
+    return rest + log1p(power_of(sink - rest))
+
+
+@inlined
+def _of_row(row, pieces, spans, best, seen, found, place, at):  # type: ignore[no-untyped-def]
+    """Statistics of a row; returns the factor of its exponentials, 0 where no key is visible."""
+    total, energy, distance = f32(0), f32(0), f32(0)
+    for p in range(len(pieces)):
+        start, stop = spans[p, 0], spans[p, 1]
+        middle = at[2] + place.shift - (pieces[p, 0] + start - pieces[p, 1])
+        some = _to_powers(row[start:stop], best, middle)
+        total, energy, distance = total + some[0], energy + some[1], distance + some[2]
+    if total == 0:
+        return f32(0)
+    # A sink far above the best score would lose its digits in float32.
+    rest = _log_of(f64(total), f64(seen.sinks[at[1] % len(seen.sinks)]) - f64(best))
+    share = f32(power_of(-rest))
+    entropy = (rest * total - energy) * share
+    found.lse[at] = best + rest
+    found.entropy[at] = 0.0 if entropy < 0 else entropy
+    found.distance[at] = distance * share
+    if pieces[0, 0] == 0 and spans[0, 0] == 0 and spans[0, 1] > 0:
+        found.first[at] = row[0] * share
+    return share
+
+
+@inlined
+def _gather(row, spans, share, sums):  # type: ignore[no-untyped-def]
+    for p in range(len(spans)):
+        part, total = row[spans[p, 0] : spans[p, 1]], sums[spans[p, 0] : spans[p, 1]]
+        for m in range(part.size):
+            total[m] += part[m] * share
+
+
+@inlined
+def _give(pieces, sums, received, pooled, place):  # type: ignore[no-untyped-def]
+    """Hand the sums of columns to the keys and to a row of the map, and begin them anew."""
+    for p in range(len(pieces)):
+        start, stop = pieces[p, 1], pieces[p, 2]
+        key, width = pieces[p, 0] - start, place.key_width
+        while start < stop:
+            bucket = (start + key + place.keys) // width
+            end = _within((bucket + 1) * width - place.keys - key, start, stop)
+            total, part, keys = f32(0), sums[start:end], received[key + start : key + end]
+            for m in range(part.size):
+                total += part[m]
+                keys[m] += part[m]
+                part[m] = f32(0)
+            pooled[bucket] += total
+            start = end
+
+
+@inlined
+def _key_of(pieces, column):  # type: ignore[no-untyped-def]
+    for p in range(len(pieces)):
+        if column < pieces[p, 2]:
+            break
+    return pieces[p, 0] + column - pieces[p, 1]
+
+
+@compiled
+def summarize(
+    scores: Float32[np.ndarray, "b h n m"],
+    pieces: Int64[np.ndarray, "P 3"],
+    hidden: Bool[np.ndarray, "..."],
+    seen: Seen,
+    found: Found,
+    place: Place,
+) -> None:
+    """Write the statistics of some rows, and add to what keys receive of them.
+
+    Args:
+        scores: Of whole rows; lost.
+        pieces: Their keys, in pieces: the first key of each, its column, and the column after the
+            last.
+        hidden: Where a pair is hidden, (b or 1, h or 1, n or 1, m); without entries, nowhere.
+        seen: What queries see besides.
+        found: Written.
+        place: Where the rows are.
+    """
+    lanes, heads, rows, width = scores.shape
+    spans = np.zeros((len(pieces), 2), np.int64)
+    group = _SMALL_GROUP if width <= _SHORT else _GROUP
+    tops = np.empty(width // group + len(pieces), f32)
+    best_count = found.top_keys.shape[3]
+    values, columns = np.empty(best_count, f32), np.empty(best_count, np.int64)
+    sums = np.zeros(width, f32)
+    for lane in range(lanes * heads):
+        i, j = lane // heads, lane % heads
+        b, h = place.batch + i, place.head + j
+        received, pooled = found.received[b, h], found.pooled[b, h]
+        bucket = -1
+        for r in range(rows):
+            n, row = place.row + r, scores[i, j, r]
+            _cut_to_seen(pieces, seen, b, n, spans)
+            if hidden.size:
+                of_row = (i % hidden.shape[0], j % hidden.shape[1], r % hidden.shape[2])
+                _hide(row, hidden[of_row])
+            best, groups = _find_tops(row, spans, tops, group)
+            count = _rank(row, spans, tops, group, groups, values, columns) if best_count else 0
+            share = _of_row(row, pieces, spans, best, seen, found, place, (b, h, n))
+            for k in range(count):
+                found.top_weights[b, h, n, k] = row[columns[k]] * share
+                found.top_keys[b, h, n, k] = _key_of(pieces, columns[k])
+            if share == 0 or (seen.counted.size and not seen.counted[b % len(seen.counted), n]):
+                continue
+            own = (place.rows + n) // place.row_width
+            if own != bucket and bucket >= 0:
+                _give(pieces, sums, received, pooled[bucket], place)
+            bucket = own
+            _gather(row, spans, share, sums)
+        if bucket >= 0:
+            _give(pieces, sums, received, pooled[bucket], place)

@@ -1,0 +1,409 @@
+"""Products of states with weights that lie as they are multiplied, in float32 or int8.
+
+Panels of eight or sixteen outputs side by side, input after input: a sum needs no adding up of
+lanes, and a tile of some states by some panels fills the registers. Each number of the result is
+added up in the same order whatever the tile, so that a state's product does not depend on its
+neighbours. Weights that come from memory are fetched ahead: a tile of several states has time to
+fetch the panels of the next.
+
+``pairwise`` and ``bytewise`` round what is multiplied by int8, and lay out its weights.
+"""
+
+from collections.abc import Callable, Sequence
+
+import llvmlite.binding
+import numba
+import numpy as np
+from jaxtyping import Float32
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from regard.kernels.compiling import compiled, in_order, shared
+from regard.kernels.vectors import copy
+
+f32 = np.float32
+# A number that is written out would make a function of its own of each that is called with it.
+i64 = np.int64
+
+
+def has(feature: str) -> bool:
+    """Whether the processor that loops are compiled for can do this.
+
+    It is this one, unless numba's variables name another: ``NUMBA_CPU_NAME=haswell
+    NUMBA_CPU_FEATURES=+avx2,+fma`` compiles for one with AVX2 alone.
+    """
+    name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES  # type: ignore[attr-defined]
+    if name or features:
+        return f"+{feature}" in (features or "").split(",")
+    return bool(llvmlite.binding.get_host_cpu_features().get(feature))
+
+
+# Outputs side by side in float32: as many as fill a register, of which such processors have 32.
+OUTPUTS = 16 if has("avx512f") else 8
+
+# Outputs side by side in int8, and weights of a pair of inputs.
+PAIRED_OUTPUTS = 8
+PAIRED_STEP = 2 * PAIRED_OUTPUTS
+_WHOLE = ir.VectorType(ir.IntType(32), PAIRED_OUTPUTS)
+_PAIRS = ir.VectorType(ir.IntType(16), PAIRED_STEP)
+# Whether the processor multiplies and adds sixteen pairs at once; else it is said in small steps.
+_HAS_PAIRS = has("avx2")
+
+
+def in_panels(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"]:
+    """Weights as they are multiplied, with zeros where outputs are missing."""
+    outputs, inputs = weight.shape
+    panels = -(-outputs // OUTPUTS)
+    room = np.zeros((panels * OUTPUTS, inputs), f32)
+    room[:outputs] = weight
+    return np.ascontiguousarray(room.reshape(panels, OUTPUTS, inputs).transpose(0, 2, 1))
+
+
+def stacked(
+    weights: Sequence[Float32[np.ndarray, "O I"]], inputs: int = 0
+) -> Float32[np.ndarray, "L o I p"]:
+    """``in_panels`` of each, one on the other; of none of so many inputs without entries."""
+    if not weights:
+        return np.zeros((0, 0, inputs, OUTPUTS), f32)
+    return np.stack([in_panels(weight) for weight in weights])
+
+
+def stacked_lanes(
+    numbers: Sequence[Float32[np.ndarray, " O"]], outputs: int = OUTPUTS
+) -> Float32[np.ndarray, "L op"]:
+    """``in_lanes`` of each, one on the other."""
+    return np.stack([in_lanes(each, outputs) for each in numbers])
+
+
+def in_lanes(
+    numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS
+) -> Float32[np.ndarray, " op"]:
+    """A number of each output, with zeros where outputs are missing of as many side by side."""
+    missing = -len(numbers) % outputs
+    return np.pad(numbers, (0, missing)) if missing else numbers
+
+
+def further(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
+    """The address ``count · size`` further on."""
+    return builder.add(begin, builder.mul(size, ir.Constant(ir.IntType(64), count)))
+
+
+def read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
+    """Load a value from an unaligned address."""
+    return builder.load(builder.inttoptr(at, kind.as_pointer()), align=1)
+
+
+def read_everywhere(
+    builder: ir.IRBuilder, at: ir.Value, number: ir.Type, kind: ir.Type
+) -> ir.Value:
+    """One number in all lanes."""
+    nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+    alone = builder.insert_element(nothing, read(builder, at, number), first)
+    places = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+    return builder.shuffle_vector(alone, nothing, places)
+
+
+def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Value) -> ir.Value:
+    """``one · other + added``, rounded once, in every tile alike."""
+    kind = ir.FunctionType(added.type, [added.type] * 3)
+    name = f"llvm.fma.v{added.type.count}f32"
+    fused = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    return builder.call(fused, [one, other, added])
+
+
+class _Plain:
+    """Weights in float32; an input is a step.
+
+    Attributes:
+        sums: What outputs side by side are added up in.
+        step: How many bytes the weights of a step take.
+        heights: How many states a tile may have.
+        block: How many go through all panels before the next do.
+    """
+
+    sums, step = ir.VectorType(ir.FloatType(), OUTPUTS), 4 * OUTPUTS
+    heights, block = (8, 5, 4, 2, 1) if OUTPUTS == 16 else (4, 2, 1), 256
+
+    @classmethod
+    def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+        """The sums before the first step."""
+        return ir.Constant(cls.sums, [0.0] * cls.sums.count)
+
+    @classmethod
+    def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """Those of one step."""
+        return read(builder, at, cls.sums)
+
+    @classmethod
+    def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """The input that they are multiplied by."""
+        return read_everywhere(builder, at, ir.FloatType(), cls.sums)
+
+    @classmethod
+    def added(
+        cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
+    ) -> ir.Value:
+        """The sums after a step."""
+        return fused(builder, state, weights, total)
+
+    @classmethod
+    def finished(
+        cls, builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
+    ) -> ir.Value:
+        """Add the bias to the sums."""
+        return builder.fadd(total, read(builder, bias, cls.sums))
+
+
+class Pairs:
+    """Weights in int8; a pair of inputs is a step."""
+
+    sums, step = _WHOLE, PAIRED_STEP
+    heights: tuple[int, ...] = (4, 2, 1)
+    block = 256
+
+    @staticmethod
+    def begun(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+        """The sums before the first step."""
+        return ir.Constant(_WHOLE, [0] * PAIRED_OUTPUTS)
+
+    @staticmethod
+    def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """Those of one step, in sixteen bits."""
+        return builder.sext(read(builder, at, ir.VectorType(ir.IntType(8), PAIRED_STEP)), _PAIRS)
+
+    @staticmethod
+    def state(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """The pair that they are multiplied by."""
+        return builder.bitcast(read_everywhere(builder, at, ir.IntType(32), _WHOLE), _PAIRS)
+
+    @staticmethod
+    def added(
+        builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
+    ) -> ir.Value:
+        """The sums after a step: products, each added to its neighbour's."""
+        if _HAS_PAIRS:
+            kind = ir.FunctionType(_WHOLE, [_PAIRS, _PAIRS])
+            name = "llvm.x86.avx2.pmadd.wd"
+            multiply = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+            return builder.add(builder.call(multiply, [state, weights]), total)
+        wide = ir.VectorType(ir.IntType(32), PAIRED_STEP)
+        products = builder.mul(builder.sext(state, wide), builder.sext(weights, wide))
+        left, right = (
+            builder.shuffle_vector(
+                products, products, ir.Constant(_WHOLE, list(range(side, PAIRED_STEP, 2)))
+            )
+            for side in (0, 1)
+        )
+        return builder.add(builder.add(left, right), total)
+
+    @staticmethod
+    def finished(
+        builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
+    ) -> ir.Value:
+        """Dequantize the sums."""
+        floats = ir.VectorType(ir.FloatType(), total.type.count)
+        times = read_everywhere(builder, size, ir.FloatType(), floats)
+        found = builder.fmul(builder.sitofp(total, floats), times)
+        return fused(builder, found, read(builder, scale, floats), read(builder, bias, floats))
+
+
+class Bytes(Pairs):
+    """Packed int8 product with VNNI: four products of bytes at once, in sixteen lanes.
+
+    One of the two has no sign there: weights are 128 more than they are, and what that comes to for
+    a state is taken off before the first step.
+    """
+
+    sums, step = ir.VectorType(ir.IntType(32), 16), 64
+    heights, block = (8, 4, 2, 1), 96
+
+    @classmethod
+    def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+        """The sums before the first step."""
+        return read_everywhere(builder, begin, ir.IntType(32), cls.sums)
+
+    @classmethod
+    def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """Those of one step, four inputs of sixteen outputs."""
+        return read(builder, at, cls.sums)
+
+    @classmethod
+    def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """The four inputs that they are multiplied by."""
+        return read_everywhere(builder, at, ir.IntType(32), cls.sums)
+
+    @classmethod
+    def added(
+        cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
+    ) -> ir.Value:
+        """The sums after a step."""
+        kind, name = ir.FunctionType(cls.sums, [cls.sums] * 3), "llvm.x86.avx512.vpdpbusd.512"
+        multiply = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+        return builder.call(multiply, [total, weights, state])
+
+
+Kind = type[_Plain] | type[Pairs] | type[Bytes]
+
+# Panels of a tile: more of them for one state, which leaves room for their sums.
+_PANELS, _PANELS_OF_ONE = 3, 4
+# How far ahead of a tile of few states its own panels are fetched, in bytes; and up to how many
+# bytes of weights are near enough without.
+_AHEAD, _NEAR = 1024, 2**19
+
+
+def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[..., None]:
+    """Products of so many states with so many panels.
+
+    What is made takes addresses and distances in bytes: states, and how wide a row of them is;
+    where each state's sums begin, and what they are multiplied by, if they are rounded; weights,
+    and how far apart their panels are; how many steps there are; what each output of rounded ones
+    is multiplied by; what is added; where results go, and how wide a row of them is.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        states, width, begins, sizes, weights, apart, steps, scales, biases, out, out_width = (
+            arguments
+        )
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        takes = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], takes)
+        read_to_keep_in_level_two = [ir.Constant(number, flag) for flag in (0, 2, 1)]
+        wide = 4 * kind.sums.count
+
+        def beyond(begin: ir.Value, distance: int) -> ir.Value:
+            return builder.add(begin, ir.Constant(ir.IntType(64), distance))
+
+        begun = [kind.begun(builder, beyond(begins, row * 4)) for row in range(rows)]
+        totals = [
+            [cgutils.alloca_once_value(builder, begin) for _ in range(panels)]  # type: ignore[no-untyped-call]
+            for begin in begun
+        ]
+        with cgutils.for_range(builder, steps) as loop:
+            known = []
+            for panel in range(panels):
+                begin = further(builder, weights, panel, apart)
+                at = further(builder, begin, kind.step, loop.index)
+                known.append(kind.weights(builder, at))
+                if fetches:
+                    later = beyond(at, _AHEAD) if rows < 4 else further(builder, at, panels, apart)
+                    place = builder.inttoptr(later, byte)
+                    builder.call(fetch, [place, *read_to_keep_in_level_two])
+            for row in range(rows):
+                begin = further(builder, states, row, width)
+                state = kind.state(builder, further(builder, begin, 4, loop.index))
+                for weight, total in zip(known, totals[row], strict=True):
+                    builder.store(kind.added(builder, builder.load(total), state, weight), total)
+        for row in range(rows):
+            target = further(builder, out, row, out_width)
+            for panel in range(panels):
+                size = beyond(sizes, row * 4)
+                scale, bias, to = (beyond(each, panel * wide) for each in (scales, biases, target))
+                total = builder.load(totals[row][panel])
+                found = kind.finished(builder, total, size, scale, bias)
+                builder.store(found, builder.inttoptr(to, found.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def tile(  # type: ignore[no-untyped-def]
+        typing, states, width, begins, sizes, weights, apart, steps, scales, biases, out, out_width
+    ):
+        return types.void(*[types.int64] * 11), generate
+
+    return tile
+
+
+def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., None]:
+    """Takes states through so many panels, in tiles as high as they can be."""
+    height = heights[0]
+    tile = _tile_of(kind, height, panels, fetches=True)
+    rest = _by_rows(kind, panels, heights[1:]) if len(heights) > 1 else None
+
+    @in_order
+    def through(first, stop, states, width, begins, sizes, of_panels, out, out_width):  # type: ignore[no-untyped-def]
+        r = first
+        while stop - r >= height:
+            asked, to = states + r * width, out + r * out_width
+            tile(asked, width, begins + r * 4, sizes + r * 4, *of_panels, to, out_width)
+            r += height
+        if rest is not None and r < stop:
+            rest(r, stop, states, width, begins, sizes, of_panels, out, out_width)
+
+    return through
+
+
+def tiling(kind: Kind) -> Callable[..., None]:
+    """Goes through panels ``first`` to ``stop``, a few at a time with all states.
+
+    What is made takes those two; states; weights; where each state's sums begin, and what they are
+    multiplied by; what each output is multiplied by; what is added; and where results go, of whole
+    panels. What a kind does not need may be anything.
+    """
+    near, far = (_tile_of(kind, 1, _PANELS_OF_ONE, fetches=each) for each in (False, True))
+    several, single = _by_rows(kind, _PANELS, kind.heights), _by_rows(kind, 1, (4, 1))
+    wide, most = 4 * kind.sums.count, kind.block
+
+    @shared
+    def by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
+        rows, steps = states.shape[0], weight.shape[1]
+        width, out_width = states.shape[1] * states.itemsize, out.shape[1] * 4
+        apart = steps * weight.shape[2] * weight.itemsize
+        asked, begin, size = states.ctypes.data, begins.ctypes.data, sizes.ctypes.data
+        is_near = (stop - first) * apart <= _NEAR
+        for block in range(0, rows, most):
+            end, panel = min(rows, block + most), first
+            while panel < stop:
+                weights, made = weight.ctypes.data + panel * apart, out.ctypes.data + panel * wide
+                scaled, added = scales.ctypes.data + panel * wide, bias.ctypes.data + panel * wide
+                of_panels = (weights, apart, steps, scaled, added)
+                if rows == 1 and stop - panel >= _PANELS_OF_ONE:
+                    if is_near:
+                        near(asked, width, begin, size, *of_panels, made, out_width)
+                    else:
+                        far(asked, width, begin, size, *of_panels, made, out_width)
+                    panel += _PANELS_OF_ONE
+                elif stop - panel >= _PANELS:
+                    several(block, end, asked, width, begin, size, of_panels, made, out_width)
+                    panel += _PANELS
+                else:
+                    single(block, end, asked, width, begin, size, of_panels, made, out_width)
+                    panel += 1
+
+    return by_tiles
+
+
+_by_tiles = tiling(_Plain)
+
+
+@shared
+def _plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """Panels ``first`` to ``stop`` of the product."""
+    rows, outputs = out.shape
+    whole = min(stop, outputs // OUTPUTS)
+    _by_tiles(first, whole, states, weight, bias, bias, bias, bias, out)
+    if whole < stop:  # the last has more outputs than there are
+        made = np.empty((rows, OUTPUTS), np.float32)
+        added = bias[whole * OUTPUTS :]
+        _by_tiles(i64(0), i64(1), states, weight[whole:], added, added, added, added, made)
+        for r in range(rows):
+            copy(made[r, : outputs - whole * OUTPUTS], out[r, whole * OUTPUTS :])
+
+
+@shared
+def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """``states @ weightᵀ + bias``.
+
+    Args:
+        states: (R, I).
+        weight: ``in_panels``.
+        bias: Zeros where there is none, ``in_lanes``.
+        out: (R, O).
+    """
+    _plain_panels(i64(0), weight.shape[0], states, weight, bias, out)
+
+
+@compiled
+def multiply_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """Panels ``first`` to ``stop`` of the same."""
+    _plain_panels(first, stop, states, weight, bias, out)

@@ -1,0 +1,335 @@
+"""A step of a recurrent decoder, and a pass of an encoder, each in one compiled loop over rows.
+
+What a row of a decoder carries lies in one row of a table: the state of each layer, an LSTM's cell
+behind it, and the last answer where the next step reads it. A step reads rows of one table, by
+their places, and writes another: a search reorders its beginnings by reordering places.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from regard.kernels.compiling import compiled, inlined, shared
+from regard.kernels.elementary import sigmoid, tanh
+from regard.kernels.products.packed import OUTPUTS, plain_rows
+from regard.kernels.vectors import add_scaled, copy, dot, to_weights
+
+f32 = np.float32
+
+# In the order of ``Options.cell``, as torch calls them.
+CELLS = ("RNN_TANH", "RNN_RELU", "GRU", "LSTM")
+
+
+class Weights(NamedTuple):
+    """The weights of all layers and of what stands around them; what there is none of is empty.
+
+    Those of maps lie in panels, their biases in lanes.
+
+    Attributes:
+        embedding: Of tokens.
+        embedding_scale: What it is multiplied by.
+        first: Of the inputs of the first layer, embedding and context (or the last answer) side by
+            side. Gates stand as in ``layers.RecurrentCell``, and so on below.
+        later: Of the inputs of each layer after it.
+        input_biases: Of each layer.
+        hidden: Of each layer's own state.
+        hidden_biases: Of those.
+        ask: Of queries; empty where they are taken as they are.
+        units: How much each hidden unit of an additive score counts; empty for dot products.
+        readout: What makes an answer of the state, the embedding (Bahdanau) and the context, side
+            by side; empty where the state is the answer.
+        readout_bias: Its bias.
+        table: Of the output; empty where that is done elsewhere.
+        table_bias: Its bias.
+    """
+
+    embedding: Float32[np.ndarray, "V X"]
+    embedding_scale: np.float32
+    first: Float32[np.ndarray, "g I p"]
+    later: Float32[np.ndarray, "L-1 g h p"]
+    input_biases: Float32[np.ndarray, "L gp"]
+    hidden: Float32[np.ndarray, "L g h p"]
+    hidden_biases: Float32[np.ndarray, "L gp"]
+    ask: Float32[np.ndarray, "a h p"]
+    units: Float32[np.ndarray, " A"]
+    readout: Float32[np.ndarray, "o J p"]
+    readout_bias: Float32[np.ndarray, " op"]
+    table: Float32[np.ndarray, "v C p"] = np.zeros((0, 0, OUTPUTS), f32)
+    table_bias: Float32[np.ndarray, " vp"] = np.zeros(0, f32)
+
+
+class Options(NamedTuple):
+    """Kind of the decoder.
+
+    Attributes:
+        cell: Its place in ``CELLS``.
+        asks_before: Whether the state before the token asks, and its context is an input (Bahdanau).
+        asks_after: Whether the state after the token asks, and the answer is an input of the next
+            step (Luong). Neither: there is nothing to ask.
+    """  # noqa: E501
+
+    cell: int
+    asks_before: bool
+    asks_after: bool
+
+
+class Memory(NamedTuple):
+    """Memory that rows attend to.
+
+    Attributes:
+        keys: Of the sources, projected for the score.
+        values: What is mixed.
+        lengths: How many places of each source are real.
+        sentences: The source of each row.
+    """
+
+    keys: Float32[np.ndarray, "B M A"]
+    values: Float32[np.ndarray, "B M E"]
+    lengths: Int64[np.ndarray, " B"]
+    sentences: Int64[np.ndarray, " R"]
+
+
+@inlined
+def _copy_all(rows, out):  # type: ignore[no-untyped-def]
+    for r in range(len(rows)):
+        copy(rows[r], out[r])
+
+
+@inlined
+def _width(kind, h):  # type: ignore[no-untyped-def]
+    """Numbers that a layer's state has: an LSTM's cell is as wide as what it shows."""
+    return 2 * h if kind == 3 else h
+
+
+@inlined
+def _score(query, key, units):  # type: ignore[no-untyped-def]
+    """``units · tanh(query + key)``, or without units the dot product."""
+    if not units.size:
+        return dot(query, key)
+    total = f32(0)
+    for a in range(units.size):
+        total += units[a] * tanh(query[a] + key[a])
+    return total
+
+
+@shared
+def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped-def]
+    """The context of each row's query; both begin with row ``first``."""
+    asked = queries
+    if weights.ask.size:
+        asked = np.empty((queries.shape[0], memory.keys.shape[2]), np.float32)
+        nothing = np.zeros(weights.ask.shape[0] * OUTPUTS, np.float32)
+        plain_rows(queries, weights.ask, nothing, asked)
+    scores = np.empty(memory.keys.shape[1], np.float32)
+    for r in range(queries.shape[0]):
+        sentence = memory.sentences[first + r]
+        count = memory.lengths[sentence]
+        for m in range(count):
+            scores[m] = _score(asked[r], memory.keys[sentence, m], weights.units)
+        to_weights(scores[:count])
+        context = contexts[r]
+        for e in range(context.size):
+            context[e] = f32(0)
+        for m in range(count):
+            add_scaled(context, scores[m], memory.values[sentence, m])
+
+
+@shared
+def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
+    """One row's state after a step, in its own place; ``cell`` is the LSTM's beside it."""
+    h = state.size
+    if kind == 0:
+        for i in range(h):
+            state[i] = tanh(inputs[i] + hidden[i])
+    elif kind == 1:
+        for i in range(h):
+            state[i] = max(inputs[i] + hidden[i], f32(0))
+    elif kind == 2:
+        for i in range(h):
+            reset = sigmoid(inputs[i] + hidden[i])
+            update = sigmoid(inputs[h + i] + hidden[h + i])
+            new = tanh(inputs[2 * h + i] + reset * hidden[2 * h + i])
+            state[i] = new + update * (state[i] - new)
+    else:
+        for i in range(h):
+            keep_in = sigmoid(inputs[i] + hidden[i])
+            forget = sigmoid(inputs[h + i] + hidden[h + i])
+            show = sigmoid(inputs[2 * h + i] + hidden[2 * h + i])
+            new = tanh(inputs[3 * h + i] + hidden[3 * h + i])
+            cell[i] = forget * cell[i] + keep_in * new
+            state[i] = show * tanh(cell[i])
+
+
+@shared
+def _begin(token, before, places, weights, options, kept, embedded, states):  # type: ignore[no-untyped-def]
+    """Recurrent states of rows, their tokens' embeddings, and each layer's states."""
+    L, rows, h = states.shape
+    width = _width(options.cell, h)
+    for r in range(rows):
+        row = weights.embedding[token[r]]
+        for x in range(row.size):
+            embedded[r, x] = row[x] * weights.embedding_scale
+        copy(before[places[r]], kept[r])
+        for layer in range(L):
+            copy(kept[r, layer * width : layer * width + h], states[layer, r])
+
+
+@shared
+def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untyped-def]
+    """All layers' states after a step, in their own places."""
+    L, rows, h = states.shape
+    width, G = _width(kind, h), weights.hidden.shape[1] * OUTPUTS
+    of_inputs, of_hidden = np.empty((rows, G), np.float32), np.empty((rows, G), np.float32)
+    for layer in range(L):
+        below = inputs if layer == 0 else states[layer - 1]
+        weight = weights.first if layer == 0 else weights.later[layer - 1]
+        plain_rows(below, weight, weights.input_biases[layer], of_inputs)
+        plain_rows(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
+        for r in range(rows):
+            row = kept[r, layer * width : (layer + 1) * width]
+            _advance(kind, of_inputs[r], of_hidden[r], row[:h], row[h:])
+            copy(row[:h], states[layer, r])
+
+
+@shared
+def _read(options, embedded, context, top, weights, answers):  # type: ignore[no-untyped-def]
+    """Readout of a step: by maxout over pairs, by tanh, or by a linear map."""
+    rows, h, E = len(top), top.shape[1], context.shape[1]
+    seen = np.empty((rows, weights.readout.shape[1]), np.float32)
+    made = np.empty((rows, weights.readout.shape[0] * OUTPUTS), np.float32)
+    for r in range(rows):
+        copy(top[r], seen[r, :h])
+        if options.asks_before:
+            copy(embedded[r], seen[r, h : seen.shape[1] - E])
+        copy(context[r], seen[r, seen.shape[1] - E :])
+    plain_rows(seen, weights.readout, weights.readout_bias, made)
+    for r in range(rows):
+        for c in range(answers.shape[1]):
+            if options.asks_before:
+                answers[r, c] = max(made[r, 2 * c], made[r, 2 * c + 1])
+            elif options.asks_after:
+                answers[r, c] = tanh(made[r, c])
+            else:
+                answers[r, c] = made[r, c]
+
+
+@compiled
+def step(first, stop, token, before, places, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
+    """A step of all layers, for a block of rows.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        token: The last of each row, (R,).
+        before: What rows carried until now, (P, W).
+        places: Which of them each row goes on from, (R,).
+        weights: Of all layers and the output.
+        memory: What the rows look at; without values they look at nothing.
+        options: Of the decoder.
+        after: What each row carries from now on, (R, W).
+        answers: What predicts the next token, (R, C).
+        logits: How well each token fits, (R, V); without columns nobody asks.
+    """
+    rows, X = stop - first, weights.embedding.shape[1]
+    L, _, h, _ = weights.hidden.shape
+    embedded = np.empty((rows, X), np.float32)
+    inputs = np.empty((rows, weights.first.shape[1]), np.float32)
+    states = np.empty((L, rows, h), np.float32)
+    context = np.empty((rows, memory.values.shape[2]), np.float32)
+    kept, found = after[first:stop], answers[first:stop]
+    _begin(token[first:stop], before, places[first:stop], weights, options, kept, embedded, states)
+    if options.asks_before:
+        _look(first, states[L - 1], weights, memory, context)
+        _copy_all(context, inputs[:, X:])
+    elif options.asks_after:
+        _copy_all(kept[:, kept.shape[1] - (inputs.shape[1] - X) :], inputs[:, X:])
+    _copy_all(embedded, inputs[:, :X])
+    _advance_all(options.cell, inputs, weights, kept, states)
+    if options.asks_after:
+        _look(first, states[L - 1], weights, memory, context)
+    if weights.readout.size:
+        _read(options, embedded, context, states[L - 1], weights, found)
+    else:
+        _copy_all(states[L - 1], found)
+    if options.asks_after:
+        _copy_all(found, kept[:, kept.shape[1] - found.shape[1] :])
+    if logits.shape[1]:
+        plain_rows(found, weights.table, weights.table_bias, logits[first:stop])
+
+
+class Readers(NamedTuple):
+    """The weights of an encoder, its two directions one on the other; see ``Weights``."""
+
+    first: Float32[np.ndarray, "2 g I p"]
+    later: Float32[np.ndarray, "L-1 2 g 2h p"]
+    input_biases: Float32[np.ndarray, "L 2 gp"]
+    hidden: Float32[np.ndarray, "L 2 g h p"]
+    hidden_biases: Float32[np.ndarray, "L 2 gp"]
+
+
+@inlined
+def _begins(lengths):  # type: ignore[no-untyped-def]
+    """Where each place's rows begin if sentences, longest first, are laid out place by place."""
+    begins = np.zeros(lengths[0] + 1, np.int64)
+    count = lengths.size
+    for t in range(lengths[0]):
+        while lengths[count - 1] <= t:
+            count -= 1
+        begins[t + 1] = begins[t] + count
+    return begins
+
+
+@shared
+def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignore[no-untyped-def]
+    """One direction of one layer: 0 forwards, 1 backwards, each row from its own last place."""
+    T, rows, h = begins.size - 1, begins[1], weight.shape[1]
+    states, cells = np.zeros((rows, h), np.float32), np.zeros((rows, h), np.float32)
+    of_hidden = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
+    for turn in range(T):
+        t = T - 1 - turn if way else turn
+        begin, real = begins[t], begins[t + 1] - begins[t]
+        plain_rows(states[:real], weight, bias, of_hidden[:real])
+        for r in range(real):
+            _advance(kind, of_inputs[begin + r], of_hidden[r], states[r], cells[r])
+            copy(states[r], out[begin + r, way * h : (way + 1) * h])
+
+
+@compiled
+def read(first, stop, inputs, lengths, order, weights, kind, states, last):  # type: ignore[no-untyped-def]
+    """Read a block of sentences in both directions; padding is never read.
+
+    Args:
+        first: The first row of ``order``.
+        stop: The row after the last.
+        inputs: Of all sentences, (B, S, I).
+        lengths: How many places of each sentence are real.
+        order: The sentences, longest first.
+        weights: Of all layers.
+        kind: The cell's place in ``CELLS``.
+        states: The outputs, (B, S, 2h); those of padding are left alone.
+        last: The two directions' last states side by side, (B, 2h).
+    """
+    L, _, panels, h, _ = weights.hidden.shape
+    sentences = order[first:stop]
+    begins = _begins(lengths[sentences])
+    total = begins[begins.size - 1]
+    below = np.empty((total, inputs.shape[2]), np.float32)
+    for t in range(begins.size - 1):
+        for place in range(begins[t], begins[t + 1]):
+            copy(inputs[sentences[place - begins[t]], t], below[place])
+    of_inputs = np.empty((total, panels * OUTPUTS), np.float32)
+    for layer in range(L):
+        out = np.empty((total, 2 * h), np.float32)
+        for way in range(2):
+            weight = weights.first[way] if layer == 0 else weights.later[layer - 1, way]
+            plain_rows(below, weight, weights.input_biases[layer, way], of_inputs)
+            hidden, bias = weights.hidden[layer, way], weights.hidden_biases[layer, way]
+            _read_along(kind, way, begins, of_inputs, hidden, bias, out)
+        below = out
+    for t in range(begins.size - 1):
+        for place in range(begins[t], begins[t + 1]):
+            copy(below[place], states[sentences[place - begins[t]], t])
+    for sentence in sentences:
+        copy(states[sentence, lengths[sentence] - 1, :h], last[sentence, :h])
+        copy(states[sentence, 0, h:], last[sentence, h:])

@@ -1,0 +1,1 @@
+"""Searches: ranking of extensions, and sampling."""

@@ -1,0 +1,1 @@
+"""A Transformer's decoding step, encoder pass and decoder state."""

@@ -1,0 +1,458 @@
+"""Compiled loops of a decoding step between its matrix products.
+
+A row is one beginning that a search goes on with. Rows are told apart from slots: in the store of
+keys and values, place t of a row's past is in the slot that its ancestor of that step had, so that
+a search may reorder its beginnings without moving what they have seen.
+
+Each loop does rows ``first`` to ``stop``; what it writes for a row does not depend on the others.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int32, Int64
+
+from regard.kernels.attention.one_query import look
+from regard.kernels.compiling import compiled, inlined, shared
+from regard.kernels.elementary import exp, largest, sigmoid
+from regard.kernels.products.packed import OUTPUTS
+from regard.kernels.products.projections import Map, Table, embed, i64, mapped
+from regard.kernels.transformer.recurrence import recur_rows
+from regard.kernels.vectors import copy
+
+f32, i32 = np.float32, np.int32
+
+# Neighbouring tokens of which the best is known before the best of all are looked for.
+GROUP = 32
+
+
+class Weights(NamedTuple):
+    """The weights of all layers; what there is none of has no entries.
+
+    Attributes:
+        own: Queries, keys and values of self-attention side by side, or gates and values of a
+            recurrence, and so on below.
+        gate_bias: Of the gates of a recurrence.
+        norms: In the order in which they are met.
+        norm_biases: Of those, if they have any.
+        table: Of the output.
+        embedding: Of tokens.
+        embedding_norm: Of the sum of embedding and position, if there is one.
+        embedding_norm_bias: Of that.
+    """
+
+    own: Map
+    own_out: Map
+    ask: Map
+    ask_out: Map
+    inner: Map
+    outer: Map
+    gate_bias: Float32[np.ndarray, "L C"]
+    norms: Float32[np.ndarray, "n C"]
+    norm_biases: Float32[np.ndarray, "n C"]
+    table: Map
+    embedding: Table
+    embedding_norm: Float32[np.ndarray, " C"]
+    embedding_norm_bias: Float32[np.ndarray, " C"]
+
+
+class Options(NamedTuple):
+    """Settings that all layers of a decoder share.
+
+    Attributes:
+        heads: Heads of queries, H.
+        key_heads: Heads of keys and values, G.
+        head_dim: Width of a head, D.
+        scale: What scores are multiplied by.
+        slopes: ALiBi's, one a head; none where there are no entries.
+        eps: What norms add to a variance.
+        is_rms: Whether norms leave the mean in.
+        is_pre: Whether a norm comes before its sublayer, and one after all.
+        activation: Its place in ``ACTIVATIONS``.
+        pair_apart: How far apart the two numbers of a pair are that rotary positions turn.
+        is_recurrent: Whether a recurrence takes the place of self-attention.
+    """
+
+    heads: int
+    key_heads: int
+    head_dim: int
+    scale: np.float32
+    slopes: Float32[np.ndarray, " H"]
+    eps: np.float32
+    is_rms: bool
+    is_pre: bool
+    activation: int
+    pair_apart: int
+    is_recurrent: bool
+
+
+class Past(NamedTuple):
+    """Cached keys and values of rows.
+
+    Attributes:
+        store: Keys and values of slots, by layer; of a recurrence, its states.
+        ancestors: The slot of each row at each place.
+        starts: The first place that each row sees.
+        memory: Keys and values of the sources, by layer; without entries there are none.
+        lengths: How many places of each source are real.
+        sentences: The source of each row.
+        waves: Sines and cosines of the angles of each row's place, or of all rows', one for each
+            pair that is turned.
+    """
+
+    store: Float32[np.ndarray, "L S T W"]
+    ancestors: Int32[np.ndarray, "R T"]
+    starts: Int32[np.ndarray, " R"]
+    memory: Float32[np.ndarray, "L B M W"]
+    lengths: Int64[np.ndarray, " B"]
+    sentences: Int64[np.ndarray, " R"]
+    waves: Float32[np.ndarray, "r 2 P"]
+
+
+# In the order of ``Options.activation``.
+ACTIVATIONS = ("relu", "silu", "gelu_tanh", "gelu")
+
+
+@inlined
+def turn(heads, count, waves, options):  # type: ignore[no-untyped-def]
+    """Turn the pairs of so many heads side by side by this place's angles."""
+    apart, D = options.pair_apart, options.head_dim
+    step = 2 if apart == 1 else 1
+    for h in range(count):
+        head = heads[h * D : (h + 1) * D]
+        for i in range(waves.shape[1]):
+            sine, cosine = waves[0, i], waves[1, i]
+            one, other = head[i * step], head[i * step + apart]
+            head[i * step] = one * cosine - other * sine
+            head[i * step + apart] = other * cosine + one * sine
+
+
+@shared
+def _look_back(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+    """See ``look_back``; ``projected`` and ``out`` begin with row ``first``."""
+    slots, room, width = store.shape
+    asked = options.heads * options.head_dim
+    flat = store.reshape(slots * room, width)
+    places = np.empty(now + 1, np.int64)
+    for r in range(first, stop):
+        waves = past.waves[min(r, len(past.waves) - 1)]
+        turn(projected[r - first], options.heads + options.key_heads, waves, options)
+        copy(projected[r - first, asked:], store[r, now])
+        begin = min(past.starts[r], now)
+        for t in range(begin, now):
+            places[t - begin] = past.ancestors[r, t] * room + t
+        places[now - begin] = r * room + now
+        look(
+            projected[r - first],
+            flat,
+            places,
+            now - begin + 1,
+            options,
+            options.slopes,
+            scores,
+            out[r - first],
+        )
+
+
+@shared
+def _look_at_memory(first, stop, query, memory, past, options, scores, out):  # type: ignore[no-untyped-def]
+    """See ``look_at_memory``; ``query`` and ``out`` begin with row ``first``."""
+    M, width = memory.shape[1], memory.shape[2]
+    flat = memory.reshape(memory.shape[0] * M, width)
+    places = np.empty(M, np.int64)
+    for r in range(first, stop):
+        sentence = past.sentences[r]
+        count = past.lengths[sentence]
+        for m in range(count):
+            places[m] = sentence * M + m
+        look(
+            query[r - first],
+            flat,
+            places,
+            count,
+            options,
+            options.slopes[:0],
+            scores,
+            out[r - first],
+        )
+
+
+@inlined
+def _norm(row, weight, bias, eps, is_rms, out):  # type: ignore[no-untyped-def]
+    """The norm of one row; ``bias`` has no entries where the norm has none."""
+    width = row.size
+    mean = f32(0)
+    if not is_rms:
+        for c in range(width):
+            mean += row[c]
+        mean /= f32(width)
+    square = f32(0)
+    for c in range(width):
+        x = row[c] - mean
+        square += x * x
+    scale = f32(1) / np.sqrt(square / f32(width) + eps)
+    if bias.size:
+        for c in range(width):
+            out[c] = (row[c] - mean) * scale * weight[c] + bias[c]
+    else:
+        for c in range(width):
+            out[c] = (row[c] - mean) * scale * weight[c]
+
+
+@shared
+def norm_rows(states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    """The norm of each row."""
+    for r in range(states.shape[0]):
+        _norm(states[r], weight, bias, options.eps, options.is_rms, normed[r])
+
+
+@shared
+def add_norm_rows(states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    """Add the change to the states, and norm them: post-norm in their own place."""
+    for r in range(states.shape[0]):
+        for c in range(states.shape[1]):
+            states[r, c] += change[r, c]
+        target = normed[r] if options.is_pre else states[r]
+        _norm(states[r], weight, bias, options.eps, options.is_rms, target)
+
+
+@inlined
+def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
+    """Put a value that belongs among the best where it belongs: after those equal to it."""
+    k = values.size - 1
+    while k > 0 and values[k - 1] < value:
+        values[k] = values[k - 1]
+        tokens[k] = tokens[k - 1]
+        k -= 1
+    values[k] = value
+    tokens[k] = token
+
+
+@shared
+def best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
+    """See ``best_tokens``, of one row."""
+    V, K, groups = row.size, values.size, tops.size
+    top = f32(-np.inf)
+    for g in range(groups):
+        tops[g] = largest(row[g * GROUP : min(V, (g + 1) * GROUP)])
+        top = max(top, tops[g])
+    total = f32(0)
+    for v in range(V):
+        total += exp(row[v] - top)
+    normaliser = top + np.log(total)
+    for j in range(hidden.size):
+        row[hidden[j]] = f32(-np.inf)
+    for k in range(K):
+        values[k] = f32(-np.inf)
+        tokens[k] = 0
+    worst = f32(-np.inf)
+    for g in range(groups):
+        if tops[g] > worst:
+            for v in range(g * GROUP, min(V, (g + 1) * GROUP)):
+                x = row[v]
+                if x > worst:
+                    _insert(values, tokens, x, v)
+                    worst = values[K - 1]
+    for k in range(K):
+        values[k] -= normaliser
+
+
+@compiled
+def look_back(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+    """Keep each row's key and value at place ``now``, and look at its past and itself.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        projected: Queries, keys and values side by side, (R, W).
+        store: One layer's, (S, T, W').
+        past: Of which the stores are not read.
+        now: The place of this step.
+        options: Of the decoder.
+        scores: Room to work in, (H, T) with room for a register more.
+        out: What is gathered, (R, H D).
+    """
+    part = projected[first:stop]
+    _look_back(first, stop, part, store, past, now, options, scores, out[first:stop])
+
+
+@compiled
+def look_at_memory(first, stop, query, memory, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+    """Look at the memory of each row's sentence, one layer's (B, M, W')."""
+    _look_at_memory(first, stop, query[first:stop], memory, past, options, scores, out[first:stop])
+
+
+@compiled
+def add_norm(first, stop, states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    """Add the change to the states; their norm goes to ``normed``, or to their own place (post)."""
+    add_norm_rows(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
+
+
+@compiled
+def norm(first, stop, states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    """The norm of each row."""
+    norm_rows(states[first:stop], weight, bias, options, normed[first:stop])
+
+
+@compiled
+def activate_rows(first, stop, inner, options):  # type: ignore[no-untyped-def]
+    """Apply the activation in place; see ``activate``."""
+    activate(inner[first:stop], options.activation)
+
+
+@compiled
+def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no-untyped-def]
+    """The log-probabilities of the likeliest tokens of each row, and which they are.
+
+    Of equal ones the lowest ids come first.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        logits: (R, V); those of hidden tokens are overwritten.
+        hidden: Tokens that are none to choose, though they count in the sum of all.
+        values: The log-probabilities, (R, K); −inf where there are no more tokens.
+        tokens: Their ids.
+    """
+    tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
+    for r in range(first, stop):
+        best_of(logits[r], hidden, tops, values[r], tokens[r])
+
+
+@shared
+def activate(inner, kind):  # type: ignore[no-untyped-def]
+    """Apply an activation in place; ``kind`` indexes ``ACTIVATIONS``."""
+    for r in range(inner.shape[0]):
+        if kind == 0:
+            for c in range(inner.shape[1]):
+                inner[r, c] = max(inner[r, c], f32(0))
+        elif kind == 1:
+            for c in range(inner.shape[1]):
+                inner[r, c] = _silu(inner[r, c])
+        elif kind == 2:
+            for c in range(inner.shape[1]):
+                x = inner[r, c]
+                inner[r, c] = _silu_of(x, f32(1.5957691216) * (x + f32(0.044715) * x * x * x))
+        else:
+            for c in range(inner.shape[1]):
+                inner[r, c] = _gelu(inner[r, c])
+
+
+@inlined
+def _gelu(x):  # type: ignore[no-untyped-def]
+    """``x · Φ(x)``, erf to 1.5e-7: Abramowitz & Stegun, 7.1.26."""
+    z = abs(x) * f32(0.70710678)
+    t = f32(1) / (f32(1) + f32(0.3275911) * z)
+    p = f32(1.061405429) * t - f32(1.453152027)
+    p = p * t + f32(1.421413741)
+    p = p * t - f32(0.284496736)
+    p = p * t + f32(0.254829592)
+    tail = f32(0.5) * p * t * exp(-z * z)
+    return x * (f32(1) - tail) if x >= f32(0) else x * tail
+
+
+@inlined
+def _silu(x):  # type: ignore[no-untyped-def]
+    return _silu_of(x, x)
+
+
+@inlined
+def _silu_of(x, y):  # type: ignore[no-untyped-def]
+    """``x · sigmoid(y)``."""
+    return x * sigmoid(y)
+
+
+@inlined
+def _copy_rows(rows, out):  # type: ignore[no-untyped-def]
+    for r in range(out.shape[0]):
+        copy(rows[r], out[r])
+
+
+@compiled
+def whole_step(  # type: ignore[no-untyped-def]
+    first, stop, token, places, weights, past, now, options, queries, states, hidden, values, tokens
+):
+    """A step of all layers and the likeliest tokens after it, for a block of rows.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        token: The last of each row, (R,).
+        places: What is added to its embedding, (R, C), or the same for all, (1, C).
+        weights: Of all layers and the output; if that has no entries, the last states are given.
+        past: What the rows have seen; the store gets this step's place.
+        now: The place of this step.
+        options: Of the decoder.
+        queries: What each layer asks the sources, (L, R, H D).
+        states: Where the last states go, (R, C), if there is no output.
+        hidden: See ``best_tokens``, as the others.
+        values: See there.
+        tokens: See there.
+    """
+    rows, C, layers = stop - first, weights.norms.shape[1], past.store.shape[0]
+    x = np.empty((rows, C), np.float32)
+    for r in range(rows):
+        place = places[first + r] if places.shape[0] > 1 else places[0]
+        embed(weights.embedding, token[first + r], place, x[r])
+    if weights.embedding_norm.size:
+        norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
+    room = max(now + 1, past.memory.shape[2]) + OUTPUTS
+    scores = np.empty((options.heads, room), np.float32)
+    normed = np.empty((rows, C), np.float32) if options.is_pre else x
+    projected = np.empty((rows, weights.own.outputs), np.float32)
+    mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
+    change = np.empty((rows, C), np.float32)
+    inner = np.empty((rows, weights.inner.outputs), np.float32)
+    has_memory = weights.ask.outputs > 0
+    met = 0
+    if options.is_pre:
+        norm_rows(x, weights.norms[0], weights.norm_biases[0], options, normed)
+        met = 1
+    for layer in range(layers):
+        store = past.store[layer]
+        mapped(normed, weights.own, layer, projected)
+        if options.is_recurrent:
+            bias = weights.gate_bias[layer]
+            recur_rows(first, stop, projected, bias, store, past.ancestors, now, change)
+        else:
+            _look_back(first, stop, projected, store, past, now, options, scores, mixed)
+            mapped(mixed, weights.own_out, layer, change)
+        if has_memory:
+            add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
+            met += 1
+            asked = queries[layer, first:stop]
+            mapped(normed, weights.ask, layer, asked)
+            _look_at_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
+            mapped(mixed, weights.ask_out, layer, change)
+        add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
+        met += 1
+        mapped(normed, weights.inner, layer, inner)
+        activate(inner, options.activation)
+        mapped(inner, weights.outer, layer, change)
+        add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
+        met += 1
+    if weights.table.outputs == 0:
+        _copy_rows(normed, states[first:stop])
+        return
+    logits = np.empty((rows, weights.table.outputs), np.float32)
+    mapped(normed, weights.table, i64(0), logits)
+    tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
+    for r in range(rows):
+        best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])
+
+
+@compiled
+def gather(first, stop, kept, ancestors, made):  # type: ignore[no-untyped-def]
+    """Put what belongs to each row into a slot of its own.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        kept: What is in the slots there were, (L, S, T, W).
+        ancestors: The slot of each row at each place, (R, t).
+        made: Where it goes, (L, R, T', W).
+    """
+    for layer in range(kept.shape[0]):
+        for r in range(first, stop):
+            for t in range(ancestors.shape[1]):
+                copy(kept[layer, ancestors[r, t], t], made[layer, r, t])

@@ -1,0 +1,357 @@
+"""An encoder's pass over texts, and what a decoder looks at of them, in one compiled loop.
+
+Tokens of all sources stand row after row, without padding. What a source gets does not depend on
+the others.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from regard.kernels.compiling import compiled, inlined, shared
+from regard.kernels.products.packed import OUTPUTS, plain_rows
+from regard.kernels.products.projections import Map, Table, embed, mapped
+from regard.kernels.transformer.decoder import activate, add_norm_rows, norm_rows, turn
+from regard.kernels.vectors import copy, to_weights
+
+f32 = np.float32
+# Tokens that go through all layers together, where they are many texts.
+_ROWS = 256
+
+
+class Layers(NamedTuple):
+    """The weights of all layers; what there is none of has no entries.
+
+    Attributes:
+        own: Queries, keys and values of self-attention side by side.
+        norms: In the order in which they are met.
+        norm_biases: Of those, if they have any.
+    """
+
+    own: Map
+    own_out: Map
+    inner: Map
+    outer: Map
+    norms: Float32[np.ndarray, "n C"]
+    norm_biases: Float32[np.ndarray, "n C"]
+
+
+class Ends(NamedTuple):
+    """The weights before the layers, and behind them where there is a decoder.
+
+    Attributes:
+        key: Of the decoder's layers: what its queries are matched with.
+        value: Of those: what is mixed.
+        embedding: Of tokens.
+        embedding_norm: Of the sum of embedding and position, if there is one.
+        embedding_norm_bias: Of that.
+    """
+
+    key: Map
+    value: Map
+    embedding: Table
+    embedding_norm: Float32[np.ndarray, " C"]
+    embedding_norm_bias: Float32[np.ndarray, " C"]
+
+
+class Seen(NamedTuple):
+    """Rotary angles, and how far a token sees.
+
+    Attributes:
+        waves: Sines and cosines of each place's angles, one for each pair that is turned.
+        reach: Places on each side.
+    """
+
+    waves: Float32[np.ndarray, "P 2 p"]
+    reach: int
+
+
+class Sources(NamedTuple):
+    """Inputs of an encoder, with a decoder or alone.
+
+    Attributes:
+        tokens: Of all sources, one after the other.
+        begins: Where those of each source begin, and where the last end.
+        unseen: How many places at the beginning of each source the decoder does not look at.
+        places: What is added to embeddings at each place.
+        mixes_embeddings: Whether values are made of embeddings, and not of states.
+    """
+
+    tokens: Int64[np.ndarray, " N"]
+    begins: Int64[np.ndarray, " B+1"]
+    unseen: int
+    places: Float32[np.ndarray, "P C"]
+    mixes_embeddings: bool
+
+
+@shared
+def _weigh(scores, N, slope, reach):  # type: ignore[no-untyped-def]
+    """Scores turned to weights, row by row, over what is near; ``slope`` is ALiBi's.
+
+    Rows are whole registers with −∞ behind the last key: numbers left over would go one by one.
+    """
+    for n in range(N):
+        row = scores[n]
+        if slope != f32(0):
+            for m in range(N):
+                row[m] -= slope * f32(abs(n - m))
+        if reach < N - 1:
+            _weigh_near(row, n, N, reach)
+        else:
+            to_weights(row)
+
+
+@shared
+def _weigh_near(row, n, N, reach):  # type: ignore[no-untyped-def]
+    """Attention weights of one row under a window."""
+    begin, stop = max(0, n - reach), min(N, n + reach + 1)
+    first, last = begin // OUTPUTS * OUTPUTS, -(-stop // OUTPUTS) * OUTPUTS
+    for m in range(first, begin):
+        row[m] = f32(-np.inf)
+    for m in range(stop, last):
+        row[m] = f32(-np.inf)
+    to_weights(row[first:last])
+    for m in range(first):
+        row[m] = f32(0)
+    for m in range(last, row.size):
+        row[m] = f32(0)
+
+
+@inlined
+def _in_panels(rows, panels):  # type: ignore[no-untyped-def]
+    """Rows as a product's weights, with zeros where rows are missing; see ``products.packed``."""
+    for n in range(panels.shape[0] * OUTPUTS):
+        panel, lane = panels[n // OUTPUTS], n % OUTPUTS
+        for d in range(panel.shape[0]):
+            panel[d, lane] = rows[n, d] if n < rows.shape[0] else f32(0)
+
+
+@inlined
+def _across_panels(rows, panels):  # type: ignore[no-untyped-def]
+    """Pack a weight matrix of (inputs, outputs)."""
+    width = rows.shape[1]
+    for p in range(panels.shape[0]):
+        for n in range(rows.shape[0]):
+            for lane in range(OUTPUTS):
+                d = p * OUTPUTS + lane
+                panels[p, n, lane] = rows[n, d] if d < width else f32(0)
+
+
+@inlined
+def _room_to_look(N, options):  # type: ignore[no-untyped-def]
+    """Where a head's query, key, value, scores and answer are worked on, and biases of both.
+
+    Scores have −∞ where a register has no key.
+    """
+    D = options.head_dim
+    across, along = -(-N // OUTPUTS), -(-D // OUTPUTS)
+    key, value = np.empty((across, D, OUTPUTS), f32), np.empty((along, N, OUTPUTS), f32)
+    hidden, nothing = np.zeros(across * OUTPUTS, f32), np.zeros(along * OUTPUTS, f32)
+    for lane in range(N, hidden.size):
+        hidden[lane] = f32(-np.inf)
+    scores = np.empty((N, across * OUTPUTS), f32)
+    return np.empty((N, D), f32), key, value, scores, np.empty((N, D), f32), hidden, nothing
+
+
+@shared
+def _look_with(h, shares_key, projected, reach, options, room, mixed):  # type: ignore[no-untyped-def]
+    """One head of a source; its key and value may be there, of the head before."""
+    H, G, D = options.heads, options.key_heads, options.head_dim
+    query, key, value, scores, out, hidden, nothing = room
+    N, g = projected.shape[0], H + h // (H // G)
+    for n in range(N):
+        for d in range(D):
+            query[n, d] = projected[n, h * D + d] * options.scale
+    if not shares_key:
+        _in_panels(projected[:, g * D : (g + 1) * D], key)
+        _across_panels(projected[:, (g + G) * D : (g + G + 1) * D], value)
+    plain_rows(query, key, hidden, scores)
+    _weigh(scores, N, options.slopes[h] if options.slopes.size else f32(0), reach)
+    plain_rows(scores, value, nothing, out)
+    for n in range(N):
+        copy(out[n], mixed[n, h * D : (h + 1) * D])
+
+
+@inlined
+def _turn_source(projected, waves, options):  # type: ignore[no-untyped-def]
+    """Queries and keys of one source turned by their places."""
+    for n in range(projected.shape[0]):
+        turn(projected[n], options.heads + options.key_heads, waves[n], options)
+
+
+@shared
+def _look_around(projected, waves, reach, options, mixed):  # type: ignore[no-untyped-def]
+    """All heads of one source: queries, keys and values side by side, (N, W), to (N, H D)."""
+    room = _room_to_look(projected.shape[0], options)
+    _turn_source(projected, waves, options)
+    for h in range(options.heads):
+        shares_key = h % (options.heads // options.key_heads) > 0
+        _look_with(h, shares_key, projected, reach, options, room, mixed)
+
+
+@shared
+def _embed_all(first, stop, sources, ends, options, x, embedded):  # type: ignore[no-untyped-def]
+    """The vectors of a block's tokens, with their places and without."""
+    begins, row = sources.begins, 0
+    for b in range(first, stop):
+        for n in range(begins[b], begins[b + 1]):
+            token, place = sources.tokens[n], sources.places[n - begins[b]]
+            embed(ends.embedding, token, place, x[row])
+            if sources.mixes_embeddings:
+                embed(ends.embedding, token, embedded[row], embedded[row])
+            row += 1
+    if ends.embedding_norm.size:
+        norm_rows(x, ends.embedding_norm, ends.embedding_norm_bias, options, x)
+
+
+@shared
+def _keep(first, stop, sources, numbers, side, memory):  # type: ignore[no-untyped-def]
+    """Put keys (side 0) or values (1) of a layer where the decoder looks, (B, M, W)."""
+    width, row = numbers.shape[1], 0
+    for b in range(first, stop):
+        for place in range(sources.begins[b + 1] - sources.begins[b]):
+            if place >= sources.unseen:
+                kept = memory[b, place - sources.unseen]
+                copy(numbers[row], kept[side * width : (side + 1) * width])
+            row += 1
+
+
+@shared
+def _project(first, stop, states, embedded, sources, ends, memory):  # type: ignore[no-untyped-def]
+    """Keys and values of the memory for every decoder layer."""
+    seen = np.empty((states.shape[0], ends.key.outputs), np.float32)
+    for layer in range(memory.shape[0]):
+        for side in range(2):
+            if side == 0:
+                mapped(states, ends.key, layer, seen)
+            elif sources.mixes_embeddings:
+                mapped(embedded, ends.value, layer, seen)
+            else:
+                mapped(states, ends.value, layer, seen)
+            _keep(first, stop, sources, seen, side, memory[layer])
+
+
+@shared
+def _through_layers(first, stop, begins, seen, layers, options, x):  # type: ignore[no-untyped-def]
+    """A block's vectors through all layers; they are worked on where they are."""
+    begin, rows, C = begins[first], x.shape[0], x.shape[1]
+    normed = np.empty((rows, C), np.float32) if options.is_pre else x
+    projected = np.empty((rows, layers.own.outputs), np.float32)
+    mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
+    change = np.empty((rows, C), np.float32)
+    inner = np.empty((rows, layers.inner.outputs), np.float32)
+    norms, biases, met = layers.norms, layers.norm_biases, 0
+    if options.is_pre:
+        norm_rows(x, norms[0], biases[0], options, normed)
+        met = 1
+    for layer in range(norms.shape[0] // 2):
+        mapped(normed, layers.own, layer, projected)
+        for b in range(first, stop):
+            at, to = begins[b] - begin, begins[b + 1] - begin
+            if to > at:
+                _look_around(projected[at:to], seen.waves, seen.reach, options, mixed[at:to])
+        mapped(mixed, layers.own_out, layer, change)
+        add_norm_rows(x, change, norms[met], biases[met], options, normed)
+        mapped(normed, layers.inner, layer, inner)
+        activate(inner, options.activation)
+        mapped(inner, layers.outer, layer, change)
+        met += 1
+        add_norm_rows(x, change, norms[met], biases[met], options, normed)
+        met += 1
+    return normed
+
+
+@compiled
+def read_sources(first, stop, sources, seen, ends, layers, options, memory):  # type: ignore[no-untyped-def]
+    """Read a block of sources, and project them for every layer of the decoder.
+
+    Args:
+        first: The first source.
+        stop: The source after the last.
+        sources: All of them.
+        seen: What a token sees of others.
+        ends: Weights of the embedding and of what the decoder looks at.
+        layers: Weights of all layers.
+        options: Of the encoder.
+        memory: What the decoder looks at, (L, B, M, W); padding is left alone.
+    """
+    begins = sources.begins
+    rows, C = begins[stop] - begins[first], layers.norms.shape[1]
+    if rows == 0:
+        return
+    x, embedded = np.empty((rows, C), np.float32), np.zeros((rows, C), np.float32)
+    _embed_all(first, stop, sources, ends, options, x, embedded)
+    states = _through_layers(first, stop, begins, seen, layers, options, x)
+    _project(first, stop, states, embedded, sources, ends, memory)
+
+
+@compiled
+def read_texts(first, stop, texts, given, seen, ends, layers, options, states):  # type: ignore[no-untyped-def]
+    """Read a block of texts, a few at a time: what one needs stays in the cache of a core.
+
+    Args:
+        first: The first text.
+        stop: The text after the last.
+        texts: All of them.
+        given: What the first layer is given, (R, C); without entries that is made of the texts.
+        seen: What a token sees of others.
+        ends: Weights of the embedding.
+        layers: Weights of all layers.
+        options: Of the encoder.
+        states: What becomes of them, (B, N, C); of padding zeros.
+    """
+    begins, C = texts.begins, layers.norms.shape[1]
+    while first < stop:
+        last = first + 1
+        while last < stop and begins[last + 1] - begins[first] <= _ROWS:
+            last += 1
+        begin, rows = begins[first], begins[last] - begins[first]
+        x = np.empty((rows, C), np.float32)
+        if given.size:
+            for n in range(rows):
+                copy(given[begin + n], x[n])
+        else:
+            _embed_all(first, last, texts, ends, options, x, x)
+        found = _through_layers(first, last, begins, seen, layers, options, x)
+        for b in range(first, last):
+            at, length = begins[b] - begin, begins[b + 1] - begins[b]
+            for n in range(length):
+                copy(found[at + n], states[b, n])
+            states[b, length:] = f32(0)
+        first = last
+
+
+@compiled
+def embed_sources(first, stop, sources, ends, options, x, embedded):  # type: ignore[no-untyped-def]
+    """The vectors of some sources' tokens, with their places and without; see ``read_sources``."""
+    at, to = sources.begins[first], sources.begins[stop]
+    _embed_all(first, stop, sources, ends, options, x[at:to], embedded[at:to])
+
+
+@compiled
+def turn_sources(first, stop, begins, seen, options, projected):  # type: ignore[no-untyped-def]
+    """Queries and keys of some sources turned by their places."""
+    for b in range(first, stop):
+        _turn_source(projected[begins[b] : begins[b + 1]], seen.waves, options)
+
+
+@compiled
+def look_by_heads(first, stop, begins, seen, options, projected, mixed):  # type: ignore[no-untyped-def]
+    """Self-attention of some heads, those of a source one after the other; see ``_look_around``.
+
+    Args:
+        first: The first head, counted from those of the first source.
+        stop: The head after the last.
+        begins: Where tokens of each source begin.
+        seen: What a token sees of others.
+        options: Of the encoder.
+        projected: Queries, keys and values side by side, turned by their places, (R, W).
+        mixed: What heads make of them, (R, H D).
+    """
+    for task in range(first, stop):
+        b, h = task // options.heads, task % options.heads
+        at, to = begins[b], begins[b + 1]
+        if to > at:
+            room = _room_to_look(to - at, options)
+            _look_with(h, False, projected[at:to], seen.reach, options, room, mixed[at:to])

@@ -1,0 +1,162 @@
+"""Decoders whose step is a compiled loop for each block of rows, the last layer in it if small."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float32, Int, Int64
+from torch import Tensor, nn
+
+from regard.kernels import why_not
+from regard.kernels.threads import by_rows
+from regard.layers import TokenEmbedding
+from regard.runtime.products.linear import Linear
+from regard.runtime.products.listed import Listed
+from regard.runtime.transformer.layers import MOST_BYTES as MOST_BYTES
+
+# Is called with the logits of rows as soon as they are there.
+Then = Callable[[int, int, Float32[np.ndarray, "R V"]], None]
+
+
+def why_not_looped(model: nn.Module, looped: nn.Module) -> str | None:
+    """Reason why a model cannot run in compiled loops, or None.
+
+    Args:
+        model: The model.
+        looped: The part whose weights the loops read; tables of embeddings are not counted.
+    """
+    tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
+    size = sum(p.nbytes for p in looped.parameters() if id(p) not in tables)
+    reasons = {
+        "it is too large for the cache of a core": size > MOST_BYTES,
+        "it is not in float32 on a CPU": any(
+            p.device.type != "cpu" or p.dtype != torch.float32 for p in model.parameters()
+        ),
+    }
+    return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
+
+
+@runtime_checkable
+class LoopedState(Protocol):
+    """State of a looped decoder."""
+
+    @property
+    def pending(self) -> Tensor | None:
+        """The last tokens of prompts, which take the place of the next step's."""
+
+    @property
+    def listed(self) -> Listed | None:
+        """Restricted vocabulary; None is all tokens."""
+
+    @property
+    def sentences(self) -> Int64[np.ndarray, " R"]:
+        """The source of each row."""
+
+
+LoopedStateT = TypeVar("LoopedStateT", bound=LoopedState)
+
+
+class LoopedSteps(ABC, Generic[LoopedStateT]):
+    """Step function of a search: log-probabilities, or the likeliest tokens.
+
+    Args:
+        output: The last layer.
+        output_bias: Its bias.
+    """
+
+    def __init__(self, output: TokenEmbedding, output_bias: Tensor | None) -> None:
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.kernels.products import packed as panels
+        from regard.kernels.transformer import decoder as kernels
+
+        self._best_tokens = kernels.best_tokens
+        self._output, self._output_bias = output, output_bias
+        # A large table is gone through once for all rows.
+        self._has_logits = output.weight.nbytes <= MOST_BYTES
+        of_loop = output.weight.detach().numpy()[: len(output.weight) if self._has_logits else 0]
+        added = np.zeros(len(of_loop), np.float32)
+        if output_bias is not None and self._has_logits:
+            added = output_bias.detach().numpy()
+        self.table, self.table_bias = panels.in_panels(of_loop), panels.in_lanes(added)
+
+    @abstractmethod
+    def _run(
+        self,
+        token: Int64[np.ndarray, " R"],
+        state: LoopedStateT,
+        answers: Float32[np.ndarray, "R C"],
+        logits: Float32[np.ndarray, "R V"],
+        then: Then | None,
+    ) -> LoopedStateT:
+        """Go one step on.
+
+        Args:
+            token: The last of each row.
+            state: The state before it.
+            answers: Where what the last layer is given goes.
+            logits: Where logits go; without columns none are wanted.
+            then: What to call with the logits of each block.
+        """
+
+    def listed(self, mask: Bool[np.ndarray, "B V"]) -> Listed:
+        """The last layer over what answers to sources may be made of."""
+        return Listed(mask, self._output, self._output_bias)
+
+    @cached_property
+    def _logits_of(self) -> Linear:
+        """Output layer where no loop computes logits."""
+        return Linear(self._output.weight, self._output_bias)
+
+    @torch.no_grad()
+    def __call__(
+        self, token: Int[Tensor, " R"], state: LoopedStateT
+    ) -> tuple[Float[Tensor, "R V"], LoopedStateT]:
+        """Log-probabilities of the next token, and the state after ``token``."""
+        answers, logits, after = self._advance(token, state, None)
+        if state.listed is not None:
+            return state.listed.log_probs(answers, state.sentences), after
+        return torch.log_softmax(torch.from_numpy(logits), dim=-1), after
+
+    @torch.no_grad()
+    def best(
+        self, token: Int[Tensor, " R"], state: LoopedStateT, count: int, hidden: Sequence[int]
+    ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], LoopedStateT]:
+        """The ``count`` likeliest next tokens of each row; see ``RankingStep``."""
+        never = np.array(hidden, np.int64)
+        values = np.empty((len(token), count), np.float32)
+        tokens = np.empty((len(token), count), np.int64)
+
+        def choose(first: int, stop: int, logits: np.ndarray) -> None:
+            self._best_tokens(first, stop, logits, never, values, tokens)
+
+        answers, _, after = self._advance(token, state, choose)
+        if state.listed is not None:
+            return *state.listed.best(answers, state.sentences, count, hidden), after
+        return torch.from_numpy(values), torch.from_numpy(tokens), after
+
+    def _advance(
+        self, token: Tensor, state: LoopedStateT, then: Then | None
+    ) -> tuple[Float[Tensor, "R C"], Float32[np.ndarray, "R V"], LoopedStateT]:
+        """Final states, logits, and the state after ``token``.
+
+        Where answers are made of the tokens on lists, there are no logits here.
+        """
+        token = token if state.pending is None else state.pending
+        size, width = self._output.weight.shape
+        rows, is_listed = len(token), state.listed is not None
+        # A slice of a table is not laid out as a loop was compiled for.
+        given = np.ascontiguousarray(token.numpy())
+        answers = np.empty((rows, width), np.float32)
+        is_whole = self._has_logits and not is_listed
+        logits = np.empty((rows, size if is_whole else 0), np.float32)
+        after = self._run(given, state, answers, logits, then if is_whole else None)
+        last = torch.from_numpy(answers)
+        if not is_whole and not is_listed:
+            found: Float32[np.ndarray, "R V"] = self._logits_of(last).numpy()
+            if (choose := then) is not None:
+                by_rows(rows, 4 * size, lambda first, stop: choose(first, stop, found))
+            logits = found
+        return last, logits, after

@@ -1,0 +1,1 @@
+"""Linear layers and embeddings whose products are compiled loops."""

@@ -1,0 +1,1 @@
+"""Recurrent models: decoder steps, encoders, translators and language models."""

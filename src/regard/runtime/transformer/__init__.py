@@ -1,0 +1,1 @@
+"""Transformers: a stack of decoder layers, encoders, translators and language models."""

@@ -1,0 +1,104 @@
+"""Tasks shared out: each done once, errors told, forked processes served."""
+
+import os
+import threading
+import time
+
+import pytest
+import torch
+
+from regard.kernels import libraries
+from regard.kernels.threads import share_out
+
+
+@pytest.fixture(params=["torch's", "others"], autouse=True)
+def whose(request, monkeypatch):
+    """Both kinds of threads, where torch's are GNU's."""
+    if request.param == "others":
+        monkeypatch.setattr(libraries, "in_team", lambda threads, do: False)
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("tasks", [0, 1, 2, 97])
+def test_every_task_is_done_once_by_so_many_threads_at_most(threads, tasks):
+    done, by = [], set()
+
+    def work(task):
+        by.add(threading.get_ident())
+        time.sleep(0.001)
+        done.append(task)
+
+    share_out(tasks, work)
+    assert sorted(done) == list(range(tasks))
+    assert len(by) <= min(threads, max(1, tasks))
+    if threads > 1 and tasks == 97:
+        assert len(by) > 1
+
+
+def test_the_first_error_is_raised_and_nothing_more_is_begun(threads):
+    done = []
+
+    def work(task):
+        done.append(task)
+        if task == 3:
+            raise ZeroDivisionError("three")
+        time.sleep(0.002)
+
+    with pytest.raises(ZeroDivisionError, match="three"):
+        share_out(1000, work)
+    assert len(done) < 100
+    share_out(5, done.append)  # and the threads serve again
+
+
+def test_an_interrupt_of_any_thread_reaches_the_caller(threads):
+    def work(task):
+        if threading.current_thread() is not threading.main_thread() or threads == 1:
+            raise KeyboardInterrupt
+        time.sleep(0.001)
+
+    with pytest.raises(KeyboardInterrupt):
+        share_out(1000, work)
+
+
+def test_callers_in_several_threads_do_not_meet(threads):
+    totals = [0] * 4
+
+    def call(place):
+        lock = threading.Lock()
+
+        def work(task):
+            with lock:
+                totals[place] += task
+
+        share_out(50, work)
+
+    callers = [threading.Thread(target=call, args=(place,)) for place in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(timeout=60)
+    assert totals == [sum(range(50))] * 4
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_makes_threads_of_its_own(threads):
+    share_out(10, lambda task: None)
+    child = os.fork()
+    if child == 0:
+        done = []
+        try:
+            share_out(10, done.append)
+        finally:
+            os._exit(0 if sorted(done) == list(range(10)) else 1)
+    until = time.monotonic() + 60
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert ended[0] == child, "the child hangs"
+    assert os.waitstatus_to_exitcode(ended[1]) == 0

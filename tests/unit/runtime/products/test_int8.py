@@ -1,0 +1,112 @@
+"""Products in int8 beside those in float."""
+
+import pytest
+import torch
+from torch import nn
+
+from regard.runtime import Int8Embedding, Int8Linear
+
+O, I = 37, 64  # noqa: E741  (the letters of the shapes there)
+
+
+def linear(*, bias=True):
+    return nn.Linear(I, O, bias=bias).requires_grad_(False)
+
+
+def bound(states, weight):
+    """How far a product may be from the one in float: half a step of each side's rounding, I times.
+
+    A state is rounded in steps of its row's largest over 127 or, by pairs, more finely; a weight in
+    steps of 1/127.
+    """
+    largest = states.abs().amax(dim=-1, keepdim=True)
+    of_states = largest / 254 * weight.abs().sum(dim=1)
+    of_weights = states.abs().sum(dim=-1, keepdim=True) * weight.abs().amax(dim=1) / 254
+    both = largest / 127 * weight.abs().amax(dim=1) / 254 * weight.shape[1]
+    return 1.001 * (of_states + of_weights + both) + 1e-6
+
+
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_product_is_that_in_float_to_its_rounding(size, bias):
+    plain = linear(bias=bias)
+    states = size * torch.randn(3, 5, I)
+    found, right = Int8Linear(plain)(states), plain(states)
+    assert found.dtype == torch.float32
+    assert ((found - right).abs() <= bound(states, plain.weight)).all()
+    # What the errors come to is far below the bound, as roundings are to both sides.
+    assert (found - right).norm() < 0.03 * (states @ plain.weight.T).norm()
+
+
+def test_rows_of_weights_are_rounded_each_by_itself():
+    plain = linear(bias=False)
+    plain.weight[3] *= 1e4
+    states = torch.randn(7, I)
+    away = (Int8Linear(plain)(states) - plain(states)).abs()
+    assert (away <= bound(states, plain.weight)).all()
+
+
+def test_an_answer_does_not_depend_on_its_neighbours():
+    made, states = Int8Linear(linear()), torch.randn(130, I)
+    whole = made(states)
+    for rows in ([5], [5, 6], [129, 5, 5, 0], list(range(64)), list(range(65))):
+        assert torch.equal(made(states[rows]), whole[rows])
+    loud = states.clone()
+    loud[1::2] *= 1000
+    assert torch.equal(made(loud)[::2], whole[::2])
+    assert torch.equal(made(states.view(2, 65, I)), whole.view(2, 65, O))
+
+
+def test_a_row_of_zeros_gives_the_bias():
+    plain = linear()
+    states = torch.zeros(3, I)
+    states[1] = torch.randn(I)
+    found = Int8Linear(plain)(states)
+    assert torch.equal(found[[0, 2]], plain.bias.expand(2, O))
+    assert torch.equal(Int8Linear(linear(bias=False))(states[:1]), torch.zeros(1, O))
+
+
+def test_rows_that_weigh_nothing_give_nothing():
+    plain = linear(bias=False)
+    plain.weight[4] = 0
+    assert (Int8Linear(plain)(torch.randn(3, I))[:, 4] == 0).all()
+
+
+@pytest.mark.parametrize("states", [torch.full((2, I), 3.0), -torch.full((2, I), 3.0)])
+def test_the_largest_products_do_not_overflow(states):
+    plain = linear(bias=False)
+    plain.weight.fill_(0.5)
+    plain.weight[::2] = -0.5
+    found = Int8Linear(plain)(states)
+    torch.testing.assert_close(found, plain(states), rtol=0.02, atol=0)
+
+
+def test_half_states_are_taken():
+    plain = linear()
+    states = torch.randn(3, I, dtype=torch.bfloat16)
+    assert torch.equal(Int8Linear(plain)(states), Int8Linear(plain)(states.float()))
+
+
+def test_what_is_printed_has_the_sizes():
+    assert str(Int8Linear(linear())) == "Int8Linear(64, 37, bias=True)"
+
+
+@pytest.mark.parametrize("scale", [1.0, 8.0])
+def test_vectors_are_those_of_the_table_to_their_rounding(scale):
+    table = torch.randn(O, I)
+    table[7] *= 1e3
+    table[9] = 0
+    ids = torch.tensor([[7, 0, 36], [9, 7, 5]])
+    found = Int8Embedding(table, scale)(ids)
+    half_a_step = table.abs().amax(dim=1)[ids, None] / 254 * scale
+    assert ((found - scale * table[ids]).abs() <= 1.001 * half_a_step).all()
+    assert found[1, 0].eq(0).all()
+
+
+def test_logits_are_the_products_with_the_table_and_not_scaled():
+    table, states, bias = torch.randn(O, I), torch.randn(5, I), torch.randn(O)
+    made = Int8Embedding(table, 8.0)
+    right = states @ table.T
+    assert ((made.logits(states) - right).abs() <= bound(states, table)).all()
+    torch.testing.assert_close(made.logits(states, bias), made.logits(states) + bias)
+    assert torch.equal(made.logits(states[2:3]), made.logits(states)[2:3])

@@ -1,0 +1,121 @@
+"""Weights in other numbers: what becomes of a model, and what is refused."""
+
+import pytest
+import torch
+from torch import nn
+
+from regard.errors import SettingError
+from regard.models import (
+    Decoder,
+    DecoderConfig,
+    Encoder,
+    EncoderConfig,
+    RnnSeq2Seq,
+    RnnSeq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+)
+from regard.runtime import Int8Embedding, Int8Linear, in_precision, precision, prepared
+
+SIZES = {"model_dim": 32, "num_heads": 4, "ffn_dim": 48}
+LAYERS = {"num_encoder_layers": 1, "num_decoder_layers": 2}
+
+
+def translator(**options: object) -> Transformer:
+    torch.manual_seed(0)
+    config = TransformerConfig(**SIZES, **LAYERS, **options)  # type: ignore[arg-type]
+    return Transformer(config, source_vocab=60, target_vocab=60, shared_vocab=True).eval()
+
+
+def kinds(model: nn.Module) -> set[type[nn.Module]]:
+    return {type(each) for each in model.modules()}
+
+
+def first_step(model: Transformer | Decoder) -> torch.Tensor:
+    ids = torch.randint(4, 60, (3, 5), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        state = model.start(ids, torch.tensor([5, 2, 4]))
+        return model.step(torch.full((3,), 2), state)[0]
+
+
+@pytest.mark.parametrize("tied", ["all", "target", "none"])
+@pytest.mark.parametrize("values", ["states", "embeddings"])
+def test_a_translator_in_int8_is_nearly_the_same(tied: str, values: str) -> None:
+    exact = first_step(translator(tie_embeddings=tied, values=values))
+    model = in_precision(translator(tie_embeddings=tied, values=values), "int8")
+    rounded = first_step(model)
+    assert 0 < (rounded - exact).abs().max() < 0.4 * exact.std()
+    # All products with weights but one of two inputs, and all tables.
+    floats = [each for each in model.modules() if isinstance(each, nn.Linear)]
+    assert len(floats) == (2 if values == "embeddings" else 0)
+    assert model.source_embedding is model.target_embedding or tied != "all"
+    assert isinstance(model.output, Int8Embedding)
+
+
+def test_a_recurrence_in_int8_is_nearly_the_same() -> None:
+    exact = first_step(translator(decoder="ssru"))
+    model = in_precision(translator(decoder="ssru"), "int8")
+    slow, fast = first_step(model), first_step(prepared(model))
+    assert 0 < (slow - exact).abs().max() < 0.4 * exact.std()
+    assert (fast - slow).abs().max() < 0.2 * slow.std()
+    assert nn.Linear not in kinds(model)
+
+
+def test_a_language_model_in_int8_is_nearly_the_same() -> None:
+    torch.manual_seed(0)
+    model = Decoder(DecoderConfig(**SIZES, num_layers=2), vocab_size=60).eval()
+    exact = first_step(model)
+    rounded = first_step(in_precision(model, "int8"))
+    assert 0 < (rounded - exact).abs().max() < 0.4 * exact.std()
+    assert nn.Linear not in kinds(model)
+
+
+def test_an_encoder_in_int8_is_nearly_the_same() -> None:
+    torch.manual_seed(0)
+    model = Encoder(EncoderConfig(**SIZES, num_layers=2), vocab_size=60).eval()
+    ids = torch.randint(4, 60, (3, 5))
+    with torch.no_grad():
+        exact = model(ids)
+        rounded = in_precision(model, "int8")(ids)
+    assert 0 < (rounded - exact).abs().max() < 0.2 * exact.std()
+    assert Int8Linear in kinds(model)
+
+
+@pytest.mark.parametrize("name", ["auto", "float32"])
+def test_nothing_is_rounded_unless_asked_for(name: precision.Precision) -> None:
+    exact = first_step(translator())
+    assert torch.equal(first_step(in_precision(translator(), name)), exact)
+
+
+def test_a_prepared_model_in_int8_does_as_the_model_does() -> None:
+    model = in_precision(translator(), "int8")
+    fast = prepared(model)
+    assert fast is not model
+    slow = first_step(model)
+    # A rounding that falls the other way is a step of 1/127 in one number of many.
+    assert (first_step(fast) - slow).abs().max() < 0.2 * slow.std()
+
+
+def test_bfloat16_is_for_processors_that_multiply_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda device: False)
+    with pytest.raises(SettingError, match=r"got bfloat16, .* Use int8"):
+        in_precision(translator(), "bfloat16")
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda device: True)
+    model = in_precision(translator(), "bfloat16")
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+
+
+def test_what_cannot_be_rounded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = RnnSeq2SeqConfig(embed_dim=8, hidden_dim=8)
+    recurrent = RnnSeq2Seq(config, source_vocab=20, target_vocab=20).eval()
+    with pytest.raises(SettingError, match=r"it has no layers of a Transformer.*Use float32"):
+        in_precision(recurrent, "int8")
+    monkeypatch.setattr(precision, "why_not", lambda: "numba cannot be loaded")
+    with pytest.raises(SettingError, match=r"got int8, but numba cannot be loaded"):
+        in_precision(translator(), "int8")
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_a_precision_that_is_none_is_named() -> None:
+    with pytest.raises(SettingError, match=r"precision must be one of .*; got 'int4'"):
+        in_precision(translator(), "int4")  # type: ignore[arg-type]

@@ -1,0 +1,183 @@
+"""Searches with a prepared model find what they find with the model itself."""
+
+import random
+from functools import partial
+
+import pytest
+import torch
+
+from regard.decoding import Average, beam, greedy
+from regard.runtime import in_precision, prepared
+from regard.runtime.transformer import decoder
+
+from .conftest import (
+    VOCAB,
+    conv_translator,
+    language_model,
+    recurrent_language_model,
+    recurrent_translator,
+    translator,
+)
+
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+PAD, UNK, BOS, EOS = range(4)
+MODELS = [
+    (translator, "float32"),
+    (translator, "int8"),
+    (recurrent_translator, "float32"),
+    (conv_translator, "float32"),
+]
+
+
+@pytest.fixture
+def threads():
+    """Whoever changes their number leaves it as it was."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def ending(model, *, by=1.5):
+    """The model, which ends its answers sooner."""
+    with torch.no_grad():
+        model.output_bias[EOS] += by
+    return model
+
+
+def check_same(found, right):
+    for answers, others in zip(found, right, strict=True):
+        for one, other in zip(answers, others, strict=True):
+            assert (one.tokens, one.finished) == (other.tokens, other.finished)
+            assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4, rel=1e-5)
+            assert one.score == pytest.approx(other.score, abs=1e-4, rel=1e-5)
+
+
+def settings_of(draw, rows):
+    longest = draw.choice([5, 12, 40])
+    limits = torch.tensor([draw.randint(1, longest) for _ in range(rows)])
+    return {
+        "batch_size": rows,
+        "bos_id": BOS,
+        "eos_id": EOS,
+        "max_lengths": draw.choice([limits, longest]),
+        "length_penalty": draw.choice([0.0, 0.6, 1.0, Average()]),
+        "min_length": draw.choice([0, 0, 3, 50]),
+        "forbidden": draw.choice([[], [PAD, UNK, BOS], draw.sample(range(4, VOCAB), 30)]),
+    }
+
+
+def check_searches(model, draw):
+    """Greedy search and a beam with settings at random, over sentences at random."""
+    made, rows = prepared(model), draw.randint(1, 11)
+    assert made is not model
+    lengths = torch.tensor([draw.randint(1, 9) for _ in range(rows)])
+    given = torch.randint(4, VOCAB, (rows, int(lengths.max()))), lengths
+    settings, width = settings_of(draw, rows), draw.choice([1, 2, 4, 5])
+    wide = settings | {"beam_size": width, "n_best": draw.randint(1, width)}
+    with torch.no_grad():
+        check_same(
+            [[one] for one in greedy(made.steps, made.start(*given), **settings)],
+            [[one] for one in greedy(model.steps, model.start(*given), **settings)],
+        )
+        check_same(
+            beam(made.steps, made.start(*given), **wide),
+            beam(model.steps, model.start(*given), **wide),
+        )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_greedy_and_beam_find_the_same(seed, monkeypatch):
+    draw = random.Random(seed)
+    if seed % 3 == 2:
+        monkeypatch.setattr(decoder, "MOST_BYTES", 0)  # layer by layer
+    model = translator(
+        num_decoder_layers=draw.randint(1, 2),
+        norm=draw.choice(["pre", "post"]),
+        positions=draw.choice(["sinusoidal", "learned", "alibi"]),
+        activation=draw.choice(["relu", "gelu", "swiglu"]),
+        decoder=draw.choice(["self_attention", "ssru"]),
+        output_bias=True,
+    )
+    check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_greedy_and_beam_find_the_same_with_a_recurrent_model(seed):
+    draw = random.Random(seed)
+    model = recurrent_translator(
+        cell=draw.choice(["rnn", "gru", "lstm"]),
+        attention=draw.choice(["additive", "dot", "general", "location", "none"]),
+        decoder=draw.choice(["bahdanau", "luong"]),
+        num_layers=draw.randint(1, 2),
+    )
+    check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_greedy_and_beam_find_the_same_with_a_convolutional_model(seed):
+    draw = random.Random(seed)
+    model = conv_translator(
+        kernel_size=draw.choice([1, 3, 5]),
+        num_decoder_layers=draw.randint(1, 3),
+        tie_embeddings=draw.choice([True, False]),
+        weight_norm=draw.choice([True, False]),
+    )
+    check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
+
+
+@pytest.mark.parametrize("prompt_lengths", [[0, 0, 0], [5, 2, 4], [30, 33, 1]], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [partial(language_model, positions="alibi"), recurrent_language_model],
+    ids=["Transformer", "recurrent"],
+)
+def test_texts_are_gone_on_with_as_by_the_model(model, prompt_lengths):
+    model = model()
+    made = prepared(model)
+    given = torch.randint(4, VOCAB, (3, max(prompt_lengths))), torch.tensor(prompt_lengths)
+    settings = {"batch_size": 3, "bos_id": BOS, "eos_id": EOS, "max_lengths": 20}
+    with torch.no_grad():
+        check_same(
+            [[one] for one in greedy(made.steps, made.start(*given), **settings)],
+            [[one] for one in greedy(model.steps, model.start(*given), **settings)],
+        )
+        check_same(
+            beam(made.steps, made.start(*given), **settings),
+            beam(model.steps, model.start(*given), **settings),
+        )
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("rows", [7, 17, 65, 121])
+@pytest.mark.parametrize("search", [greedy, beam])
+@pytest.mark.parametrize(("model", "precision"), MODELS)
+def test_answers_do_not_depend_on_the_number_of_threads(rows, search, model, precision):
+    made = prepared(in_precision(ending(model(output_bias=True)), precision))
+    given = torch.randint(4, VOCAB, (rows, 6)), torch.randint(1, 7, (rows,))
+    state = made.start(*given)
+    settings = {"batch_size": rows, "bos_id": BOS, "eos_id": EOS, "max_lengths": 12}
+    found = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        found.append(search(made.steps, state, **settings))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("search", [greedy, beam])
+@pytest.mark.parametrize(("model", "precision"), MODELS)
+def test_answers_do_not_depend_on_their_company(search, model, precision):
+    made = prepared(in_precision(ending(model(output_bias=True)), precision))
+    given = torch.randint(4, VOCAB, (100, 6)), torch.randint(1, 7, (100,))
+    state = made.start(*given)
+    settings = {"bos_id": BOS, "eos_id": EOS, "max_lengths": 12}
+    whole = search(made.steps, state, batch_size=100, **settings)
+    for rows in ([0], [99], [5, 3, 8], list(range(9)), list(range(99, 30, -1))):
+        part = search(
+            made.steps, state.select(torch.tensor(rows)), batch_size=len(rows), **settings
+        )
+        right = [whole[row] for row in rows]
+        check_same(
+            *([[one] for one in found] if search is greedy else found for found in (part, right))
+        )
+        assert precision == "float32" or part == right  # rounding would make more of a difference

@@ -1,0 +1,146 @@
+"""States of a prepared model are values, though they share a store."""
+
+import numpy as np
+import pytest
+import torch
+
+from regard.runtime import PreparedDecoder, PreparedRnnSeq2Seq, PreparedTransformer
+from regard.runtime.state import Store, begin
+
+from .conftest import VOCAB, language_model, recurrent_translator, translator
+
+# Hundreds of steps, whose shapes checks would take longer than the steps.
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+
+def best(made, token, state):
+    """The best tokens with their log-probabilities as one tensor, and the state after them."""
+    values, tokens, state = made.steps.best(token, state, 3, [0])
+    return torch.cat([values, tokens.float()], dim=1), state
+
+
+WAYS = {"step": lambda made, token, state: made.step(token, state), "best": best}
+
+
+def beginning(length):
+    """A prepared model and a state of three rows that have seen so many tokens."""
+    made = PreparedTransformer(translator(num_decoder_layers=1))
+    state = made.start(torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4]))
+    for _ in range(length):
+        _, state = made.step(torch.randint(4, VOCAB, (3,)), state)
+    return made, state
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("length", [0, 1, 31, 32, 33])
+def test_a_step_is_the_same_however_often_and_harms_no_successor(way, length):
+    go = WAYS[way]
+    made, state = beginning(length)
+    one, other, last = torch.randint(4, VOCAB, (3, 3))
+    first, after = go(made, one, state)
+    expected, _ = go(made, last, after)
+    for token, rows in ((other, [0, 1, 2]), (one, [2, 2, 0]), (other, [1, 0, 2])):
+        go(made, token, state.select(torch.tensor(rows)))
+        torch.testing.assert_close(go(made, last, after)[0], expected, atol=0, rtol=0)
+    torch.testing.assert_close(go(made, one, state)[0], first, atol=0, rtol=0)
+
+
+def test_successors_of_one_state_are_told_apart():
+    made, state = beginning(4)
+    branches = []
+    for token in torch.randint(4, VOCAB, (3, 3)):
+        branches.append(made.step(token, state)[1])
+    token = torch.randint(4, VOCAB, (3,))
+    first = [made.step(token, each)[0] for each in branches]
+    again = [made.step(token, each)[0] for each in reversed(branches)]
+    for one, other in zip(first, reversed(again), strict=True):
+        torch.testing.assert_close(one, other, atol=0, rtol=0)
+    assert (first[0] - first[1]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["translator", "recurrent translator", "language model", "language model with prompts"],
+)
+def test_any_state_of_a_tree_of_them_can_be_gone_on_from(kind):
+    if kind == "translator":
+        model = translator(num_decoder_layers=1, num_key_heads=2)
+        made = PreparedTransformer(model)
+        given = torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4])
+    elif kind == "recurrent translator":
+        model = recurrent_translator(cell="lstm", decoder="luong")
+        made = PreparedRnnSeq2Seq(model)
+        given = torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4])
+    else:
+        model = language_model(num_layers=1, positions="alibi", window=4)
+        made, is_given = PreparedDecoder(model), kind.endswith("prompts")
+        counts = torch.tensor([29, 30, 2]) if is_given else torch.zeros(3, dtype=torch.long)
+        given = torch.randint(4, VOCAB, (3, int(counts.max()))), counts
+    with torch.no_grad():
+        states = [(model.start(*given), made.start(*given), 3)]
+        for turn in range(90):
+            newest = torch.rand(()) < 0.4
+            place = len(states) - 1 if newest else int(torch.randint(0, len(states), ()))
+            plain, ready, rows = states[place]
+            kept = torch.randint(0, rows, (int(torch.randint(1, 6, ())),))
+            token = torch.randint(4, VOCAB, (len(kept),))
+            expected, plain = model.step(token, plain.select(kept))
+            if turn % 2:
+                found, ready = made.step(token, ready.select(kept))
+                torch.testing.assert_close(found, expected, atol=3e-5, rtol=0)
+            else:
+                values, _, ready = made.steps.best(token, ready.select(kept), 3, [])
+                torch.testing.assert_close(values, expected.topk(3).values, atol=3e-5, rtol=0)
+            states.append((plain, ready, len(kept)))
+            states = states[-8:]
+
+
+def identity(rows, places):
+    return np.repeat(np.arange(rows, dtype=np.int32)[:, None], places, axis=1)
+
+
+def test_a_store_has_room_until_it_is_full_for_as_many_rows_as_it_has_slots():
+    store = Store(2, 3, 5)
+    for length in range(store.kept.shape[2]):
+        assert store.has_room(length, 3)
+        assert store.has_room(length, 2)
+        assert not store.has_room(length, 4)
+        assert not store.has_room(length - 1, 3)
+        store.filled = length + 1
+    assert not store.has_room(store.filled, 3)
+
+
+def test_a_new_store_has_what_belongs_to_its_rows_and_nothing_else():
+    store = Store(2, 3, 5, filled=11)
+    places = store.kept.shape[2]
+    store.kept[:] = np.arange(store.kept.size).reshape(store.kept.shape)
+    ancestors = np.random.default_rng(0).integers(0, 3, (4, places)).astype(np.int32)
+    made = store.of_rows(ancestors)
+    assert made.filled == places
+    assert made.kept.shape == (2, 4, 2 * places, 5)
+    for row, slots in enumerate(ancestors):
+        for place, slot in enumerate(slots):
+            assert (made.kept[:, row, place] == store.kept[:, slot, place]).all()
+
+
+def test_what_is_written_to_a_new_store_is_not_in_the_one_before():
+    store = Store(1, 2, 2, filled=2)
+    store.kept[:, :, :2] = [[[[1.0, 1], [2, 2]], [[1, 1], [2, 2]]]]
+    fork = store.of_rows(identity(2, 1))
+    assert fork.filled == 1
+    assert (fork.kept[:, :, 0] == 1).all()
+    fork.kept[:, :, :2] = 9
+    assert (store.kept[:, :, 0] == 1).all()
+    assert (store.kept[:, :, 1] == 2).all()
+
+
+def test_a_chosen_row_brings_its_past_its_padding_and_its_sentence():
+    state = begin(3, 1, 2, memory=np.zeros((1, 3, 1, 2), np.float32), lengths=torch.ones(3).long())
+    state.starts[:] = [4, 5, 6]
+    chosen = state.select(torch.tensor([2, 0, 2, 1]))
+    assert chosen.sentences.tolist() == [2, 0, 2, 1]
+    assert chosen.starts.tolist() == [6, 4, 6, 5]
+    assert chosen.ancestors[:, 0].tolist() == [2, 0, 2, 1]
+    assert chosen.store is state.store
+    assert state.sentences.tolist() == [0, 1, 2]
+    assert state.select(torch.zeros(0, dtype=torch.long)).sentences.tolist() == []

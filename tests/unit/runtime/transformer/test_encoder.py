@@ -1,0 +1,152 @@
+"""A prepared Transformer's encoder gives its decoder what the model's gives."""
+
+import numpy as np
+import pytest
+import torch
+
+from regard.attention import observe
+from regard.kernels.transformer import encoder as encoder_kernels
+from regard.runtime import PreparedTransformer, in_precision
+from regard.runtime.transformer import encoder
+from regard.runtime.transformer.layered import LayeredEncoder
+
+from ..conftest import VOCAB, pairwise, translator
+
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+OPTIONS = {
+    "norm": ["pre", "post"],
+    "norm_kind": ["layer", "rms"],
+    "activation": ["relu", "gelu", "gelu_tanh", "silu"],
+    "num_key_heads": [None, 1, 2],
+    "positions": ["sinusoidal", "learned", "alibi", "rotary", "none"],
+    "window": [None, 2, 5],
+    "score": ["scaled_dot", "dot"],
+    "embedding_norm": [False, True],
+    "tie_embeddings": ["all", "none"],
+    "values": ["states", "embeddings"],
+    "norm_eps": [None, 0.03],
+    "own_positions": [False, True],
+    "scale_embeddings": [True, False],
+    "source_begin": [False, True],
+    "num_encoder_layers": [1, 2],
+}
+PRECISIONS = ["float32", "int8"]
+
+
+# In one loop, and layer by layer.
+WAYS = [encoder.MOST_BYTES, 0]
+
+
+@pytest.fixture
+def threads():
+    """Whoever changes their number leaves it as it was."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def drawn(lengths, *, longer=0):
+    lengths = torch.tensor(lengths)
+    return torch.randint(4, VOCAB, (len(lengths), int(lengths.max()) + longer)), lengths
+
+
+def read(made, given):
+    return made.start(*given).memory
+
+
+def check_real(found, right, lengths, *, atol):
+    """Keys and values of what is no padding."""
+    for b, length in enumerate(lengths.tolist()):
+        np.testing.assert_allclose(found[:, b, :length], right[:, b, :length], atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
+@pytest.mark.parametrize(
+    ("lengths", "most"),
+    [([7, 3, 5, 1, 7], WAYS[0]), ([17, 9, 20], WAYS[0]), ([17, 9, 20], WAYS[1])],
+)
+def test_it_reads_as_the_model_does(options, lengths, most, monkeypatch):
+    monkeypatch.setattr(encoder, "MOST_BYTES", most)
+    model = translator(**options)
+    made, given = PreparedTransformer(model), drawn(lengths)
+    with torch.no_grad():
+        check_real(read(made, given), made._read(*given), given[1], atol=3e-5)
+
+
+def test_it_is_one_loop_but_where_somebody_watches(monkeypatch):
+    calls, loop = [], encoder_kernels.read_sources
+    monkeypatch.setattr(
+        encoder_kernels, "read_sources", lambda *all: calls.append(all) or loop(*all)
+    )
+    made, given, seen = PreparedTransformer(translator()), drawn([3, 2]), []
+    made.start(*given)
+    assert len(calls) == 1
+    with observe(seen.append):
+        made.start(*given)
+    assert len(calls) == 1
+    assert [call.kind for call in seen] == ["encoder"]
+
+
+@pytest.mark.parametrize("options", [{}, {"source_begin": True}], ids=str)
+@pytest.mark.parametrize("most", WAYS)
+def test_sources_without_tokens_leave_the_others_alone(options, most, monkeypatch):
+    monkeypatch.setattr(encoder, "MOST_BYTES", most)
+    made = PreparedTransformer(translator(**options))
+    source, lengths = drawn([0, 4, 0, 2])
+    found = read(made, (source, lengths))
+    for place in (1, 3):
+        alone = read(
+            made, (source[place : place + 1, : lengths[place]], lengths[place : place + 1])
+        )
+        np.testing.assert_allclose(
+            found[:, place, : lengths[place]], alone[:, 0], atol=1e-5, rtol=0
+        )
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "none"])
+def test_sources_may_be_longer_than_what_is_known_of_places(positions):
+    model = translator(positions=positions, num_decoder_layers=1)
+    made, given = PreparedTransformer(model), drawn([67, 150])
+    with torch.no_grad():
+        check_real(read(made, given), made._read(*given), given[1], atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_gated_layers_are_read_one_by_one(precision):
+    model = in_precision(translator(activation="swiglu", num_encoder_layers=2), precision)
+    made, given = PreparedTransformer(model), drawn([5, 2, 14])
+    assert isinstance(made._encoder._layers, LayeredEncoder)
+    with torch.no_grad():
+        atol = 3e-5 if precision == "float32" else 3e-2
+        check_real(read(made, given), made._read(*given), given[1], atol=atol)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("most", WAYS)
+def test_a_source_has_the_same_in_any_company_and_on_any_threads(precision, most, monkeypatch):
+    monkeypatch.setattr(encoder, "MOST_BYTES", most)
+    made = PreparedTransformer(in_precision(translator(num_encoder_layers=2), precision))
+    random = torch.Generator().manual_seed(3)
+    lengths = torch.randint(1, 20, (40,), generator=random)
+    source = torch.randint(4, VOCAB, (40, 20), generator=random)
+    whole = read(made, (source, lengths))
+    for threads in (2, 3):
+        torch.set_num_threads(threads)
+        np.testing.assert_array_equal(read(made, (source, lengths)), whole)
+    for rows in ([0], [39], [7, 3, 20], list(range(39, 4, -1))):
+        part = read(made, (source[rows], lengths[rows]))
+        for place, row in enumerate(rows):
+            one, other = (each[:, : lengths[row]] for each in (part[:, place], whole[:, row]))
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS[1:])
+@pytest.mark.parametrize("values", ["states", "embeddings"])
+def test_in_int8_it_is_near_the_model_in_float32(precision, values):
+    model, given = translator(values=values), drawn([9, 6, 4])
+    with torch.no_grad():
+        right = PreparedTransformer(model)._read(*given)
+    found = read(PreparedTransformer(in_precision(model, precision)), given)
+    check_real(found, right, given[1], atol=0.03 * float(np.abs(right).max()))

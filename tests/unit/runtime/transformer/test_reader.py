@@ -1,0 +1,221 @@
+"""A prepared encoder gives its head what the encoder gives, and so do models that have one."""
+
+import pytest
+import torch
+
+from regard.attention import observe
+from regard.errors import ShapeError
+from regard.interop import edit
+from regard.kernels.transformer import encoder as encoder_kernels
+from regard.models import (
+    Classifier,
+    ClassifierConfig,
+    Encoder,
+    EncoderConfig,
+    MultipleChoice,
+    SpanFinder,
+    SpanFinderConfig,
+    Tagger,
+    TaggerConfig,
+)
+from regard.runtime import PreparedReader, in_precision, prepared
+from regard.runtime.transformer import encoder as encoders
+
+from ..conftest import VOCAB, pairwise, shaken
+
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+OPTIONS = {
+    "norm": ["pre", "post"],
+    "norm_kind": ["layer", "rms"],
+    "activation": ["relu", "gelu", "gelu_tanh"],
+    "positions": ["sinusoidal", "learned", "rotary"],
+    "norm_eps": [1e-12, 0.03],
+    "num_segments": [0, 2],
+    "num_layers": [1, 2],
+    "num_heads": [2, 3],
+}
+LENGTHS = [[7, 3, 5, 1, 7], [17, 9, 20], [90, 0, 200, 61, 33]]
+
+
+@pytest.fixture
+def threads():
+    """Whoever changes their number leaves it as it was."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def encoder(*, num_features=0, parts_vocab=0, **options):
+    sizes = {"model_dim": 24, "num_heads": 3, "num_layers": 2, "ffn_dim": 29, "max_length": 250}
+    config = EncoderConfig(**{**sizes, **options})
+    given = {"parts_vocab": parts_vocab, "num_features": num_features}
+    return shaken(Encoder(config, vocab_size=VOCAB, **given))
+
+
+def drawn(lengths):
+    lengths = torch.tensor(lengths)
+    return torch.randint(4, VOCAB, (len(lengths), int(lengths.max()))), lengths
+
+
+@torch.no_grad()
+def check_reads(made, reader, ids, lengths, **reading):
+    """States of what is no padding; of padding zeros."""
+    found, right = made(ids, lengths, **reading), reader(ids, lengths, **reading)
+    real = torch.arange(ids.shape[1]) < lengths[:, None]
+    torch.testing.assert_close(found[real], right[real], atol=3e-5, rtol=0)
+    assert found[~real].eq(0).all()
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What the loop was called with."""
+    seen, loop = [], encoder_kernels.read_texts
+    monkeypatch.setattr(encoder_kernels, "read_texts", lambda *all: seen.append(all) or loop(*all))
+    return seen
+
+
+@pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
+def test_it_reads_as_the_encoder_does(options, calls):
+    reader = encoder(**options)
+    made = PreparedReader(reader)
+    for lengths in LENGTHS:
+        check_reads(made, reader, *drawn(lengths))
+    assert calls
+
+
+@pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
+def test_large_layers_are_read_one_by_one_and_give_the_same(options, calls, monkeypatch):
+    monkeypatch.setattr(encoders, "MOST_BYTES", 0)
+    reader = encoder(**options)
+    made = PreparedReader(reader)
+    for lengths in LENGTHS:
+        check_reads(made, reader, *drawn(lengths))
+    assert not calls
+
+
+@pytest.mark.parametrize("given", ["segments", "parts", "features"])
+def test_what_is_said_of_tokens_besides_is_read(given, calls):
+    options = {
+        "segments": {},
+        "parts": {"parts": "bag", "parts_vocab": 11},
+        "features": {"num_features": 3},
+    }[given]
+    reader = encoder(**options)
+    ids, lengths = drawn([7, 3, 0, 12])
+    reading = {
+        "segments": torch.randint(0, 2, ids.shape),
+        "parts": torch.randint(0, 11, (*ids.shape, 4)),
+        "features": torch.randn(*ids.shape, 3),
+    }[given]
+    check_reads(PreparedReader(reader), reader, ids, lengths, **{given: reading})
+    assert calls
+
+
+def test_without_lengths_all_is_read():
+    reader = encoder()
+    ids, _ = drawn([9, 9])
+    with torch.no_grad():
+        torch.testing.assert_close(PreparedReader(reader)(ids), reader(ids), atol=3e-5, rtol=0)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("most", [encoders.MOST_BYTES, 0])
+def test_what_a_text_gets_does_not_depend_on_the_others(
+    precision, count, most, threads, monkeypatch
+):
+    monkeypatch.setattr(encoders, "MOST_BYTES", most)
+    torch.set_num_threads(count)
+    made = PreparedReader(in_precision(encoder(), precision))
+    ids, lengths = drawn([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 3)
+    found = made(ids, lengths)
+    for b, length in enumerate(lengths.tolist()):
+        alone = made(ids[b : b + 1, :length], lengths[b : b + 1])
+        assert torch.equal(found[b, :length], alone[0])
+
+
+def test_the_number_of_threads_changes_no_bit(threads):
+    made, given = PreparedReader(encoder()), drawn([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 4)
+    found = []
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        found.append(made(*given))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+def test_texts_too_long_for_learned_positions_are_refused_as_by_the_encoder():
+    reader = encoder()
+    for each in (reader, PreparedReader(reader)):
+        with pytest.raises(ShapeError, match="250"):
+            each(*drawn([251, 3]))
+
+
+def test_long_texts_are_read_by_the_encoder(calls):
+    reader = encoder(positions="rotary")
+    check_reads(PreparedReader(reader), reader, *drawn([1025, 1025]))
+    assert not calls
+
+
+def test_who_observes_or_edits_sees_the_encoder(calls):
+    reader = encoder()
+    made, given, seen = PreparedReader(reader), drawn([5, 3]), []
+    with torch.no_grad():
+        with observe(seen.append):
+            made(*given)
+        assert [call.kind for call in seen] == ["encoder"] * 2
+        assert not calls
+        right = made(*given)
+        with edit(made) as edits:
+            edits.mute(0)
+            assert not torch.allclose(made(*given)[0], right[0], atol=1e-4)
+    assert len(calls) == 1
+
+
+HEADS = {
+    "classifier": lambda reader: Classifier(
+        ClassifierConfig(pooling="query"), reader, num_classes=3
+    ),
+    "tagger": lambda reader: Tagger(TaggerConfig(crf=True), reader, num_tags=3),
+    "span_finder": lambda reader: SpanFinder(SpanFinderConfig(), reader),
+}
+
+
+@pytest.mark.parametrize("head", list(HEADS))
+def test_models_whose_encoder_reads_for_a_head_are_prepared(head, calls):
+    model = HEADS[head](encoder()).eval()
+    made, given = prepared(model), drawn([5, 12, 3])
+    assert type(made) is type(model)
+    assert isinstance(made.reader, PreparedReader)
+    assert isinstance(model.reader, Encoder)  # the model itself is left alone
+    with torch.no_grad():
+        found, right = made(*given), model(*given)
+    if head == "span_finder":
+        found, right = torch.stack(found), torch.stack(right)
+    real = torch.arange(12) < given[1][:, None]
+    if head == "tagger":
+        found, right = found[real], right[real]
+    torch.testing.assert_close(found, right, atol=1e-4, rtol=0)
+    assert calls
+
+
+def test_choices_are_read_by_what_is_prepared(calls):
+    model = MultipleChoice(ClassifierConfig(), encoder()).eval()
+    ids, lengths = torch.randint(4, VOCAB, (2, 3, 7)), torch.tensor([[7, 2, 3], [4, 5, 0]])
+    with torch.no_grad():
+        torch.testing.assert_close(
+            prepared(model)(ids, lengths), model(ids, lengths), atol=1e-4, rtol=0
+        )
+    assert calls
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", [{"activation": "swiglu"}, {"model_dim": 384, "ffn_dim": 1536}])
+def test_what_one_loop_cannot_take_is_read_layer_by_layer(options, calls):
+    model = HEADS["tagger"](encoder(num_heads=4, num_layers=6, **options)).eval()
+    ready, (ids, lengths) = prepared(model), drawn([9, 4, 20])
+    found, right = ready.reader(ids, lengths), model.reader(ids, lengths)
+    real = torch.arange(20) < lengths[:, None]
+    torch.testing.assert_close(found[real], right[real], atol=1e-4, rtol=0)
+    assert not calls
