@@ -49,7 +49,7 @@ def test_files_behind_a_run_are_evaluated(regard, trained) -> None:
     ]
     assert told == [60, 20, 80, 20]
     message = regard.refused("evaluate", home / "run", more, "--source", more)
-    assert "--source and --target must be left out where files follow the run" in message
+    assert "--source and --target must be left out where files are named without them" in message
 
 
 def test_a_classifier_is_compared_with_another(regard, trained) -> None:

@@ -3,24 +3,30 @@
 Every report of progress is rendered at once, as it would be sooner or later in long work.
 """
 
+import codecs
 import os
+import re
+import signal
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import partialmethod
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import IO
 
 import pytest
 from rich.progress import Progress
 
 from regard.cli import output, run_command
+from regard.text import phrasebook
 
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals")
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "runs_33c24e5"
 RUNS = ("translation-bpe", "tagging", "language-model")
+# A translator that has learned something, and what can be a program of torch.
+TRANSLATOR, CLASSIFIER = "translation-rnn", "classification-bag"
 TRAINING = ("training.updates=4", "training.validate_every=2", "training.warmup=1")
 
 
@@ -46,16 +52,10 @@ class Terminal:
         return code
 
     def _read(self, descriptor: int) -> None:
-        parts = []
-        while True:
-            try:
-                part = os.read(descriptor, 65536)
-            except OSError:  # on Linux, the end
-                break
-            if not part:
-                break
-            parts.append(part)
-        self.screen += b"".join(parts).decode()
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        with suppress(OSError):  # on Linux, the end
+            while part := os.read(descriptor, 65536):
+                self.screen += decoder.decode(part)
 
 
 class AtOnce:
@@ -82,7 +82,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch, unchecked_shapes: None) -> Termina
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of finished runs."""
     folder = tmp_path_factory.mktemp("runs")
-    for name in RUNS:
+    for name in (*RUNS, TRANSLATOR, CLASSIFIER):
         with zipfile.ZipFile(FIXTURES / f"{name}.zip") as packed:
             packed.extractall(folder / name)
         (folder / name / "run").rename(folder / f"{name}-run")
@@ -97,11 +97,18 @@ def brackets(tmp_path: Path) -> Path:
     return path
 
 
+def bars_at_once(screen: str) -> int:
+    """The most bars that stood one below the other on a screen."""
+    frames = re.split(r"\r(?!\n)", screen)
+    return max(sum("━" in line for line in frame.split("\n")) for frame in frames)
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_answers_into_a_file(run: str, terminal: Terminal, runs: Path, brackets: Path) -> None:
     answers = brackets.with_name("answers")
     assert terminal.run("predict", runs / f"{run}-run", brackets, "--output", answers) == 0
     assert "reading lines[red].txt" in terminal.screen
+    assert bars_at_once(terminal.screen) == 1
     assert len(answers.read_text("utf-8").splitlines()) >= 3
 
 
@@ -131,6 +138,46 @@ def test_a_page_of_attention(terminal: Terminal, runs: Path, tmp_path: Path) -> 
     options = ("--file", "ask-chinese.txt", "--out", tmp_path / "page.html")
     assert terminal.run("look", runs / "translation-bpe-run", *options) == 0
     assert "wrote" in terminal.screen
+
+
+def test_demo(terminal: Terminal, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {split: phrasebook.phrases(split)[:16] for split in ("test", "new")}
+    monkeypatch.setattr(phrasebook, "phrases", few.__getitem__)
+    assert terminal.run("demo", "--run", runs / f"{TRANSLATOR}-run") == 0
+    assert "translating" in terminal.screen
+    assert bars_at_once(terminal.screen) == 1
+    assert "The page with the attention of 13 sentences" in terminal.screen
+
+
+def test_export(terminal: Terminal, runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.regard"
+    assert terminal.run("export", runs / f"{CLASSIFIER}-run", "--output", out) == 0
+    assert f"wrote {out}" in terminal.screen.replace("\r\n", " ")
+
+
+@pytest.mark.slow
+def test_export_of_a_program(terminal: Terminal, runs: Path, tmp_path: Path) -> None:
+    run = runs / f"{CLASSIFIER}-run"
+    assert terminal.run("export", run, tmp_path / "out", "--to", "torch") == 0
+    assert "writing model.pt2" in terminal.screen
+
+
+def test_serving(terminal: Terminal, runs: Path) -> None:
+    def stop() -> None:
+        while "(Ctrl-C to stop)" not in terminal.screen and not is_over.wait(0.01):
+            pass
+        if not is_over.is_set():
+            signal.raise_signal(signal.SIGINT)
+
+    is_over, stopping = Event(), Thread(target=stop)
+    stopping.start()
+    try:
+        code = terminal.run("serve", runs / "tagging-run", "--port", 0)
+    finally:
+        is_over.set()
+        stopping.join()
+    assert code == 0
+    assert "serving tagging-run at http://127.0.0.1:" in terminal.screen.replace("\r\n", " ")
 
 
 def test_check_of_a_corpus(terminal: Terminal) -> None:

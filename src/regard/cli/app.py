@@ -3,15 +3,18 @@
 import atexit
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError, UnknownOptionError
 
 from regard.cli.bench import bench
 from regard.cli.data import data
+from regard.cli.decoding_options import DecodingOptions
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
 from regard.cli.export import export
@@ -31,6 +34,8 @@ from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingEr
 from regard.version import __version__
 
 BAD_INPUT = 2
+# Commands whose options are settings of a search.
+_SEARCHING = ("predict", "evaluate", "bench", "look")
 # What a file must be that the system refuses, by the number of its reason; and how to mend it.
 _NO_ROOM = ("have room on its disk", " Free some space.")
 _RULES = {
@@ -103,7 +108,7 @@ def run_command(arguments: Sequence[str]) -> int:
         except ReportedElsewhere:
             return BAD_INPUT
         except RegardError as error:
-            note(f"error: {_one_line(str(error))}")
+            note(f"error: {_one_line(_as_typed(str(error), arguments))}")
         except KeyboardInterrupt:
             return 130
         except OSError as error:
@@ -120,6 +125,20 @@ def _message(error: CycloptsError, arguments: Sequence[str]) -> str:
         option = (error.token.keyword or error.token.value).partition("=")[0]
         message = option_here(option, _value_of(option, arguments), command) or message
     return f"{message} See regard {f'{command} --help' if command in app else '--help'}."
+
+
+def _as_typed(message: str, arguments: Sequence[str]) -> str:
+    """Name settings in a message as the options of the command line: --beam-size, not beam_size."""
+    options = [argument.partition("=")[0] for argument in arguments]
+    if arguments and arguments[0] in _SEARCHING:
+        options += [f"--{each.name.replace('_', '-')}" for each in fields(DecodingOptions)]
+    for option in options:
+        name = option.removeprefix("--").replace("-", "_")
+        # A name of one word may be a word of the sentence elsewhere.
+        place = r"(?<![\w.-])" if "_" in name else "^"
+        if option.startswith("--") and name.isidentifier():
+            message = re.sub(rf"{place}{name}(?=[ ;,=.])", option, message)
+    return message
 
 
 def _value_of(option: str, arguments: Sequence[str]) -> str | None:

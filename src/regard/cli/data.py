@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from regard.cli.jobs import Files, find_recipe, guessed, split_settings
-from regard.cli.options import OPTIONS
+from regard.cli.jobs import Files, find_recipe, guessed, recipe_and_files, split_settings
+from regard.cli.options import OPTIONS, UNLISTED
 from regard.cli.output import progress_bar, refuse, say
 from regard.errors import SettingError
 from regard.training.packaged import are_pairs, is_recipe
@@ -35,6 +35,8 @@ Columns = Annotated[tuple[int | str, ...], Parameter(consume_multiple=True)]
 @data.command
 def check(
     *files: str,
+    source: Annotated[str | None, UNLISTED] = None,
+    target: Annotated[str | None, UNLISTED] = None,
     valid: Files = (),
     test: Files = (),
     columns: Columns = (),
@@ -59,6 +61,8 @@ def check(
     Args:
         files: The training text: a file, of which it is guessed what it is for; two files of lines;
             a recipe by name or path, which files may follow; or phrasebook.
+        source: The file of sources, with --target the same as two files.
+        target: The file of targets.
         valid: The validation text, in the same forms.
         test: The test text, in the same forms.
         columns: Columns of source, target and further references in a table: numbers from 1, or
@@ -79,6 +83,7 @@ def check(
 
     check_at_least("examples", examples, 0)
     with encoded_as(encoding):
+        files = tuple(recipe_and_files(files, source, target))
         recipe = _recipe(files, valid=valid, test=test, columns=columns, settings=settings)
         if recipe.task != "translation":
             given: dict[str, object] = {"--columns": columns, "--run": run}
@@ -103,6 +108,8 @@ def _say(report: "CheckReport", as_json: bool) -> int:
 @data.command
 def sample(
     *files: str,
+    source: Annotated[str | None, UNLISTED] = None,
+    target: Annotated[str | None, UNLISTED] = None,
     number: Annotated[int, Parameter(name=["--number", "-n"])] = 10,
     split: str = "train",
     columns: Columns = (),
@@ -118,6 +125,8 @@ def sample(
     Args:
         files: One .tsv, .csv or .jsonl file, two files of lines, a recipe by name or path, or
             phrasebook.
+        source: The file of sources, with --target the same as two files.
+        target: The file of targets.
         number: How many.
         split: Which part of a recipe's data or of the phrasebook: train, valid, test, new.
         columns: Columns of source and target in a table: numbers from 1, or names in its header.
@@ -133,6 +142,7 @@ def sample(
 
     check_at_least("number", number, 1)
     with encoded_as(encoding):
+        files = tuple(recipe_and_files(files, source, target))
         recipe = _recipe(
             files, columns=columns, settings=settings, on_bad_line=on_bad_line, verb="data sample"
         )

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from regard.choices import choose
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
+from regard.cli.jobs import with_sides
 from regard.cli.output import note, progress_bar, refuse, say
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
@@ -89,7 +90,7 @@ def evaluate(
     from regard.inference.ensemble import Ensemble
     from regard.text.encodings import encoded_as
 
-    given = _given(files, source, target)
+    given = with_sides(files, source, target)
     load = partial(
         Predictor.load,
         precision=precision,
@@ -120,18 +121,6 @@ def evaluate(
         _evaluate_answers(
             every, run, split, given, plot, as_json=as_json, compared=(compare, other)
         )
-
-
-def _given(files: Sequence[Path], source: Path | None, target: Path | None) -> Sequence[Path]:
-    """The files to evaluate on, however they are named; none for a part of the recipe's data."""
-    if files and (source or target):
-        raise SettingError(
-            "--source and --target must be left out where files follow the run; "
-            f"got {' '.join(map(str, files))}."
-        )
-    if target is not None and source is None:
-        raise SettingError("--target must go with --source; got no --source.")
-    return files or [path for path in (source, target) if path is not None]
 
 
 def _evaluate_answers(

@@ -1,11 +1,22 @@
 """``regard export``."""
 
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
+
+from regard.choices import choose
 from regard.cli.output import note
 
 
-def export(run: Path, out: Path, /, *, to: str = "bundle", precision: str | None = None) -> None:
+def export(
+    run: Path,
+    /,
+    out: Annotated[Path, Parameter(name=["--output", "-o", "--out"])],
+    *,
+    to: str = "bundle",
+    precision: str | None = None,
+) -> None:
     """Write a finished run in a form to hand on.
 
     Example: `regard export regard-demo demo.regard`, then `regard predict demo.regard FILE`
@@ -26,7 +37,8 @@ def export(run: Path, out: Path, /, *, to: str = "bundle", precision: str | None
         to: The form.
         precision: Of `ctranslate2`: `int8` or `float16`, to write its weights smaller.
     """
-    from regard.export import export_run
+    from regard.export import FORMS, export_run
 
+    choose("--to", to, FORMS)
     export_run(run, to, out, precision=precision)
     note(f"wrote {out}")

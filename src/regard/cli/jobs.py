@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from regard.tasks import Recipe
     from regard.training.guess import Guess, Guesses
 
+FileT = TypeVar("FileT", str, Path)
 # The files of a part of the text, as options take them.
 Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)]
 # What the text of a part may be besides files.
@@ -90,6 +91,46 @@ def split_settings(split: str, names: Sequence[str]) -> list[str]:
     # Not resolve(), which raises RuntimeError on a loop of links; the reader names the file.
     paths = [os.path.realpath(name) for name in names]
     return [f"data.{split}={json.dumps(paths, ensure_ascii=False)}"]
+
+
+def with_sides(
+    files: Sequence[FileT], source: FileT | None, target: FileT | None
+) -> tuple[FileT, ...]:
+    """Files of a command line, by position or, as other tools have them, by --source and --target.
+
+    Raises:
+        SettingError: Files are named both ways, the source is missing, or one is no file.
+
+    Example:
+        >>> with_sides([], "README.md", "LICENSE")
+        ('README.md', 'LICENSE')
+        >>> with_sides([], "en", None)
+        Traceback (most recent call last):
+        regard.errors.SettingError: --source must name a file; got 'en'. A language goes into --set
+        data.source_language=en, columns go into --set 'data.columns=[…]'.
+    """
+    if files and (source or target):
+        raise SettingError(
+            "--source and --target must be left out where files are named without them; "
+            f"got {' '.join(map(str, files))}."
+        )
+    if target is not None and source is None:
+        raise SettingError("--target must go with --source; got no --source.")
+    for side, file in (("source", source), ("target", target)):
+        if str(file).isidentifier() and file is not None and not Path(file).exists():
+            raise SettingError(
+                f"--{side} must name a file; got {str(file)!r}. A language goes into --set "
+                f"data.{side}_language={file}, columns go into --set 'data.columns=[…]'."
+            )
+    return (*files, *(file for file in (source, target) if file is not None))
+
+
+def recipe_and_files(what: Sequence[str], source: str | None, target: str | None) -> Sequence[str]:
+    """A recipe, if one is named, and the files; see ``with_sides``."""
+    if source is None and target is None:
+        return what
+    recipe = what[:1] if what and is_recipe(what[0]) else ()
+    return (*recipe, *with_sides(what[len(recipe) :], source, target))
 
 
 def guessed(files: Sequence[str], verb: str = "train") -> "Guess":

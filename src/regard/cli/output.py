@@ -13,7 +13,6 @@ from contextlib import (
     suppress,
 )
 from pathlib import Path
-from textwrap import fill
 from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
@@ -40,10 +39,31 @@ def note(text: str, *, is_command: bool = False) -> None:
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             if sys.stderr.isatty() and not is_command:
-                width = shutil.get_terminal_size().columns
-                text = fill(text, width, break_long_words=False, break_on_hyphens=False)
+                text = wrapped(text, shutil.get_terminal_size().columns)
             sys.stderr.write(printable(text) + "\n")
             sys.stderr.flush()
+
+
+def wrapped(text: str, width: int) -> str:
+    """Break a text between words into lines of at most so many columns of a terminal.
+
+    A Chinese character takes two. A word longer than a line stays whole.
+
+    Example:
+        >>> print(wrapped("not UTF-8: 我爱中国 is in GB18030", 20))
+        not UTF-8: 我爱中国
+        is in GB18030
+    """
+    from rich.cells import cell_len
+
+    lines = [""]
+    for word in text.split():
+        line = f"{lines[-1]} {word}" if lines[-1] else word
+        if lines[-1] and cell_len(line) > width:
+            lines.append(word)
+        else:
+            lines[-1] = line
+    return "\n".join(lines)
 
 
 def refuse(given: Mapping[str, object], where: str) -> None:

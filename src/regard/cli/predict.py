@@ -13,12 +13,14 @@ from cyclopts import Parameter
 from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
+from regard.cli.jobs import with_sides
 from regard.cli.oddities import Oddities
 from regard.cli.options import UNLISTED
 from regard.cli.output import progress_bar, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
+from regard.watching import watching
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
@@ -30,6 +32,7 @@ def predict(
     run: Path,
     /,
     *files: Path,
+    source: Annotated[Path | None, UNLISTED] = None,
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     n_best: int | None = None,
     score: Annotated[bool, Parameter(show_default=False)] = False,
@@ -63,6 +66,7 @@ def predict(
         run: The run folder.
         files: Lines of text, by default stdin; or tables with the columns of training, .jsonl with
             its keys. Each may end in .gz or .zst.
+        source: The same as a file.
         decoding: How outputs are searched for.
         n_best: Outputs of each line: its number, the score and the output, tabs between.
         score: Print how likely the target of each line of source, tab, target is; of a language
@@ -80,6 +84,7 @@ def predict(
         bulk: Files to answer into a folder.
     """
     check_device_name("--device", device)
+    files = with_sides(files, source, None)
     if bulk.is_asked():
         given: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
         given |= {
@@ -246,7 +251,7 @@ def _answer_lines(
         layers=layers,
     )
     n_best = 1 if search is None else search.n_best
-    with bar as advance:
+    with bar as advance, watching(None):  # one bar for one work
         for group in answered:
             for number, line in enumerate(group, done + 1):
                 oddities.see(line.problem)

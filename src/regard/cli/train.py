@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from regard.cli.jobs import Files, find_recipe, split_settings
+from regard.cli.jobs import Files, find_recipe, recipe_and_files, split_settings
+from regard.cli.options import UNLISTED
 from regard.cli.output import note, preparing_bar, progress_bar
 from regard.config import build
 from regard.devices.kinds import check_device_name
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 def train(
     *what: str,
+    source: Annotated[str | None, UNLISTED] = None,
+    target: Annotated[str | None, UNLISTED] = None,
     valid: Files = (),
     test: Files = (),
     run: Path | None = None,
@@ -60,6 +63,8 @@ def train(
         what: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .csv, .jsonl or
             .parquet file, or two files of lines, source and target; each may end in .gz or .zst,
             and may be a folder of such files or a pattern in quotes: 'shards/*.tsv.gz'.
+        source: The file of sources, with --target the same as two files.
+        target: The file of targets.
         valid: What to validate on, in the same forms; by default a part of the training text.
         test: What `regard evaluate` asks about; by default a part of the training text.
         run: The run folder; by default runs/ and the recipe's or the file's name.
@@ -78,6 +83,7 @@ def train(
     """
     if device is not None:
         check_device_name("--device", device)
+    what = tuple(recipe_and_files(what, source, target))
     files = [*split_settings("valid", valid), *split_settings("test", test)]
     if processes is not None:
         check_processes(processes)
