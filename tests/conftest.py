@@ -1,6 +1,8 @@
 """What every test may ask for: a seed, the corpora, the tolerance of a dtype."""
 
 import os
+import re
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -10,6 +12,9 @@ import torch
 
 # Processes that tests start write as those of a shell do: a buffer, and a last flush of it.
 os.environ.pop("PYTHONUNBUFFERED", None)
+# Compiled once, not by every worker and every process that a test starts.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 CORPORA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -48,6 +53,19 @@ def as_users_have_it(request: pytest.FixtureRequest) -> None:
     """Skip where functions check their shapes: compilers cannot trace those."""
     if request.config.getoption("jaxtyping_packages"):
         pytest.skip("shapes are checked in this run")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files without a test of the chosen speed unread: half of collecting is imports."""
+    chosen = config.getoption("markexpr")
+    if collection_path.suffix != ".py" or chosen not in ("slow", "not slow"):
+        return None
+    text = collection_path.read_text("utf-8")
+    if chosen == "slow":
+        return None if "mark.slow" in text else True
+    return (
+        re.search(r"^pytestmark = (\[[^]]*|.*)mark\.slow\b", text, re.MULTILINE) is not None or None
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

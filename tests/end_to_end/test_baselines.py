@@ -11,6 +11,8 @@ from regard.inference import evaluation
 from regard.tasks import TASKS, recipe_from_table
 from regard.training import train
 
+pytestmark = pytest.mark.slow
+
 COUNT = {"language_modelling": 500, "masked_language_modelling": 500}
 
 

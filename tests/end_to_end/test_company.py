@@ -9,6 +9,8 @@ from tests.end_to_end.tiny_tasks import NAMES, TINY, TRAINING, asked, said
 
 from regard.runtime import precision
 
+pytestmark = pytest.mark.slow
+
 _SIZES = {"model_dim": 24, "num_heads": 4, "ffn_dim": 40}
 _LAYERS = {"num_encoder_layers": 2, "num_decoder_layers": 2}
 _TRANSLATOR = {"type": "transformer", **_SIZES, **_LAYERS}

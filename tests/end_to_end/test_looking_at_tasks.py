@@ -5,6 +5,8 @@ from pathlib import Path
 
 from tests.end_to_end.tiny_tasks import TINY, asked
 
+pytestmark = pytest.mark.slow
+
 RECIPE = """
 task = "question_answering"
 

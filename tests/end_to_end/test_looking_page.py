@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DOCS = (Path(__file__).parents[2] / "docs" / "looking.md").read_text("utf-8")
 transformers = pytest.importorskip("transformers")
 

@@ -36,6 +36,8 @@ from benchmarks.server_load import (  # noqa: E402  (a package of the repository
     serving,
 )
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = ("我爱中国", "他昨天去北京了", "我们明天去学校", "她有三本书", "今天很冷")
 
 

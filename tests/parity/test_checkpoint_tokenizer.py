@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 from regard.errors import DataError, SettingError
 from regard.interop.checkpoint_tokenizer import CheckpointTokenizer
 
-pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.parity, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 TEXTS = ["I love China.", "the quick brown fox jumps over the lazy dog", "我爱中国。"] * 4
 ENDS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]

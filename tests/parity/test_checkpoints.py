@@ -11,7 +11,7 @@ from regard.errors import DataError, SettingError
 from regard.interop.checkpoints import load_checkpoint, save_checkpoint
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 B, N, T, V = 3, 11, 5, 61
 BERT = {

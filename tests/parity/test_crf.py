@@ -10,7 +10,7 @@ from regard.models import RecurrentReader, RecurrentReaderConfig, Tagger, Tagger
 
 torchcrf = pytest.importorskip("torchcrf", reason="pytorch-crf is not installed")
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 
 def test_probabilities_and_paths_are_those_of_pytorch_crf():

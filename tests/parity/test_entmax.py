@@ -7,7 +7,7 @@ import torch
 from regard.attention import Entmax15, Sparsemax, attend, lengths, weights
 from regard.attention.engine.rows import weights_of
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 # By tensor operations, and by compiled loops.
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)

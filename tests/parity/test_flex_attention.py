@@ -17,6 +17,7 @@ from regard.attention import (
 
 pytestmark = [
     pytest.mark.parity,
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
 ]
 

@@ -21,7 +21,7 @@ from torch.testing import assert_close
 
 import regard as rg
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 SIDES = [

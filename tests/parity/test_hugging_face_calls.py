@@ -13,7 +13,7 @@ from regard.errors import SettingError, ShapeError
 from regard.interop import hugging_face
 from regard.interop.hugging_face import attention
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 

@@ -14,6 +14,7 @@ from regard.models import KernelRegression, KernelRegressionConfig
 
 pytestmark = [
     pytest.mark.parity,
+    pytest.mark.slow,
     # statsmodels will draw its random numbers otherwise; with a bandwidth given, it draws none.
     pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning"),
 ]

@@ -12,7 +12,7 @@ from regard.errors import DataError
 from regard.metrics.labels import accuracy, by_label, confusion, macro_f1
 from regard.metrics.spans import as_known, entities, entity_scores
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 
 

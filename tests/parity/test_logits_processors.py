@@ -7,7 +7,7 @@ from transformers import generation as hf
 from regard.decoding import Avoid, NoRepeatedNgrams, RepetitionPenalty, Written
 from regard.decoding.sampling import most_likely, nucleus
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 R, T, V = 31, 17, 13
 

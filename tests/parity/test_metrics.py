@@ -9,7 +9,7 @@ import pytest
 
 from regard.metrics import bleu, chrf, compare, ter
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 WORDS = {
     "zh": ("", list("我你他爱欢中国北京茶的了在昨今天去来看书吃。，")),

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 import regard as rg
 from regard.errors import SettingError
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 SMALL = {
     "vocab_size": V,

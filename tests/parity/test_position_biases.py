@@ -8,7 +8,7 @@ from transformers.models.t5.modeling_t5 import T5Attention
 
 from regard.attention import alibi, attend, causal, relative, weights
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 
 def t5_layer(heads, buckets, farthest, *, is_decoder):

@@ -20,7 +20,7 @@ from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
 from regard.text.checkpoint_pieces import borrow_pieces
 from regard.training import train
 
-pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.parity, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "mat", "road", "very", "中国", "我爱"]
 FEW = {"updates": 2, "validate_every": 2, "warmup": 1, "schedule": "constant", "batch_tokens": 300}

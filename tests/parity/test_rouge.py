@@ -8,6 +8,8 @@ from rouge_score import rouge_scorer
 
 from regard.metrics import rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n
 
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
+
 VOCABULARY = ["the", "king's", "king", "sad", "Sad,", "a", "(long)", "time", "3", "33", "kings."]
 
 

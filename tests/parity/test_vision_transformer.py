@@ -5,7 +5,7 @@ import torch
 
 from regard.models import VisionTransformer, VisionTransformerConfig
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 C, H, F, LAYERS, K, P, SIDE, PATCH = 12, 3, 17, 2, 5, 3, 6, 2
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 TESTS = """
 import pytest
 

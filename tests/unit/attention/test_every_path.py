@@ -4,7 +4,7 @@ Against the loops of ``reference.py``, at sizes that are all different primes. W
 to go with everything goes with everything else two by two.
 """
 
-from itertools import combinations, product
+from itertools import combinations
 
 import pytest
 import torch
@@ -14,6 +14,7 @@ from tests.formulas.masks import MASKS
 from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
+from tests.pairwise import two_by_two
 from torch.autograd import gradcheck, gradgradcheck
 
 from regard.attention import Gaussian, attend
@@ -33,33 +34,6 @@ FACTORS = {
     "dtype": DTYPES,
     "sizes": [ALONE, GROUPED, AS_WIDE],
 }
-
-
-def two_by_two(factors):
-    """Few combinations in which any two choices of different factors meet."""
-    names, choices = list(factors), list(factors.values())
-    missing = {
-        ((one, a), (other, b))
-        for one, other in combinations(range(len(names)), 2)
-        for a, b in product(range(len(choices[one])), range(len(choices[other])))
-    }
-
-    def met(row):
-        return {pair for pair in combinations(enumerate(row), 2) if pair in missing}
-
-    while missing:
-        # Start from a pair that is missing, then let each other factor meet as many as it can.
-        row = dict(min(missing))
-        for name in range(len(names)):
-            if name not in row:
-                gains = [
-                    sum(tuple(sorted([(name, choice), each])) in missing for each in row.items())
-                    for choice in range(len(choices[name]))
-                ]
-                row[name] = gains.index(max(gains))
-        whole = [row[name] for name in range(len(names))]
-        missing -= met(whole)
-        yield {name: choices[at][whole[at]] for at, name in enumerate(names)}
 
 
 COMBINATIONS = list(two_by_two(FACTORS))

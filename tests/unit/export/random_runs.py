@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import torch
-import transformers
 
 from regard.inference import Predictor
 from regard.runs import Run
@@ -150,6 +149,8 @@ def classifier(
 
 
 def opened(folder, kind="AutoModelForSeq2SeqLM"):
+    import transformers
+
     model, told = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True)
     assert not any(told[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     return model.eval()

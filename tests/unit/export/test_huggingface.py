@@ -45,6 +45,7 @@ def test_a_run_whose_words_no_tokenizer_cuts_says_so(tmp_path):
     assert "The model reads ids as `… 3`" in card
 
 
+@pytest.mark.slow
 def test_the_card_is_what_the_hub_reads_and_its_script_runs_without_us(tmp_path):
     predictor = translator(tmp_path / "run")
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
@@ -93,6 +94,7 @@ def test_a_reader_that_is_told_more_than_ids_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("make", [language_model, masked_model, tagger, classifier])
+@pytest.mark.slow
 def test_every_card_holds_a_script_that_runs(tmp_path, capsys, make):
     bpe = {"type": "bpe", "may_shrink": True}
     make(tmp_path / "run", **({} if make is language_model else {"tokenizer": bpe}))

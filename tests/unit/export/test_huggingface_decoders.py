@@ -12,6 +12,8 @@ from regard.export.huggingface import HuggingFace
 from regard.inference.generator import Generator
 from regard.interop import load_checkpoint
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parity
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from regard.export import export_run
 from regard.export.huggingface import HuggingFace
 from regard.interop import load_checkpoint
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parity
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from regard.export import export_run
 from regard.export.huggingface import HuggingFace
 from regard.interop import load_checkpoint
 
+pytestmark = pytest.mark.slow
+
 
 def logits_here(model, source, lengths, target):
     with torch.no_grad():

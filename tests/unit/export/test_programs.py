@@ -116,12 +116,14 @@ def test_a_tagger_is_called_with_numbers(form, tmp_path):
 
 
 @pytest.mark.parametrize("make", [translator, classifier, masked_model, tagger])
+@pytest.mark.slow
 def test_a_folder_for_transformers(make, tmp_path):
     make(tmp_path / "run")
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     assert make is tagger or run_readme(tmp_path / "out", before="")
 
 
+@pytest.mark.slow
 def test_a_folder_for_transformers_without_a_tokenizer_of_theirs(tmp_path):
     predictor = greedy_translator(tmp_path / "run", "words", max_length=120)
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")

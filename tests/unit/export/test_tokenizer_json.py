@@ -11,6 +11,8 @@ from regard.export import export_run
 from regard.export.tokenizer_json import tokenizer_config, tokenizer_json
 from regard.text.checkpoint_pieces import borrow_pieces
 
+pytestmark = pytest.mark.slow
+
 ODD = [
     "",
     " ",

@@ -274,6 +274,7 @@ def test_a_call_in_another_thread_is_not_seen_and_that_is_said():
 @pytest.mark.usefixtures("as_users_have_it")
 @pytest.mark.filterwarnings("ignore")
 @torch.no_grad()
+@pytest.mark.slow
 def test_a_compiled_model_is_watched():
     model, given = bert(), ids()
     expected = model(given)[0]

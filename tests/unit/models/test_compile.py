@@ -8,6 +8,8 @@ import torch
 from regard.attention import observe
 from regard.models import Transformer, TransformerConfig
 
+pytestmark = pytest.mark.slow
+
 CONFIG = TransformerConfig(
     model_dim=12, num_heads=3, num_encoder_layers=2, num_decoder_layers=2, ffn_dim=8, dropout=0.0
 )

@@ -48,7 +48,14 @@ def digits(count, is_reversed, generator):
     return source, lengths + 1, target, labels
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+# One architecture at once; its other settings with the slow tests.
+QUICK = {"convolutional", "luong general", "transformer additive"}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in sorted(KINDS)],
+)
 def test_digits_are_learned(kind):
     name, settings, is_reversed, updates = KINDS[kind]
     config, architecture = MODELS[name].config, MODELS[name].load()

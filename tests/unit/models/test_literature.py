@@ -148,6 +148,7 @@ def test_with_attention_every_step_has_a_context_of_its_own():
 
 # Shapes are checked by the tests above; here they would be half of the time.
 @pytest.mark.usefixtures("unchecked_shapes")
+@pytest.mark.slow
 def test_the_weights_of_a_held_out_sentence_are_its_alignment():
     """我爱中国: I looks at 我, love at 爱, China at 中 and 国."""
     people = {"我": "I", "你": "you", "他": "he", "她": "she", "它": "it"}

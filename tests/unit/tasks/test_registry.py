@@ -5,6 +5,7 @@ from operator import attrgetter
 
 import pytest
 
+from regard.errors import SettingError
 from regard.models import MODELS
 from regard.tasks import (
     TASKS,
@@ -79,3 +80,13 @@ def test_a_task_from_outside_is_one_that_recipes_may_name(monkeypatch):
     assert registry.TASKS["mine"] is entry
     assert "mine" not in TASKS
     assert recipe_from_table({"task": "translation"}).task == "translation"
+
+
+def test_a_class_that_lacks_what_a_task_must_have_is_refused(monkeypatch):
+    class Missing(SequenceTask):
+        metrics = {}  # noqa: RUF012  (as people write it)
+
+    monkeypatch.setattr("regard.tasks.registry.TASKS", dict(TASKS))
+    entry = TaskEntry(data=DataConfig, models=MODELS, decoding=DecodingConfig, load=lambda: Missing)
+    with pytest.raises(SettingError, match="Missing must have asked, "):
+        register_task("missing", entry)

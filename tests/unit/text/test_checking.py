@@ -183,6 +183,7 @@ def test_no_pairs_are_refused():
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_multi30k_shows_its_known_oddities(corpora):
     folder = corpora / "multi30k"
     train = islice(read_pairs(folder / "train.en.gz", folder / "train.de.gz"), 17_000)

@@ -118,6 +118,7 @@ def test_without_triton_the_refusal_says_so(monkeypatch):
         attend(torch.ones(2, D), torch.ones(3, D), score=Additive(W), backend="additive_triton")
 
 
+@pytest.mark.slow
 def test_nobody_pays_for_importing_triton():
     code = (
         "import sys, torch\n"
@@ -162,6 +163,7 @@ for mask, dropout, bias in ((None, 0.0, None), (causal() & lengths([9, 70]), 0.1
 
 
 @needs_triton
+@pytest.mark.slow
 def test_the_kernels_compile_for_a_gpu(tmp_path):
     lines = run("-c", COMPILE, TRITON_CACHE_DIR=str(tmp_path))
     kernels = ["forward", "score_gradient", "query_gradient", "key_gradient", "value_gradient"]

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.pairwise import pairwise
 
 from regard.attention import (
     Entmax15,
@@ -88,16 +89,14 @@ def test_any_range_of_keys_for_each_query(monkeypatch, reach):
     assert_like_tiled(make(), mask=dense(seen[:, None]))
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize("weighting", [Softmax(), Sparsemax(), Entmax15()])
-@pytest.mark.parametrize("mask", MASKS)
+@pairwise(mask=MASKS, weighting=[Softmax(), Sparsemax(), Entmax15()], dropout=[0.0, 0.3])
 def test_every_form_of_mask(mask, weighting, dropout):
     assert_like_tiled(make(), mask=MASKS[mask], weighting=weighting, dropout=dropout)
 
 
-@pytest.mark.parametrize("mask", ["none", "window", "lengths & causal"])
-@pytest.mark.parametrize("weighting", [Softmax(), Entmax15()])
-@pytest.mark.parametrize("bias", BIASES)
+@pairwise(
+    bias=BIASES, mask=["none", "window", "lengths & causal"], weighting=[Softmax(), Entmax15()]
+)
 def test_every_form_of_bias(bias, weighting, mask):
     added = torch.randn(BIASES[bias], requires_grad=True)
     assert_like_tiled(make(), [added], bias=added, weighting=weighting, mask=MASKS[mask])
@@ -116,15 +115,16 @@ def test_few_queries_few_keys_and_many_batch_rows(sizes):
     assert_like_tiled(make(**sizes), mask=causal())
 
 
-@pytest.mark.parametrize(
-    ("pairs", "rows", "task"), [(1, 3, 1), (5000, 7, 2**16), (2**24, 512, 2**40)]
+@pairwise(
+    blocks=[(1, 3, 1), (5000, 7, 2**16), (2**24, 512, 2**40)],
+    parts=[1, 3, 64],
+    weighting=[Softmax(), Entmax15()],
+    mask=["causal", "lengths & causal", "documents"],
 )
-@pytest.mark.parametrize("parts", [1, 3, 64])
-@pytest.mark.parametrize("weighting", [Softmax(), Entmax15()])
-@pytest.mark.parametrize("mask", ["causal", "lengths & causal", "documents"])
 def test_the_answer_does_not_depend_on_blocks_and_tasks(
-    monkeypatch, pairs, rows, task, parts, weighting, mask
+    monkeypatch, blocks, parts, weighting, mask
 ):
+    pairs, rows, task = blocks
     monkeypatch.setattr(dot_cpu, "_PAIRS", pairs)
     monkeypatch.setattr(dot_cpu, "_ROWS", rows)
     monkeypatch.setattr(dot, "_TASK", task)
@@ -209,9 +209,11 @@ def test_a_score_that_is_a_dot_product_up_to_a_number_of_each_query():
     assert "which its sum needs" in refused.reason
 
 
-@pytest.mark.parametrize("bias", [None, "of pairs", "of keys", "of heads' keys", "of distances"])
-@pytest.mark.parametrize("mask", ["none", "window", "keys with gaps"])
-@pytest.mark.parametrize("bandwidths", [torch.tensor(6.0), torch.linspace(5, 9, H).unsqueeze(1)])
+@pairwise(
+    bias=[None, "of pairs", "of keys", "of heads' keys", "of distances"],
+    mask=["none", "window", "keys with gaps"],
+    bandwidths=[torch.tensor(6.0), torch.linspace(5, 9, H).unsqueeze(1)],
+)
 def test_a_number_of_each_key_beside_masks_and_biases(bias, mask, bandwidths):
     leaves = [bandwidths.clone().requires_grad_()]
     options = {"score": Gaussian(leaves[0]), "mask": MASKS[mask], "return_lse": False}

@@ -8,6 +8,7 @@ from tests.formulas.masks import MASKS
 from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS, weigh
+from tests.pairwise import pairwise
 
 from regard.attention import (
     Custom,
@@ -113,18 +114,15 @@ def test_every_bias(bias, dtype, atol):
     assert_right(Case.draw(SIZES, dtype, bias=bias, mask="lengths"), atol=atol)
 
 
-@DTYPES
-@pytest.mark.parametrize("mask", [None, "causal", "lengths of queries", "nothing"])
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_every_weighting(weighting, mask, dtype, atol):
-    assert_right(Case.draw(SIZES, dtype, weighting=weighting, mask=mask), atol=atol)
-
-
-@DTYPES
-@pytest.mark.parametrize(("score", "bias"), [("laplace", "alibi"), ("additive", "of pairs")])
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_scores_with_biases_and_weightings(score, bias, weighting, dtype, atol):
-    case = Case.draw(SIZES, dtype, score=score, bias=bias, weighting=weighting, mask="documents")
+@pairwise(
+    weighting=WEIGHTINGS,
+    mask=[None, "causal", "documents", "lengths of queries", "nothing"],
+    score=[("scaled dot", None), ("laplace", "alibi"), ("additive", "of pairs")],
+    dtype=[(torch.float64, 1e-9), (torch.float32, 2e-5)],
+)
+def test_every_weighting_with_scores_and_biases(weighting, mask, score, dtype):
+    (score, bias), (dtype, atol) = score, dtype
+    case = Case.draw(SIZES, dtype, score=score, bias=bias, weighting=weighting, mask=mask)
     assert_right(case, atol=atol)
 
 

@@ -10,7 +10,6 @@ from tools.website import commands, gallery, measured, pages, reference
 
 ROOT = Path(__file__).parents[4]
 DOCS = ROOT / "docs"
-GENERATED = reference.pages() | commands.pages() | measured.pages() | gallery.pages()
 
 
 class _Loader(yaml.SafeLoader):
@@ -24,7 +23,8 @@ _Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All pages, put together."""
     folder = tmp_path_factory.mktemp("site") / "docs"
-    pages.assemble(ROOT, folder, GENERATED)
+    generated = reference.pages() | commands.pages() | measured.pages() | gallery.pages()
+    pages.assemble(ROOT, folder, generated)
     return folder
 
 
@@ -88,7 +88,8 @@ def test_every_public_name_is_explained_on_one_page():
 
 
 def _python(ending: str) -> list[str]:
-    return [GENERATED[f"{reference.place(package)}{ending}.md"] for package in reference.PACKAGES]
+    pages = reference.pages()
+    return [pages[f"{reference.place(package)}{ending}.md"] for package in reference.PACKAGES]
 
 
 def test_no_package_with_public_names_is_left_out():

@@ -1,0 +1,36 @@
+"""Few combinations of choices: any two choices of different factors meet in one of them."""
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+
+
+def two_by_two(factors: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """Few combinations in which any two choices of different factors meet."""
+    names, choices = list(factors), list(factors.values())
+    missing = {
+        ((one, a), (other, b))
+        for one, other in combinations(range(len(names)), 2)
+        for a, b in product(range(len(choices[one])), range(len(choices[other])))
+    }
+    while missing:
+        # Start from a pair that is missing, then let each other factor meet as many as it can.
+        row = dict(min(missing))
+        for name in range(len(names)):
+            if name not in row:
+                gains = [
+                    sum(tuple(sorted([(name, choice), each])) in missing for each in row.items())
+                    for choice in range(len(choices[name]))
+                ]
+                row[name] = gains.index(max(gains))
+        whole = [row[name] for name in range(len(names))]
+        missing -= set(combinations(enumerate(whole), 2))
+        yield {name: choices[at][whole[at]] for at, name in enumerate(names)}
+
+
+def pairwise(**factors: Iterable[Any]) -> pytest.MarkDecorator:
+    """Parametrise a test by few combinations of its arguments, in place of all."""
+    rows = two_by_two({name: list(choices) for name, choices in factors.items()})
+    return pytest.mark.parametrize(list(factors), [tuple(row.values()) for row in rows], ids=str)
