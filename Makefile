@@ -6,19 +6,20 @@ VENV ?= .venv
 # build from there.
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
-# How many processes share the tests: three for two cores, since many wait for what they start.
-WORKERS ?= 3
+# How many processes share the tests, and the slow ones, of which many wait for what they start.
+WORKERS ?= 2
+SLOW_WORKERS ?= 3
 # Where benchmarks prepare their text.
 WORK ?= /tmp/regard-bench
 
-# Tests see the buffers that people have in their shells.
-unexport PYTHONUNBUFFERED
+# Tests see the buffers that people have in their shells, and what is compiled is kept.
+unexport PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
 
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-tools
 
-.PHONY: install demo format check test test-all docs bench clean
+.PHONY: install demo format check kernels test test-all docs bench clean
 
 install: $(TOOLS)
 
@@ -36,17 +37,26 @@ check: $(TOOLS)
 	$(BIN)/lint-imports
 
 # Processes with one thread each: half the time of one process with two.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
+FAST := -m "not slow"
+SHARED := --dist loadfile -n
+
+# Tests of compiled loops, in one process: what they compile is there for all others. Beside them
+# the linters run, which take one process too.
+KERNELS := $(wildcard tests/unit/kernels tests/unit/runtime tests/unit/models/prepared)
+kernels: $(TOOLS)
+	$(PYTEST) $(FAST) -q $(KERNELS)
 
 # All that a change can break in its own room.
-test: check
-	$(PYTEST) -m "not slow"
+test: $(TOOLS)
+	$(MAKE) -j 2 check kernels
+	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) $(KERNELS:%=--ignore=%)
 
 # Besides: whole commands, trainings, browsers, kills, benchmarks in small; and shapes checked as
 # functions are called.
 test-all: test
-	$(PYTEST) -m slow
-	$(PYTEST) -m "not slow" --jaxtyping-packages=$(CHECKED),beartype.beartype $(CHECKED_BY)
+	$(PYTEST) -m slow $(SHARED) $(SLOW_WORKERS)
+	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) --jaxtyping-packages=$(CHECKED),beartype.beartype $(CHECKED_BY)
 
 CHECKED := regard.attention,regard.layers,regard.models
 CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores tests/unit/attention/masks

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.tiny_tasks import TINY, TRAINING, asked, listed
+from tests.end_to_end.tiny_tasks import TINY, TRAINING
 
 from regard.config import write_toml
 from regard.runs.files import checksum, seal, unseal
@@ -15,6 +15,9 @@ from regard.tasks import TASKS
 
 pytestmark = pytest.mark.slow
 
+# One task that reads columns, one that reads JSON, one that reads sentences of words: what holds of
+# any task is tried with these.
+SOME = ("classification", "question_answering", "tagging")
 RECORD = 7  # the one that is spoiled, from 0
 ALL = tuple(TINY)
 Spoil = Callable[[str], str | bytes]
@@ -327,12 +330,14 @@ def test_text_that_cannot_be_used(
     wanted = expected(message, file)
     valid = put(tmp_path, task, TINY[task].text(8, 40), into="test-").name
     written = recipe(tmp_path, task, data={"valid": valid})
-    assert re.search(wanted, regard.refused("train", written, "--run", tmp_path / "run"))
-    assert not (tmp_path / "run").exists()
-    assert re.search(wanted, regard.refused("evaluate", trained(task) / "run", "--source", file))
     checked = regard("data", "check", written)
     assert checked.code in (1, 2), checked
     assert re.search(wanted, checked.out + checked.err), checked
+    if task in SOME:
+        assert re.search(wanted, regard.refused("train", written, "--run", tmp_path / "run"))
+        assert not (tmp_path / "run").exists()
+        run = trained(task) / "run"
+        assert re.search(wanted, regard.refused("evaluate", run, "--source", file))
 
 
 @pytest.mark.parametrize("task", UNKNOWN)
@@ -340,7 +345,9 @@ def test_labels_unknown_at_test_time(regard, trained, tmp_path: Path, task: str)
     spoil, message = UNKNOWN[task]
     file = put(tmp_path, task, spoil(TINY[task].text(30)), into="odd-")
     wanted = expected(message, file)
-    assert re.search(wanted, regard.refused("evaluate", trained(task) / "run", "--source", file))
+    if task in SOME:
+        run = trained(task) / "run"
+        assert re.search(wanted, regard.refused("evaluate", run, "--source", file))
     put(tmp_path, task)
     written = recipe(tmp_path, task, data={"valid": file.name})
     assert re.search(wanted, regard.refused("train", written, "--run", tmp_path / "run"))
@@ -364,7 +371,7 @@ def test_texts_beyond_the_positions(regard, tmp_path: Path, task: str) -> None:
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("task", ALL)
+@pytest.mark.parametrize("task", SOME)
 def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path, task: str) -> None:
     run = Path(shutil.copytree(trained(task) / "run", tmp_path / "run"))
     other = "translation" if task != "translation" else "generation"
@@ -379,7 +386,7 @@ def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path, task
 
 # The other run's checkpoints also tell of another number of figures.
 @pytest.mark.filterwarnings("ignore:.*must hold .* bytes of figures:regard.runs.files.RunWarning")
-@pytest.mark.parametrize("task", ALL)
+@pytest.mark.parametrize("task", SOME)
 def test_weights_of_another_architecture(regard, trained, tmp_path: Path, task: str) -> None:
     run = Path(shutil.copytree(trained(task) / "run", tmp_path / "run"))
     other = trained("tagging" if task != "tagging" else "classification") / "run"
@@ -411,7 +418,7 @@ def with_weights(run: Path, other: Path) -> Path:
 @pytest.mark.parametrize(
     "task", ["question_answering", "regression", "sentence_selection", "tagging"]
 )
-def test_smoothing_without_sense(regard, trained, tmp_path: Path, task: str) -> None:
+def test_smoothing_without_sense(regard, tmp_path: Path, task: str) -> None:
     put(tmp_path, task)
     written = recipe(tmp_path, task, training={**TRAINING, "label_smoothing": 0.1})
     refused = regard.refused("train", written, "--run", tmp_path / "run")
@@ -419,31 +426,20 @@ def test_smoothing_without_sense(regard, trained, tmp_path: Path, task: str) -> 
     assert not (tmp_path / "run").exists()
 
 
-def test_data_check_knows_documents(regard, trained) -> None:
-    home = trained("generation")
-    checked = regard("data", "check", home / "recipe.toml")
-    assert checked.code == 0, checked
-    assert "documents: train: 30; valid: 8; test: 8" in checked.out
-
-
 @pytest.mark.parametrize("task", ALL)
-def test_data_check_finds_nothing_where_nothing_is(regard, trained, task: str) -> None:
-    checked = regard("data", "check", trained(task) / "recipe.toml")
+def test_data_check_finds_nothing_where_nothing_is(regard, tmp_path: Path, task: str) -> None:
+    put(tmp_path, task)
+    valid = put(tmp_path, task, TINY[task].text(8, 40), into="test-").name
+    checked = regard("data", "check", recipe(tmp_path, task, data={"valid": valid, "test": valid}))
     assert (checked.code, "No problems found." in checked.out) == (0, True), checked
+    if task == "generation":
+        assert "documents: train: 30; valid: 8; test: 8" in checked.out
 
 
 PREDICTED = {
-    "language_modelling": (
-        b'{"other": 1}\n',
-        ".jsonl",
-        "text must be what to go on with; got none",
-    ),
     "classification": (b'{"other": 1}\n', ".jsonl", "text must hold something to classify"),
-    "image_classification": (b"a picture\n", ".txt", "expected a picture, as {.pixels.: "),
-    "multiple_choice": (b'{"question": 1}\n', ".jsonl", "question must be text; got 1"),
+    "question_answering": (b'{"question": 1}\n', ".jsonl", "question must be text; got 1"),
     "tagging": (b"\xff\xff\n", ".txt", r"not UTF-8 \(byte 0xFF at place 1\)"),
-    "regression": (b"one,two\n", ".txt", "area must be a number; got 'one'. Correct it"),
-    "pair_matching": (b"no tab\n", ".txt", "second must be text"),
 }
 
 
@@ -462,14 +458,6 @@ def test_lines_that_cannot_be_answered(regard, trained, tmp_path: Path, task: st
 
 GOOD = {
     "classification": b'{"text": "Anna sat"}\n',
-    "generation": b'{"document": "Anna sat ."}\n',
-    "language_modelling": b'{"text": "Anna sat"}\n',
-    "multiple_choice": listed([asked(1)]).encode() + b"\n",
-    "pair_matching": b"Anna sat\tBert sat\n",
-    "question_answering": b"Where did Anna sit ?\tAnna sat in the garden .\n",
-    "regression": b"1,2\n",
-    "sentence_extraction": b'{"document": "Anna sat . Bert sat ."}\n',
-    "sentence_selection": listed([asked(1)]).encode() + b"\n",
     "tagging": b"Anna sat\n",
     "translation": b"Anna sat\n",
 }

@@ -11,7 +11,7 @@ import itertools
 
 import pytest
 import torch
-from tests.pairwise import pairwise
+from tests.cases import pairwise
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -69,16 +69,8 @@ def made(config: type, **given: Any) -> Any:
     return config(**given)
 
 
-def fields() -> list[Any]:
-    return [
-        pytest.param(config, name, hint, id=f"{config.__name__}.{name}")
-        for config in configs()
-        for name, hint in hints_of(config).items()
-    ]
-
-
-def choice_fields() -> list[Any]:
-    return [one for one in fields() if choices(one.values[2])]
+CONFIGS = configs()
+every_config = pytest.mark.parametrize("config", CONFIGS, ids=lambda one: one.__name__)
 
 
 def choices(hint: Any) -> tuple[str, ...]:
@@ -89,23 +81,28 @@ def choices(hint: Any) -> tuple[str, ...]:
 
 
 def test_settings_are_found():
-    names = {config.__name__ for config in configs()}
+    names = {config.__name__ for config in CONFIGS}
     assert len(names) >= 27
     assert {"EncoderConfig", "ClassifierConfig", "TaggingData", "TrainingConfig"} <= names
     assert {"DecodingConfig", "TokenizerConfig", "PairLayout", "Limits"} <= names
-    assert len(choice_fields()) >= 45
+    assert sum(bool(choices(hint)) for one in CONFIGS for hint in hints_of(one).values()) >= 45
 
 
-@pytest.mark.parametrize("config", configs(), ids=lambda one: one.__name__)
+@every_config
 def test_defaults_are_as_they_are_annotated(config: type):
     one = made(config)
     for name in hints_of(config):
         assert made(config, **{name: getattr(one, name)}) == one
 
 
-@pytest.mark.parametrize(("config", "name", "hint"), choice_fields())
-def test_unknown_choice_is_refused(config: type, name: str, hint: Any):
-    known = choices(hint)
+@every_config
+def test_unknown_choice_is_refused(config: type):
+    for name, hint in hints_of(config).items():
+        if known := choices(hint):
+            refuse_choices(config, name, known, is_number=int in kinds(hint))
+
+
+def refuse_choices(config: type, name: str, known: tuple[str, ...], *, is_number: bool) -> None:
     for right in known:
         for wrong in (f"{right}s", right.capitalize(), right.upper(), f" {right}", ""):
             with pytest.raises(SettingError) as caught:
@@ -116,16 +113,23 @@ def test_unknown_choice_is_refused(config: type, name: str, hint: Any):
                 f"{f' Did you mean {near!r}?' if near else ''}"
             )
             assert near or not wrong
-    is_number = int in kinds(hint)  # or one of the choices
-    rule = "a whole number" if is_number else "one of "
+    rule = "a whole number" if is_number else "one of "  # a number, or one of the choices
     for wrong in (*([] if is_number else [7]), True, [known[0]], object()):
         with pytest.raises(SettingError, match=rf"^{name} must be {rule}"):
             made(config, **{name: wrong})
 
 
-@pytest.mark.parametrize(("config", "name", "hint"), fields())
-def test_value_of_another_type_or_range_is_refused(config: type, name: str, hint: Any):
-    allowed = kinds(hint)
+@every_config
+def test_value_of_another_type_or_range_is_refused(config: type):
+    for name, hint in hints_of(config).items():
+        for wrong in wrong_values(name, kinds(hint)):
+            items = [wrong, (wrong,)] if typing.get_origin(hint) is tuple else [wrong]
+            for one in items:
+                with pytest.raises(SettingError, match=rf"^{name}\b"):
+                    made(config, **{name: one})
+
+
+def wrong_values(name: str, allowed: set[Any]) -> list[Any]:
     wrongs: list[Any] = [object(), {"a": 1}, Path()]
     if type(None) not in allowed:
         wrongs.append(None)
@@ -137,11 +141,7 @@ def test_value_of_another_type_or_range_is_refused(config: type, name: str, hint
         wrongs += [math.inf] if name != "bandwidth" else []
     if float not in allowed:
         wrongs.append(1.5)
-    for wrong in wrongs:
-        items = [wrong, (wrong,)] if typing.get_origin(hint) is tuple else [wrong]
-        for one in items:
-            with pytest.raises(SettingError, match=rf"^{name}\b"):
-                made(config, **{name: one})
+    return wrongs
 
 
 def test_number_of_another_make_becomes_the_fields_own():

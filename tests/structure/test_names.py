@@ -3,9 +3,8 @@
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Iterator
 from types import ModuleType
-
-import pytest
 
 import regard
 
@@ -31,16 +30,15 @@ def own(module: ModuleType) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("name", packages())
-def test_public_names_are_sorted_and_there(name: str):
-    package = importlib.import_module(name)
-    names = getattr(package, "__all__", [])
-    # Constants, then classes, then functions, as the linter sorts them.
-    assert len(names) == len(set(names))
-    assert names == sorted(names, key=_by_kind)
-    for public in names:
-        assert not public.startswith("_")
-        assert getattr(package, public) is not None
+def test_public_names_are_sorted_and_there():
+    for package in map(importlib.import_module, packages()):
+        names = getattr(package, "__all__", [])
+        # Constants, then classes, then functions, as the linter sorts them.
+        assert len(names) == len(set(names))
+        assert names == sorted(names, key=_by_kind)
+        for public in names:
+            assert not public.startswith("_")
+            assert getattr(package, public) is not None
 
 
 def _by_kind(name: str) -> tuple[int, str]:
@@ -49,34 +47,33 @@ def _by_kind(name: str) -> tuple[int, str]:
     return (1 if name[:1].isupper() else 2), name
 
 
-@pytest.mark.parametrize("name", packages())
-def test_what_a_package_brings_in_is_in_its_list(name: str):
-    package = importlib.import_module(name)
-    if not hasattr(package, "__all__"):
-        return
-    brought = {
-        public
-        for public, value in vars(package).items()
-        if not public.startswith("_")
-        and (inspect.isclass(value) or inspect.isfunction(value))
-        and value.__module__.startswith("regard.")
-    }
-    assert brought <= set(package.__all__)
+def test_what_a_package_brings_in_is_in_its_list():
+    for package in map(importlib.import_module, packages()):
+        brought = {
+            public
+            for public, value in vars(package).items()
+            if not public.startswith("_")
+            and (inspect.isclass(value) or inspect.isfunction(value))
+            and value.__module__.startswith("regard.")
+        }
+        assert not hasattr(package, "__all__") or brought <= set(package.__all__), package
 
 
-@pytest.mark.parametrize("name", modules())
-def test_everything_public_is_explained(name: str):
-    module = importlib.import_module(name)
-    assert _says_something(module.__doc__), f"{name} has no docstring"
-    for public, value in own(module).items():
-        assert _says_something(value.__doc__), f"{name}.{public} has no docstring"
-        if not inspect.isclass(value):
-            continue
-        for member, found in vars(value).items():
-            if member.startswith("_") or not _is_described(found):
-                continue
-            text = inspect.getdoc(getattr(value, member))
-            assert _says_something(text), f"{name}.{public}.{member} has no docstring"
+def test_everything_public_is_explained():
+    assert [name for name, text in _docstrings() if not _says_something(text)] == []
+
+
+def _docstrings() -> Iterator[tuple[str, str | None]]:
+    """Every module, class, function and method, and its docstring."""
+    for name in modules():
+        module = importlib.import_module(name)
+        yield name, module.__doc__
+        for public, value in own(module).items():
+            yield f"{name}.{public}", value.__doc__
+            members = vars(value).items() if inspect.isclass(value) else ()
+            for member, found in members:
+                if not member.startswith("_") and _is_described(found):
+                    yield f"{name}.{public}.{member}", inspect.getdoc(getattr(value, member))
 
 
 def _is_described(member: object) -> bool:

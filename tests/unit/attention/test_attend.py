@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from tests.cases import pairwise
 from tests.conftest import TOLERANCE
-from tests.pairwise import pairwise
 
 from regard.attention import (
     Additive,

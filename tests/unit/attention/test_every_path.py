@@ -8,13 +8,13 @@ from itertools import combinations
 
 import pytest
 import torch
+from tests.cases import two_by_two
 from tests.formulas.biases import BIASES
 from tests.formulas.case import Case, assert_as_good, in_naive_dtype
 from tests.formulas.masks import MASKS
 from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
-from tests.pairwise import two_by_two
 from torch.autograd import gradcheck, gradgradcheck
 
 from regard.attention import Gaussian, attend

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FORWARD = """
 import torch
 from regard.attention import Additive, attend, explain
@@ -99,7 +101,6 @@ def test_a_cache_folder_that_cannot_be_written_is_done_without(warm, tmp_path):
     assert b"cannot be written" in said
 
 
-@pytest.mark.slow
 def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cache(warm, tmp_path):
     command = [sys.executable, "-c", FORWARD]
     make = {"env": environment(tmp_path), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from tests.cases import slow_but
 from torch import nn
 
 from regard.attention import Gaussian, Softmax, alibi, attend, causal, lengths, window
@@ -67,7 +68,7 @@ OVER_ITSELF = {
 }
 
 
-@pytest.mark.parametrize("case", OVER_ITSELF)
+@pytest.mark.parametrize("case", slow_but(["causal and lengths"], OVER_ITSELF))
 def test_heads_over_their_own_states(case):
     options, rest = OVER_ITSELF[case]
     layer = MultiHeadAttention(C, H, **options)
@@ -75,23 +76,27 @@ def test_heads_over_their_own_states(case):
     assert_same(layer, lambda layer, states, n: layer(states, **rest(n))[0], states(), n)
 
 
+@pytest.mark.slow
 def test_heads_in_half_precision():
     layer = MultiHeadAttention(C, H).bfloat16()
     assert_same(layer, lambda layer, states: layer(states)[0], states(torch.bfloat16))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positions", [RelativePositions(H), ShawPositions(C // H, max_distance=2)])
 def test_heads_with_learned_positions(positions):
     layer = nn.ModuleDict({"attend": MultiHeadAttention(C, H), "positions": positions})
     assert_same(layer, lambda each, x: each["attend"](x, bias=each["positions"]())[0], states())
 
 
+@pytest.mark.slow
 def test_heads_over_a_memory():
     layer = MultiHeadAttention(C, H, key_value_dim=K)
     memory, n = torch.randn(B, M, K), torch.tensor([4, 9])
     assert_same(layer, lambda layer, x, m, n: layer(x, m, mask=lengths(n))[0], states(), memory, n)
 
 
+@pytest.mark.slow
 def test_steps_with_a_cache():
     def decode(layer, states):
         cache, out = layer.empty_cache(B), []
@@ -113,6 +118,7 @@ def test_additive_attention(has_one_query):
     assert_same(AdditiveAttention(C, K, 8), ask, states(), memory, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layer",
     [

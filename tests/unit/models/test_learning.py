@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.cases import slow_but
 from torch.nn import functional as F
 
 from regard.models import MODELS
@@ -52,10 +53,7 @@ def digits(count, is_reversed, generator):
 QUICK = {"convolutional", "luong general", "transformer additive"}
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in sorted(KINDS)],
-)
+@pytest.mark.parametrize("kind", slow_but(QUICK, sorted(KINDS)))
 def test_digits_are_learned(kind):
     name, settings, is_reversed, updates = KINDS[kind]
     config, architecture = MODELS[name].config, MODELS[name].load()

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.pairwise import pairwise
+from tests.cases import pairwise
 
 from regard.attention import (
     Entmax15,

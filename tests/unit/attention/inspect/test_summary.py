@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from tests.cases import pairwise
 from tests.formulas.biases import BIASES, steps
 from tests.formulas.case import Case
 from tests.formulas.masks import MASKS
 from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS, weigh
-from tests.pairwise import pairwise
 
 from regard.attention import (
     Custom,

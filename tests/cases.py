@@ -1,4 +1,4 @@
-"""Few combinations of choices: any two choices of different factors meet in one of them."""
+"""Which cases a test has: few combinations of many choices, and slow ones among quick ones."""
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations, product
@@ -33,4 +33,15 @@ def two_by_two(factors: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
 def pairwise(**factors: Iterable[Any]) -> pytest.MarkDecorator:
     """Parametrise a test by few combinations of its arguments, in place of all."""
     rows = two_by_two({name: list(choices) for name, choices in factors.items()})
-    return pytest.mark.parametrize(list(factors), [tuple(row.values()) for row in rows], ids=str)
+    return pytest.mark.parametrize(list(factors), [tuple(row.values()) for row in rows], ids=_name)
+
+
+def slow_but(quick: Iterable[Any], choices: Iterable[Any]) -> list[Any]:
+    """The choices of a parameter, all slow but the quick ones."""
+    return [
+        each if each in quick else pytest.param(each, marks=pytest.mark.slow) for each in choices
+    ]
+
+
+def _name(choice: Any) -> str | None:
+    return str(choice) if isinstance(choice, tuple) else None
