@@ -11,8 +11,6 @@ from regard.cli.app import app
 from regard.cli.demo import PAGE, SENTENCE
 from regard.text.phrasebook import Phrase
 
-pytestmark = pytest.mark.slow
-
 
 def test_training_says_what_it_did_and_where(regard, corpus: Path, run: Path) -> None:
     again = regard("train", corpus / "small.toml", "--run", run)

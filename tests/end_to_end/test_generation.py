@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz"]
 SETTINGS = {
     "training.updates": 4,

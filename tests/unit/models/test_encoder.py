@@ -116,6 +116,7 @@ def test_words_are_guessed_with_the_table_they_are_read_with():
 # Shapes are checked by the tests above; here they would be half of the time.
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+@pytest.mark.slow
 def test_learns_to_guess_words_from_both_sides(positions: str):
     """A word is the one before it plus one: the start may be masked, only the end told, or both."""
     config = EncoderConfig(

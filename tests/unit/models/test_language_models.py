@@ -97,6 +97,7 @@ def test_a_decoder_begins_as_gpt2_does():
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.slow
 def test_learns_to_count_and_says_so_when_asked_to_go_on(name):
     """Texts count up from anywhere, eight at a time, and end."""
     model = MODELS[name]()

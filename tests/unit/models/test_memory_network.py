@@ -101,6 +101,7 @@ def test_every_hop_is_seen():
 
 
 @pytest.mark.parametrize(("facts", "hops"), [(1, 1), (2, 3)])
+@pytest.mark.slow
 def test_finds_the_sentence_that_answers(facts, hops):
     """ "a b": the question is a, the answer the sentence that begins with it; or with its b."""
     torch.manual_seed(0)
