@@ -173,10 +173,9 @@ def curves(home: Path) -> object:
     found = {}
     for task, *counts in (
         ("translation", 1, 2, 4),
-        ("language_modelling", 1, 2),
         ("masked_language_modelling", 1, 3),
     ):
-        table = recipe(home, task)
+        table = recipe(home, task, updates=20, validate_every=10)
         paths = {size: home / f"{task}{size}" for size in counts}
         ends = {size: run(home, size, path, table) for size, path in paths.items()}
         losses = {size: curve(path) for size, path in paths.items()}
@@ -185,7 +184,7 @@ def curves(home: Path) -> object:
 
 
 def resumed(home: Path) -> object:
-    """What four began and were stopped at, gone on with by one, two, three and four."""
+    """What four began and were stopped at, gone on with by one, two and four."""
     table = recipe(home, updates=24, validate_every=8, ema=0.9, accumulate=2)
     table = recipe_from_table(
         {**table.table(), "model": {**table.table()["model"], "dropout": 0.2}}, folder=home
@@ -196,7 +195,7 @@ def resumed(home: Path) -> object:
     ]
     found = {"ends": ends, "curve": curve(home / "whole"), "same": {}, "curves": {}}
     found["stopped"] = Run.open(home / "begun").newest_checkpoint().step
-    for size in (1, 2, 3, 4):
+    for size in (1, 2, 4):
         path = home / f"by{size}"
         shutil.copytree(home / "begun", path)
         ends.append(run(home, size, path, table))
@@ -206,18 +205,13 @@ def resumed(home: Path) -> object:
 
 
 def sharded(home: Path) -> object:
-    """Losses by one process, and by two and three that have parts; stopped, and gone on with."""
-    plain = recipe(home, updates=30, batch_tokens=60, accumulate=1, validate_every=10)
-    table = recipe(home, updates=30, batch_tokens=60, accumulate=1, validate_every=10, shard=True)
-    texts = recipe(home, "language_modelling", updates=20, validate_every=10)
-    parts = recipe(home, "language_modelling", updates=20, validate_every=10, shard=True)
-    paths = {name: home / name for name in ("one", "two", "three", "begun", "texts", "parts")}
+    """Losses by one process, and by two that have parts; stopped, and gone on with."""
+    plain = recipe(home, updates=20, batch_tokens=60, accumulate=1, validate_every=10)
+    table = recipe(home, updates=20, batch_tokens=60, accumulate=1, validate_every=10, shard=True)
+    paths = {name: home / name for name in ("one", "two", "begun")}
     ends = [
         run(home, 1, paths["one"], plain),
         run(home, 2, paths["two"], table),
-        run(home, 3, paths["three"], table),
-        run(home, 1, paths["texts"], texts),
-        run(home, 2, paths["parts"], parts),
         run(home, 2, paths["begun"], table, stop_at=(11, 1)),
     ]
     found = {"same": {}, "curves": {name: curve(paths[name]) for name in paths}, "ends": ends}
@@ -232,7 +226,7 @@ def sharded(home: Path) -> object:
 
 def killed(home: Path, kills: int = 3) -> object:
     """A training whose processes are killed at random moments, until it has finished."""
-    table = recipe(home, updates=40, validate_every=4, ema=0.9)
+    table = recipe(home, updates=20, validate_every=4, ema=0.9)
     whole = run(home, 3, home / "whole", table)
     dice, done, late, errors, failures = random.Random(5), 0, 0.0, [], []
     while done < kills:

@@ -32,20 +32,20 @@ def test_losses_are_the_same_however_many_processes_train(tmp_path):
     for task, found in came_of(tmp_path, "curves").items():
         alone, *others = found["losses"].values()
         assert all(end["codes"] == [0] * len(end["codes"]) for end in found["ends"].values()), found
-        assert len(alone) == 52, task  # of each update to 50, and two validations
+        assert len(alone) == 22, task  # of each update to 20, and two validations
         for other in others:
             assert other == pytest.approx(alone, abs=1e-5, rel=0), task
         assert alone[0] > alone[-1]
 
 
-def test_a_training_of_four_goes_on_by_one_two_three_and_four(tmp_path):
+def test_a_training_of_four_goes_on_by_one_two_and_four(tmp_path):
     found = came_of(tmp_path, "resumed")
     assert [end["codes"] for end in found["ends"]] == [
         *([0] * 4, [3] * 4),  # whole; and stopped
-        *([0], [0] * 2, [0] * 3, [0] * 4),
+        *([0], [0] * 2, [0] * 4),
     ]
     assert found["stopped"] == 12  # told after 11, agreed on in the update after
-    assert found["same"] == {"1": False, "2": False, "3": False, "4": True}
+    assert found["same"] == {"1": False, "2": False, "4": True}
     for other in found["curves"].values():
         assert len(other) == len(found["curve"])
         assert other == pytest.approx(found["curve"], rel=0.05)
@@ -53,9 +53,9 @@ def test_a_training_of_four_goes_on_by_one_two_three_and_four(tmp_path):
 
 def test_parts_of_a_model_learn_as_the_whole_does_and_leave_its_files(tmp_path):
     found = came_of(tmp_path, "sharded")
-    assert [set(end["codes"]) for end in found["ends"]] == [*[{0}] * 5, {3}, {0}, {0}], found
+    assert [set(end["codes"]) for end in found["ends"]] == [{0}, {0}, {3}, {0}, {0}], found
     curves = found["curves"]
-    for one, other in (("one", "two"), ("one", "three"), ("texts", "parts"), ("one", "by1")):
+    for one, other in (("one", "two"), ("one", "by1")):
         assert curves[other] == pytest.approx(curves[one], abs=1e-5, rel=0), other
     assert found["same"] == {"1": False, "2": True}
 

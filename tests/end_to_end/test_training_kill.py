@@ -11,7 +11,7 @@ import pytest
 
 HERE = Path(__file__).parent
 # The fifty of the promise take a few minutes: REGARD_KILLS=50.
-KILLS = int(os.environ.get("REGARD_KILLS", "10"))
+KILLS = int(os.environ.get("REGARD_KILLS", "5"))
 
 
 @pytest.mark.slow

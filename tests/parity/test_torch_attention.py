@@ -15,7 +15,6 @@ from tests.cases import pairwise
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 from regard import use
 from regard.attention import ScaledDot, attend, causal, dense, lengths
@@ -141,6 +140,8 @@ def test_a_negative_scale(backend):
 @pytest.mark.parametrize(("N", "M"), [(1, 7), (7, 1), (8, 12), (12, 8), (67, 130), (130, 67)])
 @pytest.mark.parametrize("backend", [None, "dot_cpu", "tiled"])
 def test_causal_rectangles_in_both_corners(backend, N, M):
+    from torch.nn.attention.bias import causal_lower_right, causal_upper_left  # loads its compiler
+
     query, key, value = (torch.randn(2, 3, n, 8).requires_grad_() for n in (N, M, M))
     out = attend(query, key, value, mask=causal(first=0), backend=backend)
     whole = causal_upper_left(N, M)._materialize()

@@ -22,59 +22,7 @@ def both(make):
     return model, use(copy.deepcopy(model))
 
 
-MODULES = {
-    "plain": {},
-    "without biases": {"bias": False},
-    "widths of their own": {"kdim": 6, "vdim": 10},
-    "added keys": {"add_bias_kv": True, "add_zero_attn": True},
-}
 HIDDEN = torch.tensor([[False, False, False, True], [False, False, True, True]])
-MASKS = {
-    "none": {},
-    "padding": {"key_padding_mask": HIDDEN},
-    "bool": {"attn_mask": torch.ones(5, 4, dtype=torch.bool).triu(1)},
-    "float": {"attn_mask": torch.randn(5, 4).double()},
-    "per head": {"attn_mask": torch.randn(2 * 3, 5, 4).double()},
-    "both": {
-        "attn_mask": torch.ones(5, 4, dtype=torch.bool).triu(1),
-        "key_padding_mask": HIDDEN,
-    },
-}
-
-
-@pytest.mark.parametrize("masks", MASKS)
-@pytest.mark.parametrize("batch_first", [True, False])
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_gives_the_same_answers_weights_and_gradients(name, batch_first, masks):
-    options = MODULES[name]
-    theirs, ours = both(lambda: nn.MultiheadAttention(12, 3, batch_first=batch_first, **options))
-    widths = (12, options.get("kdim", 12), options.get("vdim", 12))
-    inputs = [torch.randn(2, n, w).double() for n, w in zip((5, 4, 4), widths, strict=True)]
-    if not batch_first:
-        inputs = [t.transpose(0, 1) for t in inputs]
-    for average in (True, False):
-        found = [
-            module(*inputs, **MASKS[masks], average_attn_weights=average)
-            for module in (theirs, ours)
-        ]
-        for one, other in zip(*found, strict=True):
-            torch.testing.assert_close(one, other)
-    grads = [
-        torch.autograd.grad(
-            module(*inputs, **MASKS[masks], need_weights=False)[0].square().sum(),
-            list(module.parameters()),
-        )
-        for module in (theirs, ours)
-    ]
-    for one, other in zip(*grads, strict=True):
-        torch.testing.assert_close(one, other)
-
-
-def test_one_sequence_without_a_batch():
-    theirs, ours = both(lambda: nn.MultiheadAttention(12, 3))
-    states = torch.randn(5, 12).double()
-    for one, other in zip(theirs(*[states] * 3), ours(*[states] * 3), strict=True):
-        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # torch's own shortcut

@@ -98,16 +98,6 @@ def test_an_answer_does_not_depend_on_its_batch(chosen, padding, beam_size):
 
 
 @settings(deadline=None, max_examples=20)
-@given(st.permutations(range(24)), st.integers(1, 24), st.sampled_from([0, 4]))
-def test_order_and_batch_size_change_nothing(order, batch_size, beam_size):
-    for first in range(0, 24, batch_size):
-        part = order[first : first + batch_size]
-        found = search([sentences(24)[index] for index in part], beam_size=beam_size)
-        for index, answers in zip(part, found, strict=True):
-            assert_same(answers, alone(index, beam_size))
-
-
-@settings(deadline=None, max_examples=20)
 @given(indices)
 def test_a_beam_of_one_is_greedy(chosen):
     sources = [sentences(24)[index] for index in chosen]

@@ -16,6 +16,8 @@ from examples.experiments import (
 
 from regard.models.kernel_regression import SineExample
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("main", "sizes"),

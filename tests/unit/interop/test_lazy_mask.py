@@ -8,6 +8,8 @@ from regard.attention.masks.grid import Band, Segments
 from regard.errors import SettingError
 from regard.interop.hugging_face import lazy_mask
 
+pytestmark = pytest.mark.slow
+
 B, N, M = 2, 7, 11
 STARTS = torch.tensor([0, 3])
 NUMBERS = torch.tensor([[0] * 4 + [1] * 3, [0] * 2 + [1] * 5])

@@ -108,6 +108,7 @@ def test_each_layer_is_its_formula(name):
     assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
 
 
+@pytest.mark.slow
 def test_a_kernel_regression_learns_its_bandwidth():
     torch.manual_seed(0)
     x = torch.linspace(0, 5, 60)[None, :, None]

@@ -7,8 +7,6 @@ import torch
 pytest.importorskip("sklearn")
 
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import check_estimator
 
 from regard.errors import SettingError
 from regard.models import KernelRegression, KernelRegressionConfig, KernelRegressor
@@ -20,6 +18,8 @@ Y = np.sin(2 * X[:, 0])
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_scikit_learn_finds_nothing_wrong():
+    from sklearn.utils.estimator_checks import check_estimator
+
     failed = check_estimator(KernelRegressor(), on_fail=None, on_skip=None)
     assert {each["check_name"] for each in failed if each["status"] == "failed"} == set()
 
@@ -49,6 +49,8 @@ def test_out_of_reach_the_mean_is_guessed():
 
 
 def test_it_is_searched_as_others_are():
+    from sklearn.model_selection import GridSearchCV
+
     search = GridSearchCV(KernelRegressor(), {"kernel": ["gaussian", "laplace"]}, cv=2).fit(X, Y)
     assert search.best_params_["kernel"] in ("gaussian", "laplace")
 

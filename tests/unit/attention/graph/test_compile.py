@@ -6,7 +6,6 @@ import pytest
 import torch
 from tests.cases import slow_but
 from torch import nn
-from torch._dynamo.testing import CompileCounterWithBackend
 
 from regard.attention import (
     Additive,
@@ -59,7 +58,7 @@ def inputs(queries=N, keys=M, *, learned=True):
 
 def traced(function, **options):
     """The function compiled, and how many graphs that took."""
-    counter = CompileCounterWithBackend("aot_eager")
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
     return torch.compile(function, backend=counter, **options), counter
 
 

@@ -4,6 +4,7 @@ import io
 
 import pytest
 import torch
+from tests.cases import slow_but
 from torch import nn
 from torch.export import Dim
 
@@ -56,7 +57,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", slow_but(["plain", "additive", "all"], CASES))
 def test_one_program_serves_all_lengths(case):
     layer = Layer(CASES[case])
     program = exported(layer).module()

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.cases import slow_but
 from torch import nn
 from torch.export import Dim
 
@@ -63,7 +64,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", slow_but(["plain", "groups", "additive", "shaw"], CASES))
 def test_one_program_serves_all_sizes_without_an_operator_of_ours(case):
     groups, options = CASES[case]
     layer = Layer(options)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.cases import slow_but
 
 from regard.attention import (
     Additive,

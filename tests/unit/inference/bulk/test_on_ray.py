@@ -1,10 +1,7 @@
-"""Workers of Ray give the same bytes as one process, tell nobody, and may be killed."""
+"""Workers of Ray give the same bytes as one process, and tell nobody."""
 
 import os
-import signal
 import socket
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,38 +20,6 @@ pytestmark = [
 
 # As the kernel writes 127.0.0.1, ::1 and ::ffff:127.0.0.1.
 LOOPBACK = ("0100007F", f"{'0' * 24}01000000", f"{'0' * 16}FFFF00000100007F")
-
-# Answers with two workers, and kills itself after the first file.
-_KILLED = """
-import os, signal, sys
-from regard.inference.bulk import answer_files, ray_engine
-run, pattern, out = sys.argv[1:]
-answer_files(
-    run,
-    [pattern],
-    out,
-    engine=ray_engine(actors=2),
-    progress=lambda report: os.kill(os.getpid(), signal.SIGKILL),
-)
-"""
-
-
-def test_a_job_that_is_killed_leaves_whole_files_and_any_engine_goes_on_with_it(
-    translator, patterns, files, tmp_path
-):
-    for place in range(6):
-        (files / f"more-{place}.txt").write_text("ag\nbh\nck\n" * (place + 1), "utf-8")
-    answer_files(translator, patterns, tmp_path / "plain")
-    whole = contents(tmp_path / "plain")
-    out = tmp_path / "answers"
-    words = [sys.executable, "-c", _KILLED, str(translator), *patterns, str(out)]
-    killed = subprocess.run(words, capture_output=True, text=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    there = {name: text for name, text in contents(out).items() if ".tmp-" not in name}
-    assert there
-    assert there.items() <= whole.items()
-    answer_files(translator, patterns, out)
-    assert contents(out) == whole
 
 
 def test_it_gives_the_same_bytes_listens_on_the_loopback_only_and_tells_nobody(
