@@ -43,7 +43,7 @@ SHARED := --dist loadfile -n
 
 # Tests of compiled loops, in one process: what they compile is there for all others. Beside them
 # the linters run, which take one process too.
-KERNELS := tests/unit/kernels tests/unit/runtime
+KERNELS := tests/unit/kernels tests/unit/runtime tests/unit/attention/backends tests/unit/attention/inspect
 kernels: $(TOOLS)
 	$(PYTEST) $(FAST) -q $(KERNELS)
 

@@ -314,7 +314,7 @@ def test_a_run_in_one_file_does_what_its_folder_does(regard, run: Path, tmp_path
         assert regard("look", given, "我爱中国", "--out", tmp_path / page).code == 0
     assert (tmp_path / "run.html").read_bytes() == (tmp_path / "bundle.html").read_bytes()
     assert "there is something at" in regard.refused("export", run, bundle)
-    assert "form must be one of" in regard.refused("export", run, tmp_path / "x", "--to", "pickle")
+    assert "--to must be one of" in regard.refused("export", run, tmp_path / "x", "--to", "pickle")
 
 
 def test_the_version_is_told(regard) -> None:

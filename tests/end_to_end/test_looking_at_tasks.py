@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from tests.end_to_end.tiny_tasks import TINY, asked
 
 pytestmark = pytest.mark.slow

@@ -6,12 +6,13 @@ import pytest
 import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
+from tests.cases import slow_but
 
 from regard.errors import DataError, SettingError
 from regard.interop.checkpoints import load_checkpoint, save_checkpoint
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 
-pytestmark = [pytest.mark.parity, pytest.mark.slow]
+pytestmark = pytest.mark.parity
 
 B, N, T, V = 3, 11, 5, 61
 BERT = {
@@ -60,7 +61,6 @@ FAMILIES = {
     ),
 }
 SEQ2SEQ = ("bart", "blenderbot", "marian", "pegasus")
-every_family = pytest.mark.parametrize("family", sorted(FAMILIES))
 
 
 def theirs(family):
@@ -119,7 +119,7 @@ def assert_same(found, wanted):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 
 
-@every_family
+@pytest.mark.parametrize("family", slow_but(["bert", "gpt2", "marian"], sorted(FAMILIES)))
 def test_a_checkpoint_has_the_same_logits_here_and_when_it_is_written_back(family, tmp_path):
     model = theirs(family)
     model.save_pretrained(tmp_path / "theirs")

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.cases import pairwise
 
 from regard.kernels.threads import in_blocks
 from regard.runtime.memory import room_of
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 16])
-@pytest.mark.parametrize("rows", [1, 7, 8, 15, 16, 17, 63, 64, 65, 129, 500])
+@pairwise(rows=[1, 7, 8, 15, 16, 17, 63, 64, 65, 129, 500], threads=[1, 3])
 def test_blocks_are_even_and_none_is_a_handful(rows, threads, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     blocks = []

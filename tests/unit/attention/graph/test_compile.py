@@ -58,7 +58,9 @@ def inputs(queries=N, keys=M, *, learned=True):
 
 def traced(function, **options):
     """The function compiled, and how many graphs that took."""
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    from torch._dynamo.testing import CompileCounterWithBackend  # loads all of the compiler
+
+    counter = CompileCounterWithBackend("aot_eager")
     return torch.compile(function, backend=counter, **options), counter
 
 

@@ -4,6 +4,7 @@ import numba
 import numpy as np
 import pytest
 from llvmlite import ir
+from tests import cases
 
 from regard.kernels.products import packed as panels
 from regard.kernels.products.packed import in_lanes, in_panels
@@ -33,9 +34,7 @@ def plain_product(states, weight, bias):
     return out
 
 
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("outputs", OUTPUTS)
-@pytest.mark.parametrize("inputs", INPUTS)
+@cases.pairwise(rows=ROWS, outputs=OUTPUTS, inputs=INPUTS)
 def test_in_float32_they_are_those_of_the_formula(rows, outputs, inputs):
     states, weight, scales, bias = draw(rows, outputs, inputs)
     weight = weight.astype(f32) * scales[:, None]

@@ -3,6 +3,7 @@
 import numba
 import numpy as np
 import pytest
+from tests import cases
 
 from regard.kernels.products import packed as panels
 from regard.kernels.products import pairwise
@@ -40,9 +41,7 @@ def test_weights_are_given_back(outputs, inputs):
     np.testing.assert_array_equal(pairwise.weights_of(laid_out, ids, inputs), weight[ids])
 
 
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("outputs", OUTPUTS)
-@pytest.mark.parametrize("inputs", INPUTS)
+@cases.pairwise(rows=ROWS, outputs=OUTPUTS, inputs=INPUTS)
 def test_they_are_those_of_the_formula(rows, outputs, inputs):
     states, weight, scales, bias = draw(rows, outputs, inputs)
     right = states.astype(np.float64) @ weight.T.astype(np.float64) * scales + bias

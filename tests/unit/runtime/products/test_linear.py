@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.cases import pairwise
 from torch import nn
 
 from regard.runtime.products.linear import Linear, mapping
@@ -17,10 +18,12 @@ def threads():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("width", [3, 8, 29, 64])
-@pytest.mark.parametrize("outputs", [1, 2, 3, 37])
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 11, 61])
-@pytest.mark.parametrize("has_bias", [True, False])
+@pairwise(
+    rows=[1, 2, 3, 4, 5, 11, 61],
+    outputs=[1, 2, 3, 37],
+    width=[3, 8, 29, 64],
+    has_bias=[True, False],
+)
 def test_products_are_those_of_float64(rows, outputs, width, has_bias):
     linear, states = nn.Linear(width, outputs, bias=has_bias), torch.randn(rows, width)
     found = mapping(linear)(states)

@@ -39,10 +39,19 @@ def test_steps_are_the_models(options):
     check(model, [0, 0, 0], 5)
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "alibi", "rotary"])
 @pytest.mark.parametrize(
-    "prompt_lengths",
-    [[1, 1], [3, 3, 3], [31, 30], [32, 1], [33, 33], [34, 2, 9], [64, 64], [65, 7], [140, 3]],
+    ("positions", "prompt_lengths"),
+    [
+        ("learned", [1, 1]),
+        ("sinusoidal", [3, 3, 3]),
+        ("alibi", [31, 30]),
+        ("rotary", [32, 1]),
+        ("learned", [33, 33]),
+        ("sinusoidal", [34, 2, 9]),
+        ("alibi", [64, 64]),
+        ("rotary", [65, 7]),
+        ("learned", [140, 3]),
+    ],
     ids=str,
 )
 def test_prompts_of_any_length_are_gone_on_from(positions, prompt_lengths):
