@@ -55,7 +55,7 @@ test: $(TOOLS)
 # Besides: whole commands, trainings, browsers, kills, benchmarks in small; and shapes checked as
 # functions are called.
 test-all: test
-	$(PYTEST) -m slow $(SHARED) $(SLOW_WORKERS)
+	$(PYTEST) -m slow $(SHARED) $(SLOW_WORKERS) tests
 	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) --jaxtyping-packages=$(CHECKED),beartype.beartype $(CHECKED_BY)
 
 CHECKED := regard.attention,regard.layers,regard.models
