@@ -101,7 +101,8 @@ def encode_here(work: Path, train: str, processes: int) -> dict[str, float]:
 
 def train_here(work: Path, updates: int, began: float) -> dict[str, float]:
     """Seconds from the process's start to its first update, and what was resident at most."""
-    from regard.training import ConsoleReporter, train
+    from regard.training import ConsoleReporter
+    from regard.training.session import fit as train
 
     class Clock(ConsoleReporter):
         first = 0.0

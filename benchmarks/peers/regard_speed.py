@@ -39,7 +39,7 @@ from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.sequences import SequenceBatch
 from regard.text import Corpus, Sequences, collate
 from regard.training import Trainer, TrainingConfig
-from regard.training.shares import ALL, Share
+from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
 
 UNAVAILABLE = 3
 VOCAB_SIZE = measuring.sized(9712, 300)
@@ -58,7 +58,7 @@ class GivenBatches:
         """Nothing: every epoch is the same."""
 
     def batches(
-        self, epoch: int, cursor: int, share: Share = ALL
+        self, epoch: int, cursor: int, share: BatchShard = WHOLE_BATCH
     ) -> Iterator[tuple[SequenceBatch, int]]:
         """Every batch, whole, padded as it is asked for."""
         for batch in self.given:

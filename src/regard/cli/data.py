@@ -2,21 +2,22 @@
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from regard.cli.jobs import Files, find_recipe, guessed, recipe_and_files, split_settings
+from regard.cli.jobs import Files, infer_task, recipe_and_files
 from regard.cli.options import OPTIONS, UNLISTED
 from regard.cli.output import progress_bar, refuse, say
+from regard.config import JsonValue, assign, parse_settings
 from regard.errors import SettingError
-from regard.training.packaged import are_pairs, is_recipe
+from regard.training.recipes.packaged import are_pairs, is_recipe
+from regard.training.recipes.resolving import file_settings, resolve, split_arguments
 
 if TYPE_CHECKING:
-    from regard.config import JsonValue
     from regard.tasks import Recipe
     from regard.tasks.checking import CheckReport
 
@@ -194,35 +195,32 @@ def _recipe(
         raise SettingError(
             "files must name text; got nothing. Try phrasebook, the built-in sentence pairs."
         )
-    asked = [*split_settings("valid", valid), *split_settings("test", test)]
+    over: dict[str, JsonValue] = {**file_settings("valid", valid), **file_settings("test", test)}
     if columns:
-        asked.append(f"data.columns={list(columns)}")
-    asked += settings
+        over["data.columns"] = list(columns)
+    over |= parse_settings(settings)
     if list(files) == [PHRASEBOOK]:
-        return _of_pairs(["data.train='phrasebook'", *asked], on_bad_line)
+        return _of_pairs({"data.train": PHRASEBOOK, **over}, on_bad_line)
     if is_recipe(files[0]):
-        return _with_bad_lines(_named(files, asked), on_bad_line)
-    if not are_pairs(files, asked):
-        guess = guessed(files, verb)
-        asked = [*guess.settings, *asked]
-        if guess.recipe is not None:
-            return _with_bad_lines(find_recipe([guess.recipe, *files], asked), on_bad_line)
-    return _of_pairs([*split_settings("train", files), *asked], on_bad_line)
+        return _with_bad_lines(_named(files, over), on_bad_line)
+    if not are_pairs(files, over):
+        task = infer_task(files, verb)
+        over = {**task.settings, **over}
+        if task.recipe is not None:
+            return _with_bad_lines(resolve(task.recipe, files, over), on_bad_line)
+    return _of_pairs({**file_settings("train", files), **over}, on_bad_line)
 
 
-def _of_pairs(settings: Sequence[str], on_bad_line: str) -> "Recipe":
-    """A recipe of sentence pairs, of which no more is said than where they are."""
-    from regard.config import assign
+def _of_pairs(settings: Mapping[str, JsonValue], on_bad_line: str) -> "Recipe":
+    """A recipe of sentence pairs with no settings but those of its text."""
     from regard.tasks import recipe_from_table
 
-    table: dict[str, JsonValue] = {"data": {"on_bad_line": on_bad_line}}
-    assign(table, settings)
-    return recipe_from_table(table)
+    return recipe_from_table(assign({"data": {"on_bad_line": on_bad_line}}, settings))
 
 
-def _named(files: Sequence[str], settings: Sequence[str]) -> "Recipe":
+def _named(files: Sequence[str], settings: Mapping[str, JsonValue]) -> "Recipe":
     """The recipe that is named, which must say where its text is."""
-    recipe = find_recipe(files, settings)
+    recipe = resolve(*split_arguments(files), settings)
     if not recipe.uses_phrasebook and not any(map(recipe.named, ("train", "valid", "test"))):
         raise SettingError(
             f"{files[0]} must name text in [data]; got none. Name the files behind it."

@@ -20,7 +20,7 @@ from regard.cli.output import progress_bar, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
-from regard.watching import watching
+from regard.progress import displaying
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
@@ -251,7 +251,7 @@ def _answer_lines(
         layers=layers,
     )
     n_best = 1 if search is None else search.n_best
-    with bar as advance, watching(None):  # one bar for one work
+    with bar as advance, displaying(None):  # one bar for one work
         for group in answered:
             for number, line in enumerate(group, done + 1):
                 oddities.see(line.problem)

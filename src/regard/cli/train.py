@@ -1,21 +1,23 @@
 """``regard train``."""
 
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from regard.cli.jobs import Files, find_recipe, recipe_and_files, split_settings
+from regard.cli.jobs import Files, recipe_and_files, resolve_arguments
 from regard.cli.options import UNLISTED
-from regard.cli.output import note, preparing_bar, progress_bar
-from regard.config import build
+from regard.cli.output import note
+from regard.config import JsonValue, build, parse_settings
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
-from regard.training.launching import check_processes, find_place, launch
-from regard.training.packaged import default_run
+from regard.training.distributed.launching import check_processes, find_rank, is_launched, launch
+from regard.training.recipes.packaged import default_run
+from regard.training.recipes.resolving import file_settings
 from regard.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ def train(
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     on_bad_line: Literal["error", "skip"] | None = None,
     encoding: str | None = None,
-    distill: Path | None = None,
     device: str | None = None,
     processes: int | None = None,
     resume: bool = False,
@@ -54,11 +55,6 @@ def train(
 
     Example: `regard train --resume --run runs/pairs --set training.learning_rate=0.0005`
 
-    With --distill it learns what another run, the teacher, writes for the sources, not their own
-    targets; without files it has the teacher's text.
-
-    Example: `regard train transformer-fast --distill runs/teacher --run runs/student`
-
     Args:
         what: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .csv, .jsonl or
             .parquet file, or two files of lines, source and target; each may end in .gz or .zst,
@@ -74,7 +70,6 @@ def train(
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
             GB18030 and UTF-16 are recognised.
-        distill: The run folder of a translator to learn from.
         device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
         processes: How many processes of this machine train it together, each on a GPU of its own
             where there are GPUs. On several machines torchrun starts them.
@@ -83,127 +78,100 @@ def train(
     """
     if device is not None:
         check_device_name("--device", device)
-    what = tuple(recipe_and_files(what, source, target))
-    files = [*split_settings("valid", valid), *split_settings("test", test)]
-    if processes is not None:
+    if processes is not None and not is_launched():
         check_processes(processes)
-    if processes is not None and processes > 1:
-        options = {
-            "run": run,
-            "minutes": minutes,
-            "on-bad-line": on_bad_line,
-            "encoding": encoding,
-            "distill": distill,
-            "device": device,
-        }
-        given = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        given += [f"--set={setting}" for setting in (*files, *settings)] + ["--resume"] * resume
-        return launch(["train", *what, *given], processes)
-    asked = [*files, *_settings(settings, minutes, on_bad_line, distill, device)]
+        if processes > 1:
+            return launch(sys.argv[1:], processes)
+    over = {
+        **file_settings("valid", valid),
+        **file_settings("test", test),
+        **_limits(minutes, parse_settings(settings)),
+    }
+    for name, value in (("data.on_bad_line", on_bad_line), ("training.device", device)):
+        if value is not None:
+            over[name] = value
     from regard.text.encodings import encoded_as
 
     try:
-        with _together(), encoded_as(encoding):
-            _train(what, run, asked, minutes=minutes, resume=resume)
+        with _process_group(), encoded_as(encoding):
+            arguments = recipe_and_files(what, source, target)
+            folder = _run_folder(run, arguments, resume=resume)
+            if resume and not arguments:
+                _resume(folder, over)
+            else:
+                _train(resolve_arguments(arguments, over), folder, resume=resume)
     except KeyboardInterrupt as stop:
-        if not isinstance(stop, Interrupted):  # which has been told of
+        if not isinstance(stop, Interrupted):  # which the training has reported
             note("stopped outside the updates; the same command goes on from what is saved")
         raise
     return 0
 
 
-def _together() -> AbstractContextManager[object]:
-    """The other processes, where torchrun or ``--processes`` has started several."""
-    if find_place() is None:
+def _process_group() -> AbstractContextManager[object]:
+    """The processes that torchrun or ``--processes`` has started, if any."""
+    if find_rank() is None:
         return nullcontext()
     # Torch's own words on connections that close, many lines in each process, tell nobody anything.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
-    from regard.training.ranks import joined
+    from regard.training.distributed.world import process_group
 
-    return joined()
+    return process_group()
 
 
-def _train(
-    what: Sequence[str],
-    run: Path | None,
-    settings: Sequence[str],
-    *,
-    minutes: float | None,
-    resume: bool,
-) -> None:
-    if resume:
-        from regard.runs import is_run
+def _run_folder(run: Path | None, arguments: Sequence[str], *, resume: bool) -> Path:
+    """The run folder, which holds a run if one is to be resumed."""
+    folder = run or default_run(next(iter(arguments), "run"))
+    if not resume:
+        return folder
+    from regard.runs import is_run
 
-        folder = run or (default_run(what) if what else None)
-        if folder is not None and folder.is_dir() and not is_run(folder):
-            raise RunError(
-                f"--resume must go with the folder of a run; run.json is missing in {folder}."
-            )
-        if folder is None or not is_run(folder):
-            raise SettingError(
-                f"--resume must go with the folder of a run; got {str(folder or 'none')!r}. "
-                "Name it: --run FOLDER."
-            )
-        if not what:
-            from regard import training
+    if folder.is_dir() and not is_run(folder):
+        raise RunError(
+            f"--resume must go with the folder of a run; run.json is missing in {folder}."
+        )
+    if not is_run(folder):
+        name = str(folder) if run or arguments else "none"
+        raise SettingError(
+            f"--resume must go with the folder of a run; got {name!r}. Name it: --run FOLDER."
+        )
+    return folder
 
-            training.resume(
-                folder, settings=settings, translating=_translating, preparing=preparing_bar
-            )
-            return
-    recipe = find_recipe(what, settings, minutes=minutes)
-    build(TrainingConfig, recipe.training, where="training")  # refused before torch is there
+
+def _resume(folder: Path, settings: Mapping[str, JsonValue]) -> None:
+    """Resume a run by its own recipe."""
     from regard import training
 
-    folder = run or default_run(what)
-    recipe = training.with_test(recipe, folder)
-    predictor = training.train(
-        recipe,
-        folder,
-        may_change=resume,
-        translating=_translating,
-        preparing=preparing_bar,
-    ).predictor
-    for line in predictor.task.describe_learned(predictor.model):
-        note(line)
-    note(f"next: {_next(recipe, folder)}", is_command=True)
+    training.resume(folder, settings=settings)
 
 
-def _translating(total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Shows how a teacher's translating goes."""
-    note(f"the teacher translates {total:,} sources; what is done is kept")
-    return progress_bar("translating", lambda: total)
-
-
-def _next(recipe: "Recipe", run: Path) -> str:
-    """The commands that can do something with a new run."""
+def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
+    """Train into a run folder, describe the model, and name the commands that can use it."""
+    build(TrainingConfig, recipe.training, where="training")  # refused before torch is there
+    from regard import training
     from regard.tasks import TASKS
 
-    has_test = recipe.uses_phrasebook or bool(recipe.data.test)
-    commands = [f"predict {run}", f"evaluate {run}{'' if has_test else ' --split valid'}"]
-    if TASKS[recipe.task].is_shown:
-        commands.append(f"look {run} TEXT")
-    return ", ".join(f"regard {command}" for command in commands)
+    tested = training.with_test(recipe, folder)
+    if resume:
+        predictor = training.resume(folder, recipe=tested).predictor
+    else:
+        predictor = training.train(tested, folder).predictor
+    for line in predictor.task.describe_learned(predictor.model):
+        note(line)
+    has_test = tested.uses_phrasebook or bool(tested.data.test)
+    commands = [f"predict {folder}", f"evaluate {folder}{'' if has_test else ' --split valid'}"]
+    if TASKS[tested.task].is_shown:
+        commands.append(f"look {folder} TEXT")
+    note(f"next: {', '.join(f'regard {command}' for command in commands)}", is_command=True)
 
 
-def _settings(
-    settings: Sequence[str],
-    minutes: float | None,
-    on_bad_line: str | None,
-    distill: Path | None,
-    device: str | None,
-) -> list[str]:
-    """Settings given by the options of a command line."""
-    extra = list(settings)
-    if minutes is not None:
-        named = {setting.partition("=")[0].strip() for setting in settings}
-        limits = [name for name in ("training.updates", "training.epochs") if name not in named]
-        extra = [*(f"{name}=none" for name in limits), *extra]
-        extra.append(f"training.minutes={float(minutes)}")
-    if on_bad_line is not None:
-        extra.append(f"data.on_bad_line={on_bad_line}")
-    if distill is not None:
-        extra.append(f"training.distill={os.path.realpath(distill)}")
-    if device is not None:
-        extra.append(f"training.device={device}")
-    return extra
+def _limits(minutes: float | None, settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    """The settings, with minutes in place of the updates and epochs that they do not name.
+
+    Example:
+        >>> _limits(2, {"training.epochs": 3})
+        {'training.updates': None, 'training.epochs': 3, 'training.minutes': 2.0}
+    """
+    if minutes is None:
+        return settings
+    unlimited = {"training.updates": None, "training.epochs": None}
+    return {**unlimited, **settings, "training.minutes": float(minutes)}

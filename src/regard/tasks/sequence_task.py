@@ -16,6 +16,7 @@ from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
+from regard.progress import track
 from regard.tasks.chunked_loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
 from regard.tasks.recipe import Recipe, RecipeTable, SequenceData
 from regard.tasks.sequences import (
@@ -42,7 +43,6 @@ from regard.text import (
     train_pair_tokenizer,
 )
 from regard.text.guessing import guess_language
-from regard.watching import counted
 
 # Why a pair is left out whose sides do not hold the same markup, where that is read as signs.
 OTHER_MARKUP = "other markup"
@@ -217,7 +217,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return encode_corpus(
             [
                 self.shortened(pair, too_long)
-                for pair in counted("cutting", self._alike(pairs, too_long), len(pairs))
+                for pair in track("cutting", self._alike(pairs, too_long), len(pairs))
             ],
             self.tokenizer,
             max_length=data.max_length,

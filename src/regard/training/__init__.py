@@ -7,8 +7,9 @@ from regard.lazy import names as _names
 if TYPE_CHECKING:
     from regard.training.callbacks import Callback, OngoingTraining, Update, Validation
     from regard.training.progress import ConsoleReporter, Reporter
+    from regard.training.session import Trained
     from regard.training.settings import TrainingConfig
-    from regard.training.start import Trained, resume, train, with_test
+    from regard.training.start import resume, train, with_test
     from regard.training.trainer import Trainer
 
 __all__ = [

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 
 from regard.errors import printable
-from regard.watching import watching
+from regard.progress import displaying
 
 # Seconds between two plain lines.
 _LINE_EVERY = 10.0
@@ -153,7 +153,7 @@ class ConsoleReporter:
         )
         self._bar_task = self._bar.add_task("training", total=1.0, figures="")
         try:
-            with watching(None), self._bar:  # one bar at a time
+            with displaying(None), self._bar:  # one bar at a time
                 yield
         finally:
             self._bar = None

@@ -18,9 +18,9 @@ from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Batches
 from regard.text.batches import WINDOW
 from regard.text.normalization import split_words
+from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
 from regard.training.encoded import RunCorpora
 from regard.training.settings import TrainingConfig
-from regard.training.shares import ALL, Share
 
 # Tokens of a batch where nobody says, and nothing tells what memory there is.
 DEFAULT_BATCH = 4096
@@ -132,7 +132,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         self._epoch_corpus = self.task.of_epoch(self.corpus, seed=self.config.seed, epoch=epoch)
 
     def batches(
-        self, epoch: int, cursor: int, share: Share = ALL
+        self, epoch: int, cursor: int, share: BatchShard = WHOLE_BATCH
     ) -> Iterator[tuple[BatchT | None, int]]:
         """The rest of an epoch's batches, each with the cursor after it; or a share of each.
 

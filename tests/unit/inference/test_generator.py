@@ -13,7 +13,7 @@ from regard.models import Decoder, DecoderConfig
 from regard.runtime import PreparedDecoder, prepared
 from regard.tasks import DecodingConfig, recipe_from_table
 from regard.text import EOS_ID, TokenizerConfig, train_tokenizer
-from regard.training import train
+from regard.training.session import fit as train
 
 CONTEXT = 8
 MODELS = {

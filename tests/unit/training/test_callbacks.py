@@ -6,8 +6,9 @@ import torch
 import regard
 from regard.runs import Run, RunWarning
 from regard.tasks import recipe_from_table
-from regard.training import Callback, train
+from regard.training import Callback
 from regard.training.callbacks import Update, Validation
+from regard.training.session import fit as train
 
 SIZES = {"embed_dim": 4, "hidden_dim": 4, "attention_dim": 4, "dropout": 0.3}
 

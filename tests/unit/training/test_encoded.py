@@ -13,7 +13,8 @@ from regard.errors import Interrupted, RunError
 from regard.runs import Run, RunWarning, files
 from regard.runs.files import seal
 from regard.tasks import recipe_from_table, sequence_task
-from regard.training import task_training, train
+from regard.training import task_training
+from regard.training.session import fit as train
 
 SMALL = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 8}
 NAMES = ("encoded.safetensors", "encoded.json")

@@ -1,8 +1,8 @@
 import pytest
 
 from regard.runs import Run, RunWarning
-from regard.training import train
 from regard.training.listeners import Listeners, TensorBoardReporter
+from regard.training.session import fit as train
 
 FIGURES = {"loss": 2.0, "learning_rate": 0.1, "gradient_norm": 3.0}
 
@@ -89,6 +89,6 @@ def test_a_training_writes_curves_where_tensorboard_is_installed(toy, tmp_path, 
     )
     train(recipe, tmp_path / "with", reporter=toy.Recorder())
     assert "valid/loss" in curves(tmp_path / "with" / "tensorboard")
-    monkeypatch.setattr("regard.training.start.has_tensorboard", lambda: False)
+    monkeypatch.setattr("regard.training.session.has_tensorboard", lambda: False)
     train(recipe, tmp_path / "without", reporter=toy.Recorder())
     assert not (tmp_path / "without" / "tensorboard").exists()

@@ -15,7 +15,7 @@ from regard.runs import Run
 from regard.runtime import PreparedReader
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID
-from regard.training import train
+from regard.training.session import fit as train
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "mat", "road", "and", "don't", "very"]
 FEW = {"updates": 2, "validate_every": 2, "warmup": 1, "schedule": "constant", "batch_tokens": 300}

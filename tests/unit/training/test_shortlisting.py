@@ -11,7 +11,7 @@ from regard.models import Seq2Seq
 from regard.models.shortlist import Shortlist
 from regard.runs import DamageError, Run
 from regard.tasks import recipe_from_table
-from regard.training import train
+from regard.training.session import fit as train
 from regard.training.shortlisting import make_shortlist
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")

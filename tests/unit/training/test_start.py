@@ -14,7 +14,8 @@ from regard.inference import Predictor
 from regard.runs import Run
 from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.text import BadLines, read_lines
-from regard.training import TrainingConfig, resume, train
+from regard.training import TrainingConfig, resume
+from regard.training.session import fit as train
 from regard.training.task_training import TaskTraining
 
 SMALL = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 8}

@@ -7,9 +7,10 @@ import pytest
 from regard.errors import RunError, SettingError
 from regard.runs import Run
 from regard.text import Batches
-from regard.training import ConsoleReporter, TrainingConfig, train, with_test
-from regard.training.automatic import choose_recipe
+from regard.training import ConsoleReporter, TrainingConfig, with_test
 from regard.training.corpora.stored_text import StoredText
+from regard.training.recipes.sentence_pairs import choose_recipe
+from regard.training.session import fit as train
 from regard.training.task_training import TaskTraining
 
 MODEL = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2, "dropout": 0.1}
@@ -120,8 +121,8 @@ def test_a_task_that_cannot_says_so_before_anything_is_written(recipe, tmp_path)
 
 
 def test_a_recipe_is_chosen_from_a_sample_as_from_the_text(pairs, tmp_path):
-    on_disk = ["training.corpus=disk", f"training.cache={tmp_path / 'cache'}"]
-    one, other = choose_recipe([pairs]), choose_recipe([pairs], settings=on_disk)
+    on_disk = {"training.corpus": "disk", "training.cache": str(tmp_path / "cache")}
+    one, other = choose_recipe([pairs], {}), choose_recipe([pairs], on_disk)
     assert other.reasons[0].startswith("text: 60 pairs, ")
     assert other.reasons[1] == one.reasons[1]
     assert other.recipe.model == one.recipe.model

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from regard.training.shares import ALL, Share
+from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
 
 TOKENS = np.array([2, 2, 3, 3, 3, 5, 7, 7, 8, 11, 13])
 
 
 def shares(size, accumulate, place, tokens=TOKENS):
-    return [Share(rank, size, accumulate).rows(place, tokens) for rank in range(size)]
+    return [BatchShard(rank, size, accumulate).rows(place, tokens) for rank in range(size)]
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7, 20])
@@ -40,6 +40,6 @@ def test_batches_that_can_be_dealt_out_evenly_stay_whole():
 
 
 def test_one_process_has_everything():
-    assert ALL.is_all
-    assert ALL.rows(0, TOKENS) == slice(0, len(TOKENS))
-    assert not Share(1, 2).is_all
+    assert WHOLE_BATCH.is_all
+    assert WHOLE_BATCH.rows(0, TOKENS) == slice(0, len(TOKENS))
+    assert not BatchShard(1, 2).is_all

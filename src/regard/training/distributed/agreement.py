@@ -15,8 +15,8 @@ from regard.layers.norms import BatchNorm
 from regard.runs.card import CARD_FILE
 from regard.runs.files import checksum
 from regard.tasks import Recipe
-from regard.training.learning import check_shardable
-from regard.training.ranks import Ranks
+from regard.training.distributed.strategies import check_shardable
+from regard.training.distributed.world import World
 from regard.training.settings import TrainingConfig
 from regard.version import __version__
 
@@ -24,13 +24,13 @@ from regard.version import __version__
 _SEEN_WITHIN, _LOOK_EVERY = 60.0, 0.5
 
 
-def check_agreement(ranks: Ranks, recipe: Recipe) -> None:
+def check_agreement(world: World, recipe: Recipe) -> None:
     """Raise unless all processes train by the same recipe and the same program.
 
     Raises:
         SettingError: They do not; the message names the first difference.
     """
-    if ranks.is_alone:
+    if world.is_single:
         return
     mine: dict[str, JsonValue] = {
         **_flat(cast(Mapping[str, JsonValue], recipe.table())),
@@ -38,7 +38,7 @@ def check_agreement(ranks: Ranks, recipe: Recipe) -> None:
         "the version of torch": torch.__version__,
         "the program of regard": _program(),
     }
-    first, *others = ranks.all(mine)
+    first, *others = world.gather(mine)
     for rank, other in enumerate(others, 1):
         for name in [*first, *(other.keys() - first.keys())]:
             if first.get(name) != other.get(name):
@@ -48,28 +48,28 @@ def check_agreement(ranks: Ranks, recipe: Recipe) -> None:
                 )
 
 
-def check_folder(ranks: Ranks, path: Path) -> None:
+def check_folder(world: World, path: Path) -> None:
     """Wait for the first process to have made the run, and for the others to see it.
 
     Raises:
         RunError: One does not.
     """
-    if ranks.is_alone:
+    if world.is_single:
         return
     card = path / CARD_FILE
-    made = ranks.from_first(lambda: checksum(card.read_bytes()))
+    made = world.broadcast(lambda: checksum(card.read_bytes()))
     until = time.monotonic() + _SEEN_WITHIN
     while not (card.exists() and checksum(card.read_bytes()) == made):
         if time.monotonic() > until:
             raise RunError(
-                f"{path} must be a folder that all processes see; process {ranks.rank} does not "
+                f"{path} must be a folder that all processes see; process {world.rank} does not "
                 "see what process 0 has written there. Put it on a disk that the machines share."
             )
         time.sleep(_LOOK_EVERY)
 
 
 def check_shared(
-    ranks: Ranks, model: nn.Module, config: TrainingConfig, examples_a_batch: float
+    world: World, model: nn.Module, config: TrainingConfig, examples_a_batch: float
 ) -> None:
     """Raise unless so many processes can learn from a batch together.
 
@@ -77,14 +77,14 @@ def check_shared(
         SettingError: There are more of them than examples in an update, the model measures whole
             batches, of which each process sees a part, or its weights cannot lie in parts.
     """
-    if ranks.is_alone:
+    if world.is_single:
         return
     if config.shard:
         check_shardable(config)
     examples = examples_a_batch * config.accumulate
-    if examples < ranks.size:
+    if examples < world.size:
         raise SettingError(
-            f"training.batch_tokens must give each of {ranks.size} processes an example; got "
+            f"training.batch_tokens must give each of {world.size} processes an example; got "
             f"batches of {config.batch_tokens} tokens, {examples_a_batch:.1f} examples in the mean."
             " Take fewer processes, or larger batches."
         )
@@ -92,7 +92,7 @@ def check_shared(
         isinstance(part, BatchNorm | nn.modules.batchnorm._BatchNorm) for part in model.modules()
     ):
         raise SettingError(
-            f"model.norm_kind must be layer or rms where {ranks.size} processes train, each of "
+            f"model.norm_kind must be layer or rms where {world.size} processes train, each of "
             "which sees a part of a batch; got 'batch'."
         )
 

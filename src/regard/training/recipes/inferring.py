@@ -19,15 +19,16 @@ from regard.text.questions import answer_list
 from regard.text.records import found_at, record_in
 from regard.text.tables import TABLES, Field, csv_rows, known_names
 from regard.text.tagged import DOCUMENT_MARK, sentence_column, word_table
-from regard.training.guess import (
+from regard.training.recipes.inferred_task import (
     LEAST_ROWS,
-    Guess,
-    Guesses,
+    InferredTask,
+    InferredTasks,
+    Settings,
     is_chinese,
     is_label,
     tagging,
 )
-from regard.training.guessing_tables import Column, of_columns, of_table
+from regard.training.recipes.inferring_tables import Column, of_columns, of_table
 
 # Lines that are looked at, and bytes of a file that is one JSON object.
 _LINES, _BYTES = 2000, 1 << 20
@@ -40,7 +41,11 @@ _MOST = 0.9
 _READING = "questions whose answers stand in a text"
 _SENTENCES = "questions that a sentence of a text answers"
 # Settings of keys that need none, as documents are read.
-_USUAL = ("data.document=context", "data.answer=answers", "data.answer=summary")
+_USUAL = (
+    ("data.document", "context"),
+    ("data.answer", "answers"),
+    ("data.answer", "summary"),
+)
 # A text in SQuAD's JSON.
 _CONTEXT = re.compile(r'"context"\s*:\s*("(?:[^"\\]|\\.)*")')
 # A word, a slash and its tag.
@@ -50,7 +55,7 @@ _TIMES = re.compile(r"(\d+:)?\d\d:\d\d[,.]\d+ *-->")
 _TAGS = ("tags", "labels", "ner_tags", "pos_tags")
 
 
-def guess_jobs(path: Path) -> Guesses:
+def infer_tasks(path: Path) -> InferredTasks:
     r"""What the file may be for.
 
     Raises:
@@ -61,13 +66,13 @@ def guess_jobs(path: Path) -> Guesses:
         >>> path = Path(tempfile.mkdtemp()) / "reviews.csv"
         >>> rows = ["stars,review", *["5,Good.", "1,It is bad."] * 9]
         >>> _ = path.write_text("\n".join(rows), encoding="utf-8")
-        >>> guess = guess_jobs(path).best
-        >>> print(guess.what, guess.recipe, *guess.settings)
-        texts with labels classification-convolution data.text=review data.label=stars
+        >>> task = infer_tasks(path).best
+        >>> print(task.description, task.recipe, *task.settings.items())
+        texts with labels classification-convolution ('data.text', 'review') ('data.label', 'stars')
     """
     ending = text_suffix(path)
     if ending == ".conllu":
-        return _sure(tagging(["UPOS"], "CoNLL-U has a tag for each word", ()))
+        return _sure(tagging(["UPOS"], "CoNLL-U has a tag for each word", []))
     if ending == ".json":
         return _of_json(path)
     lines = list(islice(read_lines(path), _LINES))
@@ -113,20 +118,22 @@ def _later_lines(path: Path, first: Line) -> list[list[Line]]:
     return [[line for line in lines if line.problem is None] for lines in found]
 
 
-def _sure(guess: Guess) -> Guesses:
-    return Guesses((guess,), is_sure=True)
+def _sure(task: InferredTask) -> InferredTasks:
+    return InferredTasks((task,), is_sure=True)
 
 
-def _of_json(path: Path) -> Guesses:
+def _of_json(path: Path) -> InferredTasks:
     with open_text(path) as file:
         start = b"".join(islice(file, 200))[:_BYTES].decode("utf-8", "replace").lstrip()
     chinese = "-chinese" if is_chinese(_contexts(start)) else ""
     why = "it is SQuAD's JSON: texts, questions and where their answers stand"
-    reading = Guess(_READING, why, f"question-answering{chinese}")
-    return Guesses((reading, Guess(_SENTENCES, why, "sentence-selection")), is_sure=True)
+    reading = InferredTask(_READING, why, f"question-answering{chinese}")
+    return InferredTasks(
+        (reading, InferredTask(_SENTENCES, why, "sentence-selection")), is_sure=True
+    )
 
 
-def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
+def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
     """Infer the task of JSON objects from their keys."""
     records = [found for line in lines if isinstance(found := record_in(line.text), dict)]
     if not records:
@@ -144,7 +151,7 @@ def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
     if has("question") and has("context"):
         return _of_questions(records, why)
     if has("source") and has("target", "references"):
-        return _sure(Guess("sentence pairs", why))
+        return _sure(InferredTask("sentence pairs", why))
     inner = [f"{key}.{name}" for key in keys for name in _names_in(records[0].get(key))]
     values = {key: [found_at(record, key) for record in records] for key in (*keys, *inner)}
     columns = [
@@ -152,9 +159,9 @@ def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
         for key, found in values.items()
         if all(isinstance(value, str | int | float | None) for value in found)
     ]
-    if len(columns) > 1 and any(column.kind == "text" for column in columns):
-        guesses = of_columns(columns, path, ".jsonl")
-        return replace(guesses, found=tuple(map(_as_usual, guesses.found)))
+    if len(columns) > 1 and any(column.kind in ("text", "number") for column in columns):
+        tasks = of_columns(columns, path, ".jsonl")
+        return replace(tasks, candidates=tuple(map(_as_usual, tasks.candidates)))
     raise DataError(
         f"{path}: its objects must say what to learn; got {', '.join(map(repr, keys[:12]))}. "
         "There are text and label, tokens and tags, source and target, document and summary, "
@@ -172,25 +179,25 @@ def _contexts(start: str) -> list[str]:
     return found
 
 
-def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Guesses:
+def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> InferredTasks:
     if any(isinstance(record.get("choices"), list) for record in records):
-        return _sure(Guess("questions with answers to choose from", why, "multiple-choice"))
+        return _sure(InferredTask("questions with answers to choose from", why, "multiple-choice"))
     answers = [(str(record.get("context")), _answers(record)) for record in records]
     known = [any(one in context for one in found) for context, found in answers if found]
     chinese = "-chinese" if is_chinese(_texts(records, "context")) else ""
     share = sum(known) / max(1, len(known))
-    reading = Guess(
+    reading = InferredTask(
         _READING,
         f"{why}, and {share:.0%} of the answers stand in the text",
         f"question-answering{chinese}",
     )
-    writing = Guess(
+    writing = InferredTask(
         "questions whose answers are written",
         f"{why}, and {1 - share:.0%} of the answers do not stand in the text",
         "generation-copy",
     )
     found = (reading, writing) if share >= _MOST else (writing, reading)
-    return Guesses(found, is_sure=share >= _MOST or share < 1 - _MOST / 2)
+    return InferredTasks(found, is_sure=share >= _MOST or share < 1 - _MOST / 2)
 
 
 def _answers(record: Mapping[str, JsonValue]) -> list[str]:
@@ -199,7 +206,7 @@ def _answers(record: Mapping[str, JsonValue]) -> list[str]:
     return [str(each.get("text") if isinstance(each, Mapping) else each) for each in found]
 
 
-def _of_words(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
+def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | None:
     """Tagged words: where a header says so, or blank lines part blocks of short rows.
 
     Raises:
@@ -223,7 +230,7 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
         return None
     if blank or column is not None:
         how = f"{header[column]!r} parts" if header and column is not None else "blank lines part"
-        settings = () if header or tag == 1 else (f"data.tag={tag + 1}",)
+        settings: Settings = {} if header or tag == 1 else {"data.tag": tag + 1}
         marks = sum(line.text.startswith(DOCUMENT_MARK) for line in lines)
         left_out = f"; {DOCUMENT_MARK}, in {marks:,} lines, is left out" if marks else ""
         why = f"{how} its blocks of words with a tag each{left_out}"
@@ -236,7 +243,7 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
     )
 
 
-def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
+def _of_text(path: Path, lines: Sequence[Line]) -> InferredTasks:
     texts = [line.text for line in lines if line.text.strip()]
     if sum(_TIMES.match(text) is not None for text in texts) > len(texts) / 6:
         cure = (
@@ -258,10 +265,10 @@ def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
     large = path.stat().st_size > _LARGE and not chinese
     model = "language-model-subwords" if large else "language-model-characters-fast"
     why = "its lines have no columns"
-    going_on = Guess("running text, to go on with", why, model)
+    going_on = InferredTask("running text, to go on with", why, model)
     kind = "chinese" if chinese else "words"
-    blanks = Guess("running text, to fill blanks in", why, f"masked-language-model-{kind}")
-    return Guesses((going_on, blanks), is_sure=len(texts) >= LEAST_ROWS)
+    blanks = InferredTask("running text, to fill blanks in", why, f"masked-language-model-{kind}")
+    return InferredTasks((going_on, blanks), is_sure=len(texts) >= LEAST_ROWS)
 
 
 def _names_in(value: JsonValue) -> Sequence[str]:
@@ -269,10 +276,10 @@ def _names_in(value: JsonValue) -> Sequence[str]:
     return list(value) if isinstance(value, Mapping) else []
 
 
-def _as_usual(guess: Guess) -> Guess:
-    """The guess without settings that say what holds of objects anyway."""
-    settings = tuple(setting for setting in guess.settings if setting not in _USUAL)
-    return replace(guess, settings=settings)
+def _as_usual(task: InferredTask) -> InferredTask:
+    """The task without settings that say what holds of objects anyway."""
+    settings = {name: value for name, value in task.settings.items() if (name, value) not in _USUAL}
+    return replace(task, settings=settings)
 
 
 def _texts(records: Sequence[Mapping[str, JsonValue]], key: str | None) -> list[str]:

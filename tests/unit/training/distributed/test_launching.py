@@ -7,17 +7,17 @@ import pytest
 
 from regard.errors import SettingError, TrainingError
 from regard.training import launching
-from regard.training.launching import Place, check_processes, find_place, launch
+from regard.training.distributed.launching import ProcessRank, check_processes, find_rank, launch
 
 WHOLE = {"RANK": "1", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
 def test_the_place_is_what_torchrun_says():
     local = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
-    assert find_place(WHOLE | local) == Place(1, 3, 0, 2)
-    assert find_place(WHOLE) == Place(1, 3, 1, 3)
-    assert find_place({}) is None
-    assert find_place({"WORLD_SIZE": "1", "RANK": "0"}) is None
+    assert find_rank(WHOLE | local) == ProcessRank(1, 3, 0, 2)
+    assert find_rank(WHOLE) == ProcessRank(1, 3, 1, 3)
+    assert find_rank({}) is None
+    assert find_rank({"WORLD_SIZE": "1", "RANK": "0"}) is None
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,14 @@ def test_the_place_is_what_torchrun_says():
 )
 def test_a_number_that_cannot_be_is_refused(wrong, said):
     with pytest.raises(SettingError, match=re.escape(said)):
-        find_place(WHOLE | wrong)
+        find_rank(WHOLE | wrong)
 
 
 @pytest.mark.parametrize("name", ["RANK", "MASTER_ADDR", "MASTER_PORT"])
 def test_what_is_missing_is_named(name):
     found = {key: value for key, value in WHOLE.items() if key != name}
     with pytest.raises(SettingError, match=f"{name} must be set where WORLD_SIZE is; got none"):
-        find_place(found)
+        find_rank(found)
 
 
 def test_processes_must_be_some_and_not_several_times_several(monkeypatch):

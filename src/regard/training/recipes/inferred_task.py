@@ -1,10 +1,11 @@
-"""Inferred tasks of a file: the recipe, the reason, and the command."""
+"""Tasks inferred from a file: recipe, reason and command."""
 
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from regard.config import JsonValue, format_setting
 from regard.text.normalization import unspaced_runs
 
 # Labels are few, short, and come again and again.
@@ -16,47 +17,49 @@ PAIRS = "pairs of texts with labels"
 # Of a text that is looked at for its script, and the share of signs that make it Chinese.
 _SHOWN, _UNSPACED_SHARE = 2000, 0.2
 
+Settings = Mapping[str, JsonValue]
+
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class InferredTask:
     """Inferred task of a file.
 
     Attributes:
-        what: What it is taken for.
-        why: What was seen in it.
-        recipe: The recipe that trains on it; None is one made for it, a translator's.
-        settings: What has to be set besides, such as which column is which.
+        description: The examples in it, in the plural.
+        reason: The evidence.
+        recipe: Name of the recipe that trains on it; None is one made for its sentence pairs.
+        settings: Settings over the recipe's, by their dotted names, such as its columns.
     """
 
-    what: str
-    why: str
+    description: str
+    reason: str
     recipe: str | None = None
-    settings: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=dict)
 
     def command(self, files: Sequence[str], verb: str = "train") -> str:
-        """The command that says so."""
+        """The command that names recipe and settings."""
         words = [*verb.split(), *([self.recipe] if self.recipe else []), *files]
-        for setting in self.settings:
-            words += ["--set", setting]
+        for name, value in self.settings.items():
+            words += ["--set", format_setting(name, value)]
         return shlex.join(["regard", *words])
 
 
 @dataclass(frozen=True, slots=True)
-class Guesses:
+class InferredTasks:
     """Candidate tasks, the likeliest first.
 
     Attributes:
-        found: At least one.
-        is_sure: Whether the first is it.
+        candidates: At least one.
+        is_sure: Whether the first is certain.
     """
 
-    found: tuple[Guess, ...]
+    candidates: tuple[InferredTask, ...]
     is_sure: bool
 
     @property
-    def best(self) -> Guess:
+    def best(self) -> InferredTask:
         """The likeliest."""
-        return self.found[0]
+        return self.candidates[0]
 
 
 def is_label(cells: Sequence[str]) -> bool:
@@ -68,34 +71,34 @@ def is_label(cells: Sequence[str]) -> bool:
 
 
 def tagging(
-    tags: Sequence[str], why: str, words: Sequence[str], settings: tuple[str, ...] = ()
-) -> Guess:
+    tags: Sequence[str], reason: str, words: Sequence[str], settings: Settings | None = None
+) -> InferredTask:
     """Words with these tags."""
     is_bio = all(_BIO.fullmatch(tag) for tag in tags)
     recipe = "tagging-words"
     if is_bio:
         recipe = "tagging-chinese-entities" if is_chinese(words) else "tagging-entities"
     shown = ", ".join(list(dict.fromkeys(tags))[:4])
-    return Guess("words with tags", f"{why} ({shown}, …)", recipe, settings)
+    return InferredTask("words with tags", f"{reason} ({shown}, …)", recipe, settings or {})
 
 
-def labelled(texts: Sequence[str], why: str, settings: tuple[str, ...]) -> Guess:
+def labelled(texts: Sequence[str], reason: str, settings: Settings) -> InferredTask:
     """Texts with labels."""
     kind = "chinese" if is_chinese(texts) else "convolution"
-    settings = () if settings == columns_set(text=1, label=2) else settings
-    return Guess("texts with labels", why, f"classification-{kind}", settings)
+    settings = {} if settings == columns_set(text=1, label=2) else settings
+    return InferredTask("texts with labels", reason, f"classification-{kind}", settings)
 
 
-def summaries(texts: Sequence[str], why: str, settings: tuple[str, ...]) -> Guess:
+def summaries(texts: Sequence[str], reason: str, settings: Settings) -> InferredTask:
     """Documents with summaries."""
-    settings = () if settings == columns_set(document=1, answer=2) else settings
+    settings = {} if settings == columns_set(document=1, answer=2) else settings
     recipe = "summarisation-chinese" if is_chinese(texts) else "summarisation"
-    return Guess("documents with summaries", why, recipe, settings)
+    return InferredTask("documents with summaries", reason, recipe, settings)
 
 
-def columns_set(**columns: int | str) -> tuple[str, ...]:
-    """Settings that say which column is which."""
-    return tuple(f"data.{name}={column}" for name, column in columns.items())
+def columns_set(**columns: int | str) -> dict[str, JsonValue]:
+    """Settings that name columns."""
+    return {f"data.{name}": column for name, column in columns.items()}
 
 
 def is_chinese(texts: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from jaxtyping import Int64
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BatchShard:
     """Shard of each batch for one of several processes.
 
     Of the batches of an update, as many as can be dealt out evenly go to one process each, whole;
@@ -20,9 +20,9 @@ class Share:
         accumulate: Batches of an update.
 
     Example:
-        >>> [Share(rank, 2, accumulate=3).rows(2, np.array([3, 3, 3, 9])) for rank in (0, 1)]
+        >>> [BatchShard(rank, 2, accumulate=3).rows(2, np.array([3, 3, 3, 9])) for rank in (0, 1)]
         [slice(0, 3, None), slice(3, 4, None)]
-        >>> [Share(rank, 2, accumulate=3).rows(1, np.array([3, 3, 3, 9])) for rank in (0, 1)]
+        >>> [BatchShard(rank, 2, accumulate=3).rows(1, np.array([3, 3, 3, 9])) for rank in (0, 1)]
         [slice(0, 0, None), slice(0, 4, None)]
     """
 
@@ -57,4 +57,4 @@ class Share:
         return [int(cut) for cut in np.where(is_nearer, before, after)]
 
 
-ALL = Share()
+WHOLE_BATCH = BatchShard()

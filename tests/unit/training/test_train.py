@@ -8,7 +8,7 @@ import regard
 from regard.errors import DataError, RunError, SettingError
 from regard.runs import Run
 from regard.tasks import Recipe, recipe_from_table
-from regard.training.calling import find_recipe
+from regard.training.recipes.resolving import resolve
 
 TABLE = {
     "task": "classification",
@@ -59,33 +59,33 @@ def test_the_same_call_goes_on(home, toy):
 
 
 def test_every_form_of_a_recipe_is_the_same(home):
-    file = find_recipe(home / "mine.toml")
-    assert find_recipe(file) is file
-    assert find_recipe("mine.toml").files("train") == [Path("reviews.tsv")]
-    table = find_recipe({**TABLE, "data": {"train": "reviews.tsv"}})
+    file = resolve(home / "mine.toml")
+    assert resolve(file) is file
+    assert resolve("mine.toml").files("train") == [Path("reviews.tsv")]
+    table = resolve({**TABLE, "data": {"train": "reviews.tsv"}})
     assert (table.model, table.training) == (file.model, file.training)
 
 
 def test_settings_and_data_go_over_a_recipe_of_every_form(home):
     over = {"training.updates": 7, "model.hidden_dim": 8}
     for form in ("mine.toml", TABLE, recipe_from_table(TABLE)):
-        found = find_recipe(form, data=["reviews.tsv"], settings=over)
+        found = resolve(form, ["reviews.tsv"], over)
         assert isinstance(found, Recipe)
         assert found.training["updates"] == 7
         assert found.model.hidden_dim == 8
         assert found.files("train") == [home / "reviews.tsv"]
-    assert find_recipe("transformer-tiny", data="a.tsv").name == "transformer-tiny"
+    assert resolve("transformer-tiny", ["a.tsv"]).name == "transformer-tiny"
 
 
 def test_what_is_no_recipe_is_refused(home):
     with pytest.raises(SettingError, match=r"must be one of .*Did you mean 'rnn-attention'"):
-        find_recipe("rnn-atention")
+        resolve("rnn-atention")
     with pytest.raises(SettingError, match=r"absent\.toml must be a recipe file; there is none"):
-        find_recipe("absent.toml")
-    with pytest.raises(SettingError, match=r"task\.x must be a setting of a section; task is"):
-        find_recipe(TABLE, settings={"task.x": 1})
+        resolve("absent.toml")
+    with pytest.raises(SettingError, match=r"task\.x must be a setting of a table; task is"):
+        resolve(TABLE, settings={"task.x": 1})
     with pytest.raises(SettingError, match=r"model\.hiden_dim is not a setting"):
-        find_recipe(TABLE, settings={"model.hiden_dim": 1})
+        resolve(TABLE, settings={"model.hiden_dim": 1})
     with pytest.raises(DataError, match=r"data\.train must name"):
         regard.train(TABLE, "runs/a")
     assert not (home / "runs" / "a").exists()
@@ -155,7 +155,7 @@ def test_what_is_neither_a_recipe_nor_data_is_refused(home, arguments, message):
 
 def test_a_broken_line_of_keys_that_say_nothing_is_no_bug(home):
     Path("a.jsonl").write_text('{"x": 1, "y": 2}\nbroken\n', encoding="utf-8")
-    with pytest.raises(DataError, match="its objects must say what to learn"):
+    with pytest.raises(DataError, match=r"a\.jsonl:2.*JSON"):
         regard.train("a.jsonl", "runs/a")
 
 

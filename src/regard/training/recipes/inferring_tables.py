@@ -12,16 +12,18 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import correlation
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.guessing import guess_language
 from regard.text.lines import Line, readable
 from regard.text.normalization import has_unspaced
 from regard.text.tables import csv_rows, known_names
-from regard.training.guess import (
+from regard.training.recipes.inferred_task import (
     LEAST_ROWS,
     PAIRS,
-    Guess,
-    Guesses,
+    InferredTask,
+    InferredTasks,
+    Settings,
     columns_set,
     is_label,
     labelled,
@@ -173,7 +175,7 @@ class Column:
 
 def of_table(
     path: Path, lines: Sequence[Line], ending: str, later: Sequence[Sequence[Line]] = ()
-) -> Guesses | None:
+) -> InferredTasks | None:
     """Infer the tasks of a table; None if its lines have one column.
 
     Args:
@@ -193,7 +195,7 @@ def of_table(
     return of_columns(columns, path, ending) if len(columns) > 1 else None
 
 
-def of_columns(columns: Sequence[Column], path: Path, ending: str) -> Guesses:
+def of_columns(columns: Sequence[Column], path: Path, ending: str) -> InferredTasks:
     """Infer the tasks of columns.
 
     Args:
@@ -232,7 +234,7 @@ def of_columns(columns: Sequence[Column], path: Path, ending: str) -> Guesses:
 
 def _of_names(
     columns: Sequence[Column], texts: Sequence[Column], labels: Sequence[Column], why: str
-) -> Guesses | None:
+) -> InferredTasks | None:
     """Infer a task from the names of columns, if they are enough."""
 
     def called(*fields: str) -> Column | None:
@@ -247,18 +249,22 @@ def _of_names(
         if context and context not in (question, answer):
             settings = _renamed(document=context, question=question, answer=answer)
             what = "questions about a text, whose answers are written"
-            return Guesses((Guess(what, why, "generation-copy", settings),), is_sure=True)
+            return InferredTasks(
+                (InferredTask(what, why, "generation-copy", settings),), is_sure=True
+            )
         if answer in texts and not labels:
             pairs = _pairs(question, answer, why, is_whole=len(columns) == 2)
-            return Guesses((pairs,), is_sure=True)
+            return InferredTasks((pairs,), is_sure=True)
     source, target = called("source"), called("target")
     sides = [text for text in texts if _LANGUAGES & {text.name, *_words_of(text)}]
     if len(sides) > 1 and len(sides) == len(texts):
         found = [_pairs(*two, why, is_whole=len(columns) == 2) for two in combinations(sides, 2)]
-        return Guesses(tuple(found), is_sure=len(sides) == 2)
+        return InferredTasks(tuple(found), is_sure=len(sides) == 2)
     summary = next((text for text in texts if _is_summary(text)), None)
     if source and target and len({source, target} - {summary}) == 2:
-        return Guesses((_pairs(source, target, why, is_whole=len(columns) == 2),), is_sure=True)
+        return InferredTasks(
+            (_pairs(source, target, why, is_whole=len(columns) == 2),), is_sure=True
+        )
     rest = [text for text in texts if text is not summary]
     documents = [text for text in rest if is_called(text, "document", "source")] or rest
     if summary is None or not documents:
@@ -267,23 +273,23 @@ def _of_names(
     short = summaries(document.cells, why, _renamed(document=document, answer=summary))
     ranked = [label for label in labels if _is_called_label(label)]
     if not ranked:
-        return Guesses((short,), is_sure=True)
+        return InferredTasks((short,), is_sure=True)
     found = [labelled(document.cells, why, _renamed(text=document, label=each)) for each in ranked]
-    return Guesses((*found, short), is_sure=False)
+    return InferredTasks((*found, short), is_sure=False)
 
 
-def _with_labels(pair: Sequence[Column], labels: Sequence[Column], why: str) -> Guesses:
+def _with_labels(pair: Sequence[Column], labels: Sequence[Column], why: str) -> InferredTasks:
     """Pairs of texts whose names say that they are, with each label that there is."""
     ranked = _ranked(labels)
     first, second = pair
     found = [
-        Guess(PAIRS, why, "pair-matching", _renamed(first=first, second=second, label=label))
+        InferredTask(PAIRS, why, "pair-matching", _renamed(first=first, second=second, label=label))
         for label in ranked
     ]
-    return Guesses(tuple(found), is_sure=_is_clear(ranked))
+    return InferredTasks(tuple(found), is_sure=_is_clear(ranked))
 
 
-def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> Guesses:
+def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> InferredTasks:
     """Texts, or pairs of texts, with labels."""
     ranked = _ranked(labels)
     called = [text for text in texts if is_called(text, "text") and not _is_headline(text)]
@@ -299,47 +305,56 @@ def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> G
     if len(ranked) > 1 and len(texts) == 1 and not _is_numeric(ranked[1]):
         settings = _renamed(text=longest, label=ranked[0], aspect=ranked[1])
         what = "texts with labels, for one aspect or another"
-        found.insert(1, Guess(what, why, "classification-aspect", settings))
+        found.insert(1, InferredTask(what, why, "classification-aspect", settings))
     is_one = len(texts) == 1 or (len(called) == 1 and not any(map(_is_headline, texts)))
-    return Guesses(tuple(found), is_sure=is_one and _is_clear(ranked))
+    return InferredTasks(tuple(found), is_sure=is_one and _is_clear(ranked))
 
 
 def _of_two_texts(
-    texts: Sequence[Column], label: Column, singly: Sequence[Guess], why: str, *, is_named: bool
-) -> Guesses:
+    texts: Sequence[Column],
+    label: Column,
+    singly: Sequence[InferredTask],
+    why: str,
+    *,
+    is_named: bool,
+) -> InferredTasks:
     """Two texts with a label: a pair of them, one that is labelled, or a text and its translation.
 
     Args:
         texts: The two.
         label: The label.
-        singly: The guesses that one of them is labelled.
+        singly: The tasks that one of them is labelled.
         why: What was seen.
         is_named: Whether the name of one says that it is what is labelled.
     """
     first, second = texts
     translation = _pairs(first, second, why, is_whole=False)
-    pairs = Guess(PAIRS, why, "pair-matching", _renamed(first=first, second=second, label=label))
+    pairs = InferredTask(
+        PAIRS, why, "pair-matching", _renamed(first=first, second=second, label=label)
+    )
     is_one = not _are_two_languages(first, second)
     if not is_one or not (label.is_mixed or _is_called_label(label)):
         is_sure = not (is_one or label.is_mixed or _is_called_label(label))
-        return Guesses((translation, pairs, *singly), is_sure=is_sure)
+        return InferredTasks((translation, pairs, *singly), is_sure=is_sure)
     is_pair = _ratio(first, second) <= _PAIR_RATIO and not any(map(_is_headline, texts))
     if not is_pair or len(set(label.cells)) > _PAIR_LABELS:
-        return Guesses((*singly, pairs), is_sure=False)
+        return InferredTasks((*singly, pairs), is_sure=False)
     is_last = all(_follows(label, text) for text in texts)
-    return Guesses((pairs, *singly), is_sure=is_last and not is_named)
+    return InferredTasks((pairs, *singly), is_sure=is_last and not is_named)
 
 
-def _of_texts(texts: Sequence[Column], why: str) -> Guesses:
+def _of_texts(texts: Sequence[Column], why: str) -> InferredTasks:
     """Sentence pairs, or documents and summaries."""
     if len(texts) > 2:
         if two := _two_languages(texts):
             found = tuple(_pairs(*pair, why, is_whole=False) for pair in two)
-            return Guesses(found, is_sure=len(two) == 1)
+            return InferredTasks(found, is_sure=len(two) == 1)
         document, *shorter = sorted(texts, key=lambda text: -text.size)
         settings = [_renamed(document=document, answer=summary) for summary in shorter]
         every = (summaries(document.cells, why, each) for each in settings)
-        return Guesses((*every, _pairs(texts[0], texts[1], why, is_whole=False)), is_sure=False)
+        return InferredTasks(
+            (*every, _pairs(texts[0], texts[1], why, is_whole=False)), is_sure=False
+        )
     first, second = texts
     languages = [guess_language(column.cells) for column in texts]
     is_whole = (first.called, second.called) == (1, 2)
@@ -347,18 +362,18 @@ def _of_texts(texts: Sequence[Column], why: str) -> Guesses:
     if _are_two_languages(first, second):
         if None not in languages:
             why = f"{why}; in {languages[0]} and {languages[1]}"
-        return Guesses((_pairs(first, second, why, is_whole=is_whole),), is_sure=True)
+        return InferredTasks((_pairs(first, second, why, is_whole=is_whole),), is_sure=True)
     document, summary = sorted(texts, key=lambda column: -column.size)
     short = summaries(document.cells, why, _renamed(document=document, answer=summary))
     is_headline = _is_headline(summary)
     if is_headline or (document.size >= _LONG and summary.size <= _SUMMARY_SHARE * document.size):
-        return Guesses((short, pairs), is_sure=True)
-    return Guesses((pairs, short), is_sure=True)
+        return InferredTasks((short, pairs), is_sure=True)
+    return InferredTasks((pairs, short), is_sure=True)
 
 
 def _of_one_text(
     text: Column, numbers: Sequence[Column], path: Path, ending: str, why: str
-) -> Guesses:
+) -> InferredTasks:
     scores = [column for column in numbers if _is_score(column)]
     if scores:
         raise _no_job(path, f"{why}: texts with a number", _rounding(scores[0]))
@@ -381,7 +396,7 @@ def _of_one_text(
     )
 
 
-def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path) -> Guesses:
+def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path) -> InferredTasks:
     """Numbers to predict a number from.
 
     Raises:
@@ -398,23 +413,22 @@ def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path
     target = next((c for c in used[::-1] if c.name in _GOALS), (used or every)[-1])
     others = [column for column in used if column is not target]
     inputs = others or [column for column in every if column is not target]
-    settings: tuple[str, ...] = ()
+    settings: dict[str, JsonValue] = {}
     if len(inputs) < len(columns) - 1:
-        names = json.dumps([str(column.called) for column in inputs], ensure_ascii=False)
-        settings = (f"data.inputs={names}",)
+        settings["data.inputs"] = [str(column.called) for column in inputs]
     if settings or target is not columns[-1]:
-        settings = (*settings, f"data.target={_text(target)}")
+        settings["data.target"] = str(target.called)
     why = "all its cells are numbers"
-    guess = Guess("numbers to predict a number from", why, "regression", settings)
+    task = InferredTask("numbers to predict a number from", why, "regression", settings)
     if len(every) == len(columns):
-        return Guesses((guess,), is_sure=True)
+        return InferredTasks((task,), is_sure=True)
     kinds = {"date": "dates", "label": "labels", "code": "ids", "link": "links"}
     beside = (kinds.get(column.kind) for column in columns if column not in every)
     what = " and ".join([*dict.fromkeys(filter(None, beside)), "numbers"])
     raise _no_job(
         path,
         what,
-        f"A number can be predicted from the other numbers: {guess.command([str(path)])}",
+        f"A number can be predicted from the other numbers: {task.command([str(path)])}",
     )
 
 
@@ -649,13 +663,7 @@ def _named(column: Column) -> str:
     return f"column {called}" if isinstance(called, int) else repr(called)
 
 
-def _text(column: Column) -> str:
-    """A column's name as a setting that is text takes it."""
-    called = column.called
-    return json.dumps(str(called)) if isinstance(called, int) else called
-
-
-def _renamed(**columns: Column) -> tuple[str, ...]:
+def _renamed(**columns: Column) -> Settings:
     """Settings for the columns that are not called like what they hold, or are optional."""
     return columns_set(
         **{
@@ -666,7 +674,7 @@ def _renamed(**columns: Column) -> tuple[str, ...]:
     )
 
 
-def _pairs(first: Column, second: Column, why: str, *, is_whole: bool) -> Guess:
-    columns = json.dumps([first.called, second.called], ensure_ascii=False)
-    is_usual = is_whole and (first.called, second.called) == (1, 2)
-    return Guess("sentence pairs", why, None, () if is_usual else (f"data.columns={columns}",))
+def _pairs(first: Column, second: Column, why: str, *, is_whole: bool) -> InferredTask:
+    columns = [first.called, second.called]
+    settings = {} if is_whole and columns == [1, 2] else {"data.columns": columns}
+    return InferredTask("sentence pairs", why, None, settings)

@@ -1,6 +1,6 @@
-"""Starting the processes of a training on one machine, and the place of one among them.
+"""Starts the processes of a training on one machine, and reads the rank of one from torchrun.
 
-Nothing here needs torch, so that what is wrong with a number or the environment is said at once.
+Nothing here imports torch, so that errors in a number or the environment are reported at once.
 """
 
 import os
@@ -25,14 +25,14 @@ _NAMES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProcessRank:
     """Rank of a process among several.
 
     Attributes:
-        rank: Which one, from 0.
-        size: How many there are.
-        local_rank: Which one of those on this machine.
-        local_size: How many those are.
+        rank: From 0.
+        size: Number of processes.
+        local_rank: Rank among those on this machine.
+        local_size: Number of those.
     """
 
     rank: int
@@ -41,16 +41,16 @@ class Place:
     local_size: int
 
 
-def find_place(environment: Mapping[str, str] = os.environ) -> Place | None:
+def find_rank(environment: Mapping[str, str] = os.environ) -> ProcessRank | None:
     """Rank given by ``torchrun``; None for a single process.
 
     Raises:
         SettingError: Some of it is missing, or is no number that can be.
 
     Example:
-        >>> find_place({"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "a", "MASTER_PORT": "29500"})
-        Place(rank=1, size=4, local_rank=1, local_size=4)
-        >>> find_place({"WORLD_SIZE": "1"})
+        >>> find_rank({"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "a", "MASTER_PORT": "29500"})
+        ProcessRank(rank=1, size=4, local_rank=1, local_size=4)
+        >>> find_rank({"WORLD_SIZE": "1"})
     """
     if "WORLD_SIZE" not in environment:
         return None
@@ -66,7 +66,7 @@ def find_place(environment: Mapping[str, str] = os.environ) -> Place | None:
     rank = _number(environment, "RANK", most=size - 1)
     local_size = _number(environment, "LOCAL_WORLD_SIZE", least=1, default=size)
     local_rank = _number(environment, "LOCAL_RANK", most=local_size - 1, default=rank)
-    return Place(rank, size, local_rank, local_size)
+    return ProcessRank(rank, size, local_rank, local_size)
 
 
 def _number(
@@ -90,6 +90,11 @@ def _number(
     )
 
 
+def is_launched() -> bool:
+    """Whether ``launch`` has started this process."""
+    return LAUNCHED in os.environ
+
+
 def check_processes(processes: int) -> None:
     """Raise unless so many processes can be started from here.
 
@@ -103,7 +108,7 @@ def check_processes(processes: int) -> None:
     """
     if processes < 1:
         raise SettingError(f"--processes must be at least 1; got {processes}.")
-    if find_place() is not None:
+    if find_rank() is not None:
         raise SettingError(
             f"--processes must be left out under torchrun, which starts them; got {processes}."
         )

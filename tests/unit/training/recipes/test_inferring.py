@@ -4,12 +4,13 @@ import json
 
 import pytest
 
+from regard.config import format_setting
 from regard.errors import DataError
 from regard.text import PairLayout, read_pairs
 from regard.text.records import read_records
 from regard.text.tables import Field
 from regard.text.tagged import read_tagged, read_words
-from regard.training.guessing import guess_jobs
+from regard.training.recipes.inferring import infer_tasks
 
 ENGLISH = "The cat is on the mat and it was not in the house number"
 GERMAN = "Die Katze ist auf der Matte und war nicht in dem Haus Nummer"
@@ -36,8 +37,9 @@ def many(*cells):
 
 
 def taken(path):
-    guesses = guess_jobs(path)
-    return guesses.is_sure, guesses.best.recipe, guesses.best.settings
+    tasks = infer_tasks(path)
+    settings = tuple(format_setting(*each) for each in tasks.best.settings.items())
+    return tasks.is_sure, tasks.best.recipe, settings
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_columns_go_by_the_names_of_a_header(tmp_path):
     settings = ("data.text=what they said", "data.label=verdict")
     assert taken(path) == (True, "classification-convolution", settings)
     command = "regard train classification-convolution a.csv --set 'data.text=what they said'"
-    assert guess_jobs(path).best.command(["a.csv"]).startswith(command)
+    assert infer_tasks(path).best.command(["a.csv"]).startswith(command)
 
 
 @pytest.mark.parametrize(
@@ -104,21 +106,21 @@ def test_columns_go_by_the_names_of_a_header(tmp_path):
     ],
 )
 def test_few_rows_are_taken_for_what_their_header_says(tmp_path, rows, job):
-    assert guess_jobs(table(tmp_path, *rows[1:], header=rows[0])).best.what == job
+    assert infer_tasks(table(tmp_path, *rows[1:], header=rows[0])).best.description == job
 
 
 def test_what_may_be_for_several_jobs_is_not_sure(tmp_path):
     rows = [[*row, "abc"[n % 3]] for n, row in enumerate(many(ENGLISH + " {n}", "{odd}"))]
-    guesses = guess_jobs(table(tmp_path, *rows))
-    assert not guesses.is_sure
-    assert [guess.recipe for guess in guesses.found] == [
+    tasks = infer_tasks(table(tmp_path, *rows))
+    assert not tasks.is_sure
+    assert [task.recipe for task in tasks.candidates] == [
         "classification-convolution",
         "classification-aspect",
         "classification-convolution",
     ]
     rows = [[*row, "first" if n < 12 else "last"] for n, row in enumerate(many(ENGLISH, GERMAN))]
     rows = [[ENGLISH + f" {n}", LONG + f"{n}", row[2]] for n, row in enumerate(rows)]
-    assert not guess_jobs(table(tmp_path, *rows)).is_sure
+    assert not infer_tasks(table(tmp_path, *rows)).is_sure
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, rec
 def test_what_nothing_can_be_learned_from_says_why(tmp_path, name, text, message):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        guess_jobs(tmp_path / name)
+        infer_tasks(tmp_path / name)
 
 
 def test_a_header_of_words_and_tags_is_no_tag_and_a_column_may_part_sentences(tmp_path):
@@ -250,9 +252,9 @@ def test_a_header_of_words_and_tags_is_no_tag_and_a_column_may_part_sentences(tm
         rows += [[f"Sentence: {n}", "Ann", "NNP", "B-PER"], ["", "sings", "VB", "O"]]
     path = tmp_path / "ner.csv"
     path.write_text("".join(",".join(row) + "\n" for row in rows), encoding="utf-8")
-    guess = guess_jobs(path).best
-    assert (guess.recipe, guess.settings) == ("tagging-entities", ())
-    assert "(B-PER, O, …)" in guess.why
+    task = infer_tasks(path).best
+    assert (task.recipe, task.settings) == ("tagging-entities", {})
+    assert "(B-PER, O, …)" in task.reason
     found = list(read_tagged(path))
     assert len(found) == 12
     assert (found[1].words, found[1].tags) == (("Ann", "sings"), ("B-PER", "O"))
@@ -262,14 +264,14 @@ def test_a_header_of_words_and_tags_is_no_tag_and_a_column_may_part_sentences(tm
 def test_words_with_tags_that_nothing_parts_say_what_would(tmp_path):
     rows = [["Ann", "NNP"], ["sings", "VB"]] * 12
     with pytest.raises(DataError, match="must part its sentences; got 'Word' and 'Tag'"):
-        guess_jobs(table(tmp_path, *rows, ending="csv", header=["Word", "Tag"]))
+        infer_tasks(table(tmp_path, *rows, ending="csv", header=["Word", "Tag"]))
 
 
 def test_words_with_a_slash_and_their_tag_are_told_how_to_become_columns(tmp_path):
     path = tmp_path / "slash.txt"
     path.write_text("Ann/B-PER sings/O ./O\n" * 9, encoding="utf-8")
     with pytest.raises(DataError, match=r"got both in one word. Convert it: sed -E .* slash.conll"):
-        guess_jobs(path)
+        infer_tasks(path)
 
 
 def test_a_large_file_in_another_encoding_is_looked_at_from_its_beginning(tmp_path):

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from regard.config import format_setting
 from regard.errors import DataError
 from regard.text import Line
-from regard.training.guessing_tables import of_table
+from regard.training.recipes.inferring_tables import of_table
 
 ENGLISH = "the cat dog house river car school teacher road bank market film story good bad long"
 GERMAN = "die Katze Hund Haus Fluss Auto Schule Lehrer nicht Bank Markt Film gut ist lang und"
@@ -219,11 +220,11 @@ def test_a_table_is_for_the_job_of_its_columns(header, row, expected):
         with pytest.raises(DataError, match=expected):
             of_table(Path("x.tsv"), read, ".tsv")
         return
-    guesses = of_table(Path("x.tsv"), read, ".tsv")
-    best = guesses.best
+    tasks = of_table(Path("x.tsv"), read, ".tsv")
+    best = tasks.best
     if expected == "asks":
-        assert not guesses.is_sure, best
-        assert len({guess.command(["x.tsv"]) for guess in guesses.found}) > 1
+        assert not tasks.is_sure, best
+        assert len({task.command(["x.tsv"]) for task in tasks.candidates}) > 1
         return
-    settings = [setting.removeprefix("data.") for setting in best.settings]
-    assert (guesses.is_sure, " ".join([best.recipe or "pairs", *settings])) == (True, expected)
+    settings = [format_setting(*each).removeprefix("data.") for each in best.settings.items()]
+    assert (tasks.is_sure, " ".join([best.recipe or "pairs", *settings])) == (True, expected)

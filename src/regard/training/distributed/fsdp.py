@@ -1,8 +1,8 @@
-"""A model whose weights, gradients and optimizer lie in parts with several processes: FSDP2.
+"""Fully sharded data parallelism: weights, gradients and optimizer are split over processes.
 
-Each layer's weights are put together when a batch gets to it, and its gradients taken apart when
-they are known: Zhao et al. (2023), https://arxiv.org/abs/2304.11277, as torch's ``fully_shard`` has
-it. Checkpoints are of the whole, the same files as without it.
+A layer's weights are gathered when a batch reaches it, and its gradients reduced and scattered when
+they are known: Zhao et al. (2023), https://arxiv.org/abs/2304.11277, by torch's ``fully_shard``
+(FSDP2). Checkpoints hold full tensors, in the same files as without it.
 """
 
 import warnings
@@ -19,31 +19,32 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.utils import get_total_norm
 
 from regard.layers.block import TransformerBlock
+from regard.training.distributed.strategies import Strategy
+from regard.training.distributed.world import World, lost_process_errors
 from regard.training.optimizers import Optimizers
-from regard.training.ranks import Ranks, lost_told
 
 
-class ShardedModel:
-    """A model of which each process has parts.
+class FSDP(Strategy):
+    """A model sharded over processes.
 
     Args:
-        model: Whole, with the same weights in all processes. It is for validation: a copy learns.
-        ranks: The processes.
-        device: Where it is.
+        model: The full model, with the same weights in all processes; it validates, a copy learns.
+        world: The processes.
+        device: The device of the model.
     """
 
-    is_whole = False
+    is_sharded = True
 
-    def __init__(self, model: nn.Module, ranks: Ranks, device: torch.device) -> None:
+    def __init__(self, model: nn.Module, world: World, device: torch.device) -> None:
         self.model, self.learner = model, deepcopy(model)
         # It is about sums in place, of which the layers make none with what others give them.
         warnings.filterwarnings("ignore", r"FSDP2-wrapped module .* returned a view", UserWarning)
-        group = ranks.group or dist.group.WORLD
+        group = world.group or dist.group.WORLD
         assert group is not None
         mesh = DeviceMesh.from_group(group, device.type)
         for part in list(self.learner.modules()):
             if isinstance(part, TransformerBlock):
-                fully_shard(_together(part), mesh=mesh)
+                fully_shard(_units(part), mesh=mesh)
         # Of the model itself are the tables, which the logits take after its forward, too.
         fully_shard(self.learner, mesh=mesh, reshard_after_forward=False)
         for part in self.learner.modules():
@@ -51,9 +52,14 @@ class ShardedModel:
                 part.set_gradient_divide_factor(1.0)  # sums, not means
                 part.set_force_sum_reduction_for_comms(True)
 
+    @property
+    def reduced(self) -> Sequence[nn.Parameter]:
+        """None: FSDP reduces gradients in the backward pass."""
+        return ()
+
     @torch.no_grad()
-    def begin(self) -> None:
-        """Learn from the model's weights on."""
+    def load_weights(self) -> None:
+        """Copy the weights of the model into the learner."""
         whole = self.model.state_dict()
         for name, parameter in self.learner.named_parameters():
             parameter.copy_(_split(whole[name], parameter))
@@ -61,17 +67,16 @@ class ShardedModel:
             if name in whole:
                 buffer.copy_(whole[name])
 
-    def show(self) -> None:
-        """Give the model what was learned so far."""
+    def store_weights(self) -> None:
+        """Copy the weights of the learner into the model."""
         self.model.load_state_dict(self._weights())
 
-    def saved(self, optimizer: Optimizers) -> tuple[dict[str, Tensor], dict[str, object]]:
-        """The weights and the optimizer's state, whole."""
-        state = cast("dict[str, object]", _gathered(optimizer.state_dict()))
-        return self._weights(), state
+    def state(self, optimizer: Optimizers) -> tuple[dict[str, Tensor], dict[str, object]]:
+        """The full weights and the full state of the optimizer."""
+        return self._weights(), cast("dict[str, object]", _gathered(optimizer.state_dict()))
 
     def restore(self, optimizer: Optimizers, state: Mapping[str, object]) -> None:
-        """Go on with an optimizer from the whole of its state."""
+        """Load the full state of an optimizer."""
         parameters = [each for each in self.learner.parameters() if each.requires_grad]
         of_each = cast(Mapping[int, Mapping[str, object]], state["state"])
         split = {
@@ -90,23 +95,23 @@ class ShardedModel:
         return float(cast(Tensor, _gathered(get_total_norm(gradients))))
 
     def _weights(self) -> dict[str, Tensor]:
-        """The weights, whole; tied ones share a tensor."""
+        """The full weights; tied ones share a tensor."""
         saved = self.learner.state_dict()
         named = self.learner.named_parameters(remove_duplicate=False)
         tied = {name: id(each) for name, each in named}
-        wholes: dict[int, Tensor] = {}
+        full: dict[int, Tensor] = {}
         for name, tensor in saved.items():
             key = tied.get(name, id(tensor))
-            if key not in wholes:
-                wholes[key] = cast(Tensor, _gathered(tensor))
-        return {name: wholes[tied.get(name, id(tensor))] for name, tensor in saved.items()}
+            if key not in full:
+                full[key] = cast(Tensor, _gathered(tensor))
+        return {name: full[tied.get(name, id(tensor))] for name, tensor in saved.items()}
 
 
-def _together(layer: TransformerBlock) -> list[nn.Module]:
+def _units(layer: TransformerBlock) -> list[nn.Module]:
     """Units of a layer that FSDP gathers and frees together.
 
-    The layer; but one that looks at a memory projects that before it is called, by weights which
-    are left to the model itself.
+    A layer with cross-attention projects the memory before it is called; those weights are left to
+    the unit of the model.
     """
     if layer.look is None:
         return [layer]
@@ -118,15 +123,15 @@ def _together(layer: TransformerBlock) -> list[nn.Module]:
 def _split(whole: Tensor, like: Tensor) -> Tensor:
     if not isinstance(like, DTensor):
         return whole
-    with lost_told():
+    with lost_process_errors():
         return distribute_tensor(whole.to(like.device), like.device_mesh, like.placements)
 
 
 def _gathered(value: object) -> object:
-    """The whole of a tensor in parts, and of all in a mapping; the same order in all processes."""
+    """The full tensor of a sharded one, or of each in a mapping, in the same order everywhere."""
     if isinstance(value, Mapping):
         return {key: _gathered(each) for key, each in value.items()}
     if not isinstance(value, DTensor):
         return value
-    with lost_told():
+    with lost_process_errors():
         return cast(DTensor, value.detach()).full_tensor().cpu()

@@ -1,13 +1,11 @@
-"""Settings chosen from the text itself, for who has sentence pairs and no recipe."""
+"""Chooses tokenizer, model and batch for sentence pairs without a recipe."""
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
-from regard.checks import check_positive
 from regard.config import JsonValue, assign, build
 from regard.errors import DataError, SettingError
 from regard.tasks import Recipe, recipe_from_table
@@ -114,56 +112,43 @@ class _Side:
     is_unspaced: bool
 
 
-def choose_recipe(
-    files: Sequence[Path], *, minutes: int | float | None = None, settings: Sequence[str] = ()
-) -> ChosenRecipe:
+def choose_recipe(files: Sequence[str], settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     """A recipe for the sentence pairs in ``files``: tokenizer, model and batch from the data.
 
-    The same text, minutes and settings give the same recipe, so that a run can be gone on with.
+    The same text and settings give the same recipe, so that a run can be resumed.
 
     Args:
         files: One TSV or JSONL file, or a source and a target file.
-        minutes: Time to train; None takes what the text is worth, from 5 to 120.
-        settings: ``key.path=value`` texts, which go over what is chosen.
+        settings: Values by their dotted names, over what is chosen. Without
+            ``training.minutes`` it trains as long as the text is worth, from 5 to 120 minutes.
 
     Raises:
         DataError: A file or line cannot be used.
         SettingError: A setting is unknown or out of range.
     """
-    if minutes is not None:
-        check_positive("minutes", minutes)
-    wanted: dict[str, JsonValue] = {"data": {"train": [os.path.realpath(file) for file in files]}}
-    assign(wanted, settings)
-    told: dict[str, JsonValue] = {
-        name: wanted[name] for name in ("data", "training") if name in wanted
-    }
-    pairs, count = _read(recipe_from_table(told))
-    table, reasons = _choose(pairs, count, minutes or _asked_minutes(wanted))
+    given = assign({"data": {"train": [os.path.realpath(file) for file in files]}}, settings)
+    pairs, count = _read(
+        recipe_from_table({name: given[name] for name in ("data", "training") if name in given})
+    )
+    minutes = settings.get("training.minutes")
+    table, reasons = _choose(pairs, count, cast("float | None", minutes))
     for section, chosen in table.items():
-        asked = wanted.setdefault(section, {})
-        if not isinstance(asked, dict):
-            raise SettingError(f"{section} must be a table: [{section}]; got {asked!r}.")
-        if asked.get("type", chosen.get("type")) == chosen.get("type"):
-            wanted[section] = {**chosen, **asked}
+        over = given.get(section, {})
+        if not isinstance(over, Mapping):
+            raise SettingError(f"{section} must be a table: [{section}]; got {over!r}.")
+        if over.get("type", chosen.get("type")) == chosen.get("type"):
+            given[section] = {**chosen, **over}
         else:
-            reasons[section] = f"{asked['type']}, as you set, with its usual settings"
-    said = tuple(f"{name}: {reason}" for name, reason in reasons.items())
-    return ChosenRecipe(recipe_from_table(wanted), said)
-
-
-def _asked_minutes(wanted: dict[str, JsonValue]) -> float | None:
-    training = wanted.get("training")
-    found = training.get("minutes") if isinstance(training, dict) else None
-    return float(found) if isinstance(found, int | float) and found > 0 else None
+            reasons[section] = f"{over['type']}, as you set, with its usual settings"
+    lines = tuple(f"{name}: {reason}" for name, reason in reasons.items())
+    return ChosenRecipe(recipe_from_table(given), lines)
 
 
 def _read(recipe: Recipe) -> tuple[Sequence[Pair], int]:
     """The pairs, or of a text that is trained from disk a sample; and how many there are."""
-    place = {"corpus": recipe.training.get("corpus", "auto"), "updates": 1}
-    config = build(TrainingConfig, place, where="training")
+    config = build(TrainingConfig, {**recipe.training, "updates": 1}, where="training")
     if is_on_disk(recipe, config.corpus):
-        cache = recipe.training.get("cache")
-        text = StoredText.of(recipe, cache=None if cache is None else str(cache))
+        text = StoredText.of(recipe, cache=config.cache)
         return cast("Sequence[Pair]", text.sample()), text.num_lines
     pairs = TranslationTask.read(recipe, "train", merge=False)
     if not pairs:

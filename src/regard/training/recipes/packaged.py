@@ -1,6 +1,6 @@
-"""The recipes that come with regard, and which words of a call name them."""
+"""The packaged recipes, and the arguments that name one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from glob import has_magic
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -20,22 +20,22 @@ def packaged_recipes() -> dict[str, str]:
         >>> packaged_recipes()["rnn-attention"]
         'A recurrent encoder-decoder with additive attention, after Bahdanau et al. (2015).'
     """
-    found = {}
+    purposes = {}
     for file in _FOLDER.iterdir():
         if file.name.endswith(".toml"):
             first = file.read_text(encoding="utf-8").partition("\n")[0]
-            found[file.name.removesuffix(".toml")] = first.lstrip("# ")
-    return dict(sorted(found.items()))
+            purposes[file.name.removesuffix(".toml")] = first.lstrip("# ")
+    return dict(sorted(purposes.items()))
 
 
 def packaged_recipe(name: str) -> Path:
-    """The file of a recipe that comes with regard."""
+    """The file of a packaged recipe."""
     with as_file(_FOLDER / f"{name}.toml") as path:
         return path
 
 
 def is_recipe(name: str) -> bool:
-    """Whether a word names a recipe; a file of that name goes over one that comes with regard.
+    """Whether an argument names a recipe; a file of that name hides a packaged recipe.
 
     Raises:
         SettingError: It is neither a recipe nor like a file.
@@ -55,23 +55,23 @@ def is_recipe(name: str) -> bool:
     )
 
 
-def are_pairs(files: Sequence[str], settings: Sequence[str]) -> bool:
-    """Whether the command says that files are sentence pairs: two of lines, or columns of pairs."""
+def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
+    """Whether files are sentence pairs for sure: two of lines, or with columns of pairs."""
     from regard.text.lines import text_suffix
 
     is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
-    return is_two or any(setting.startswith("data.columns") for setting in settings)
+    return is_two or "data.columns" in settings
 
 
-def default_run(what: Sequence[str]) -> Path:
-    """Where a run goes unless it is told.
+def default_run(name: str) -> Path:
+    """The run folder of a recipe or file where none is named.
 
     Example:
-        >>> default_run(["corpus/pairs.tsv.gz"]).as_posix(), default_run(["demo"]).as_posix()
+        >>> default_run("corpus/pairs.tsv.gz").as_posix(), default_run("demo").as_posix()
         ('runs/pairs', 'runs/demo')
-        >>> default_run(["corpus/*.tsv.gz"]).as_posix()
+        >>> default_run("corpus/*.tsv.gz").as_posix()
         'runs/corpus'
     """
-    path = Path(what[0] if what else "run")
-    name = path.parent.name if has_magic(path.name) else path.name
-    return Path("runs") / (name.partition(".")[0] or "run")
+    path = Path(name)
+    stem = path.parent.name if has_magic(path.name) else path.name
+    return Path("runs") / (stem.partition(".")[0] or "run")
