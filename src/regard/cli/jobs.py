@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from cyclopts import Parameter
 
@@ -11,8 +11,8 @@ from regard.choices import choose
 from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.training.recipes.packaged import is_recipe
-from regard.training.recipes.resolving import candidate_tasks, resolve, split_arguments
+from regard.training.recipes.packaged import is_recipe, packaged_recipes
+from regard.training.recipes.resolving import candidate_tasks, resolve
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -55,22 +55,61 @@ def with_sides(
     return (*files, *(file for file in (source, target) if file is not None))
 
 
-def recipe_and_files(what: Sequence[str], source: str | None, target: str | None) -> Sequence[str]:
-    """A recipe, if one is named, and the files; see ``with_sides``."""
-    if source is None and target is None:
-        return what
-    recipe = what[:1] if what and is_recipe(what[0]) else ()
-    return (*recipe, *with_sides(what[len(recipe) :], source, target))
+class Arguments(NamedTuple):
+    """A recipe and files, as the arguments of a command name them.
 
-
-def resolve_arguments(arguments: Sequence[str], settings: Mapping[str, JsonValue]) -> "Recipe":
-    """The recipe that the arguments of a command name, or that their files are inferred to be for.
-
-    Args:
-        arguments: A recipe, files to train on, or a recipe and then files.
-        settings: Values by their dotted names, over the recipe's.
+    Attributes:
+        recipe: Name or path of the recipe; None infers it from the files.
+        files: Files to train on, over the recipe's.
     """
-    return resolve(*split_arguments(arguments), settings, infer=infer_task, report=note)
+
+    recipe: str | None
+    files: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        """The recipe, or the first file; empty where nothing is named."""
+        return self.recipe or next(iter(self.files), "")
+
+    def resolve(self, settings: Mapping[str, JsonValue]) -> "Recipe":
+        """The recipe, with values by their dotted names over it.
+
+        Raises:
+            SettingError: Nothing is named, or a setting is not known.
+        """
+        if not self.name:
+            raise SettingError(
+                "what to train must be a recipe or files of text; got nothing. "
+                "`regard recipes` lists the recipes."
+            )
+        return resolve(self.recipe, self.files, settings, infer=infer_task, report=note)
+
+
+def parse_arguments(
+    words: Sequence[str], source: str | None = None, target: str | None = None
+) -> Arguments:
+    """The recipe, if one is named first, and the files; see ``with_sides``.
+
+    Raises:
+        SettingError: A recipe stands behind files, or files are named both ways.
+    """
+    recipe = words[0] if words and is_recipe(words[0]) else None
+    files = words if recipe is None else words[1:]
+    if recipe is None:
+        _refuse_recipe(files)
+    return Arguments(recipe, with_sides(files, source, target))
+
+
+def _refuse_recipe(files: Sequence[str]) -> None:
+    """Raise SettingError if a recipe stands behind files."""
+    for name in files[1:]:
+        is_packaged = name in packaged_recipes() and not Path(name).exists()
+        if is_packaged or name.endswith(".toml"):
+            others = " ".join(file for file in files if file != name)
+            raise SettingError(
+                f"a recipe must stand before the files; got {name!r} behind {files[0]!r}. "
+                f"Say: regard train {name} {others}"
+            )
 
 
 def infer_task(files: Sequence[str], verb: str = "train") -> "InferredTask":

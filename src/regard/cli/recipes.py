@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from cyclopts import App
 
-from regard.choices import choose
 from regard.cli.options import OPTIONS
 from regard.cli.output import say
 from regard.config import JsonValue, read_toml
@@ -79,7 +78,6 @@ def show(name: str, /) -> None:
     Args:
         name: The recipe.
     """
-    choose("recipe", name, packaged_recipes())
     say(packaged_recipe(name).read_text(encoding="utf-8").rstrip())
 
 

@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from regard.cli.jobs import Files, recipe_and_files, resolve_arguments
+from regard.cli.jobs import Files, parse_arguments
 from regard.cli.options import UNLISTED
 from regard.cli.output import note
 from regard.config import JsonValue, build, parse_settings
@@ -94,12 +94,14 @@ def train(
 
     try:
         with _process_group(), encoded_as(encoding):
-            arguments = recipe_and_files(what, source, target)
-            folder = _run_folder(run, arguments, resume=resume)
-            if resume and not arguments:
+            arguments = parse_arguments(what, source, target)
+            folder = run or default_run(arguments.name)
+            if resume:
+                _check_run(folder, is_named=bool(run or arguments.name))
+            if resume and not arguments.name:
                 _resume(folder, over)
             else:
-                _train(resolve_arguments(arguments, over), folder, resume=resume)
+                _train(arguments.resolve(over), folder, resume=resume)
     except KeyboardInterrupt as stop:
         if not isinstance(stop, Interrupted):  # which the training has reported
             note("stopped outside the updates; the same command goes on from what is saved")
@@ -118,11 +120,8 @@ def _process_group() -> AbstractContextManager[object]:
     return process_group()
 
 
-def _run_folder(run: Path | None, arguments: Sequence[str], *, resume: bool) -> Path:
-    """The run folder, which holds a run if one is to be resumed."""
-    folder = run or default_run(next(iter(arguments), "run"))
-    if not resume:
-        return folder
+def _check_run(folder: Path, *, is_named: bool) -> None:
+    """Raise unless there is a run to resume."""
     from regard.runs import is_run
 
     if folder.is_dir() and not is_run(folder):
@@ -130,11 +129,10 @@ def _run_folder(run: Path | None, arguments: Sequence[str], *, resume: bool) -> 
             f"--resume must go with the folder of a run; run.json is missing in {folder}."
         )
     if not is_run(folder):
-        name = str(folder) if run or arguments else "none"
+        name = str(folder) if is_named else "none"
         raise SettingError(
             f"--resume must go with the folder of a run; got {name!r}. Name it: --run FOLDER."
         )
-    return folder
 
 
 def _resume(folder: Path, settings: Mapping[str, JsonValue]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.cli import run_command
-from regard.cli.jobs import resolve_arguments
+from regard.cli.jobs import parse_arguments
 from regard.training.recipes.packaged import default_run
 
 
@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_folders_and_patterns_of_pairs_are_files_to_train_on(folder):
     for name in ("shards", "shards/*.tsv"):
-        recipe = resolve_arguments([str(folder / name)], {"training.minutes": 1})
+        recipe = parse_arguments([str(folder / name)]).resolve({"training.minutes": 1})
         assert recipe.data.train == (str(folder / name),)
     assert default_run(str(folder / "shards")).name == "shards"
     assert default_run(str(folder / "shards" / "*.tsv")).name == "shards"

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.cli.jobs import resolve_arguments
+from regard.cli.jobs import parse_arguments
 from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.config import build
 from regard.errors import SettingError
@@ -78,30 +78,30 @@ def test_recurrences_train_on_the_phrasebook_cut_into_characters_and_words(name:
 
 def test_an_unknown_name_is_met_with_the_nearest() -> None:
     with pytest.raises(SettingError, match=r"'dmo' must be a recipe or .*Did you mean 'demo'\?"):
-        resolve_arguments(["dmo"], {})
+        parse_arguments(["dmo"]).resolve({})
     with pytest.raises(SettingError, match="must be a recipe or files of text; got nothing"):
-        resolve_arguments([], {})
+        parse_arguments([]).resolve({})
     with pytest.raises(SettingError, match="demo comes with regard: leave out the ending"):
-        resolve_arguments(["demo.toml"], {})
+        parse_arguments(["demo.toml"]).resolve({})
 
 
 def test_files_after_a_recipe_are_what_it_trains_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    recipe = resolve_arguments(["rnn-attention", "a.zh", "a.en"], {"model.cell": "lstm"})
+    recipe = parse_arguments(["rnn-attention", "a.zh", "a.en"]).resolve({"model.cell": "lstm"})
     assert recipe.files("train") == [tmp_path / "a.zh", tmp_path / "a.en"]
     assert recipe.model.cell == "lstm"
 
 
 def test_paths_set_for_a_packaged_recipe_start_here() -> None:
-    recipe = resolve_arguments(["rnn-attention"], {"data.train": "here.tsv"})
+    recipe = parse_arguments(["rnn-attention"]).resolve({"data.train": "here.tsv"})
     assert recipe.files("train") == [Path("here.tsv")]
 
 
 def test_a_recipe_file_is_read_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('task = "translation"\n[data]\ntrain = "a.tsv"\n', "utf-8")
-    assert resolve_arguments([str(tmp_path / "mine.toml")], {}).files("train") == [
+    assert parse_arguments([str(tmp_path / "mine.toml")]).resolve({}).files("train") == [
         tmp_path / "a.tsv"
     ]
 

@@ -5,7 +5,7 @@ from glob import has_magic
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from regard.choices import nearest
+from regard.choices import choose, nearest
 from regard.errors import SettingError
 
 _FOLDER = files("regard") / "recipes"
@@ -29,7 +29,12 @@ def packaged_recipes() -> dict[str, str]:
 
 
 def packaged_recipe(name: str) -> Path:
-    """The file of a packaged recipe."""
+    """The file of a packaged recipe.
+
+    Raises:
+        SettingError: No recipe has that name.
+    """
+    choose("recipe", name, packaged_recipes())
     with as_file(_FOLDER / f"{name}.toml") as path:
         return path
 

@@ -6,12 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from regard.choices import choose
 from regard.config import JsonValue, assign, read_toml
 from regard.errors import SettingError
 from regard.training.recipes.packaged import (
     are_pairs,
-    is_recipe,
     packaged_recipe,
     packaged_recipes,
 )
@@ -138,36 +136,9 @@ def _read(name: str, settings: Settings) -> "Recipe":
         raise SettingError(
             f"{name} must be a recipe file; there is none.{cure * (stem in packaged_recipes())}"
         )
-    if not is_file:
-        choose("recipe", name, packaged_recipes())
     path = Path(name) if is_file else packaged_recipe(name)
     read_toml(path)  # faults of a file are reported before torch is loaded
     from regard.tasks import read_recipe
 
     recipe = read_recipe(path, settings)
     return recipe if is_file else replace(recipe, folder=Path())
-
-
-def split_arguments(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:
-    """The recipe of a command line, None where there is none, and the files.
-
-    Raises:
-        SettingError: There is neither, or the recipe stands behind the files.
-    """
-    if not arguments:
-        raise SettingError(
-            "what to train must be a recipe or files of text; got nothing. "
-            "`regard recipes` lists the recipes."
-        )
-    first, *others = arguments
-    if is_recipe(first):
-        return first, others
-    for name in others:
-        is_packaged = name in packaged_recipes() and not Path(name).exists()
-        if is_packaged or name.endswith(".toml"):
-            files = " ".join(other for other in arguments if other != name)
-            raise SettingError(
-                f"a recipe must stand before the files; got {name!r} behind {first!r}. "
-                f"Say: regard train {name} {files}"
-            )
-    return None, arguments
