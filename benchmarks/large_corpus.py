@@ -101,15 +101,13 @@ def encode_here(work: Path, train: str, processes: int) -> dict[str, float]:
 
 def train_here(work: Path, updates: int, began: float) -> dict[str, float]:
     """Seconds from the process's start to its first update, and what was resident at most."""
-    from regard.training import ConsoleReporter
+    from regard.training import ConsoleReporter, Update
     from regard.training.session import fit as train
 
     class Clock(ConsoleReporter):
         first = 0.0
 
-        def updated(
-            self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]
-        ) -> None:
+        def on_update(self, update: Update) -> None:
             self.first = self.first or time.time() - began
 
     reporter = Clock(quiet=True)

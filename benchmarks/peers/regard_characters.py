@@ -9,8 +9,8 @@ validation left out) and the mean loss over the whole validation part, in nats a
 import argparse
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -22,38 +22,24 @@ from regard.config import parse_settings
 from regard.devices import CPU
 from regard.tasks import read_recipe
 from regard.text import EOS_ID
+from regard.training import Callback, Update
 from regard.training.session import fit as train
 
 
-class Clock:
-    """A reporter that notes when updates end, and says nothing."""
+class Clock(Callback):
+    """Notes when updates end, and prints nothing."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
 
-    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
-        """Nothing to note."""
-
-    def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:
+    def training(self, share: Callable[[], float]) -> AbstractContextManager[object]:
         """The loop begins."""
         self.ends.append(time.perf_counter())
-        return nullcontext()
+        return super().training(share)
 
-    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
+    def on_update(self, update: Update) -> None:
         """Note the time."""
         self.ends.append(time.perf_counter())
-
-    def validated(self, *told: Any, **more: Any) -> None:
-        """Nothing to note."""
-
-    def resumed(self, update: int) -> None:
-        """Nothing to note."""
-
-    def interrupted(self, path: Path, update: int) -> None:
-        """Nothing to note."""
-
-    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
-        """Nothing to note."""
 
     @property
     def milliseconds(self) -> list[float]:

@@ -21,8 +21,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,7 +37,7 @@ from regard.runs import Run
 from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.sequences import SequenceBatch
 from regard.text import Corpus, Sequences, collate
-from regard.training import Trainer, TrainingConfig
+from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig, Update
 from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
 
 UNAVAILABLE = 3
@@ -79,7 +78,7 @@ class GivenBatches:
         return []
 
 
-class Stopwatch:
+class Stopwatch(Callback):
     """Notes when each update ended, and its loss."""
 
     def __init__(self) -> None:
@@ -87,30 +86,11 @@ class Stopwatch:
         self.losses: list[float] = []
         self.tokens: list[int] = []
 
-    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
-        """Nothing."""
-
-    def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:
-        """Nothing around the loop."""
-        return nullcontext()
-
-    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
+    def on_update(self, update: Update) -> None:
         """Note time and loss."""
         self.ends.append(time.perf_counter())
-        self.losses.append(figures["loss"])
-        self.tokens.append(tokens)
-
-    def validated(self, *_: Any, **__: Any) -> None:
-        """Nothing."""
-
-    def resumed(self, update: int) -> None:
-        """Nothing."""
-
-    def interrupted(self, path: Path, update: int) -> None:
-        """Nothing."""
-
-    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
-        """Nothing."""
+        self.losses.append(update.figures["loss"])
+        self.tokens.append(update.tokens)
 
 
 def swapped(ids: Sequence[int]) -> list[int]:
@@ -161,7 +141,8 @@ def fit(
     ).to(find_device(device))
     stopwatch = Stopwatch()
     task = GivenBatches(given, model_dim=SIZES[size].model_dim)
-    Trainer(run, model, task, config, stopwatch).fit()
+    ongoing = OngoingTraining(run.path, None)  # type: ignore[arg-type]  # nothing asks its predictor
+    Trainer(run, model, task, config, stopwatch, ongoing).fit()
     return model, stopwatch
 
 

@@ -146,10 +146,10 @@ class Stopping(ConsoleReporter):
         super().__init__(Console(file=sys.stderr, width=200), quiet=True)
         self.update, self.pid = update, pid
 
-    def updated(self, update, *rest):
+    def on_update(self, update):
         """Ask, after that one."""
-        super().updated(update, *rest)
-        if update == self.update:
+        super().on_update(update)
+        if update.number == self.update:
             os.kill(self.pid, signal.SIGTERM)
 
 

@@ -21,7 +21,8 @@ from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Recipe
 from regard.tasks.recipe import with_training
 from regard.text import Tokenizer
-from regard.training.callbacks import Callback, CallbackReporter, OngoingTraining
+from regard.training.callbacks import Callback, Callbacks, OngoingTraining
+from regard.training.console import ConsoleReporter
 from regard.training.continuing import (
     find_changes,
     note_changes,
@@ -34,11 +35,10 @@ from regard.training.distributed.agreement import check_agreement, check_folder,
 from regard.training.distributed.world import World, process_group
 from regard.training.encoded import RunCorpora
 from regard.training.fitting import describe_end, settle_batch
-from regard.training.listeners import Listeners, TensorBoardReporter, has_tensorboard
 from regard.training.pretrained import Pretrained, begin_with
-from regard.training.progress import SILENT, ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import TaskTraining
+from regard.training.tensorboard import TensorBoardReporter, has_tensorboard
 from regard.training.trainer import TrainedSummary, Trainer
 
 
@@ -80,7 +80,7 @@ def fit(
     recipe: Recipe,
     path: str | Path,
     *,
-    reporter: Reporter | None = None,
+    reporter: Callback | None = None,
     callbacks: Sequence[Callback] = (),
     may_change: bool = False,
 ) -> Trained:
@@ -117,8 +117,8 @@ def fit(
         check_agreement(world, recipe)
         if not world.is_first:
             stack.enter_context(displaying(None))
-        listeners = _listeners(reporter, path) if world.is_first else Listeners(SILENT)
-        session = _Session(path, world, listeners, tuple(callbacks), may_change, stack)
+        watching = _watch(path, reporter) if world.is_first else Callbacks(Callback())
+        session = _Session(path, world, watching, tuple(callbacks), may_change, stack)
         # Rank 0 makes the run; the others read what it has written.
         prepared = session.prepare(recipe) if world.is_first else None
         check_folder(world, path)
@@ -144,7 +144,7 @@ class _Session:
 
     path: Path
     world: World
-    listeners: Listeners
+    watching: Callbacks
     callbacks: Sequence[Callback]
     may_change: bool
     stack: ExitStack
@@ -183,9 +183,9 @@ class _Session:
             note_changes(run, changes, processes=self.world.size)
         predictor = Predictor(model, task)
         ongoing = OngoingTraining(self.path, predictor)
-        if self.callbacks and self.world.is_first:
-            self.listeners.add(CallbackReporter(self.callbacks, ongoing))
-        self.listeners.started(
+        if self.world.is_first:
+            self.watching.add(self.callbacks)
+        self.watching.on_start(
             self._facts(training, model, text, run, config),
             counted=task.counted,
             valid=training.valid_size,
@@ -195,8 +195,8 @@ class _Session:
             model,
             training,
             config,
-            self.listeners,
-            is_stopped=lambda: ongoing.is_stopped,
+            self.watching,
+            ongoing,
             world=self.world,
             valid=training.valid_size,
         )
@@ -304,9 +304,10 @@ def _device(name: str, world: World) -> torch.device:
     return find_own_device(name, number=world.local_rank, count=world.local_size, setting=setting)
 
 
-def _listeners(reporter: Reporter | None, path: Path) -> Listeners:
+def _watch(path: Path, reporter: Callback | None) -> Callbacks:
+    """The callbacks of the process that prints."""
     watchers = [TensorBoardReporter(path)] if has_tensorboard() else []
-    return Listeners(reporter or ConsoleReporter(), *watchers)
+    return Callbacks(reporter or ConsoleReporter(), *watchers)
 
 
 def _smaller_vocabulary(task: AnyTask) -> list[str]:

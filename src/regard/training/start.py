@@ -16,7 +16,6 @@ from regard.text.in_memory import Row, is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe
 from regard.training.corpora.place import is_on_disk
-from regard.training.progress import Reporter
 from regard.training.recipes.inferred_task import InferredTask
 from regard.training.recipes.packaged import default_run, is_recipe
 from regard.training.recipes.resolving import RecipeSource, infer_task, resolve
@@ -33,7 +32,7 @@ def train(
     data: object = (),
     settings: Settings | None = None,
     callbacks: Sequence[Callback] = (),
-    reporter: Reporter | None = None,
+    reporter: Callback | None = None,
 ) -> Trained:
     """Train a model into a run folder, or resume one that was stopped: ``regard train``.
 
@@ -85,7 +84,7 @@ def resume(
     *,
     recipe: Recipe | None = None,
     settings: Settings | None = None,
-    reporter: Reporter | None = None,
+    reporter: Callback | None = None,
 ) -> Trained:
     """Resume the training of a run folder.
 

@@ -34,6 +34,13 @@ from regard.runs import Checkpoint, DamageError, Run, average
 from regard.runs.checkpoints import fill_model
 from regard.text.batches import WINDOW
 from regard.training.averaging import MovingAverage
+from regard.training.callbacks import (
+    Callback,
+    OngoingTraining,
+    TrainingSummary,
+    Update,
+    Validation,
+)
 from regard.training.continuing import resume_command
 from regard.training.distributed.strategies import choose_strategy
 from regard.training.distributed.synchronizing import StopFlags, Synchronizer
@@ -49,7 +56,6 @@ from regard.training.precision import (
     mixed_precision,
     products_of,
 )
-from regard.training.progress import Reporter, TrainingSummary
 from regard.training.schedule import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
 from regard.training.trainable import BatchT, Trainable
@@ -72,9 +78,9 @@ class Trainer(Generic[BatchT]):
         model: With new weights; a checkpoint's replace them.
         task: Where batches come from and what validation is.
         config: How to train.
-        reporter: Who is told.
-        is_stopped: Asked after each update and validation whether training is to end there; of
-            several processes, in the update after that.
+        callback: Called as training proceeds.
+        ongoing: The training, which may be stopped after each update and validation; of several
+            processes, in the update after that.
         world: The processes that train the model together. The first alone writes the run; to the
             others it may be open for reading.
         valid: What is validated on: ``48 texts``.
@@ -82,9 +88,9 @@ class Trainer(Generic[BatchT]):
     Example:
         >>> import tempfile
         >>> from pathlib import Path
+        >>> from regard.inference import Predictor
         >>> from regard.tasks import recipe_from_table
         >>> from regard.tasks.regression import Regression
-        >>> from regard.training.progress import SILENT
         >>> from regard.training.task_training import TaskTraining
         >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
         >>> recipe = recipe_from_table({"task": "regression", **settings})
@@ -93,7 +99,9 @@ class Trainer(Generic[BatchT]):
         >>> config = TrainingConfig(updates=10, learning_rate=0.1)
         >>> with Run.create(Path(tempfile.mkdtemp()) / "run", recipe.table(), recipe.task) as run:
         ...     training = TaskTraining(task, points, points, config)
-        ...     trainer = Trainer(run, task.build_model(), training, config, SILENT)
+        ...     model = task.build_model()
+        ...     ongoing = OngoingTraining(run.path, Predictor(model, task))
+        ...     trainer = Trainer(run, model, training, config, Callback(), ongoing)
         >>> trainer.peak, trainer.position.update, len(trainer.parameters)  # as it begins
         (0.1, 0, 1)
     """
@@ -104,14 +112,14 @@ class Trainer(Generic[BatchT]):
         model: nn.Module,
         task: Trainable[BatchT],
         config: TrainingConfig,
-        reporter: Reporter,
+        callback: Callback,
+        ongoing: OngoingTraining,
         *,
-        is_stopped: Callable[[], bool] = lambda: False,
         world: World = SINGLE_PROCESS,
         valid: str | None = None,
     ) -> None:
         self.run, self.model, self.task = run, model, task
-        self.config, self.reporter, self._is_stopped = config, reporter, is_stopped
+        self.config, self.callback, self.ongoing = config, callback, ongoing
         self.sign, self._valid = task.metrics[config.metric], valid
         self.position = Position()
         self.device = device_of(model)
@@ -155,7 +163,7 @@ class Trainer(Generic[BatchT]):
                 self._compiled(),
                 self._interruption,
                 self._saved_on_leaving(),
-                self.reporter.training(self._share),
+                self.callback.training(self._share),
             ):
                 self._train()
             return self._finish()
@@ -222,7 +230,7 @@ class Trainer(Generic[BatchT]):
     def _save_and_tell(self) -> None:
         if self.position.update:
             self._save()
-            self.reporter.interrupted(self.run.path, self.position.update)
+            self.callback.on_interrupt(self.run.path, self.position.update)
 
     def _batches(self) -> Iterator[tuple[tuple[BatchT | None, ...], int, _Ahead[BatchT]]]:
         """The batches of each update, for ever; the cursor after them; where the next come from."""
@@ -278,11 +286,21 @@ class Trainer(Generic[BatchT]):
         epoch = self.position.epoch
         self.position, self._random = ahead, random_states(self.device)
         self._is_whole, self._agreed = True, totals.flags
-        self.reporter.updated(ahead.update, epoch, tokens, {**figures, **totals.waiting})
+        self.callback.on_update(
+            Update(
+                number=ahead.update,
+                epoch=epoch,
+                tokens=tokens,
+                figures={**figures, **totals.waiting},
+                training=self.ongoing,
+            )
+        )
 
     def _flags(self) -> StopFlags:
         """Stop flags that this process raises."""
-        return StopFlags(self._interruption.requested, self._is_time_to_save(), self._is_stopped())
+        return StopFlags(
+            self._interruption.requested, self._is_time_to_save(), self.ongoing.is_stopped
+        )
 
     def _note(self, ahead: Position, figures: Mapping[str, float]) -> None:
         """Write down figures now and then; the first ones too: a short training has no others."""
@@ -391,8 +409,15 @@ class Trainer(Generic[BatchT]):
             self._save()
             self._prune()
             samples = self.task.samples(self.model) if self.world.is_first else []
-        is_best = position.stale == 0
-        self.reporter.validated(position.update, figures, is_best=is_best, samples=samples)
+        self.callback.on_validation(
+            Validation(
+                update=position.update,
+                figures=figures,
+                is_best=position.stale == 0,
+                samples=tuple(samples),
+                training=self.ongoing,
+            )
+        )
 
     def _measure(self) -> dict[str, float]:
         self.model.eval()
@@ -455,7 +480,7 @@ class Trainer(Generic[BatchT]):
                 f"{checkpoint.folder} must hold the state of this training; it does not. Delete it "
                 "to go on from the checkpoint before it."
             ) from error
-        self.reporter.resumed(self.position.update)
+        self.callback.on_resume(self.position.update)
 
     def _restore(self, checkpoint: Checkpoint, state: TrainerState) -> None:
         """Go on from what a checkpoint holds beside the weights."""
@@ -513,7 +538,7 @@ class Trainer(Generic[BatchT]):
         if self._valid is not None:
             summary["valid"] = self._valid
         self.run.finish(candidates[chosen](), summary)
-        self.reporter.finished(self.run.path, summary, self.position.seconds)
+        self.callback.on_finish(self.run.path, summary, self.position.seconds)
         return {**summary, "seconds": self.position.seconds}
 
     def _candidates(self) -> dict[str, Callable[[], dict[str, Tensor]]]:
@@ -538,7 +563,7 @@ class Trainer(Generic[BatchT]):
         return (position or self.position).share(self.config, self.task.num_samples)
 
     def _is_done(self) -> bool:
-        is_stopped = self._is_stopped() if self.world.is_single else self._agreed.is_over
+        is_stopped = self.ongoing.is_stopped if self.world.is_single else self._agreed.is_over
         return self._share() >= 1 or is_stopped
 
     def _is_stale(self) -> bool:

@@ -54,19 +54,6 @@ def fit(recipe, toy, tmp_path):
     return fit
 
 
-def test_a_protocol_of_two_methods():
-    class Whole:
-        def on_update(self, update: Update) -> None: ...
-
-        def on_validation(self, validation: Validation) -> None: ...
-
-    class Half:
-        def on_update(self, update: Update) -> None: ...
-
-    assert isinstance(Whole(), Callback)
-    assert not isinstance(Half(), Callback)
-
-
 def test_one_that_derives_from_it_may_leave_a_method_out(fit):
     class Quiet(Callback):
         pass

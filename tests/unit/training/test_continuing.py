@@ -39,17 +39,14 @@ def made(toy, tmp_path):
     return make, path
 
 
-class Heard:
-    """Keeps the facts told, and figures of updates."""
+def heard_by(toy):
+    """A recorder of the facts, too."""
 
-    def __init__(self, toy):
-        self.facts, self.recorder = [], toy.Recorder()
+    class Recorder(toy.Recorder):
+        def on_start(self, facts, *, counted, valid):
+            self.facts = list(facts)
 
-    def started(self, facts, *, counted, valid):
-        self.facts = list(facts)
-
-    def __getattr__(self, name):
-        return getattr(self.recorder, name)
+    return Recorder()
 
 
 # What may change, with what must be seen of it in the updates that follow.
@@ -73,7 +70,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", sorted(CHANGES))
 def test_a_run_goes_on_by_other_settings_and_remembers(toy, made, change):
     _, path = made
-    heard = Heard(toy)
+    heard = heard_by(toy)
     limit = {"epochs=3": "none", "updates=9": "9"}.get(change, "12")
     settings = [f"training.updates={limit}", f"training.{change}"]
     found = resume(path, settings=parse_settings(settings), reporter=heard)
@@ -95,7 +92,7 @@ def test_other_settings_hold_whenever_it_goes_on_again(toy, made):
     resume(path, settings=parse_settings(["training.updates=12", "training.keep=3"]))
     run = Run.open(path)
     assert [each["update"] for each in run.changes] == [6, 9]
-    heard = Heard(toy)
+    heard = heard_by(toy)
     resume(path, reporter=heard)
     assert Run.open(path).changes == run.changes
     assert [fact.partition(":")[0] for fact in heard.facts[-2:]] == [
@@ -115,7 +112,7 @@ def test_a_run_from_before_a_setting_goes_on_as_it_was_begun(toy, made):
     (path / "run.json").write_bytes(seal(card | {"recipe": checksum(content)}))
     for saved in Run.open(path).checkpoints():
         saved.delete()
-    heard = Heard(toy)
+    heard = heard_by(toy)
     train(make(warmup=100), path, reporter=heard)
     rates = [figures["learning_rate"] for figures in heard.figures]
     assert rates == pytest.approx([0.0001 * update for update in range(1, 7)])

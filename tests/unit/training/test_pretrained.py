@@ -342,9 +342,9 @@ def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
     train(recipe, tmp_path / "whole", reporter=toy.Recorder())
 
     class Stopping(toy.Recorder):
-        def updated(self, update, *rest):
-            super().updated(update, *rest)
-            if update == 2:
+        def on_update(self, update):
+            super().on_update(update)
+            if update.number == 2:
                 import os
                 import signal
 

@@ -220,9 +220,9 @@ def test_a_job_that_was_stopped_ends_with_the_same_bytes(toy, tmp_path, recipe, 
     train(recipe(task, **changes), tmp_path / "whole", reporter=toy.Recorder())
 
     class Stopping(toy.Recorder):
-        def updated(self, update, *rest):
-            super().updated(update, *rest)
-            if update == 5:
+        def on_update(self, update):
+            super().on_update(update)
+            if update.number == 5:
                 os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(Interrupted):

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.training.callbacks import WAITING
 from regard.training.distributed.world import World
-from regard.training.progress import WAITING
 
 
 class StopFlags(NamedTuple):

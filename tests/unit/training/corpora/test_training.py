@@ -53,11 +53,11 @@ class Quiet(ConsoleReporter):
         super().__init__(quiet=True)
         self.stop, self.facts = stop, []
 
-    def started(self, facts, **_):
+    def on_start(self, facts, **_):
         self.facts = list(facts)
 
-    def updated(self, update, epoch, tokens, figures):
-        if update == self.stop:
+    def on_update(self, update):
+        if update.number == self.stop:
             raise KeyboardInterrupt
 
 

@@ -3,9 +3,9 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NotRequired, Protocol, TextIO, TypedDict, cast, runtime_checkable
+from typing import Protocol, TextIO, cast, runtime_checkable
 
 from rich.console import Console
 from rich.progress import (
@@ -19,86 +19,15 @@ from rich.progress import (
 
 from regard.errors import printable
 from regard.progress import displaying
+from regard.training.callbacks import WAITING, Callback, TrainingSummary, Update, Validation
 
 # Seconds between two plain lines.
 _LINE_EVERY = 10.0
-# How figures begin that say which share of its time a process waits for others: its rank follows.
-WAITING = "waiting_"
 # Processes whose waiting is shown one by one.
 _SHOWN = 8
 
 
-class TrainingSummary(TypedDict):
-    """Summary of a finished training.
-
-    Attributes:
-        updates: Made in all.
-        epochs: That are complete.
-        target_tokens: Terms of the loss: target tokens, or whatever a task predicts.
-        weights: Which weights were taken: the last ones, the best, an average.
-        validation: Their figures.
-        valid: What those are of: ``48 texts``; not of runs of before.
-        candidates: And those of the others.
-    """
-
-    updates: int
-    epochs: int
-    target_tokens: int
-    weights: str
-    validation: dict[str, float]
-    candidates: dict[str, dict[str, float]]
-    valid: NotRequired[str]
-
-
-@runtime_checkable
-class Reporter(Protocol):
-    """Interface of the listeners of a training.
-
-    Example:
-        >>> class Best(Reporter):
-        ...     update: int | None = None
-        ...     def training(self, share):
-        ...         return nullcontext()
-        ...     def validated(self, update, figures, *, is_best, samples):
-        ...         self.update = update if is_best else self.update
-        >>> best = Best()
-        >>> for update, is_best in ((40, True), (80, False)):
-        ...     best.validated(update, {"loss": 1.5}, is_best=is_best, samples=[])
-        >>> isinstance(best, Reporter), best.update
-        (True, 40)
-    """
-
-    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
-        """Text and model are ready.
-
-        Args:
-            facts: What is about to be trained, in lines for people.
-            counted: What ``updated`` counts, in the plural.
-            valid: What is validated on: ``48 texts``.
-        """
-
-    def training(self, share: Callable[[], float]) -> AbstractContextManager[object]:
-        """A context around the loop; ``share`` says how much is behind us."""
-
-    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
-        """After each update; of a task that learns no tokens, those are what its loss counts."""
-
-    def validated(
-        self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
-    ) -> None:
-        """After each validation."""
-
-    def resumed(self, update: int) -> None:
-        """Training goes on from a checkpoint."""
-
-    def interrupted(self, path: Path, update: int) -> None:
-        """Training was asked to stop, and has saved."""
-
-    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
-        """The final weights are written."""
-
-
-class ConsoleReporter:
+class ConsoleReporter(Callback):
     """Reports to a console.
 
     Args:
@@ -109,11 +38,11 @@ class ConsoleReporter:
     Example:
         >>> import io
         >>> reporter = ConsoleReporter(Console(file=io.StringIO()), quiet=True)
-        >>> reporter.started(["100 pairs to train on"], valid="48 pairs")
-        >>> reporter.validated(40, {"loss": 1.25, "bleu": 20.5}, is_best=True, samples=["a → b"])
+        >>> reporter.on_start(["100 pairs to train on"], valid="48 pairs")
+        >>> reporter.on_interrupt(Path("run"), 40)
         >>> print(reporter.console.file.getvalue().rstrip())
         100 pairs to train on
-        validation of 48 pairs at update 40: loss 1.25  bleu 20.5  (best so far)
+        stopped at update 40, saved in run; run the same command to go on
     """
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
@@ -127,8 +56,8 @@ class ConsoleReporter:
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (0.0, 0.0)
 
-    def started(self, facts: Sequence[str], *, counted: str = "tokens", valid: str = "") -> None:
-        """Say what is being trained."""
+    def on_start(self, facts: Sequence[str], *, counted: str = "tokens", valid: str = "") -> None:
+        """Print the facts."""
         self._counted, self._valid = counted, f" of {valid}" if valid else ""
         for fact in facts:
             self._print(fact)
@@ -158,53 +87,54 @@ class ConsoleReporter:
         finally:
             self._bar = None
 
-    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
+    def on_update(self, update: Update, /) -> None:
         """Move the bar, or print a line now and then."""
-        now = time.perf_counter()
-        latest = tokens / max(now - self._clock, 1e-9)
+        now, figures = time.perf_counter(), update.figures
+        latest = update.tokens / max(now - self._clock, 1e-9)
         self._speed = latest if self._speed == 0 else 0.95 * self._speed + 0.05 * latest
         self._clock = now
-        text = f"update {update}  loss {figures['loss']:.3f}  {self._speed:,.0f} {self._counted}/s"
-        text += self._told_waiting(figures)
+        speed = f"{self._speed:,.0f} {self._counted}/s"
+        text = f"update {update.number}  loss {figures['loss']:.3f}  {speed}"
+        text += self._format_waiting(figures)
         if self._bar is not None and self._bar_task is not None:
             self._bar.update(
                 self._bar_task,
                 completed=self._share(),
-                description=f"epoch {epoch + 1}",
+                description=f"epoch {update.epoch + 1}",
                 figures=text,
             )
         elif now - self._last_line >= _LINE_EVERY:
             self._last_line = now
-            self._print(f"epoch {epoch + 1}  {text}  {self._share():.0%}  {self._time_left()} left")
+            self._print(
+                f"epoch {update.epoch + 1}  {text}  {self._share():.0%}  {self._time_left()} left"
+            )
 
-    def validated(
-        self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
-    ) -> None:
+    def on_validation(self, validation: Validation, /) -> None:
         """Print the figures, and sample outputs."""
-        said = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-        best = "  (best so far)" if is_best else ""
-        self._print(f"validation{self._valid} at update {update}: {said}{best}")
+        figures = "  ".join(f"{name} {value:.4g}" for name, value in validation.figures.items())
+        best = "  (best so far)" if validation.is_best else ""
+        self._print(f"validation{self._valid} at update {validation.update}: {figures}{best}")
         if not self.quiet:
-            for sample in samples:
+            for sample in validation.samples:
                 self._print(f"  {sample}")
 
-    def resumed(self, update: int) -> None:
-        """Say where training goes on."""
+    def on_resume(self, update: int) -> None:
+        """Print where training resumes."""
         self._print(f"going on from update {update}")
 
-    def interrupted(self, path: Path, update: int) -> None:
-        """Say how to go on."""
+    def on_interrupt(self, path: Path, update: int) -> None:
+        """Print how to resume."""
         self._print(f"stopped at update {update}, saved in {path}; run the same command to go on")
 
-    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
-        """Say what was made."""
+    def on_finish(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
+        """Print the summary."""
         figures = "  ".join(f"{k} {v:.4g}" for k, v in summary["validation"].items())
         self._print(
             f"done: {summary['updates']} updates in {_clock(seconds)}; weights: "
             f"{summary['weights']}; validation{self._valid}: {figures}; in {path}"
         )
 
-    def _told_waiting(self, figures: Mapping[str, float]) -> str:
+    def _format_waiting(self, figures: Mapping[str, float]) -> str:
         """Fraction of the time that each process waits for others; of many, the least and the most.
 
         Averaged as the speed is.
@@ -229,37 +159,6 @@ class ConsoleReporter:
     def _print(self, text: str) -> None:
         is_log = not self.console.is_terminal  # whose lines stay whole
         self.console.print(printable(text), highlight=False, markup=False, soft_wrap=is_log)
-
-
-class _Silent:
-    """Tells nobody anything."""
-
-    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
-        """Nothing."""
-
-    def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:
-        """Nothing around the loop."""
-        return nullcontext()
-
-    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
-        """Nothing."""
-
-    def validated(
-        self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
-    ) -> None:
-        """Nothing."""
-
-    def resumed(self, update: int) -> None:
-        """Nothing."""
-
-    def interrupted(self, path: Path, update: int) -> None:
-        """Nothing."""
-
-    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
-        """Nothing."""
-
-
-SILENT: Reporter = _Silent()
 
 
 @runtime_checkable
