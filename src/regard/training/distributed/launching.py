@@ -1,26 +1,24 @@
 """Starts the processes of a training on one machine, and reads the rank of one from torchrun.
 
-Nothing here imports torch, so that errors in a number or the environment are reported at once.
+Torch is imported by ``launch`` alone, so that errors in a number or the environment are reported at
+once.
 """
 
+import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 
 from regard.errors import SettingError, TrainingError
 
 # Set in processes that we started: we say what becomes of them.
 LAUNCHED = "REGARD_LAUNCHED"
-# Seconds that the others have to save and go where one is gone, or they were asked to.
-_BY_THEMSELVES, _ONCE_ASKED = 10.0, 30.0
-_LOOK_EVERY = 0.1
+# Seconds between two looks at the processes.
+_POLL_EVERY = 0.1
 _NAMES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -114,122 +112,105 @@ def check_processes(processes: int) -> None:
         )
 
 
-def launch(arguments: Sequence[str], processes: int) -> int:
-    """Run ``regard`` by several processes of this machine; what to exit with.
+def launch(
+    arguments: Sequence[str], processes: int, *, program: Sequence[str] = ("-m", "regard")
+) -> int:
+    """Run ``regard`` by several processes of this machine, started by ``torch.distributed.run``.
 
-    A signal is passed on to all. Where one fails or is killed, the others get some time to save
-    what they have, and are ended.
+    A signal is passed on to all. Where one fails or is killed, the others get SIGTERM and half a
+    minute to save.
 
     Args:
         arguments: The command line, without the program's name.
-        processes: How many.
+        processes: Number of processes.
+        program: Arguments of Python before those.
+
+    Returns:
+        The exit status.
 
     Raises:
-        TrainingError: One was ended by a signal that we did not pass on.
+        TrainingError: A process was ended by a signal that was not passed on.
     """
-    started: list[subprocess.Popen[bytes]] = []
-    passed: list[int] = []
-    try:
-        with _passing_on(started, passed):
-            for place in _environments(processes):
-                command = [sys.executable, "-m", "regard", *arguments]
-                # In sessions of their own, or Ctrl-C would reach them twice.
-                started.append(subprocess.Popen(command, env=place, start_new_session=True))
-            failed = _wait(started)
-    finally:
-        _end(started, is_asked=bool(passed))
-    if failed is None:
-        return 0
-    code = started[failed].returncode
-    if code >= 0 or passed:
-        return code if code >= 0 else 128 - code
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    for name in logging.root.manager.loggerDict:  # each of torch's has a level of its own
+        if name.startswith("torch.distributed.elastic"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    with _restored_signals() as numbers, _environment(processes):
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=processes,
+            run_id="regard",
+            rdzv_backend="static",
+            rdzv_endpoint=f"127.0.0.1:{_free_port()}",
+            rdzv_configs={"rank": 0},
+            max_restarts=0,
+            monitor_interval=_POLL_EVERY,
+            signals_to_handle=",".join(number.name for number in numbers),
+        )
+        try:
+            elastic_launch(config, sys.executable)(*program, *arguments)
+        except SignalException as stop:
+            return 128 + int(stop.sigval)
+        except ChildFailedError as error:
+            codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+            return _exit_status(codes, processes)
+    return 0
+
+
+def _exit_status(codes: Mapping[int, int], processes: int) -> int:
+    """The exit status of the process that failed of itself: the others got SIGTERM for it.
+
+    Raises:
+        TrainingError: It was ended by a signal.
+    """
+    killed = {rank: -code for rank, code in codes.items() if code < 0 and -code != signal.SIGTERM}
+    if not killed:
+        return min(code if code >= 0 else 128 - code for code in codes.values())
+    rank, number = next(iter(killed.items()))
+    cause = ", perhaps by the system for its memory" if number == signal.SIGKILL else ""
     raise TrainingError(
-        f"all {processes} processes must stay to the end of a training; got process {failed} ended "
-        f"by {signal.Signals(-code).name}{_suspicion(-code)}. What is saved is kept: the same "
-        "command goes on with it."
+        f"all {processes} processes must stay to the end of a training; got process {rank} ended "
+        f"by {signal.Signals(number).name}{cause}. What is saved is kept: the same command goes on "
+        "with it."
     )
 
 
-def _suspicion(number: int) -> str:
-    return ", perhaps by the system for its memory" if number == signal.SIGKILL else ""
-
-
-def _environments(processes: int) -> Iterator[dict[str, str]]:
-    """Environment of each process."""
-    threads = max(1, len(os.sched_getaffinity(0)) // processes) if _CAN_COUNT else 1
-    shared = {
-        "OMP_NUM_THREADS": str(threads),
-        # Torch's own words on closed connections, many lines of them, tell nobody anything.
-        "TORCH_CPP_LOG_LEVEL": "FATAL",
-        **os.environ,
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(_free_port()),
-        "WORLD_SIZE": str(processes),
-        "LOCAL_WORLD_SIZE": str(processes),
-        LAUNCHED: "1",
-    }
-    for rank in range(processes):
-        yield {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-
-
-_CAN_COUNT = hasattr(os, "sched_getaffinity")
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @contextmanager
-def _passing_on(started: Sequence[subprocess.Popen[bytes]], passed: list[int]) -> Iterator[None]:
-    """Pass signals on to processes inside the block, and note which."""
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        passed.append(number)
-        for each in started:
-            with suppress(ProcessLookupError):
-                each.send_signal(number)
-
+def _restored_signals() -> Iterator[list[signal.Signals]]:
+    """The signals to pass on, of which those that are ignored stay so; handlers are restored."""
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [getattr(signal, name) for name in names]
-    numbers = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, pass_on) for number in numbers}
+    before = {signal.Signals[name]: signal.getsignal(signal.Signals[name]) for name in names}
     try:
-        yield
+        yield [number for number, handler in before.items() if handler != signal.SIG_IGN]
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _wait(started: Sequence[subprocess.Popen[bytes]]) -> int | None:
-    """The process that failed first; None if all ended well."""
-    while True:
-        codes = [each.poll() for each in started]
-        failed = [place for place, code in enumerate(codes) if code]
-        if failed:
-            # Those that a signal ended say nothing for themselves.
-            return min(failed, key=lambda place: (codes[place] or 0) > 0)
-        if None not in codes:
-            return None
-        time.sleep(_LOOK_EVERY)
+@contextmanager
+def _environment(processes: int) -> Iterator[None]:
+    """The environment that all processes inherit."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    added = {
+        "OMP_NUM_THREADS": str(max(1, cores // processes)),
+        # Torch's own words on closed connections, many lines of them, tell nobody anything.
+        "TORCH_CPP_LOG_LEVEL": "FATAL",
+        LAUNCHED: "1",
+    }
+    before = {**os.environ}
+    os.environ.update(added | before)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
-def _end(started: Sequence[subprocess.Popen[bytes]], *, is_asked: bool) -> None:
-    """See to it that all processes are gone: first by themselves, then asked, then by force."""
-    if not is_asked:  # being asked twice they would not save
-        _await(started, _BY_THEMSELVES)
-        for each in started:
-            if each.poll() is None:
-                each.terminate()
-    _await(started, _ONCE_ASKED)
-    for each in started:
-        if each.poll() is None:
-            each.kill()
-        each.wait()
-
-
-def _await(started: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while any(each.poll() is None for each in started) and time.monotonic() < until:
-        time.sleep(_LOOK_EVERY)
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

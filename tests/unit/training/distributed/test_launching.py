@@ -1,12 +1,10 @@
+import os
 import re
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from regard.errors import SettingError, TrainingError
-from regard.training import launching
 from regard.training.distributed.launching import ProcessRank, check_processes, find_rank, launch
 
 WHOLE = {"RANK": "1", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
@@ -53,60 +51,47 @@ def test_processes_must_be_some_and_not_several_times_several(monkeypatch):
         check_processes(2)
 
 
-@pytest.fixture
-def program(monkeypatch):
-    """Lets ``launch`` start a program of ours, which is told its rank."""
-
-    def use(text):
-        started = subprocess.Popen
-
-        def popen(command, **options):
-            return started(
-                [sys.executable, "-c", f"import os, signal, sys, time\n{text}"], **options
-            )
-
-        monkeypatch.setattr(launching.subprocess, "Popen", popen)
-
-    return use
+def launched(text, processes):
+    """Launch processes of a program of ours."""
+    return launch([], processes, program=["-c", f"import os, signal, sys, time\n{text}"])
 
 
-def test_what_ends_well_is_0(program):
-    program("assert os.environ['WORLD_SIZE'] == '3' and os.environ['RANK'] in '012'")
-    assert launch([], 3) == 0
-
-
-def test_the_others_are_ended_where_one_fails(program, monkeypatch):
-    monkeypatch.setattr(launching, "_BY_THEMSELVES", 0.2)
-    program("sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(60)")
-    assert launch([], 2) == 7
-
-
-def test_what_does_not_end_by_itself_is_ended_by_force(program, monkeypatch):
-    monkeypatch.setattr(launching, "_BY_THEMSELVES", 0.2)
-    monkeypatch.setattr(launching, "_ONCE_ASKED", 0.5)
-    program(
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "time.sleep(0.5)\n"
-        "sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(60)"
+def test_what_ends_well_is_0():
+    assert (
+        launched("assert os.environ['WORLD_SIZE'] == '3' and os.environ['RANK'] in '012'", 3) == 0
     )
-    assert launch([], 2) == 7
+    assert "REGARD_LAUNCHED" not in os.environ
 
 
-def test_what_was_killed_is_told(program, monkeypatch):
-    monkeypatch.setattr(launching, "_BY_THEMSELVES", 0.2)
-    program("os.kill(os.getpid(), signal.SIGKILL) if os.environ['RANK'] == '2' else time.sleep(60)")
+def test_the_others_are_ended_where_one_fails():
+    assert launched("sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(60)", 2) == 7
+
+
+def test_what_was_killed_is_told():
     with pytest.raises(TrainingError, match=r"got process 2 ended by SIGKILL, perhaps by the sys"):
-        launch([], 3)
+        launched(
+            "os.kill(os.getpid(), signal.SIGKILL) if os.environ['RANK'] == '2' else time.sleep(60)",
+            3,
+        )
 
 
-def test_a_signal_is_passed_on_to_all(program):
+def test_a_signal_is_passed_on_to_all():
     before = signal.getsignal(signal.SIGTERM)
-    program(
+    code = launched(
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
         "if os.environ['RANK'] == '0':\n"
         "    time.sleep(0.5)\n"
         "    os.kill(os.getppid(), signal.SIGTERM)\n"
-        "time.sleep(60)"
+        "time.sleep(60)",
+        2,
     )
-    assert launch([], 2) == 143
+    assert code == 143
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_ignored_hangup_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert launched("os.kill(os.getppid(), signal.SIGHUP)\ntime.sleep(0.5)", 2) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
