@@ -11,7 +11,6 @@
     run/shortlist.safetensors  what answers may be made of, if somebody asked for that
     run/metrics.jsonl        one line a record
     run/distilled.jsonl      what a teacher wrote for it, see ``training.distilling``
-    run/encoded.*            the text as ids, see ``training.encoded``; may be deleted
     run/tensorboard/         the same figures for TensorBoard, where that is installed
     run/lock                 held by the process that trains, as is the folder itself
 """

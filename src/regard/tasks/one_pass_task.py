@@ -13,7 +13,7 @@ from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash, valid_share
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.showing import Said, Shown
-from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT, KeptCorpora, Table, Task
+from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT, Table, Task
 from regard.text import BadLines, Line, PairTokenizer
 from regard.text.lines import readable
 from regard.text.records import object_of, record_in
@@ -172,9 +172,8 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         valid: Sequence[ExampleT],
         *,
         too_long: BadLines,
-        kept: KeptCorpora,
     ) -> tuple[Sequence[EncodedT], Sequence[EncodedT]]:
-        """Ids of what is learned from, and of what is validated on; nothing is kept.
+        """Ids of the training examples, and of the validation examples.
 
         Raises:
             DataError: No example is left to learn from, or one cannot be validated on.

@@ -1,8 +1,7 @@
 """Tasks that write a text for a text, token by token: what a model reads of it, and says."""
 
-import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,7 +11,6 @@ import torch
 from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
-from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
@@ -26,7 +24,7 @@ from regard.tasks.sequences import (
     Search,
     SequenceBatch,
 )
-from regard.tasks.task import KeptCorpora, Task
+from regard.tasks.task import Task
 from regard.tasks.translations import Alignment, Translation, Translations
 from regard.text import (
     BadLines,
@@ -195,21 +193,10 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         valid: Sequence[Pair],
         *,
         too_long: BadLines,
-        kept: KeptCorpora,
     ) -> tuple[EncodedCorpus, EncodedCorpus]:
-        """Ids of the pairs, which the run may keep, unless each epoch cuts them anew."""
-
-        def encode(too_long: BadLines) -> dict[str, Corpus]:
-            return {
-                name: self.encode_corpus(pairs, too_long)
-                for name, pairs in (("train", train), ("valid", valid))
-            }
-
-        if self.tokenizer.is_sampling:
-            found: Mapping[str, Corpus] = encode(too_long)
-        else:
-            found = kept.corpora(self.kept_as(train, valid), encode, too_long)
-        return EncodedCorpus(found["train"]), EncodedCorpus(found["valid"])
+        """Ids of the training pairs, and of the validation pairs."""
+        encoded = [EncodedCorpus(self.encode_corpus(pairs, too_long)) for pairs in (train, valid)]
+        return encoded[0], encoded[1]
 
     def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         """Pairs to learn from, as ids in flat arrays."""
@@ -326,17 +313,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             source = f"{source[: _SHOWN - 1]}…"
         return f"{source} → {answer.best.text}  (reference: {example.target})"
 
-    def kept_as(self, train: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, JsonValue]:
-        """Fingerprint of encoded examples, as JSON can hold it."""
-        data = self.data
-        return {
-            "train": _checksum(train),
-            "valid": _checksum(valid),
-            "max_length": data.max_length,
-            "on_long": data.on_long,
-            "documents": self.reads_documents,
-        }
-
     def _alike(self, pairs: Sequence[Pair], too_long: BadLines | None) -> list[Pair]:
         """The pairs that can be learned from: markup that is read as signs is the same on both."""
         kept = []
@@ -388,15 +364,6 @@ def states_and_labels(
 def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:
     """The most tokens an output may have: a multiple of its source's, and ten more."""
     return (source_lengths * max_ratio).long() + 10
-
-
-def _checksum(pairs: Sequence[Pair]) -> str:
-    """Fingerprint of sources and targets; references are not encoded."""
-    digest = hashlib.sha256()
-    for pair in pairs:
-        lengths = f"{len(pair.source)} {len(pair.target)} "
-        digest.update((lengths + pair.source + pair.target).encode())
-    return digest.hexdigest()
 
 
 def _guessed_languages(pairs: Sequence[Pair]) -> dict[str, str | None]:

@@ -33,7 +33,6 @@ from regard.training.corpora.place import is_on_disk
 from regard.training.corpora.training_text import TrainingText
 from regard.training.distributed.agreement import check_agreement, check_folder, check_shared
 from regard.training.distributed.world import World, process_group
-from regard.training.encoded import RunCorpora
 from regard.training.fitting import describe_end, settle_batch
 from regard.training.pretrained import Pretrained, begin_with
 from regard.training.settings import TrainingConfig
@@ -164,9 +163,8 @@ class _Session:
         if tokenizer is None and pretrained is not None:
             vocabularies = pretrained.vocabularies(resolved.recipe)
         task = text.learn_task(resolved.recipe, vocabularies, is_new=run is None)
-        encoded = RunCorpora(None if tokenizer is None else run)
         training = TaskTraining(
-            task, text.train, text.valid, config, text.too_long, encoded, text.encoded(task)
+            task, text.train, text.valid, config, text.too_long, text.encoded(task)
         )
         choose("training.metric", config.metric, dict(training.metrics))
         device = _device(config.device, self.world)
@@ -179,7 +177,6 @@ class _Session:
             if tokenizer is None:
                 with run.new_tokenizer_folder() as folder:
                     task.save(folder)
-            encoded.save(run)
             note_changes(run, changes, processes=self.world.size)
         predictor = Predictor(model, task)
         ongoing = OngoingTraining(self.path, predictor)

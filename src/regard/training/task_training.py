@@ -19,7 +19,6 @@ from regard.text import BadLines, Batches
 from regard.text.batches import WINDOW
 from regard.text.normalization import split_words
 from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
-from regard.training.encoded import RunCorpora
 from regard.training.settings import TrainingConfig
 
 # Tokens of a batch where nobody says, and nothing tells what memory there is.
@@ -41,8 +40,6 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         valid: Examples to validate on.
         config: The training settings.
         too_long: Where examples beyond the maximum length are counted.
-        encoded: Encodes pairs of texts, or has them from the run; None encodes. What other tasks
-            encode is kept nowhere.
         stored: What is learned from, where it is on disk; then ``train`` is some of it.
     """
 
@@ -53,7 +50,6 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         valid: Sequence[ExampleT],
         config: TrainingConfig,
         too_long: BadLines | None = None,
-        encoded: RunCorpora | None = None,
         stored: Stored[EncodedT] | None = None,
     ) -> None:
         self.task, self.config, self.valid = task, config, list(valid)
@@ -61,12 +57,10 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         self.corpus: Sequence[EncodedT]
         if stored is None:
             self.corpus, self._valid_corpus = task.encode_parts(
-                train, self.valid, too_long=too_long, kept=encoded or RunCorpora()
+                train, self.valid, too_long=too_long
             )
         else:
-            _, self._valid_corpus = task.encode_parts(
-                self.valid, self.valid, too_long=BadLines(), kept=RunCorpora()
-            )
+            _, self._valid_corpus = task.encode_parts(self.valid, self.valid, too_long=BadLines())
             self.corpus = stored
         is_encoded = task.is_written or stored is not None
         counted = (self.corpus, self._valid_corpus) if is_encoded else (train, valid)
