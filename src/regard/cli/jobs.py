@@ -52,7 +52,8 @@ def with_sides(
                 f"--{side} must name a file; got {str(file)!r}. A language goes into --set "
                 f"data.{side}_language={file}, columns go into --set 'data.columns=[…]'."
             )
-    return (*files, *(file for file in (source, target) if file is not None))
+    named = [file for file in (source, target) if file is not None]
+    return tuple([*files, *named])
 
 
 class Arguments(NamedTuple):

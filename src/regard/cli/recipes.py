@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from cyclopts import App
 
+from regard.choices import choose
 from regard.cli.options import OPTIONS
 from regard.cli.output import say
 from regard.config import JsonValue, read_toml
