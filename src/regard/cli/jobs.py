@@ -53,7 +53,7 @@ def with_sides(
                 f"data.{side}_language={file}, columns go into --set 'data.columns=[…]'."
             )
     named = [file for file in (source, target) if file is not None]
-    return tuple([*files, *named])
+    return (*files, *named)
 
 
 class Arguments(NamedTuple):

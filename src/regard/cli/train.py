@@ -148,16 +148,16 @@ def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
     from regard import training
     from regard.tasks import TASKS
 
-    tested = training.with_test(recipe, folder)
     if resume:
-        predictor = training.resume(folder, recipe=tested).predictor
+        predictor = training.resume(folder, recipe=recipe).predictor
     else:
-        predictor = training.train(tested, folder).predictor
+        predictor = training.train(recipe, folder).predictor
     for line in predictor.task.describe_learned(predictor.model):
         note(line)
-    has_test = tested.uses_phrasebook or bool(tested.data.test)
+    trained = predictor.task.recipe
+    has_test = trained.uses_phrasebook or bool(trained.data.test)
     commands = [f"predict {folder}", f"evaluate {folder}{'' if has_test else ' --split valid'}"]
-    if TASKS[tested.task].is_shown:
+    if TASKS[trained.task].is_shown:
         commands.append(f"look {folder} TEXT")
     note(f"next: {', '.join(f'regard {command}' for command in commands)}", is_command=True)
 

@@ -60,11 +60,11 @@ def changed(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
     return table
 
 
-def told(history: Sequence[Change]) -> list[str]:
+def format_changes(history: Sequence[Change]) -> list[str]:
     """The changes in lines for people.
 
     Example:
-        >>> told([entry(400, {"training.keep": (5, 2), "training.patience": (None, 3)})])
+        >>> format_changes([entry(400, {"training.keep": (5, 2), "training.patience": (None, 3)})])
         ['since update 400: training.keep = 2 (5 before), training.patience = 3 (none before)']
     """
     return [

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from regard.training.console import ConsoleReporter
     from regard.training.session import Trained
     from regard.training.settings import TrainingConfig
-    from regard.training.start import resume, train, with_test
+    from regard.training.start import resume, train
     from regard.training.trainer import Trainer
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Validation",
     "resume",
     "train",
-    "with_test",
 ]
 
 __getattr__ = _names(__name__, __file__)

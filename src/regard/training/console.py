@@ -51,14 +51,14 @@ class ConsoleReporter(Callback):
         self._share: Callable[[], float] = lambda: 0.0
         self._bar: Progress | None = None
         self._bar_task: TaskID | None = None
-        self._speed, self._counted, self._valid = 0.0, "tokens", ""
+        self._speed, self._loss_unit, self._valid = 0.0, "tokens", ""
         self._waiting: list[float] = []
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (0.0, 0.0)
 
-    def on_start(self, facts: Sequence[str], *, counted: str = "tokens", valid: str = "") -> None:
+    def on_start(self, facts: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
         """Print the facts."""
-        self._counted, self._valid = counted, f" of {valid}" if valid else ""
+        self._loss_unit, self._valid = loss_unit, f" of {valid}" if valid else ""
         for fact in facts:
             self._print(fact)
 
@@ -93,7 +93,7 @@ class ConsoleReporter(Callback):
         latest = update.tokens / max(now - self._clock, 1e-9)
         self._speed = latest if self._speed == 0 else 0.95 * self._speed + 0.05 * latest
         self._clock = now
-        speed = f"{self._speed:,.0f} {self._counted}/s"
+        speed = f"{self._speed:,.0f} {self._loss_unit}/s"
         text = f"update {update.number}  loss {figures['loss']:.3f}  {speed}"
         text += self._format_waiting(figures)
         if self._bar is not None and self._bar_task is not None:

@@ -17,7 +17,7 @@ from regard.inference import Predictor
 from regard.inference.trained_model import TrainedModel
 from regard.progress import displaying
 from regard.runs import Run, is_run
-from regard.runs.history import told
+from regard.runs.history import format_changes
 from regard.tasks import TASKS, AnyTask, Recipe
 from regard.tasks.recipe import with_training
 from regard.text import Tokenizer
@@ -184,7 +184,7 @@ class _Session:
             self.watching.add(self.callbacks)
         self.watching.on_start(
             self._facts(training, model, text, run, config),
-            counted=task.counted,
+            loss_unit=task.counted,
             valid=training.valid_size,
         )
         return predictor, Trainer(
@@ -242,7 +242,7 @@ class _Session:
         task = training.task
         parameters = sum(p.numel() for p in model.parameters())
         facts = [
-            training.told_size,
+            training.size_line,
             *task.facts(),
             *_smaller_vocabulary(task),
             f"{task.recipe.model_type} with {parameters:,} parameters",
@@ -257,7 +257,7 @@ class _Session:
             *text.facts(),
             *training.describe_perplexity(),
             describe_end(training, model, config, is_timed=is_timed),
-            *told(run.changes),
+            *format_changes(run.changes),
         ]
 
 

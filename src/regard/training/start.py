@@ -112,7 +112,7 @@ def resume(
     if recipe is None:
         table = cast(Settings, saved_recipe(Run.open(path)).table())
         recipe = recipe_from_table(assign(table, settings or {}))
-    return fit(recipe, path, reporter=reporter, may_change=True)
+    return fit(with_test(recipe, path), path, reporter=reporter, may_change=True)
 
 
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:

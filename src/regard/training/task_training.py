@@ -80,7 +80,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         return len(self.corpus)
 
     @property
-    def told_size(self) -> str:
+    def size_line(self) -> str:
         """How much there is to learn from and to validate on, in a line for people."""
         learned, valid = self.task.unit, ""
         if isinstance(self.corpus, Stored) and not self.task.is_written:

@@ -103,8 +103,8 @@ class Recorder(Callback):
     def __init__(self, after_update=None):
         self.events, self.figures, self.after_update = [], [], after_update
 
-    def on_start(self, facts, *, counted, valid):
-        self.counted = counted
+    def on_start(self, facts, *, loss_unit, valid):
+        self.loss_unit = loss_unit
         self.events.append("started")
 
     def training(self, share):

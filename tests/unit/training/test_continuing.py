@@ -43,7 +43,7 @@ def heard_by(toy):
     """A recorder of the facts, too."""
 
     class Recorder(toy.Recorder):
-        def on_start(self, facts, *, counted, valid):
+        def on_start(self, facts, *, loss_unit, valid):
             self.facts = list(facts)
 
     return Recorder()

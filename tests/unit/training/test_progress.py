@@ -46,7 +46,7 @@ def test_lines_say_loss_speed_and_time_left(clock):
 def test_speed_is_told_in_what_is_counted(clock):
     screen, file = console()
     reporter = ConsoleReporter(screen)
-    reporter.on_start([], counted="texts")
+    reporter.on_start([], loss_unit="texts")
     with reporter.training(lambda: 0.5):
         clock[0] += 10
         reporter.on_update(update_of(1, 0, 5000, FIGURES))

@@ -210,7 +210,7 @@ def test_speed_is_told_in_what_the_loss_counts(toy, tmp_path, recipe, task, coun
     changes = {"training": {"updates": 1, "validate_every": 1}}
     recorder = toy.Recorder()
     train(recipe(task, **changes), tmp_path / "run", reporter=recorder)
-    assert recorder.counted == counted
+    assert recorder.loss_unit == counted
 
 
 @pytest.mark.slow

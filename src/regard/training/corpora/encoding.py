@@ -21,9 +21,14 @@ from regard.runs.files import append, cut, fill_file, make_folder, sync_file
 from regard.tasks.streaming import Chunk
 from regard.text import BadLines, Sequences
 from regard.text.mapped import ENDS, IDS, NARROW, WIDE
-from regard.training.corpora.cache import make_anew, read_sealed, write_sealed
+from regard.training.corpora.cache import (
+    bad_lines_of,
+    counted,
+    make_anew,
+    read_sealed,
+    write_sealed,
+)
 from regard.training.corpora.encoder import Encoded, Encoder, begin, encode
-from regard.training.corpora.json_forms import bad_lines_of, counted
 
 _PROGRESS = "progress.json"
 # Seconds between two moments from which a killed encoding goes on.

@@ -26,6 +26,9 @@ from regard.training.corpora.cache import (
     SCAN,
     TOKENIZERS,
     alone,
+    as_json_text,
+    bad_lines_of,
+    counted,
     default_cache,
     key_of,
     read_sealed,
@@ -34,7 +37,6 @@ from regard.training.corpora.cache import (
 )
 from regard.training.corpora.encoder import Encoder
 from regard.training.corpora.encoding import Layout, encode_into
-from regard.training.corpora.json_forms import as_json_text, bad_lines_of, counted
 from regard.training.corpora.scanning import (
     read_chunks,
     scan,

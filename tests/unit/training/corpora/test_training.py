@@ -7,10 +7,11 @@ import pytest
 from regard.errors import RunError, SettingError
 from regard.runs import Run
 from regard.text import Batches
-from regard.training import ConsoleReporter, TrainingConfig, with_test
+from regard.training import ConsoleReporter, TrainingConfig
 from regard.training.corpora.stored_text import StoredText
 from regard.training.recipes.sentence_pairs import choose_recipe
 from regard.training.session import fit as train
+from regard.training.start import with_test
 from regard.training.task_training import TaskTraining
 
 MODEL = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2, "dropout": 0.1}
