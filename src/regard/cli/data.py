@@ -14,8 +14,7 @@ from regard.cli.options import OPTIONS, UNLISTED
 from regard.cli.output import progress_bar, refuse, say
 from regard.config import JsonValue, assign, parse_settings
 from regard.errors import SettingError
-from regard.training.recipes.packaged import are_pairs
-from regard.training.recipes.resolving import file_settings, resolve
+from regard.training.recipes.resolving import are_pairs, file_settings, resolve
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe

@@ -11,7 +11,7 @@ from regard.choices import choose
 from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.training.recipes.packaged import is_recipe, packaged_recipes
+from regard.training.recipes.packaged import default_run, is_recipe, packaged_recipes
 from regard.training.recipes.resolving import candidate_tasks, resolve
 
 if TYPE_CHECKING:
@@ -71,6 +71,11 @@ class Arguments(NamedTuple):
     def name(self) -> str:
         """The recipe, or the first file; empty where nothing is named."""
         return self.recipe or next(iter(self.files), "")
+
+    @property
+    def default_run(self) -> Path:
+        """The run folder where none is named."""
+        return default_run(self.name)
 
     def resolve(self, settings: Mapping[str, JsonValue]) -> "Recipe":
         """The recipe, with values by their dotted names over it.

@@ -12,13 +12,11 @@ from cyclopts import Parameter
 from regard.cli.jobs import Files, parse_arguments
 from regard.cli.options import UNLISTED
 from regard.cli.output import note
-from regard.config import JsonValue, build, parse_settings
+from regard.config import JsonValue, parse_settings
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
 from regard.training.distributed.launching import check_processes, find_rank, is_launched, launch
-from regard.training.recipes.packaged import default_run
 from regard.training.recipes.resolving import file_settings
-from regard.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -95,13 +93,14 @@ def train(
     try:
         with _process_group(), encoded_as(encoding):
             arguments = parse_arguments(what, source, target)
-            folder = run or default_run(arguments.name)
+            recipe = None if resume and not arguments.name else arguments.resolve(over)
+            folder = run or arguments.default_run
             if resume:
                 _check_run(folder, is_named=bool(run or arguments.name))
-            if resume and not arguments.name:
+            if recipe is None:
                 _resume(folder, over)
             else:
-                _train(arguments.resolve(over), folder, resume=resume)
+                _train(recipe, folder, resume=resume)
     except KeyboardInterrupt as stop:
         if not isinstance(stop, Interrupted):  # which the training has reported
             note("stopped outside the updates; the same command goes on from what is saved")
@@ -144,7 +143,6 @@ def _resume(folder: Path, settings: Mapping[str, JsonValue]) -> None:
 
 def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
     """Train into a run folder, describe the model, and name the commands that can use it."""
-    build(TrainingConfig, recipe.training, where="training")  # refused before torch is there
     from regard import training
     from regard.tasks import TASKS
 

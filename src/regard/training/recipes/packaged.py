@@ -1,6 +1,5 @@
 """The packaged recipes, and the arguments that name one."""
 
-from collections.abc import Mapping, Sequence
 from glob import has_magic
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -9,8 +8,6 @@ from regard.choices import choose, nearest
 from regard.errors import SettingError
 
 _FOLDER = files("regard") / "recipes"
-# Files of which two are read as two of the same, not as a source's and a target's lines.
-_WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
 
 
 def packaged_recipes() -> dict[str, str]:
@@ -58,14 +55,6 @@ def is_recipe(name: str) -> bool:
         f"{name!r} must be a recipe or a file; there is neither. "
         f"{f'Did you mean {close!r}? ' if close else ''}`regard recipes` lists them."
     )
-
-
-def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
-    """Whether files are sentence pairs for sure: two of lines, or with columns of pairs."""
-    from regard.text.lines import text_suffix
-
-    is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
-    return is_two or "data.columns" in settings
 
 
 def default_run(name: str) -> Path:

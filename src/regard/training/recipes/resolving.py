@@ -6,18 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from regard.config import JsonValue, assign, read_toml
+from regard.config import JsonValue, assign
 from regard.errors import SettingError
-from regard.training.recipes.packaged import (
-    are_pairs,
-    packaged_recipe,
-    packaged_recipes,
-)
+from regard.training.recipes.packaged import packaged_recipe, packaged_recipes
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
     from regard.training.recipes.inferred_task import InferredTask, InferredTasks
 
+# Files of which two are read as two of the same, not as a source's and a target's lines.
+_WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
 Settings = Mapping[str, JsonValue]
 RecipeSource: TypeAlias = "str | Path | Recipe | Settings"
 # Infers the task of files.
@@ -83,19 +81,25 @@ def resolve(
         8
     """
     over = {**file_settings("train", files), **(settings or {})}
+    if recipe is None and not are_pairs(files, over):
+        task = infer(files)
+        recipe, over = task.recipe, {**over, **task.settings, **(settings or {})}
     if recipe is not None:
         return _named_recipe(recipe, over)
-    if not are_pairs(files, over):
-        task = infer(files)
-        over = {**over, **task.settings, **(settings or {})}
-        if task.recipe is not None:
-            return _named_recipe(task.recipe, over)
     from regard.training.recipes.sentence_pairs import choose_recipe
 
-    chosen = choose_recipe(files, over)
+    chosen = choose_recipe(over)
     for reason in chosen.reasons:
         report(reason)
     return chosen.recipe
+
+
+def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
+    """Whether files are sentence pairs for sure: two of lines, or with columns of pairs."""
+    from regard.text.lines import text_suffix
+
+    is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
+    return is_two or "data.columns" in settings
 
 
 def file_settings(split: str, files: Sequence[str]) -> dict[str, JsonValue]:
@@ -114,31 +118,23 @@ def file_settings(split: str, files: Sequence[str]) -> dict[str, JsonValue]:
 
 
 def _named_recipe(recipe: RecipeSource, settings: Settings) -> "Recipe":
-    """The recipe of a name, file, table or recipe, with settings over it."""
-    if isinstance(recipe, str | Path):
-        return _read(str(recipe), settings)
-    from regard.tasks import recipe_from_table
+    """The recipe of a table, a recipe, a file or a name, with settings over it."""
+    from regard.tasks import read_recipe, recipe_from_table
 
     if isinstance(recipe, Mapping):
         return recipe_from_table(assign(recipe, settings))
-    if not settings:
-        return recipe
-    table = cast(Settings, recipe.table())
-    return replace(recipe_from_table(assign(table, settings)), name=recipe.name)
-
-
-def _read(name: str, settings: Settings) -> "Recipe":
-    """The packaged recipe or recipe file of a name."""
-    is_file = name.endswith(".toml")
-    if is_file and not Path(name).is_file():
+    if not isinstance(recipe, str | Path):
+        if not settings:
+            return recipe
+        table = cast(Settings, recipe.table())
+        return replace(recipe_from_table(assign(table, settings)), name=recipe.name)
+    name = str(recipe)
+    if not name.endswith(".toml"):
+        return replace(read_recipe(packaged_recipe(name), settings), folder=Path())
+    if not Path(name).is_file():
         stem = Path(name).name.removesuffix(".toml")
         cure = f" {stem} comes with regard: leave out the ending."
         raise SettingError(
             f"{name} must be a recipe file; there is none.{cure * (stem in packaged_recipes())}"
         )
-    path = Path(name) if is_file else packaged_recipe(name)
-    read_toml(path)  # faults of a file are reported before torch is loaded
-    from regard.tasks import read_recipe
-
-    recipe = read_recipe(path, settings)
-    return recipe if is_file else replace(recipe, folder=Path())
+    return read_recipe(Path(name), settings)

@@ -1,6 +1,5 @@
 """Chooses tokenizer, model and batch for sentence pairs without a recipe."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -112,21 +111,20 @@ class _Side:
     is_unspaced: bool
 
 
-def choose_recipe(files: Sequence[str], settings: Mapping[str, JsonValue]) -> ChosenRecipe:
-    """A recipe for the sentence pairs in ``files``: tokenizer, model and batch from the data.
+def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
+    """A recipe for sentence pairs, with tokenizer, model and batch chosen from the data.
 
     The same text and settings give the same recipe, so that a run can be resumed.
 
     Args:
-        files: One TSV or JSONL file, or a source and a target file.
-        settings: Values by their dotted names, over what is chosen. Without
-            ``training.minutes`` it trains as long as the text is worth, from 5 to 120 minutes.
+        settings: Values by their dotted names, over what is chosen; ``data.train`` names the pairs.
+            Without ``training.minutes`` it trains as long as the text is worth, from 5 to 120.
 
     Raises:
         DataError: A file or line cannot be used.
         SettingError: A setting is unknown or out of range.
     """
-    given = assign({"data": {"train": [os.path.realpath(file) for file in files]}}, settings)
+    given = assign({}, settings)
     pairs, count = _read(
         recipe_from_table({name: given[name] for name in ("data", "training") if name in given})
     )

@@ -9,6 +9,7 @@ from regard.runs import Run
 from regard.text import Batches
 from regard.training import ConsoleReporter, TrainingConfig
 from regard.training.corpora.stored_text import StoredText
+from regard.training.recipes.resolving import file_settings
 from regard.training.recipes.sentence_pairs import choose_recipe
 from regard.training.session import fit as train
 from regard.training.start import with_test
@@ -123,7 +124,8 @@ def test_a_task_that_cannot_says_so_before_anything_is_written(recipe, tmp_path)
 
 def test_a_recipe_is_chosen_from_a_sample_as_from_the_text(pairs, tmp_path):
     on_disk = {"training.corpus": "disk", "training.cache": str(tmp_path / "cache")}
-    one, other = choose_recipe([pairs], {}), choose_recipe([pairs], on_disk)
+    text = file_settings("train", [pairs])
+    one, other = choose_recipe(text), choose_recipe({**text, **on_disk})
     assert other.reasons[0].startswith("text: 60 pairs, ")
     assert other.reasons[1] == one.reasons[1]
     assert other.recipe.model == one.recipe.model
