@@ -1,4 +1,4 @@
-"""The card of a run folder, ``run.json``: its format, its task and how far it came."""
+"""The card of a run folder, ``run.json``, and the recipe that it was begun with."""
 
 from glob import escape
 from pathlib import Path
@@ -7,10 +7,19 @@ from typing import TypedDict
 import torch
 
 from regard.choices import nearest
-from regard.config import JsonValue, parse_json
-from regard.errors import RunError
-from regard.runs.files import explain_path, known_table, read_file, unseal
+from regard.config import JsonValue, parse_json, read_toml
+from regard.errors import RunError, SettingError
+from regard.fields import checked_table
+from regard.runs.files import (
+    DamageError,
+    explain_path,
+    known_table,
+    read_checked,
+    read_file,
+    unseal,
+)
 from regard.runs.history import Change
+from regard.tasks import RecipeTable, saved_recipe
 from regard.version import __version__
 
 CARD_FILE = "run.json"
@@ -144,3 +153,27 @@ def _check_format(path: Path, content: bytes) -> None:
             f"{path} was made by a newer version of regard (format {made});"
             f" this is {__version__}, which reads up to {FORMAT}. Upgrade regard."
         )
+
+
+def read_begun_recipe(path: Path, expected: str | None) -> RecipeTable:
+    """The recipe that a run was begun with, from its file.
+
+    Args:
+        path: The file.
+        expected: Its checksum; None is unknown.
+
+    Raises:
+        RunError: The file is missing or damaged.
+    """
+    try:
+        if expected is not None and path.exists():
+            read_checked(path, expected)
+        return checked_table(str(path), saved_recipe(read_toml(path)), RecipeTable)
+    except DamageError as error:
+        raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
+    except OSError as error:
+        raise RunError(
+            f"{path} must be readable; got {error.strerror!r}. Restore it from a copy."
+        ) from error
+    except SettingError as error:
+        raise RunError(f"{error} The run folder is damaged; restore the file.") from error
