@@ -169,7 +169,8 @@ def _exit_status(codes: Mapping[int, int], processes: int) -> int:
     """
     killed = {rank: -code for rank, code in codes.items() if code < 0 and -code != signal.SIGTERM}
     if not killed:
-        return min(code if code >= 0 else 128 - code for code in codes.values())
+        statuses = [code if code >= 0 else 128 - code for _, code in sorted(codes.items())]
+        return min(statuses, key=lambda status: status > 128)  # an error goes before a signal
     rank, number = next(iter(killed.items()))
     cause = ", perhaps by the system for its memory" if number == signal.SIGKILL else ""
     raise TrainingError(
