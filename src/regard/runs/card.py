@@ -108,11 +108,11 @@ def read_card(path: Path) -> Card:
         RunError: There is no run, a newer version of regard made it, or the file is damaged.
     """
     with explain_path(path):
-        found = "a folder" if path.is_dir() else "a file" if path.exists() else "nothing there"
-    if found != "a folder":
-        cure = _near(path) if found == "nothing there" else None
+        kind = "a folder" if path.is_dir() else "a file" if path.exists() else "nothing there"
+    if kind != "a folder":
+        cure = _near(path) if kind == "nothing there" else None
         raise RunError(
-            f"{path} must be a run folder; got {found}. {cure or 'Make one with `regard train`.'}"
+            f"{path} must be a run folder; got {kind}. {cure or 'Make one with `regard train`.'}"
         )
     card = path / CARD_FILE
     if not card.exists():

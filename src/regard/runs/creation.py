@@ -56,7 +56,7 @@ def _check_empty(path: Path) -> None:
             f"{path} must be a new folder; it already holds a run, made since this one started."
             " The same command goes on with it; to begin anew, choose another folder: --run FOLDER."
         )
-    found = {item.name for item in path.iterdir() if not item.name.startswith(".tmp-")}
-    if found - _BEFORE_CARD:
-        names = ", ".join(sorted(found - _BEFORE_CARD)[:3])
+    contents = {item.name for item in path.iterdir() if not item.name.startswith(".tmp-")}
+    if contents - _BEFORE_CARD:
+        names = ", ".join(sorted(contents - _BEFORE_CARD)[:3])
         raise RunError(f"{path} must be a new or empty folder; it holds {names}.")

@@ -379,8 +379,8 @@ class Run:
         Raises:
             RunError: There are checkpoints and every one is damaged.
         """
-        found = self.newest_checkpoints(1)
-        return found[0] if found else None
+        last = self.newest_checkpoints(1)
+        return last[0] if last else None
 
     def newest_checkpoints(self, count: int) -> list[Checkpoint]:
         """The last ``count`` undamaged checkpoints, oldest first, to ``average``.
@@ -507,10 +507,10 @@ class Run:
                 if card["model"] == expected:
                     raise
                 self._card = card  # a training has finished again since the card was read
-        found = load_newest_model(self.path / _CHECKPOINTS)
-        if found is None:
+        latest = load_newest_model(self.path / _CHECKPOINTS)
+        if latest is None:
             raise RunError(f"{self.path} must hold weights; there are none yet. Train it first.")
-        step, weights = found
+        step, weights = latest
         warnings.warn(
             f"{self.path} has not finished training; the weights of step {step} are used.",
             RunWarning,

@@ -38,12 +38,12 @@ class MovingAverage:
     def installed(self, model: nn.Module) -> Iterator[None]:
         """The model with the averages as its weights, inside the block."""
         parameters = dict(model.named_parameters())
-        kept = {name: p.detach().clone() for name, p in parameters.items()}
+        before = {name: p.detach().clone() for name, p in parameters.items()}
         _fill(parameters, self.weights)
         try:
             yield
         finally:
-            _fill(parameters, kept)
+            _fill(parameters, before)
 
 
 @torch.no_grad()

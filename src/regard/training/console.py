@@ -144,10 +144,10 @@ class ConsoleReporter(Callback):
         self._waiting = [0.95 * old + 0.05 * new for old, new in zip(before, latest, strict=True)]
         if not latest:
             return ""
-        shown = [f"{share:.0%}" for share in self._waiting]
-        if len(shown) > _SHOWN:
-            shown = [f"{min(self._waiting):.0%} to {max(self._waiting):.0%}"]
-        return f"  waiting {' '.join(shown)}"
+        fractions = [f"{share:.0%}" for share in self._waiting]
+        if len(fractions) > _SHOWN:
+            fractions = [f"{min(self._waiting):.0%} to {max(self._waiting):.0%}"]
+        return f"  waiting {' '.join(fractions)}"
 
     def _time_left(self) -> str:
         begun, share = self._started_at

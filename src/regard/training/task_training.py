@@ -168,9 +168,11 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             total, tokens = total + float(loss_sum), tokens + terms
         loss = total / tokens
         figures = {"loss": loss, "perplexity": float(torch.tensor(loss).exp())}
-        shown = self.valid[: self.config.validation_pairs]
+        scored = self.valid[: self.config.validation_pairs]
         return (
-            {**figures, **self.task.score(self._outputs(model, shown), shown)} if shown else figures
+            {**figures, **self.task.score(self._outputs(model, scored), scored)}
+            if scored
+            else figures
         )
 
     def samples(self, model: nn.Module) -> list[str]:

@@ -218,10 +218,10 @@ class Trainer(Generic[BatchT]):
         except RuntimeError as error:
             if not type(error).__module__.startswith(_COMPILER):
                 raise
-            said = " ".join(str(error).strip().splitlines()[:2])
+            message = " ".join(str(error).strip().splitlines()[:2])
             raise TrainingError(
                 f"training.compile must be false where torch.compile does not work; got true, and "
-                f"it says: {said} Go on without: "
+                f"it says: {message} Go on without: "
                 f"{resume_command(self.run, 'training.compile=false')}"
             ) from error
         finally:
@@ -546,18 +546,18 @@ class Trainer(Generic[BatchT]):
         saved = self.run.checkpoints()
         by_step = {checkpoint.step: checkpoint for checkpoint in saved}
         last = saved[-1]
-        found: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
+        candidates: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
         best = by_step.get(self.position.best_update)
         if best is not None and best.step != last.step:
-            found["best"] = best.load_model
+            candidates["best"] = best.load_model
         newest = self.run.newest_checkpoints(self.config.keep)
         if len(newest) > 1:
-            found[f"average of {len(newest)}"] = lambda: average(newest)
+            candidates[f"average of {len(newest)}"] = lambda: average(newest)
         if self.ema is not None:
             with self.ema.installed(self.model):
                 smooth = deepcopy(self.model.state_dict())  # tied weights stay tied
-            found["moving average"] = lambda: smooth
-        return found
+            candidates["moving average"] = lambda: smooth
+        return candidates
 
     def _share(self, position: Position | None = None) -> float:
         return (position or self.position).share(self.config, self.task.num_samples)

@@ -45,8 +45,8 @@ def default_cache() -> Path:
 def key_of(table: Mapping[str, JsonValue]) -> str:
     """Fingerprint of the inputs of a cache entry."""
     whole = {**table, "format": _FORMAT, "regard": __version__}
-    said = json.dumps(whole, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    text = json.dumps(whole, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def sum_of(file: Path, cache: Path) -> str:
@@ -68,14 +68,14 @@ def sum_of(file: Path, cache: Path) -> str:
     with file.open("rb") as content:
         while part := content.read(_READ_AT_ONCE):
             digest.update(part)
-    found = digest.hexdigest()
+    hexdigest = digest.hexdigest()
     # A file of its own and a name of its own: others may be at it, too.
     temporary = place.with_name(f"{place.name}.{os.getpid()}")
     with explain_refusal(place):
         place.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps([*now, found]), encoding="utf-8")
+        temporary.write_text(json.dumps([*now, hexdigest]), encoding="utf-8")
         temporary.replace(place)
-    return found
+    return hexdigest
 
 
 def sums_of(shards: Sequence[Shard], cache: Path) -> list[list[str]]:

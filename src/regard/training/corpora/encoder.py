@@ -53,8 +53,8 @@ class Encoder:
         task, recipe, held = self._ready
         bad_lines, too_long = BadLines(), BadLines()
         examples = task.of_chunk(recipe, chunk, bad_lines=bad_lines)
-        kept = task.apart(examples, held)
-        return Encoded(task.to_store(kept, too_long=too_long), bad_lines, too_long)
+        separate = task.apart(examples, held)
+        return Encoded(task.to_store(separate, too_long=too_long), bad_lines, too_long)
 
     @cached_property
     def _ready(self) -> tuple[StreamedTask[object, object], Recipe, list[object]]:

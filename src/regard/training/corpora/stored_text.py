@@ -111,12 +111,12 @@ class StoredText:
         Args:
             most: At most about so many; None takes all of the sample.
         """
-        found: list[object] = []
+        examples: list[object] = []
         for chunk in self._kept(_SAMPLE):
-            found += self.task.of_chunk(self.recipe, chunk)
-            if most is not None and len(found) >= most:
+            examples += self.task.of_chunk(self.recipe, chunk)
+            if most is not None and len(examples) >= most:
                 break
-        return found[:most]
+        return examples[:most]
 
     def parts(self, bad_lines: BadLines | None = None) -> Parts[object]:
         """Examples enough to see what language it is, and all that is validated on."""
@@ -247,26 +247,26 @@ class StoredText:
         """Look at all lines; what is seen is there when all of it is."""
         held_by = _held_by(self.recipe, self.task)
         with progress("reading the text") as advance:
-            found = scan(
+            summary = scan(
                 self.shards,
                 None if held_by is None else self.task.held_out,
                 share=_held_share(self.recipe),
                 progress=advance,
             )
-        if not found.until:
+        if not summary.until:
             raise DataError("data.train must hold text to learn from; got nothing.")
-        if held_by is not None and not found.held:
+        if held_by is not None and not summary.held:
             raise DataError(
                 f"data.train must hold more {self.unit} where data.valid is not set; got "
-                f"{found.until} lines."
+                f"{summary.until} lines."
             )
-        write_lines(self.folder / _SAMPLE, found.sample)
-        write_lines(self.folder / _HELD, found.held)
+        write_lines(self.folder / _SAMPLE, summary.sample)
+        write_lines(self.folder / _HELD, summary.held)
         about = {
             "files": [str(file) for shard in self.shards for file in shard if file is not None],
-            "lines": found.lines,
-            "headers": [as_json_text(header) for header in found.headers],
-            "until": found.until,
+            "lines": summary.lines,
+            "headers": [as_json_text(header) for header in summary.headers],
+            "until": summary.until,
         }
         write_sealed(self.folder / SCAN, about)
 
@@ -276,9 +276,9 @@ class StoredText:
 
     @cached_property
     def _scanned(self) -> dict[str, JsonValue]:
-        found = read_sealed(self.folder / SCAN)
-        assert found is not None
-        return found
+        table = read_sealed(self.folder / SCAN)
+        assert table is not None
+        return table
 
     @property
     def unit(self) -> str:

@@ -101,7 +101,7 @@ class TrainingText:
         return self.stored.encoded(task, bad_lines=self.bad_lines, too_long=self.too_long)
 
     def facts(self) -> list[str]:
-        """What is left out and what is held out, in lines."""
+        """Counts of the examples that are left out or held out, in lines."""
         unit = TASKS[self.recipe.task].task.unit
         markup = (
             ", or whose sides hold other markup" if OTHER_MARKUP in self.too_long.counts else ""

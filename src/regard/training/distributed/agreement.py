@@ -99,13 +99,13 @@ def check_shared(
 
 def _flat(table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Settings by their dotted names."""
-    found: dict[str, JsonValue] = {}
+    flat: dict[str, JsonValue] = {}
     for section, settings in table.items():
         if isinstance(settings, dict):
-            found |= {f"{section}.{name}": value for name, value in settings.items()}
+            flat |= {f"{section}.{name}": value for name, value in settings.items()}
         else:
-            found[section] = settings
-    return found
+            flat[section] = settings
+    return flat
 
 
 @cache

@@ -196,10 +196,10 @@ def _init(process: ProcessRank) -> None:
         )
     except (dist.DistError, RuntimeError) as error:
         address, port = (os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT"))
-        said = str(error).strip().splitlines()[0]
+        message = str(error).strip().splitlines()[0]
         raise ProcessLost(
             f"all {process.size} processes must come to {address}:{port} within "
-            f"{_COME_WITHIN.seconds // 60} minutes; torch says: {said}"
+            f"{_COME_WITHIN.seconds // 60} minutes; torch says: {message}"
         ) from error
 
 

@@ -78,8 +78,8 @@ def tagging(
     recipe = "tagging-words"
     if is_bio:
         recipe = "tagging-chinese-entities" if is_chinese(words) else "tagging-entities"
-    shown = ", ".join(list(dict.fromkeys(tags))[:4])
-    return InferredTask("words with tags", f"{reason} ({shown}, …)", recipe, settings or {})
+    examples = ", ".join(list(dict.fromkeys(tags))[:4])
+    return InferredTask("words with tags", f"{reason} ({examples}, …)", recipe, settings or {})
 
 
 def labelled(texts: Sequence[str], reason: str, settings: Settings) -> InferredTask:
@@ -114,5 +114,6 @@ def is_chinese(texts: Sequence[str]) -> bool:
 
 
 def _is_unspaced(text: str) -> bool:
-    shown = text[:_SHOWN]
-    return sum(end - start for start, end in unspaced_runs(shown)) > _UNSPACED_SHARE * len(shown)
+    start = text[:_SHOWN]
+    unspaced = sum(end - begin for begin, end in unspaced_runs(start))
+    return unspaced > _UNSPACED_SHARE * len(start)

@@ -56,7 +56,7 @@ _TAGS = ("tags", "labels", "ner_tags", "pos_tags")
 
 
 def infer_tasks(path: Path) -> InferredTasks:
-    r"""What the file may be for.
+    r"""Infer the tasks that a file may be for, the likeliest first.
 
     Raises:
         DataError: The file is missing, empty or damaged, or nothing can be learned from it.
@@ -87,8 +87,8 @@ def infer_tasks(path: Path) -> InferredTasks:
         return _of_records(path, [line for part in (lines, *later) for line in part])
     if (tagged := _of_words(path, lines, ending)) is not None:
         return _sure(tagged)
-    found = of_table(path, lines, ending, later) if ending in TABLES else None
-    return _of_text(path, lines) if found is None else found
+    tasks = of_table(path, lines, ending, later) if ending in TABLES else None
+    return _of_text(path, lines) if tasks is None else tasks
 
 
 def _is_header(line: Line, ending: str) -> bool:
@@ -107,15 +107,15 @@ def _later_lines(path: Path, first: Line) -> list[list[Line]]:
     size = path.stat().st_size
     if size < _LARGE_FILE or path.suffix in (*PACKED, *ARROW_TABLES):
         return []
-    found = []
+    parts = []
     with path.open("rb") as file:
         if next(decode_lines([file.readline()], str(path))).text != first.text:
             return []
         for part in range(1, _PARTS + 1):
             file.seek(size * part // (_PARTS + 1))
             file.readline()
-            found.append(list(decode_lines(islice(file, _LINES // _PARTS), str(path))))
-    return [[line for line in lines if line.problem is None] for lines in found]
+            parts.append(list(decode_lines(islice(file, _LINES // _PARTS), str(path))))
+    return [[line for line in lines if line.problem is None] for lines in parts]
 
 
 def _sure(task: InferredTask) -> InferredTasks:
@@ -172,11 +172,11 @@ def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
 
 def _contexts(start: str) -> list[str]:
     """The texts of SQuAD's JSON, as far as its start has them whole."""
-    found = []
+    contexts = []
     for quoted in _CONTEXT.findall(start):
         with suppress(ValueError):  # a damaged one is told of when it is read
-            found.append(json.loads(quoted, strict=False))
-    return found
+            contexts.append(json.loads(quoted, strict=False))
+    return contexts
 
 
 def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> InferredTasks:
@@ -202,8 +202,8 @@ def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Infer
 
 def _answers(record: Mapping[str, JsonValue]) -> list[str]:
     given = record.get("answers", record.get("answer"))
-    found = [given] if isinstance(given, str) else _list(answer_list(given))
-    return [str(each.get("text") if isinstance(each, Mapping) else each) for each in found]
+    answers = [given] if isinstance(given, str) else _list(answer_list(given))
+    return [str(each.get("text") if isinstance(each, Mapping) else each) for each in answers]
 
 
 def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | None:
@@ -215,16 +215,16 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | 
     fields = [Field(name, column) for name, column in (("word", 1), ("tag", 2))]
     table = word_table(lines, ending, fields)
     rows = list(table.lines)
-    kept = [line.text.split("\t") for line in rows if line.text.strip()]
-    blank = len(rows) - len(kept)
+    filled = [line.text.split("\t") for line in rows if line.text.strip()]
+    blank = len(rows) - len(filled)
     header, column = table.header, sentence_column(table)
-    last = min(map(len, kept), default=0)
+    last = min(map(len, filled), default=0)
     word, tag = (table.columns[name] - 1 for name in ("word", "tag"))
     if table.header is None:
-        tag = max(map(len, kept), default=0) - 1
-    if last < 2 or len(kept) < 2 * blank or tag >= last:
+        tag = max(map(len, filled), default=0) - 1
+    if last < 2 or len(filled) < 2 * blank or tag >= last:
         return None
-    words, tags = [row[word] for row in kept], [row[tag].strip() for row in kept]
+    words, tags = [row[word] for row in filled], [row[tag].strip() for row in filled]
     is_short = sum(" " not in each for each in words) >= _MOST * len(words)
     if not is_short or not is_label(tags):
         return None
@@ -283,8 +283,8 @@ def _as_usual(task: InferredTask) -> InferredTask:
 
 
 def _texts(records: Sequence[Mapping[str, JsonValue]], key: str | None) -> list[str]:
-    found = [record.get(key or "", "") for record in records]
-    return [" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in found]
+    cells = [record.get(key or "", "") for record in records]
+    return [" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in cells]
 
 
 def _list(value: JsonValue) -> Sequence[JsonValue]:

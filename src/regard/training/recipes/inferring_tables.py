@@ -258,8 +258,10 @@ def _of_names(
     source, target = called("source"), called("target")
     sides = [text for text in texts if _LANGUAGES & {text.name, *_words_of(text)}]
     if len(sides) > 1 and len(sides) == len(texts):
-        found = [_pairs(*two, why, is_whole=len(columns) == 2) for two in combinations(sides, 2)]
-        return InferredTasks(tuple(found), is_sure=len(sides) == 2)
+        candidates = [
+            _pairs(*two, why, is_whole=len(columns) == 2) for two in combinations(sides, 2)
+        ]
+        return InferredTasks(tuple(candidates), is_sure=len(sides) == 2)
     summary = next((text for text in texts if _is_summary(text)), None)
     if source and target and len({source, target} - {summary}) == 2:
         return InferredTasks(
@@ -274,19 +276,21 @@ def _of_names(
     ranked = [label for label in labels if _is_called_label(label)]
     if not ranked:
         return InferredTasks((short,), is_sure=True)
-    found = [labelled(document.cells, why, _renamed(text=document, label=each)) for each in ranked]
-    return InferredTasks((*found, short), is_sure=False)
+    candidates = [
+        labelled(document.cells, why, _renamed(text=document, label=each)) for each in ranked
+    ]
+    return InferredTasks((*candidates, short), is_sure=False)
 
 
 def _with_labels(pair: Sequence[Column], labels: Sequence[Column], why: str) -> InferredTasks:
     """Pairs of texts whose names say that they are, with each label that there is."""
     ranked = _ranked(labels)
     first, second = pair
-    found = [
+    candidates = [
         InferredTask(PAIRS, why, "pair-matching", _renamed(first=first, second=second, label=label))
         for label in ranked
     ]
-    return InferredTasks(tuple(found), is_sure=_is_clear(ranked))
+    return InferredTasks(tuple(candidates), is_sure=_is_clear(ranked))
 
 
 def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> InferredTasks:
@@ -294,20 +298,22 @@ def _of_labels(texts: Sequence[Column], labels: Sequence[Column], why: str) -> I
     ranked = _ranked(labels)
     called = [text for text in texts if is_called(text, "text") and not _is_headline(text)]
     longest = max(called or texts, key=lambda column: column.size)
-    found = [labelled(longest.cells, why, _renamed(text=longest, label=label)) for label in ranked]
-    found += [
+    candidates = [
+        labelled(longest.cells, why, _renamed(text=longest, label=label)) for label in ranked
+    ]
+    candidates += [
         labelled(text.cells, why, _renamed(text=text, label=ranked[0]))
         for text in texts
         if text is not longest
     ]
     if len(texts) == 2 and len(ranked) == 1:
-        return _of_two_texts(texts, ranked[0], found, why, is_named=bool(called))
+        return _of_two_texts(texts, ranked[0], candidates, why, is_named=bool(called))
     if len(ranked) > 1 and len(texts) == 1 and not _is_numeric(ranked[1]):
         settings = _renamed(text=longest, label=ranked[0], aspect=ranked[1])
         what = "texts with labels, for one aspect or another"
-        found.insert(1, InferredTask(what, why, "classification-aspect", settings))
+        candidates.insert(1, InferredTask(what, why, "classification-aspect", settings))
     is_one = len(texts) == 1 or (len(called) == 1 and not any(map(_is_headline, texts)))
-    return InferredTasks(tuple(found), is_sure=is_one and _is_clear(ranked))
+    return InferredTasks(tuple(candidates), is_sure=is_one and _is_clear(ranked))
 
 
 def _of_two_texts(
@@ -347,8 +353,8 @@ def _of_texts(texts: Sequence[Column], why: str) -> InferredTasks:
     """Sentence pairs, or documents and summaries."""
     if len(texts) > 2:
         if two := _two_languages(texts):
-            found = tuple(_pairs(*pair, why, is_whole=False) for pair in two)
-            return InferredTasks(found, is_sure=len(two) == 1)
+            candidates = tuple(_pairs(*pair, why, is_whole=False) for pair in two)
+            return InferredTasks(candidates, is_sure=len(two) == 1)
         document, *shorter = sorted(texts, key=lambda text: -text.size)
         settings = [_renamed(document=document, answer=summary) for summary in shorter]
         every = (summaries(document.cells, why, each) for each in settings)
@@ -404,9 +410,9 @@ def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path
     """
     every = [c for c in columns if c.kind == "number" or (c.kind == "label" and _is_numeric(c))]
     if len(every) < 2:
-        shown = [column for column in columns if column.kind != "none"] or list(columns)
+        filled = [column for column in columns if column.kind != "none"] or list(columns)
         raise DataError(
-            f"{path} must hold texts; {'; '.join(map(str, shown[:4]))}. Name a recipe and its "
+            f"{path} must hold texts; {'; '.join(map(str, filled[:4]))}. Name a recipe and its "
             "columns: regard recipes."
         )
     used = [column for column in every if not _is_running(column) and not column.is_remark]
@@ -527,34 +533,34 @@ def _named_pair(texts: Sequence[Column]) -> tuple[Column, Column] | None:
 
 def _main(texts: Sequence[Column], *, has_labels: bool) -> list[Column]:
     """The texts that something is learned of: without places, users, products beside them."""
-    found = [text for text in texts if not text.is_remark]
-    if not found or not has_labels:
-        return found or list(texts)
-    if len(found) == 2 and not any(text.has_words for text in found):
-        return found
-    longest = max(found, key=lambda text: text.size)
+    candidates = [text for text in texts if not text.is_remark]
+    if not candidates or not has_labels:
+        return candidates or list(texts)
+    if len(candidates) == 2 and not any(text.has_words for text in candidates):
+        return candidates
+    longest = max(candidates, key=lambda text: text.size)
 
     def is_main(text: Column) -> bool:
         is_long = longest.size < _REMARK_RATIO * text.size
         return text is longest or (text.has_words and (text.is_varied or is_long))
 
-    pair = _named_pair(found) or ()
-    return [text for text in found if is_main(text) or _is_headline(text) or text in pair]
+    pair = _named_pair(candidates) or ()
+    return [text for text in candidates if is_main(text) or _is_headline(text) or text in pair]
 
 
 def _different(labels: Sequence[Column]) -> list[Column]:
     """The labels, of those that stand for each other the one of words."""
-    found: list[Column] = []
+    distinct: list[Column] = []
     for label in labels:
-        same = next((other for other in found if _is_same(label, other)), None)
+        same = next((other for other in distinct if _is_same(label, other)), None)
         if same is None:
-            found.append(label)
+            distinct.append(label)
         elif (_is_numeric(same), not is_exactly(same, "label")) > (
             _is_numeric(label),
             not is_exactly(label, "label"),
         ):
-            found[found.index(same)] = label
-    return found
+            distinct[distinct.index(same)] = label
+    return distinct
 
 
 def _is_same(label: Column, other: Column) -> bool:

@@ -207,9 +207,9 @@ def _look(texts: Sequence[str]) -> _Side:
     words: Counter[str] = Counter()
     lengths = []
     for text in texts:
-        found = [word for word in split_words(text) if word != " "]
-        words.update(found)
-        lengths.append(len(found))
+        tokens = [word for word in split_words(text) if word != " "]
+        words.update(tokens)
+        lengths.append(len(tokens))
     lengths.sort()
     return _Side(
         language=guess_language(texts),
