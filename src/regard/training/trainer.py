@@ -33,7 +33,6 @@ from regard.errors import (
 from regard.runs import Checkpoint, DamageError, Run, average
 from regard.runs.checkpoints import fill_model
 from regard.text.batches import WINDOW
-from regard.training.averaging import MovingAverage
 from regard.training.callbacks import (
     Callback,
     OngoingTraining,
@@ -46,9 +45,9 @@ from regard.training.distributed.strategies import choose_strategy
 from regard.training.distributed.synchronizing import StopFlags, Synchronizer
 from regard.training.distributed.world import SINGLE_PROCESS, World
 from regard.training.interruption import Interruption
-from regard.training.optimizers import make_optimizer
-from regard.training.position import Position, TrainerState, is_validated
-from regard.training.precision import (
+from regard.training.optimization.averaging import MovingAverage
+from regard.training.optimization.optimizers import make_optimizer
+from regard.training.optimization.precision import (
     LossScale,
     compute_dtype,
     keep_few_primitives,
@@ -56,7 +55,8 @@ from regard.training.precision import (
     mixed_precision,
     products_of,
 )
-from regard.training.schedule import peak_rate, rate_at
+from regard.training.optimization.schedule import peak_rate, rate_at
+from regard.training.position import Position, TrainerState, is_validated
 from regard.training.settings import TrainingConfig
 from regard.training.trainable import BatchT, Trainable
 

@@ -9,7 +9,7 @@ from torch.nn.utils import get_total_norm
 
 from regard.errors import SettingError
 from regard.training.distributed.world import World
-from regard.training.optimizers import Optimizers
+from regard.training.optimization.optimizers import Optimizers
 from regard.training.settings import TrainingConfig
 
 
