@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from regard.errors import DataError, RegardError
 from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.recipe import RecipeTable
 from regard.tasks.streaming import Chunk, StreamedTask
@@ -82,7 +83,10 @@ def encode(chunk: Chunk) -> Encoded:
     Raises:
         DataError: A line cannot be used.
     """
-    return _encoder.encode(chunk)
+    try:
+        return _encoder.encode(chunk)
+    except RegardError as error:
+        raise DataError(str(error)) from None  # some of its kinds cannot be pickled
 
 
 def _end_with_parent() -> None:
