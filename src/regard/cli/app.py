@@ -27,7 +27,6 @@ from regard.cli.recipes import recipes
 from regard.cli.runs import runs
 from regard.cli.serve import serve
 from regard.cli.settings import settings
-from regard.cli.shortlist import shortlist
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingError
@@ -62,7 +61,6 @@ app = App(
 )
 for _command in (demo, train, predict, evaluate, info, runs, bench, look, serve, export):
     app.command(_command)
-app.command(shortlist)
 app.command(settings)
 for _commands in (data, recipes):
     app.command(_commands)

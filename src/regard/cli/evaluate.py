@@ -48,7 +48,6 @@ def evaluate(
     encoding: str | None = None,
     precision: Precision = "auto",
     device: str = AUTO,
-    shortlist: bool = False,
 ) -> None:
     """Measure how good a run's outputs are.
 
@@ -82,8 +81,6 @@ def evaluate(
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.
-        shortlist: Make answers of the pieces on the run's shortlist alone, which
-            `regard shortlist` learns: faster, where there are many pieces.
     """
     check_device_name("--device", device)
     from regard.inference import Predictor
@@ -91,13 +88,7 @@ def evaluate(
     from regard.text.encodings import encoded_as
 
     given = with_sides(files, source, target)
-    load = partial(
-        Predictor.load,
-        precision=precision,
-        device=device,
-        setting="--device",
-        shortlist=shortlist,
-    )
+    load = partial(Predictor.load, precision=precision, device=device, setting="--device")
     predictor = load(run)
     if predictor.writes:
         if also:

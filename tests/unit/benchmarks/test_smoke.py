@@ -37,7 +37,6 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "classification": ("--work", "WORK"),
     "decoding_speed": (*ONE, *ALONE),
     "documents": ("--work", "WORK"),
-    "fast_translators": ("--work", "WORK", *ONE),
     "generation_speed": (*ONE, *ALONE),
     "gpu_attention": (*ONE,),
     "gpu_training": ("--work", "WORK", *ONE, *ALONE),
@@ -61,7 +60,6 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "peers.regard_quality": ("train", "BATCHES", "WORK", *ALONE),
     "peers.regard_speed": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.setup_joey": ("WORK", "--dry"),
-    "precision_loss": ("multi30k=WORK/../fast_translators/multi30k/teacher", *ONE),
     "pretraining": ("hotel", "--work", "WORK"),
     "process_scaling": ("--work", "WORK", *ONE),
     "question_answering": (
@@ -70,7 +68,6 @@ SMOKE: dict[str, tuple[str, ...]] = {
     ),
     "recurrent_decoding": (*ONE, *ALONE),
     "server_load": (),
-    "shortlist": (*ONE, *ALONE),
     "start_up": (*ONE,),
     "summarisation": ("--work", "WORK", "--corpus", "csl-titles"),
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
@@ -81,7 +78,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "translating_with_alignments": (*ONE,),
 }
 # Those that read what another one trains.
-BEFORE = {"alignment": "chinese_english", "precision_loss": "fast_translators"}
+BEFORE = {"alignment": "chinese_english"}
 # Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
 ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
