@@ -35,7 +35,6 @@ TRIVIAL = (
     Trivial(place="question_answering: Multiple choice", beside=1),
     Trivial(place="documents", beside=1),
     Trivial(place="summarisation"),
-    Trivial(place="markup"),
     Trivial(place="classification: sst2"),
     Trivial(place="classification: chnsenticorp", ours=1, beside=1),
     Trivial(place="classification: online-shopping", ours=1, beside=1),

@@ -78,8 +78,6 @@ QUOTED = {
     "tatoeba_additive": "chinese_english: RNN, additive attention |",
     "tatoeba_transformer": "chinese_english: Transformer |",
     "classical_copying": "classical_chinese: additive, copying",
-    "markup_signs": "markup: markup as signs",
-    "markup_spelled": "markup: markup spelled",
     "classical_conv": "classical_chinese: Convolutional",
     "long": "long_sentences: Tatoeba",
     "multi30k": "multi30k: tokenised lower-cased",
@@ -220,7 +218,6 @@ GROUPS = (
             "chinese_english",
             "long_sentences",
             "classical_chinese",
-            "markup",
             "joey_side_by_side: BLEU",
         ),
         picture="![BLEU by length of the source, three models](figures/long_sentences.svg)",
@@ -231,17 +228,12 @@ GROUPS = (
         size. Into modern Chinese, in three CPU minutes, only the convolutional model is
         better than the classical source left as it is ({classical_conv.ours[0]} BLEU
         beside {classical_conv.beside[0]}); the next best, an RNN that copies, has
-        {classical_copying.ours[0]}. Markup that is read as signs and put back comes out
-        whole in {markup_signs.ours[3]} % of lines; spelled, in {markup_spelled.ours[3]} %,
-        though the text is then nearer to the reference ({markup_spelled.ours[0]} BLEU
-        beside {markup_signs.ours[0]}).
+        {classical_copying.ours[0]}.
         """,
         holds=(
             "{multi30k.ours[0]} < {multi30k.beside[0]}",
             "{classical_conv.ours[0]} > {classical_conv.beside[0]}",
             "{classical_copying.ours[0]} < {classical_conv.beside[0]}",
-            "{markup_signs.ours[3]} > {markup_spelled.ours[3]}",
-            "{markup_spelled.ours[0]} > {markup_signs.ours[0]}",
         ),
     ),
     Group(

@@ -247,10 +247,12 @@ def newer(default: ValueT, *, before: ValueT) -> ValueT:
 
 
 def as_saved(config: type[object], table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Settings that were saved, with what those that are newer than they are meant at the time."""
+    """Saved settings, with what newer ones meant then, and without retired ones that were off."""
     assert dataclasses.is_dataclass(config)
     fields = [field for field in dataclasses.fields(config) if _BEFORE in field.metadata]
-    return {**{field.name: field.metadata[_BEFORE] for field in fields}, **table}
+    off = _retired(config)
+    known = {key: value for key, value in table.items() if key not in off or value != off[key]}
+    return {**{field.name: field.metadata[_BEFORE] for field in fields}, **known}
 
 
 def retired_settings(config: type[object], table: Mapping[str, object]) -> dict[str, object]:

@@ -65,8 +65,7 @@ def beam(
         forbidden: Tokens never to choose, such as padding.
         rules: What else is kept to, in this order; see ``rules.py``. The log-probability of an
             answer is that which they leave.
-        ranking: How what goes on is chosen: `Required` words, `Diverse` groups. None takes the
-            likeliest.
+        ranking: How what goes on is chosen: `Required` words. None takes the likeliest.
         bonus: What is added to an answer's score, given the state that predicted its last token;
             never above zero. See `CoveragePenalty`.
         device: Where the model runs. None is where ``max_lengths`` is, or the default device.
@@ -105,14 +104,8 @@ def beam(
         return []
     ranking = Likeliest() if ranking is None else ranking
     ranking.check(limits, beam_size, eos_id)
-    groups = ranking.num_groups
     allowed = Allowed(eos_id, min_length, forbidden, limits.device)
-    rulebook = Rulebook(allowed, rules, limits, eos_id, copies=groups)
-    width = beam_size // groups
-    if groups > 1:
-        limits = limits.repeat_interleave(groups)
-        sentences = torch.arange(batch_size, device=limits.device)
-        state = state.select(sentences.repeat_interleave(groups))
+    rulebook = Rulebook(allowed, rules, limits, eos_id)
     penalties = divisors(length_penalty, int(limits.max()))
     is_plain = type(ranking) is Likeliest and not rulebook.rules and bonus is None
     if is_plain and isinstance(step, RankingStep) and why_not() is None:
@@ -127,7 +120,7 @@ def beam(
             n_best=n_best,
             penalties=penalties,
         )
-    answers = _Answers(min(n_best, width), penalties, limits)
+    answers = _Answers(n_best, penalties, limits)
     beams = Beams.start(len(limits), limits.device)
     token = torch.full((len(limits),), bos_id, device=limits.device)
     for length in range(1, int(limits.max()) + 1):
@@ -135,11 +128,11 @@ def beam(
         if length == 1:
             ranking.check_rules(rulebook, log_probs)
         log_probs = rulebook.keep(log_probs, length, beams.tokens.flatten(0, 1), beams.sentences)
-        ranked = ranking.rank(beams, log_probs, beam_size=width, eos_id=eos_id, limits=limits)
+        ranked = ranking.rank(beams, log_probs, beam_size=beam_size, eos_id=eos_id, limits=limits)
         gains = None if bonus is None else bonus(state).double().view(beams.log_probs.shape)
         answers.finish(beams, ranked, length, gains)
         longer = beams.extend(ranked)
-        stops = answers.stops(beams.sentences, longer.log_probs.amax(dim=1), length, width)
+        stops = answers.stops(beams.sentences, longer.log_probs.amax(dim=1), length, beam_size)
         if bool(stops.any()):
             answers.close(beams, longer, ranked, stops, length, gains)
             if bool(stops.all()):
@@ -151,7 +144,7 @@ def beam(
             state = state.select(rows)
         beams = longer.select(going)
         token = beams.tokens[:, :, -1].flatten()
-    return answers.collect(groups, n_best)
+    return answers.collect()
 
 
 class _Answers:
@@ -266,18 +259,9 @@ class _Answers:
                 )
             )
 
-    def collect(self, groups: int, n_best: int) -> list[list[Hypothesis]]:
+    def collect(self) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""
-        collected, K = [], self._scores.shape[1]
-        for first in range(0, len(self._found), groups):
-            met = [one for found in self._found[first : first + groups] for one in _best(found, K)]
-            if groups > 1:  # that may have met the same
-                first_met: dict[tuple[tuple[int, ...], bool], Hypothesis] = {}
-                for one in met:
-                    first_met.setdefault((one.tokens, one.finished), one)
-                met = list(first_met.values())
-            collected.append(_best(met, n_best))
-        return collected
+        return [_best(found, self._scores.shape[1]) for found in self._found]
 
 
 def _best(answers: list[Hypothesis], count: int) -> list[Hypothesis]:

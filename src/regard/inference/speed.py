@@ -170,8 +170,8 @@ def _answering(predictor: Predictor, beam_size: int | None) -> Answering:
 
 def _searching(decoding: DecodingConfig, beam_size: int | None) -> DecodingConfig:
     """The recipe's search with another beam, and one answer."""
-    alone: dict[str, object] = {"n_best": 1, "groups": 1, "require": ()}
-    alone |= {"minimum_bayes_risk": None, "max_tokens": min(_WRITTEN, decoding.max_tokens)}
+    alone: dict[str, object] = {"n_best": 1, "require": ()}
+    alone |= {"max_tokens": min(_WRITTEN, decoding.max_tokens)}
     return decoding.changed(method="beam", beam_size=beam_size, **alone)
 
 

@@ -27,7 +27,7 @@ from typing import TypedDict
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
-from regard.config import JsonValue, read_toml, write_toml
+from regard.config import JsonValue, read_toml, retired_settings, write_toml
 from regard.errors import RunError, SettingError, excerpt
 from regard.fields import checked_table
 from regard.runs.bundle import is_bundle, pack, unpack
@@ -74,7 +74,7 @@ from regard.runs.history import Change, Changes, changed, entry
 from regard.runs.lock import Lock
 from regard.runs.records import append_record, cut_records, finite, read_records
 from regard.runs.state import pack_tensors, unpack_tensors
-from regard.tasks import RecipeTable, saved_recipe
+from regard.tasks import DecodingConfig, RecipeTable, saved_recipe
 
 _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
@@ -614,7 +614,8 @@ def _read_recipe(path: Path, expected: str | None) -> RecipeTable:
     try:
         if expected is not None and path.exists():
             read_checked(path, expected)
-        return checked_table(str(path), saved_recipe(read_toml(path)), RecipeTable)
+        table = _without_retired(read_toml(path), path.parent)
+        return checked_table(str(path), saved_recipe(table), RecipeTable)
     except DamageError as error:
         raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
     except OSError as error:
@@ -623,6 +624,22 @@ def _read_recipe(path: Path, expected: str | None) -> RecipeTable:
         ) from error
     except SettingError as error:
         raise RunError(f"{error} The run folder is damaged; restore the file.") from error
+
+
+def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonValue]:
+    """Leave out settings of searches that are no longer any; a model that has such is refused."""
+    decoding = table.get("decoding")
+    if not isinstance(decoding, Mapping):
+        return table
+    retired = retired_settings(DecodingConfig, decoding)
+    for name, value in retired.items():
+        warnings.warn(
+            f"{run} was made with decoding.{name} = {value!r}, which is no longer a setting; its "
+            "outputs are searched for without it.",
+            RunWarning,
+            stacklevel=2,
+        )
+    return {**table, "decoding": {k: v for k, v in decoding.items() if k not in retired}}
 
 
 def _lock_new(path: Path) -> Lock:

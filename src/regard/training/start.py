@@ -22,7 +22,6 @@ from regard.runs import Run, is_run
 from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT, with_training
-from regard.tasks.sequence_task import OTHER_MARKUP
 from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
@@ -353,10 +352,9 @@ def _facts(
         facts.append(f"by {ranks.size} processes, the same batches as by one")
     if (device := device_of(model)) != CPU:
         facts.append(f"on {told_device(device)}, {training.batch_tokens:,} tokens a batch")
-    markup = ", or whose sides hold other markup" if OTHER_MARKUP in too_long.counts else ""
     for counted, what in (
         (bad_lines, "left out {:,} lines that cannot be read"),
-        (too_long, f"cut or left out {{:,}} {task.unit} too long{markup}"),
+        (too_long, f"cut or left out {{:,}} {task.unit} too long"),
     ):
         if counted.total:
             facts.append(f"{what.format(counted.total)}: {counted}")

@@ -47,7 +47,6 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "language_modelling": ("--work", "WORK", *ALONE),
     "large_corpus": ("--work", "WORK", *ONE, *ALONE),
     "long_sentences": ("--work", "WORK"),
-    "markup": ("--work", "WORK"),
     "model_memory": (*ONE,),
     "multi30k": ("--run", "WORK", *ALONE),
     "peers.nn_transformer": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),

@@ -407,3 +407,12 @@ def test_everything_is_synced_before_the_rename_that_shows_it(
         run.finish(WEIGHTS)
         assert not power.unsynced_names
     assert power.unsynced_bytes <= {home / "lock"}
+
+
+def test_retired_settings_of_a_search_are_left_out_with_a_warning(home: Path) -> None:
+    off = {"groups": 1, "diversity": 0.5, "beam_size": 3}
+    with Run.create(home, {"decoding": off}, "translation") as run:
+        assert run.recipe["decoding"]["beam_size"] == 3
+    Run.create(home.parent / "old", {"decoding": off | {"groups": 3}}, "translation").close()
+    with pytest.warns(RunWarning, match=r"old was made with decoding\.groups = 3, which is no lon"):
+        assert Run.open(home.parent / "old").recipe["decoding"] == {"beam_size": 3}
