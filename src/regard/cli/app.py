@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError, UnknownOptionError
 
-from regard.cli.bench import bench
 from regard.cli.data import data
 from regard.cli.decoding_options import DecodingOptions
 from regard.cli.demo import demo
@@ -59,7 +58,7 @@ app = App(
     version=__version__,
     default_parameter=OPTIONS,
 )
-for _command in (demo, train, predict, evaluate, info, runs, bench, look, serve, export):
+for _command in (demo, train, predict, evaluate, info, runs, look, serve, export):
     app.command(_command)
 app.command(settings)
 for _commands in (data, recipes):
