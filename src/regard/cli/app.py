@@ -33,7 +33,7 @@ from regard.version import __version__
 
 BAD_INPUT = 2
 # Commands whose options are settings of a search.
-_SEARCHING = ("predict", "evaluate", "bench", "look")
+_SEARCHING = ("predict", "evaluate", "look")
 # What a file must be that the system refuses, by the number of its reason; and how to mend it.
 _NO_ROOM = ("have room on its disk", " Free some space.")
 _RULES = {

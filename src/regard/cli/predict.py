@@ -15,6 +15,7 @@ from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.jobs import with_sides
 from regard.cli.oddities import Oddities
+from regard.cli.options import UNLISTED
 from regard.cli.output import progress_bar, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
