@@ -63,7 +63,7 @@ def test_every_setting_changes_what_is_found(before, change) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
-@pytest.mark.parametrize("settings", [SAMPLE | {"n_best": 3}, {"groups": 5, "n_best": 5}, {}])
+@pytest.mark.parametrize("settings", [SAMPLE | {"n_best": 3}, {"n_best": 5}, {}])
 def test_an_answer_does_not_depend_on_its_company(kind, settings) -> None:
     together = tokens(answers(kind, **settings))
     assert tokens(answers(kind, texts=TEXTS[::-1], **settings)) == together[::-1]
@@ -90,9 +90,6 @@ def test_the_searches_are_those_of_decoding() -> None:
     found = answers(beam_size=4, n_best=3, coverage_penalty=0.0, no_repeat_ngram=2)
     rules = [decoding.NoRepeatedNgrams(2)]
     assert tokens(found) == tokens(run(decoding.beam, beam_size=4, n_best=3, rules=rules))
-    found = answers(beam_size=4, n_best=4, groups=2)
-    wanted = run(decoding.beam, beam_size=4, n_best=4, ranking=decoding.Diverse(2))
-    assert tokens(found) == tokens(wanted)
     found = answers(method="greedy", repetition_penalty=2.0)
     wanted = run(decoding.greedy, rules=[decoding.RepetitionPenalty(2.0)])
     assert tokens(found) == [[one.tokens] for one in wanted]

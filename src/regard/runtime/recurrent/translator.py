@@ -49,7 +49,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
         >>> torch.equal(prepared(model)(ids, lengths, ids)[0], model(ids, lengths, ids)[0])
         True
-        >>> PreparedRnnSeq2Seq.refuse(RnnSeq2Seq(replace(config, copy=True), **sizes))
+        >>> PreparedRnnSeq2Seq.refuse(RnnSeq2Seq(RnnSeq2SeqConfig(copy=True), **sizes))
         'it copies words'
     """
 
