@@ -41,11 +41,9 @@ TRIVIAL = (
     Trivial(place="pretraining: sst2", ours=3, beside=7),
     Trivial(place="pretraining: chnsenticorp", ours=3, beside=7),
     Trivial(place="pretraining: online-shopping", ours=3, beside=7),
-    Trivial(place="classical_chinese"),
     Trivial(place="tagging: Parts of speech", ours=1, beside=1),
     Trivial(place="tagging: Entities", ours=1, beside=1),
     Trivial(place="language_modelling: Kneser-Ney", less_is_better=True),
-    Trivial(place="alignment", ours=1, beside=1, less_is_better=True),
 )
 
 
