@@ -11,6 +11,7 @@ from regard.decoding.hypothesis import (
     Hypothesis,
     LengthPenalty,
 )
+from regard.decoding.options import SearchOptions
 from regard.decoding.ranking import Ranking
 from regard.decoding.rules import (
     Avoid,
@@ -43,6 +44,7 @@ __all__ = [
     "Required",
     "Rule",
     "Scored",
+    "SearchOptions",
     "State",
     "Step",
     "StreamedToken",

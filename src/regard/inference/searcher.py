@@ -6,7 +6,6 @@ Of any model's steps; and of those that write for a source, with what they look 
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import torch
 from jaxtyping import Float, Int
@@ -22,6 +21,7 @@ from regard.decoding import (
     RepetitionPenalty,
     Required,
     Rule,
+    SearchOptions,
     beam,
     greedy,
     sample,
@@ -51,19 +51,6 @@ class Found:
     """
 
     hypothesis: Hypothesis
-
-
-class _Options(TypedDict):
-    """Arguments that every search of a batch shares."""
-
-    batch_size: int
-    bos_id: int
-    eos_id: int
-    max_lengths: Int[Tensor, " B"]
-    length_penalty: float
-    min_length: int
-    forbidden: list[int]
-    rules: list[Rule]
 
 
 class Searcher:
@@ -133,7 +120,7 @@ class Searcher:
         limits = limits.clamp(min=torch.tensor(needed).to(limits))
         if longest is not None:
             limits = limits.clamp(max=longest)
-        options: _Options = {
+        options: SearchOptions = {
             "batch_size": count,
             "bos_id": BOS_ID,
             "eos_id": end,
