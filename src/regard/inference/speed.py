@@ -41,7 +41,7 @@ class Speed:
     def __str__(self) -> str:
         return (
             f"speed: {self.per_second:,.1f} a second, {self.alone_ms:,.1f} ms for one alone, "
-            f"{self.peak_mib:,.0f} MiB at most, {self.threads} threads"
+            f"{self.peak_mib:,.0f} MiB at most, {self.threads} thread{'s' * (self.threads > 1)}"
         )
 
 
