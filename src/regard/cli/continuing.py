@@ -75,7 +75,7 @@ def _continue_file(
     from regard.inference.filtering import asked, groups_of
     from regard.inference.generator import Continuations
 
-    is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None
+    is_one = decoding.n_best == 1
     # Whoever types, or waits for each answer, sees it as it is written.
     is_streamed = is_one and decoding.method != "beam" and output_format == "text" and file is None
     groups, name, ending = groups_of(file)

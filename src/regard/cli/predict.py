@@ -43,7 +43,6 @@ def predict(
     encoding: str | None = None,
     precision: Precision = "auto",
     device: str = AUTO,
-    shortlist: Annotated[bool, UNLISTED] = False,
     bulk: Bulk = STREAM,
 ) -> None:
     """Answer lines of text: a line in, a line out.
@@ -79,8 +78,6 @@ def predict(
         encoding: Of text that is not UTF-8, such as gbk or cp1252.
         precision: Of the weights: `int8` takes a quarter of the memory, and rounds.
         device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
-        shortlist: Make answers of the pieces on the run's shortlist alone, which
-            `regard shortlist` learns: faster, where there are many pieces.
         bulk: Files to answer into a folder.
     """
     check_device_name("--device", device)
@@ -92,7 +89,6 @@ def predict(
             "--layers": layers,
             "--on-bad-line": on_bad_line == "skip",
         }
-        given |= {"--shortlist": shortlist}
         refuse(given, "with --input; rows that cannot be answered are noted beside the answers")
         predict_files(
             run,
@@ -119,7 +115,6 @@ def predict(
             on_bad_line=on_bad_line,
             precision=precision,
             device=device,
-            shortlist=shortlist,
         )
 
 
@@ -149,7 +144,6 @@ def _predict(
     on_bad_line: str,
     precision: Precision,
     device: str,
-    shortlist: bool,
 ) -> None:
     """Answer the lines of some files, or of stdin."""
     from regard.inference import Predictor
@@ -161,7 +155,6 @@ def _predict(
             raise SettingError(
                 "--attention must be left out for a language model; see regard look."
             )
-        refuse({"--shortlist": shortlist}, "for a language model; it is for translators")
         continue_lines(
             run,
             files,
@@ -173,10 +166,7 @@ def _predict(
             device=device,
         )
         return
-    refuse({"--shortlist": score and shortlist}, "with --score; nothing is searched for")
-    predictor = Predictor.load(
-        run, precision=precision, device=device, setting="--device", shortlist=shortlist
-    )
+    predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
     if not predictor.writes:
         given: dict[str, object] = {"--attention": attention}
         given |= {"--score": score and not is_language_model}

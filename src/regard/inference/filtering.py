@@ -72,8 +72,7 @@ class AnsweredLine:
             yield json.dumps(self.to_dict(), ensure_ascii=False)
         elif n_best > 1:
             for each in self.translations.found:
-                score = each.score if each.utility is None else each.utility
-                yield f"{number}\t{score:.4f}\t{each.text}"
+                yield f"{number}\t{each.score:.4f}\t{each.text}"
         else:
             yield self.text()
 

@@ -177,7 +177,7 @@ class Generator:
         """
         decoding = decoding or self.decoding
         copies = 1
-        if decoding.method == "sample" and decoding.minimum_bayes_risk is None:
+        if decoding.method == "sample":
             copies, decoding = decoding.n_best, decoding.changed(n_best=1)
         elif decoding.n_best > 1:
             raise SettingError(
@@ -198,7 +198,7 @@ class Generator:
             SettingError: The method is beam, or several answers are asked for.
         """
         decoding = decoding or self.decoding
-        if decoding.method == "beam" or decoding.n_best > 1 or decoding.minimum_bayes_risk:
+        if decoding.method == "beam" or decoding.n_best > 1:
             raise SettingError(
                 "method must be greedy or sample, and n_best 1, to write an answer as it comes; "
                 f"got method={decoding.method}, n_best={decoding.n_best}."

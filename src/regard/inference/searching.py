@@ -54,9 +54,7 @@ def searched(
     decoding = predictor.decoding
     width = decoding.beam_size if beam_size is None else beam_size
     # As many answers as the beam is wide; which of them minimum Bayes risk takes is no search.
-    decoding = decoding.changed(
-        method="beam", beam_size=width, n_best=width, minimum_bayes_risk=None
-    )
+    decoding = decoding.changed(method="beam", beam_size=width, n_best=width)
     ready = predictor.preparation.of(predictor.seq2seq)
     model = _RecordedModel(ready, top=max(_FEWEST, width + 1))
     found = Predictor(model, predictor.task).translate([source], decoding=decoding)[0]

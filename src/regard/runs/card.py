@@ -1,5 +1,7 @@
 """The card of a run folder, ``run.json``, and the recipe that it was begun with."""
 
+import warnings
+from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
 from typing import TypedDict
@@ -7,11 +9,12 @@ from typing import TypedDict
 import torch
 
 from regard.choices import nearest
-from regard.config import JsonValue, parse_json, read_toml
+from regard.config import JsonValue, parse_json, read_toml, retired_settings
 from regard.errors import RunError, SettingError
 from regard.fields import checked_table
 from regard.runs.files import (
     DamageError,
+    RunWarning,
     explain_path,
     known_table,
     read_checked,
@@ -19,12 +22,11 @@ from regard.runs.files import (
     unseal,
 )
 from regard.runs.history import Change
-from regard.tasks import RecipeTable, saved_recipe
+from regard.tasks import DecodingConfig, RecipeTable, saved_recipe
 from regard.version import __version__
 
 CARD_FILE = "run.json"
 RECIPE_FILE = "recipe.toml"
-SHORTLIST_FILE = "shortlist.safetensors"
 FORMAT = 1
 _MOST_CARD = 2**24  # bytes
 
@@ -40,7 +42,6 @@ class _Card(TypedDict):
 
 class _Seldom(TypedDict, total=False):
     processes: int
-    shortlist: str
 
 
 class Card(_Card, _Seldom, total=False):
@@ -60,7 +61,6 @@ class Card(_Card, _Seldom, total=False):
         processes: That train it together, where they are several.
         changes: What was changed while it was trained, the oldest first.
         tokenizer: Checksum of the tokenizer's listing.
-        shortlist: Checksum of the shortlist's file, if one was made.
     """
 
     recipe: str
@@ -168,7 +168,8 @@ def read_begun_recipe(path: Path, expected: str | None) -> RecipeTable:
     try:
         if expected is not None and path.exists():
             read_checked(path, expected)
-        return checked_table(str(path), saved_recipe(read_toml(path)), RecipeTable)
+        table = _without_retired(read_toml(path), path.parent)
+        return checked_table(str(path), saved_recipe(table), RecipeTable)
     except DamageError as error:
         raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
     except OSError as error:
@@ -177,3 +178,19 @@ def read_begun_recipe(path: Path, expected: str | None) -> RecipeTable:
         ) from error
     except SettingError as error:
         raise RunError(f"{error} The run folder is damaged; restore the file.") from error
+
+
+def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonValue]:
+    """Leave out settings of searches that are no longer any; a model that has such is refused."""
+    decoding = table.get("decoding")
+    if not isinstance(decoding, Mapping):
+        return table
+    retired = retired_settings(DecodingConfig, decoding)
+    for name, value in retired.items():
+        warnings.warn(
+            f"{run} was made with decoding.{name} = {value!r}, which is no longer a setting; its "
+            "outputs are searched for without it.",
+            RunWarning,
+            stacklevel=2,
+        )
+    return {**table, "decoding": {k: v for k, v in decoding.items() if k not in retired}}

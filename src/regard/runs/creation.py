@@ -7,10 +7,8 @@ from regard.runs.card import CARD_FILE, RECIPE_FILE
 from regard.runs.files import explain_path, make_folder, tidy
 from regard.runs.lock import Lock
 
-# What is written before a run is made: translations to learn from.
-DISTILLED_FILE = "distilled.jsonl"
 # What a `create` that was killed may leave, and the next one may write over; or what stands there.
-_BEFORE_CARD = {"lock", RECIPE_FILE, DISTILLED_FILE}
+_BEFORE_CARD = {"lock", RECIPE_FILE}
 
 
 def is_run(path: str | Path) -> bool:

@@ -8,9 +8,7 @@
     run/tokenizer/           whatever the tokenizer saved, and checksums.json
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
-    run/shortlist.safetensors  what answers may be made of, if somebody asked for that
     run/metrics.jsonl        one line a record
-    run/distilled.jsonl      what a teacher wrote for it, see ``training.distilling``
     run/tensorboard/         the same figures for TensorBoard, where that is installed
     run/lock                 held by the process that trains, as is the folder itself
 """
@@ -22,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import cast
 
 from jaxtyping import Shaped
 from torch import Tensor, nn
@@ -33,7 +30,6 @@ from regard.runs.bundle import is_bundle, pack, unpack
 from regard.runs.card import (
     CARD_FILE,
     RECIPE_FILE,
-    SHORTLIST_FILE,
     Card,
     new_card,
     read_begun_recipe,
@@ -157,20 +153,6 @@ class Run:
             lock.release()
             raise
 
-    @staticmethod
-    @contextmanager
-    def reserved(path: Path) -> Iterator[None]:
-        """Inside the block nobody else makes a run at ``path``, where ``create`` could make one.
-
-        Raises:
-            RunError: The folder holds something, is in use, or cannot be written.
-        """
-        lock = lock_new(path)
-        try:
-            yield
-        finally:
-            lock.release()
-
     @classmethod
     def open(cls, path: str | Path) -> "Run":
         """The run at ``path``, a folder or a bundle, to read; it may be in training meanwhile.
@@ -211,8 +193,6 @@ class Run:
         self.check_finished()
         assert self._card["model"] is not None
         self._read_model(self._card["model"])
-        if self.has_shortlist:
-            self.load_shortlist()
         folder = self.tokenizer_folder
         tokenizer = [
             f"{_TOKENIZER}/{name}"
@@ -517,40 +497,6 @@ class Run:
             stacklevel=2,
         )
         return weights
-
-    @property
-    def has_shortlist(self) -> bool:
-        """Whether ``save_shortlist`` was called."""
-        return "shortlist" in self._card
-
-    def save_shortlist(self, tensors: Mapping[str, Shaped[Tensor, "..."]]) -> None:
-        """Keep what answers may be made of, in place of what was kept before.
-
-        Raises:
-            RunError: The disk is full or refuses.
-        """
-        self._check_open_for_training()
-        content = pack_tensors(tensors)
-        if self.has_shortlist:
-            self._write_card(cast(Card, {k: v for k, v in self._card.items() if k != "shortlist"}))
-        write_file(self.path / SHORTLIST_FILE, content)
-        self._write_card({**self._card, "shortlist": checksum(content)})
-
-    def load_shortlist(self) -> dict[str, Shaped[Tensor, "..."]]:
-        """Load the shortlist of ``save_shortlist``.
-
-        Raises:
-            RunError: There is none, or it is damaged.
-        """
-        if not self.has_shortlist:
-            raise RunError(
-                f"{self.path} must have a shortlist; it has none. Make one: regard shortlist RUN."
-            )
-        path = self.path / SHORTLIST_FILE
-        try:
-            return unpack_tensors(read_checked(path, self._card["shortlist"]), where=path)
-        except DamageError as error:
-            raise DamageError(f"{error} Make it anew: regard shortlist RUN.") from error
 
     def fill(self, model: nn.Module) -> None:
         """Put the weights to use into a model, as ``load_model`` gives them.

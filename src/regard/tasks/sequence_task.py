@@ -42,8 +42,6 @@ from regard.text import (
 )
 from regard.text.guessing import guess_language
 
-# Why a pair is left out whose sides do not hold the same markup, where that is read as signs.
-OTHER_MARKUP = "other markup"
 # Characters of a source that an example shows.
 _SHOWN = 160
 
@@ -202,10 +200,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         """Pairs to learn from, as ids in flat arrays."""
         data = self.data
         return encode_corpus(
-            [
-                self.shortened(pair, too_long)
-                for pair in track("cutting", self._alike(pairs, too_long), len(pairs))
-            ],
+            [self.shortened(pair, too_long) for pair in track("cutting", pairs, len(pairs))],
             self.tokenizer,
             max_length=data.max_length,
             on_long=data.on_long,
@@ -313,16 +308,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             source = f"{source[: _SHOWN - 1]}…"
         return f"{source} → {answer.best.text}  (reference: {example.target})"
 
-    def _alike(self, pairs: Sequence[Pair], too_long: BadLines | None) -> list[Pair]:
-        """The pairs that can be learned from: markup that is read as signs is the same on both."""
-        kept = []
-        for pair in pairs:
-            if self.tokenizer.is_alike(pair.source, pair.target):
-                kept.append(pair)
-            elif too_long is not None:
-                too_long.add(OTHER_MARKUP, f"{pair.where}: the target holds other markup.")
-        return kept
-
     def _translation(self, read: EncodedSequences, output: Output) -> Translation:
         alignment = None
         if output.weights is not None:
@@ -336,13 +321,12 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             )
         return Translation(
             source=read.text,
-            text=self.tokenizer.restored(self.tokenizer.target.decode(output.tokens), read.text),
+            text=self.tokenizer.target.decode(output.tokens),
             score=output.score,
             log_prob=output.log_prob,
             tokens=output.tokens,
             is_finished=output.is_finished,
             alignment=alignment,
-            utility=output.utility,
         )
 
 

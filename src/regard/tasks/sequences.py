@@ -53,7 +53,6 @@ class Output:
         score: Log-probability over the length penalty; higher is better.
         log_prob: Log-probability of its tokens and its end.
         is_finished: Whether the model ended it.
-        utility: How like the other candidates it is, where that decides.
         weights: What its tokens looked at in the source, if that was asked for.
     """
 
@@ -61,7 +60,6 @@ class Output:
     score: float
     log_prob: float
     is_finished: bool
-    utility: float | None = None
     weights: Float[Tensor, "T S"] | None = None
 
 

@@ -94,7 +94,6 @@ class Translation:
             it was not.
         alignment: What its tokens looked at, if that was asked for; None of an empty text, of one
             in parts, and of all but the best.
-        utility: How like the other candidates it is, where minimum Bayes risk chose it.
 
     Example:
         >>> one = Translation("我爱中国", "I love China", -0.5, -1.25, (5, 6, 7), is_finished=True)
@@ -110,7 +109,6 @@ class Translation:
     is_finished: bool
     parts: int = 1
     alignment: Alignment | None = field(default=None, compare=False, repr=False)
-    utility: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +169,6 @@ def _members(translation: Translation) -> dict[str, JsonValue]:
         "score": round(translation.score, 6),
         "log_prob": round(translation.log_prob, 6),
     }
-    if translation.utility is not None:
-        members["utility"] = round(translation.utility, 6)
     if not translation.is_finished:
         members["is_finished"] = False
     return members

@@ -10,7 +10,6 @@ from regard.choices import choose
 from regard.errors import RunError
 from regard.runs import Run
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
-from regard.tasks.sequence_task import OTHER_MARKUP
 from regard.tasks.streaming import Stored
 from regard.text import BadLines
 from regard.training.corpora.stored_text import StoredText
@@ -103,15 +102,12 @@ class TrainingText:
     def facts(self) -> list[str]:
         """Counts of the examples that are left out or held out, in lines."""
         unit = TASKS[self.recipe.task].task.unit
-        markup = (
-            ", or whose sides hold other markup" if OTHER_MARKUP in self.too_long.counts else ""
-        )
         facts = []
         if self.bad_lines.total:
             count = f"left out {self.bad_lines.total:,} lines that cannot be read"
             facts.append(f"{count}: {self.bad_lines}")
         if self.too_long.total:
-            count = f"cut or left out {self.too_long.total:,} {unit} too long{markup}"
+            count = f"cut or left out {self.too_long.total:,} {unit} too long"
             facts.append(f"{count}: {self.too_long}")
         if self.recipe.holds_out_test and not self.parts.test:
             facts.append(f"no {unit} held out to test on: there are too few. data.test names some")
