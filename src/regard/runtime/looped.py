@@ -11,7 +11,9 @@ from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.kernels import why_not
+from regard.kernels.products import packed
 from regard.kernels.threads import by_rows
+from regard.kernels.transformer.decoder import best_tokens
 from regard.layers import TokenEmbedding
 from regard.runtime.products.linear import Linear
 from regard.runtime.transformer.layers import MOST_BYTES as MOST_BYTES
@@ -63,11 +65,6 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
     """
 
     def __init__(self, output: TokenEmbedding, output_bias: Tensor | None) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.products import packed as panels
-        from regard.kernels.transformer import decoder as kernels
-
-        self._best_tokens = kernels.best_tokens
         self._output, self._output_bias = output, output_bias
         # A large table is gone through once for all rows.
         self._has_logits = output.weight.nbytes <= MOST_BYTES
@@ -75,7 +72,7 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         added = np.zeros(len(of_loop), np.float32)
         if output_bias is not None and self._has_logits:
             added = output_bias.detach().numpy()
-        self.table, self.table_bias = panels.in_panels(of_loop), panels.in_lanes(added)
+        self.table, self.table_bias = packed.pack(of_loop), packed.pad(added)
 
     @abstractmethod
     def _run(
@@ -119,7 +116,7 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         tokens = np.empty((len(token), count), np.int64)
 
         def choose(first: int, stop: int, logits: np.ndarray) -> None:
-            self._best_tokens(first, stop, logits, never, values, tokens)
+            best_tokens(first, stop, logits, never, values, tokens)
 
         _, after = self._advance(token, state, choose)
         return torch.from_numpy(values), torch.from_numpy(tokens), after

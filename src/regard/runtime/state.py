@@ -9,6 +9,7 @@ from jaxtyping import Float, Float32, Int, Int32, Int64
 from torch import Tensor
 
 from regard.kernels.threads import by_rows
+from regard.kernels.transformer.decoder import gather
 from regard.runtime.memory import room_of
 
 # Places of a new store; they double as answers grow.
@@ -51,9 +52,6 @@ class Store:
         Args:
             ancestors: The slot that each row had at each place.
         """
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.transformer.decoder import gather
-
         (layers, _, _, width), (rows, filled) = self.kept.shape, ancestors.shape
         made = Store(layers, rows, width, filled=filled)
         args = (self.kept, ancestors, made.kept)

@@ -1,8 +1,7 @@
 """Matrix products in int8: what is multiplied is rounded, and the result is not.
 
 Weights are rounded once, by row; states as they come, by row too, so that an answer does not depend
-on its neighbours: to eight bits where the processor multiplies bytes (``bytewise``), else to up to
-fourteen (``pairwise``).
+on its neighbours; see ``kernels.products.int8``.
 """
 
 import numpy as np
@@ -10,6 +9,8 @@ import torch
 from jaxtyping import Float, Float32, Int, Int8
 from torch import Tensor, nn
 
+from regard.kernels.products import int8
+from regard.kernels.products.packed import pad
 from regard.kernels.threads import by_rows
 
 
@@ -27,24 +28,17 @@ class _Matrix:
     """
 
     def __init__(self, values: Int[Tensor, "O I"], scales: Float[Tensor, " O"]) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.products import bytewise, pairwise
-        from regard.kernels.products import packed as panels
-
-        self._loops = bytewise if bytewise.has_bytes() else pairwise
-        self._in_lanes = panels.in_lanes
         self._outputs, self._inputs = values.shape
-        self.panels: Int8[np.ndarray, "o i p"] = self._loops.lay_out(values.numpy())
+        self.panels: Int8[np.ndarray, "o i p"] = int8.pack(values.numpy())
         self._scales = self._lanes(scales)
         self._nothing = np.zeros_like(self._scales)
 
     def _lanes(self, numbers: Float[Tensor, " O"]) -> Float32[np.ndarray, " op"]:
-        lanes: np.ndarray = self._in_lanes(numbers.numpy(), self._loops.OUTPUTS)
-        return lanes
+        return pad(numbers.numpy(), int8.OUTPUTS)
 
     def some(self, ids: Int[Tensor, " N"]) -> Int[Tensor, "N I"]:
         """The weights of some outputs."""
-        return torch.from_numpy(self._loops.weights_of(self.panels, ids.numpy(), self._inputs))
+        return torch.from_numpy(int8.unpack(self.panels, ids.numpy(), self._inputs))
 
     def rounded(self) -> tuple[Int[Tensor, "O I"], Float[Tensor, " O"]]:
         """The weights, and what gives back those of each output."""
@@ -55,15 +49,15 @@ class _Matrix:
         self, states: Float[Tensor, "*batch I"], bias: Float[Tensor, " O"] | None
     ) -> Float[Tensor, "*batch O"]:
         """``states @ weightᵀ + bias``, its rows and panels shared out among threads."""
-        loops, flat = self._loops, states.float().reshape(-1, self._inputs).contiguous().numpy()
+        flat = states.float().reshape(-1, self._inputs).contiguous().numpy()
         added = self._nothing if bias is None else self._lanes(bias)
         (rows, inputs), (panels, steps, _) = flat.shape, self.panels.shape
-        given = np.empty((rows, loops.INPUTS * steps), loops.ROUNDED)
+        given = np.empty((rows, int8.INPUTS * steps), int8.ROUNDED)
         begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
-        out = np.empty((rows, panels * loops.OUTPUTS), np.float32)
-        by_rows(rows, inputs, lambda *part: loops.round_part(*part, flat, given, begins, sizes))
+        out = np.empty((rows, panels * int8.OUTPUTS), np.float32)
+        by_rows(rows, inputs, lambda *part: int8.round_part(*part, flat, given, begins, sizes))
         rest = (given, self.panels, begins, sizes, self._scales, added, out)
-        by_rows(panels, rows * inputs, lambda *part: loops.multiply_part(*part, *rest))
+        by_rows(panels, rows * inputs, lambda *part: int8.multiply_part(*part, *rest))
         # Loops are compiled for how numbers lie: of one row and of several it is to be the same.
         products = torch.from_numpy(out)[:, : self._outputs].contiguous()
         return products.view(*states.shape[:-1], self._outputs)

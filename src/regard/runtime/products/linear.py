@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.kernels.products import packed
 from regard.kernels.threads import by_rows
 from regard.layers import TokenEmbedding
 
@@ -27,13 +28,10 @@ class Linear:
     """
 
     def __init__(self, weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.products import packed as panels
-
         added = weight.new_zeros(len(weight)) if bias is None else bias.detach()
-        self._multiply, self._outputs = panels.multiply_panels, len(weight)
-        self._panels = panels.in_panels(weight.detach().numpy())
-        self._bias = panels.in_lanes(added.numpy())
+        self._multiply, self._outputs = packed.multiply_panels, len(weight)
+        self._panels = packed.pack(weight.detach().numpy())
+        self._bias = packed.pad(added.numpy())
 
     def __call__(self, states: Float[Tensor, "R I"]) -> Float[Tensor, "R O"]:
         """The states mapped."""

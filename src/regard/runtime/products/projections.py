@@ -8,15 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.kernels.products import projections
-from regard.kernels.products.packed import stacked, stacked_lanes
+from regard.kernels.products import int8
+from regard.kernels.products.packed import pack_each, pad_each
 from regard.kernels.products.projections import NO_MAP as NO_MAP
 from regard.kernels.products.projections import NO_NUMBERS, Map, Table
 from regard.layers import TokenEmbedding
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
 
 f32 = np.float32
-_rounded = projections.rounded
 
 
 class Part(NamedTuple):
@@ -60,18 +59,18 @@ def map_of(parts: Sequence[Part]) -> Map:
     outputs = len(parts[0].weight)
     nothing = torch.zeros(outputs)
     biases = [(nothing if part.bias is None else part.bias).numpy() for part in parts]
-    made = NO_MAP._replace(outputs=outputs, bias=stacked_lanes(biases))
+    made = NO_MAP._replace(outputs=outputs, bias=pad_each(biases))
     scales = [part.scales.float().numpy() for part in parts if part.scales is not None]
     if not scales:
-        return made._replace(weight=stacked([part.weight.numpy() for part in parts]))
-    rounded = np.stack([_rounded.lay_out(part.weight.numpy()) for part in parts])
+        return made._replace(weight=pack_each([part.weight.numpy() for part in parts]))
+    rounded = np.stack([int8.pack(part.weight.numpy()) for part in parts])
     for part, shared_with in zip(parts, rounded, strict=True):
         if part.layer is not None:
             part.layer.share(shared_with)
     return made._replace(
         rounded=rounded,
-        bias=stacked_lanes(biases, _rounded.OUTPUTS),
-        scales=stacked_lanes(scales, _rounded.OUTPUTS),
+        bias=pad_each(biases, int8.OUTPUTS),
+        scales=pad_each(scales, int8.OUTPUTS),
     )
 
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from regard.kernels import recurrent as kernels
 from regard.models.recurrent_lm import RecurrentLm
 from regard.runtime.base import PreparedLanguageModel
 from regard.runtime.looped import why_not_looped
@@ -42,9 +43,6 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
 
     def __init__(self, model: RecurrentLm) -> None:
         super().__init__(model)
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels import recurrent as kernels
-
         readout = Linear()
         if isinstance(model.readout, nn.Linear):
             readout = Linear(model.readout.weight, model.readout.bias)

@@ -10,6 +10,7 @@ from regard.attention import at
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Additive, Bilinear, Dot, Score
+from regard.kernels import recurrent as kernels
 from regard.layers import (
     AdditiveAttention,
     BilinearAttention,
@@ -58,9 +59,6 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
 
     def __init__(self, model: RnnSeq2Seq) -> None:
         super().__init__(model)
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels import recurrent as kernels
-
         cells = cast(list[RecurrentCell], list(model.cells))
         is_luong = model.config.decoder == "luong"
         layers = [

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -10,9 +9,12 @@ from jaxtyping import Float32, Int
 from torch import Tensor, nn
 
 from regard.kernels.threads import in_blocks
+from regard.kernels.transformer import encoder as kernels
+from regard.kernels.transformer.encoder import Layers, Seen, Sources
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.models.transformer import Transformer
+from regard.runtime.products import projections
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
 from regard.runtime.transformer.layered import LayeredEncoder, maps_of
 from regard.runtime.transformer.layers import (
@@ -25,9 +27,6 @@ from regard.runtime.transformer.layers import (
     options_of,
 )
 
-if TYPE_CHECKING:
-    from regard.kernels.transformer.encoder import Layers, Seen, Sources
-
 
 class PreparedEncoder:
     """The encoder of a Transformer, and keys and values of its sources for every decoder layer.
@@ -37,10 +36,6 @@ class PreparedEncoder:
     """
 
     def __init__(self, model: Transformer) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.transformer import encoder as kernels
-        from regard.runtime.products import projections as maps
-
         blocks, config = list(model.encoder), model.config
         embedding_norm, embedding_norm_bias = numbers_of(model.source_norm)
         embedding = model.source_embedding
@@ -48,14 +43,14 @@ class PreparedEncoder:
         looks = [block.look for block in model.decoder if block.look is not None]
         width = looks[0].num_key_heads * looks[0].head_dim
         alibi_heads = config.num_heads if config.positions == "alibi" else None
-        self._kernels, self._options = kernels, options_of(blocks, alibi_heads)
+        self._options = options_of(blocks, alibi_heads)
         projects = [_of_memory(look) for look in looks]
         self._layers: Layers | LayeredEncoder
-        key = value = maps.NO_MAP
+        key = value = projections.NO_MAP
         if fit_one_loop(blocks, projects):
             self._layers = layers_of(blocks, model.encoder_norm)
             key, value = (
-                maps.map_of([maps.part_of(each, outputs) for each in projects])
+                projections.map_of([projections.part_of(each, outputs) for each in projects])
                 for outputs in (slice(width), slice(width, None))
             )
         else:
@@ -63,7 +58,7 @@ class PreparedEncoder:
         self._ends = kernels.Ends(
             key=key,
             value=value,
-            embedding=maps.table_of(embedding),
+            embedding=projections.table_of(embedding),
             embedding_norm=embedding_norm,
             embedding_norm_bias=embedding_norm_bias,
         )
@@ -86,7 +81,7 @@ class PreparedEncoder:
         ]
         begins = np.array([0, *accumulate(map(len, rows))])
         longest = source.shape[1] + len(begin)
-        sources = self._kernels.Sources(
+        sources = kernels.Sources(
             tokens=np.array([token for row in rows for token in row], np.int64),
             begins=begins,
             unseen=len(begin),
@@ -94,21 +89,21 @@ class PreparedEncoder:
             mixes_embeddings=self._mixes_embeddings,
         )
         reach = longest if self._reach is None else self._reach
-        seen = self._kernels.Seen(self._waves.until(longest), reach)
+        seen = kernels.Seen(self._waves.until(longest), reach)
         layers, width = self._shape
         memory = np.zeros((layers, *source.shape, width), np.float32)
         if isinstance(self._layers, LayeredEncoder):
             self._read_by_layers(self._layers, sources, seen, memory)
             return memory
         given = (sources, seen, self._ends, self._layers, self._options, memory)
-        in_blocks(len(rows), lambda *part: self._kernels.read_sources(*part, *given))
+        in_blocks(len(rows), lambda *part: kernels.read_sources(*part, *given))
         return memory
 
     def _read_by_layers(
         self,
         layers: LayeredEncoder,
-        sources: "Sources",
-        seen: "Seen",
+        sources: Sources,
+        seen: Seen,
         memory: Float32[np.ndarray, "L B M W"],
     ) -> None:
         """Run ``read_sources`` layer by layer."""
@@ -124,14 +119,11 @@ class PreparedEncoder:
                     kept[b, : len(real)] = real
 
 
-def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> "Layers":
+def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
     """The weights of an encoder's layers, and of the norm behind them where it is pre-norm."""
-    # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.transformer import encoder as kernels
-    from regard.runtime.products import projections as maps
-
     own, own_out, inner, outer = (
-        maps.map_of([maps.part_of(each) for each in several]) for several in maps_of(blocks)
+        projections.map_of([projections.part_of(each) for each in several])
+        for several in maps_of(blocks)
     )
     norms = norms_of(blocks, last)
     return kernels.Layers(

@@ -6,7 +6,6 @@ row here as well, without padding, and what a source gets does not depend on the
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,14 +13,14 @@ from jaxtyping import Float32, Int64
 from torch import Tensor, nn
 
 from regard.kernels.threads import by_rows
+from regard.kernels.transformer import decoder as kernels
+from regard.kernels.transformer import encoder as loops
+from regard.kernels.transformer.decoder import Options
+from regard.kernels.transformer.encoder import Ends, Seen, Sources
 from regard.layers.block import TransformerBlock
 from regard.runtime.products.int8 import Int8Linear
 from regard.runtime.products.linear import mapping
 from regard.runtime.transformer.layers import activation_of, norms_of
-
-if TYPE_CHECKING:
-    from regard.kernels.transformer.decoder import Options
-    from regard.kernels.transformer.encoder import Ends, Seen, Sources
 
 
 class LayeredEncoder:
@@ -38,32 +37,28 @@ class LayeredEncoder:
         self,
         blocks: Sequence[TransformerBlock],
         last: nn.Module,
-        options: "Options",
+        options: Options,
         others: Sequence[nn.Linear | Int8Linear] = (),
     ) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.transformer import decoder as kernels
-        from regard.kernels.transformer import encoder as encoder_kernels
-
-        self._kernels, self._loops, self._options = kernels, encoder_kernels, options
+        self._options = options
         self._maps = [list(map(mapping, of)) for of in zip(*maps_of(blocks), strict=True)]
         self._norms, self._activate = norms_of(blocks, last), activation_of(blocks[0], options)
         self.others = list(map(mapping, others))
 
     def embed(
-        self, sources: "Sources", ends: "Ends", width: int
+        self, sources: Sources, ends: Ends, width: int
     ) -> tuple[Float32[np.ndarray, "R C"], Float32[np.ndarray, "R C"]]:
         """The vectors of all sources' tokens, with their places, and without if that is wanted."""
         x = np.empty((len(sources.tokens), width), np.float32)
         embedded = np.zeros_like(x) if sources.mixes_embeddings else x
         rest, count = (sources, ends, self._options, x, embedded), len(sources.begins) - 1
         operations = 8 * x.size // max(1, count)
-        by_rows(count, operations, lambda *part: self._loops.embed_sources(*part, *rest))
+        by_rows(count, operations, lambda *part: loops.embed_sources(*part, *rest))
         return x, embedded
 
     @torch.no_grad()
     def __call__(
-        self, states: Float32[np.ndarray, "R C"], begins: Int64[np.ndarray, " B+1"], seen: "Seen"
+        self, states: Float32[np.ndarray, "R C"], begins: Int64[np.ndarray, " B+1"], seen: Seen
     ) -> Float32[np.ndarray, "R C"]:
         """Apply the layers to the tokens' vectors, in place.
 
@@ -79,29 +74,29 @@ class LayeredEncoder:
         def add(change: Tensor) -> None:
             added, (weight, bias) = change.numpy(), next(norms)
             rest = (states, added, weight, bias, options, normed)
-            by_rows(rows, 8 * width, lambda *part: self._kernels.add_norm(*part, *rest))
+            by_rows(rows, 8 * width, lambda *part: kernels.add_norm(*part, *rest))
 
         if options.is_pre:
             first = (states, *next(norms), options, normed)
-            by_rows(rows, 8 * width, lambda *part: self._kernels.norm(*part, *first))
+            by_rows(rows, 8 * width, lambda *part: kernels.norm(*part, *first))
         for own, own_out, inner, outer in self._maps:
             add(own_out(self._mixed(own(given), begins, seen)))
             add(outer(self._activate(inner(given))))
         return normed
 
-    def _mixed(self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: "Seen") -> Tensor:
+    def _mixed(self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: Seen) -> Tensor:
         """Attention of all heads of all sources, from queries, keys and values in one array."""
         options, numbers = self._options, projected.numpy()
         made = projected.new_empty(len(projected), options.heads * options.head_dim)
         sources, mixed = len(begins) - 1, made.numpy()
         if seen.waves.size:
             turned = (begins, seen, options, numbers)
-            by_rows(sources, 2**16, lambda *part: self._loops.turn_sources(*part, *turned))
+            by_rows(sources, 2**16, lambda *part: loops.turn_sources(*part, *turned))
         rest = (begins, seen, options, numbers, mixed)
         longest = int(np.diff(begins).max(initial=0))
         operations = 4 * longest * longest * options.head_dim
         tasks = sources * options.heads
-        by_rows(tasks, operations, lambda *part: self._loops.look_by_heads(*part, *rest))
+        by_rows(tasks, operations, lambda *part: loops.look_by_heads(*part, *rest))
         return made
 
 

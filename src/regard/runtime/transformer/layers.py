@@ -1,7 +1,6 @@
 """Parameters of Transformer layers, in the form of compiled loops."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,15 +11,14 @@ from regard.attention.biases import alibi_slopes
 from regard.attention.scores import Dot, ScaledDot
 from regard.kernels import why_not
 from regard.kernels.threads import by_rows
+from regard.kernels.transformer import decoder as kernels
+from regard.kernels.transformer.decoder import Options
 from regard.layers import MultiHeadAttention
 from regard.layers.block import TransformerBlock
 from regard.layers.feedforward import ACTIVATIONS, swiglu
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.layers.residual import Residual
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
-
-if TYPE_CHECKING:
-    from regard.kernels.transformer.decoder import Options
 
 # Weights up to so many bytes stay in the cache of a core while it goes through them for its rows.
 MOST_BYTES = 2**25
@@ -54,20 +52,17 @@ def residuals(block: TransformerBlock) -> list[Residual]:
     return [each for each in all_three if each is not None]
 
 
-def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "Options":
+def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> Options:
     """Settings that layers share.
 
     Args:
         blocks: The layers.
         alibi_heads: How many heads have ALiBi's slopes; None is none.
     """
-    # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.transformer import decoder as kernels
-
     attend, residual = attentions(blocks[0])[0], blocks[0].attend_residual
     first = residual.norm
     assert isinstance(first, NORMS)
-    return kernels.Options(
+    return Options(
         attend.num_heads,
         attend.num_key_heads,
         attend.head_dim,
@@ -81,14 +76,12 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "
     )
 
 
-def activation_of(block: TransformerBlock, options: "Options") -> Callable[[Tensor], Tensor]:
+def activation_of(block: TransformerBlock, options: Options) -> Callable[[Tensor], Tensor]:
     """Activation between two maps; it may work in place.
 
     torch works out the last few numbers of all by another formula, which are those of one state
     or of another.
     """
-    from regard.kernels.transformer import decoder as kernels
-
     is_gated = block.feed.activation is swiglu
     if is_gated:
         options = options._replace(activation=kernels.ACTIVATIONS.index("silu"))

@@ -9,9 +9,11 @@ from torch import Tensor
 
 from regard.attention.observing import current_editor, current_observer
 from regard.kernels.threads import in_blocks
+from regard.kernels.transformer import encoder as kernels
 from regard.layers import Packing
 from regard.models.encoder import Encoder
 from regard.models.interfaces import TextReader
+from regard.runtime.products import projections
 from regard.runtime.transformer.encoder import fit_one_loop, layers_of
 from regard.runtime.transformer.layered import LayeredEncoder
 from regard.runtime.transformer.layers import (
@@ -49,10 +51,6 @@ class PreparedReader(TextReader):
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.transformer import encoder as kernels
-        from regard.runtime.products import projections as maps
-
         blocks = list(encoder.layers)
         attend = blocks[0].attend
         assert attend is not None
@@ -60,11 +58,10 @@ class PreparedReader(TextReader):
         self.encoder = encoder
         self.embedding = encoder.embedding  # a head may guess words by it
         self.max_length, self.output_dim = encoder.max_length, encoder.output_dim
-        self._kernels = kernels
         self._ends = kernels.Ends(
-            key=maps.NO_MAP,
-            value=maps.NO_MAP,
-            embedding=maps.table_of(encoder.embedding),
+            key=projections.NO_MAP,
+            value=projections.NO_MAP,
+            embedding=projections.table_of(encoder.embedding),
             embedding_norm=norm,
             embedding_norm_bias=norm_bias,
         )
@@ -106,14 +103,14 @@ class PreparedReader(TextReader):
         if any(each is not None for each in reading.values()):
             given = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
         places = self._places.until(N)[:N]
-        texts = self._kernels.Sources(
+        texts = kernels.Sources(
             tokens=packing.pack(ids).numpy(),
             begins=np.array([0, *accumulate(lengths.tolist())]),
             unseen=0,
             places=places if self._first_segment is None else places + self._first_segment,
             mixes_embeddings=False,
         )
-        seen = self._kernels.Seen(self._waves.until(N), N)
+        seen = kernels.Seen(self._waves.until(N), N)
         if isinstance(self._layers, LayeredEncoder):
             layers, width = self._layers, self.output_dim
             x = given.copy() if given.size else layers.embed(texts, self._ends, width)[0]
@@ -121,7 +118,7 @@ class PreparedReader(TextReader):
             return packing.pad(torch.from_numpy(read))
         made = torch.empty(B, N, self.output_dim)
         rest = (texts, given, seen, self._ends, self._layers, self._options, made.numpy())
-        in_blocks(B, lambda *part: self._kernels.read_texts(*part, *rest))
+        in_blocks(B, lambda *part: kernels.read_texts(*part, *rest))
         return made
 
     def _one_by_one(

@@ -1,20 +1,19 @@
-"""Products of pairs of sixteen bits beside the same in float64; every processor does them."""
+"""Products in int8 beside the same in float64, by whichever instructions the processor has."""
 
 import numba
 import numpy as np
 import pytest
 from tests import cases
 
-from regard.kernels.products import packed as panels
-from regard.kernels.products import pairwise
-from regard.kernels.products.packed import in_lanes
+from regard.kernels.products import int8, packed
+from regard.kernels.products.packed import pad
 
 f32 = np.float32
 
 
 @numba.njit
 def multiply(states, weight, scales, bias, out):
-    pairwise.multiply_rows(states, weight, scales, bias, out)
+    int8.multiply_rows(states, weight, scales, bias, out)
 
 
 def draw(rows, outputs, inputs):
@@ -27,7 +26,8 @@ def draw(rows, outputs, inputs):
 
 def product(states, weight, scales, bias):
     out = np.full((len(states), len(weight)), np.nan, f32)
-    multiply(states, pairwise.lay_out(weight), in_lanes(scales, 8), in_lanes(bias, 8), out)
+    lanes = (pad(each, int8.OUTPUTS) for each in (scales, bias))
+    multiply(states, int8.pack(weight), *lanes, out)
     return out
 
 
@@ -37,19 +37,29 @@ ROWS, OUTPUTS, INPUTS = [1, 2, 3, 4, 5, 13], [1, 7, 8, 9, 24, 29, 48, 57], [1, 2
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (16, 4), (37, 13), (64, 32)])
 def test_weights_are_given_back(outputs, inputs):
     weight = draw(1, outputs, inputs)[1]
-    laid_out, ids = pairwise.lay_out(weight), np.arange(outputs)[::-1]
-    np.testing.assert_array_equal(pairwise.weights_of(laid_out, ids, inputs), weight[ids])
+    panels, ids = int8.pack(weight), np.arange(outputs)[::-1]
+    np.testing.assert_array_equal(int8.unpack(panels, ids, inputs), weight[ids])
 
 
 @cases.pairwise(rows=ROWS, outputs=OUTPUTS, inputs=INPUTS)
 def test_they_are_those_of_the_formula(rows, outputs, inputs):
     states, weight, scales, bias = draw(rows, outputs, inputs)
     right = states.astype(np.float64) @ weight.T.astype(np.float64) * scales + bias
-    # A state is off by half of one in 16,383 of its largest number, and an output by as many.
-    most = np.abs(states).max(axis=1)[:, None] / 32_000 * np.abs(weight.astype(int)).sum(axis=1)
+    # A state is off by half of one in 127 or 16,383 of its largest number, an output by as many.
+    steps = 250 if int8.HAS_BYTES else 32_000
+    most = np.abs(states).max(axis=1)[:, None] / steps * np.abs(weight.astype(int)).sum(axis=1)
     away = np.abs(product(states, weight, scales, bias) - right)
     assert (away <= most * scales + 1e-4).all()
     assert away.max() > 0
+
+
+@pytest.mark.parametrize("rows", [1, 15, 97])
+def test_sums_are_those_of_whole_numbers(rows):
+    states, weight, scales, bias = draw(rows, 101, 33)
+    sizes, most = np.abs(states).max(axis=1, keepdims=True), f32(int8._LARGEST)
+    whole = np.rint(states * (most / sizes)).astype(np.int64)
+    right = (whole @ weight.T.astype(np.int64)) * (sizes / most) * scales + bias
+    np.testing.assert_allclose(product(states, weight, scales, bias), right, rtol=1e-5, atol=1e-3)
 
 
 def test_a_state_has_the_same_in_any_company():
@@ -77,11 +87,12 @@ def test_states_of_nothing_and_of_nan_stay_what_they_are():
     assert np.isfinite(found[2]).all()
 
 
+@pytest.mark.skipif(int8.HAS_BYTES, reason="it multiplies bytes")
 def test_a_processor_without_pairs_gets_the_same(monkeypatch):
     states, weight, scales, bias = draw(3, 9, 5)
     right = product(states, weight, scales, bias)
-    monkeypatch.setattr(panels, "_HAS_PAIRS", False)
-    by_tiles = panels.tiling(panels.Pairs)
+    monkeypatch.setattr(packed, "_HAS_PAIRS", False)
+    by_tiles = packed.tiling(packed.Pairs)
 
     @numba.njit
     def multiply_all(states, weight, sizes, scales, bias, out):
@@ -91,7 +102,5 @@ def test_a_processor_without_pairs_gets_the_same(monkeypatch):
     whole = np.zeros((3, 6), np.int16)
     whole[:, :5] = np.rint(states / sizes[:, None])
     out = np.zeros((3, 16), f32)
-    multiply_all(
-        whole, pairwise.lay_out(weight), sizes, in_lanes(scales, 8), in_lanes(bias, 8), out
-    )
+    multiply_all(whole, int8.pack(weight), sizes, pad(scales, 8), pad(bias, 8), out)
     np.testing.assert_allclose(out[:, :9], right, rtol=1e-6, atol=1e-4)
