@@ -9,9 +9,14 @@ import torch
 from jaxtyping import Float, Float32, Int, Int8
 from torch import Tensor, nn
 
+from regard.errors import SettingError
 from regard.kernels.products import int8
 from regard.kernels.products.packed import pad
 from regard.kernels.threads import by_rows
+from regard.layers import TokenEmbedding
+from regard.layers.block import TransformerBlock
+from regard.models.decoder import Decoder
+from regard.models.transformer import Transformer
 
 
 def rounded_rows(weight: Float[Tensor, "O I"]) -> tuple[Int[Tensor, "O I"], Float[Tensor, " O"]]:
@@ -153,3 +158,49 @@ class Int8Embedding(_Rounded):
     ) -> Float[Tensor, "*batch V"]:
         """How well each state matches each token."""
         return self.matrix.product(states, bias)
+
+
+def round_weights(model: nn.Module) -> None:
+    """Round the weights of a model's Transformer layers and tables to int8, in place.
+
+    Raises:
+        SettingError: It has no such layers, or is on a GPU.
+    """
+    blocks = [each for each in model.modules() if isinstance(each, TransformerBlock)]
+    if not blocks or any(p.device.type != "cpu" for p in model.parameters()):
+        reason = "it is on a GPU" if blocks else "it has no layers of a Transformer"
+        raise SettingError(
+            f"precision must be one for this model; got int8, but {reason}. Use float32."
+        )
+    mixes_embeddings = isinstance(model, Transformer) and model.config.values == "embeddings"
+    for block in blocks:
+        _replace(block.attend, "query_key_value", "output")
+        _replace(block.feed, "inner", "outer")
+        if block.look is not None:
+            # Keys and values of two inputs take a part of one matrix each.
+            of_memory = () if mixes_embeddings else ("key_value",)
+            _replace(block.look, "query", "output", *of_memory)
+    if isinstance(model, Transformer):
+        _replace_tables(model, ("source_embedding", "target_embedding", "output"))
+    elif isinstance(model, Decoder):
+        _replace_tables(model, ("embedding", "output"))
+
+
+def _replace(layer: nn.Module, *names: str) -> None:
+    """Put a linear map in int8 in the place of each of these."""
+    for name in names:
+        linear = layer.get_submodule(name)
+        if isinstance(linear, nn.Linear):
+            layer._modules[name] = Int8Linear(linear)
+
+
+def _replace_tables(model: nn.Module, names: tuple[str, ...]) -> None:
+    """Convert embedding tables, some of which are tied."""
+    made: dict[nn.Module, Int8Embedding] = {}
+    tables = {name: model.get_submodule(name) for name in names}
+    for name, table in tables.items():
+        if not isinstance(table, TokenEmbedding):
+            continue
+        if table not in made:
+            made[table] = Int8Embedding(table.weight, table.scale)
+        model._modules[name] = made[table]
