@@ -258,7 +258,7 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
         plain_rows(found, weights.table, weights.table_bias, logits[first:stop])
 
 
-class Readers(NamedTuple):
+class EncoderWeights(NamedTuple):
     """The weights of an encoder, its two directions one on the other; see ``Weights``."""
 
     first: Float32[np.ndarray, "2 g I p"]
@@ -296,7 +296,7 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignor
 
 
 @compiled
-def read(first, stop, inputs, lengths, order, weights, kind, states, last):  # type: ignore[no-untyped-def]
+def encode(first, stop, inputs, lengths, order, weights, kind, states, last):  # type: ignore[no-untyped-def]
     """Read a block of sentences in both directions; padding is never read.
 
     Args:

@@ -46,7 +46,7 @@ def prepared(model: ModelT) -> ModelT:
     if is_watched or why_not() is not None:
         return model
     # Only here: what cannot be compiled cannot be imported.
-    from regard.runtime.parts import with_prepared_parts
+    from regard.runtime.modules import with_packed_modules
     from regard.runtime.recurrent.language_model import PreparedRecurrentLm
     from regard.runtime.recurrent.translator import PreparedRnnSeq2Seq
     from regard.runtime.transformer.language_model import PreparedDecoder
@@ -62,7 +62,7 @@ def prepared(model: ModelT) -> ModelT:
     elif type(made) is RecurrentLm and PreparedRecurrentLm.refuse(made) is None:
         made = PreparedRecurrentLm(made).eval()
     elif not isinstance(model, Seq2Seq | LanguageModel):
-        made = with_prepared_parts(model)
+        made = with_packed_modules(model)
     return cast(ModelT, made)
 
 

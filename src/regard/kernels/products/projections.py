@@ -15,7 +15,7 @@ i64 = np.int64
 NO_NUMBERS, _NO_WHOLE = np.zeros((0, 0), f32), np.zeros((0, 0, 0, 0), np.int8)
 
 
-class Map(NamedTuple):
+class Projections(NamedTuple):
     """Linear maps of one kind, a layer's on the other; what there is none of has no entries.
 
     Attributes:
@@ -33,10 +33,12 @@ class Map(NamedTuple):
     bias: Float32[np.ndarray, "L op"]
 
 
-NO_MAP = Map(0, np.zeros((0, 0, 0, packed.OUTPUTS), f32), _NO_WHOLE, NO_NUMBERS, NO_NUMBERS)
+NO_PROJECTIONS = Projections(
+    0, np.zeros((0, 0, 0, packed.OUTPUTS), f32), _NO_WHOLE, NO_NUMBERS, NO_NUMBERS
+)
 
 
-class Table(NamedTuple):
+class EmbeddingTable(NamedTuple):
     """Vectors of tokens; what there is none of has no entries.
 
     Attributes:
@@ -53,7 +55,7 @@ class Table(NamedTuple):
 
 
 @shared
-def mapped(states, maps, layer, out):  # type: ignore[no-untyped-def]
+def project(states, maps, layer, out):  # type: ignore[no-untyped-def]
     """A layer's map of the states."""
     bias = maps.bias[layer]
     if maps.rounded.size:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.errors import SettingError
 from regard.kernels.products import int8
 from regard.kernels.products.packed import pad
-from regard.kernels.threads import by_rows
+from regard.kernels.threads import parallel_rows
 from regard.layers import TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.models.decoder import Decoder
@@ -60,9 +60,11 @@ class _Matrix:
         given = np.empty((rows, int8.INPUTS * steps), int8.ROUNDED)
         begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
         out = np.empty((rows, panels * int8.OUTPUTS), np.float32)
-        by_rows(rows, inputs, lambda *part: int8.round_part(*part, flat, given, begins, sizes))
+        parallel_rows(
+            rows, inputs, lambda *part: int8.round_part(*part, flat, given, begins, sizes)
+        )
         rest = (given, self.panels, begins, sizes, self._scales, added, out)
-        by_rows(panels, rows * inputs, lambda *part: int8.multiply_part(*part, *rest))
+        parallel_rows(panels, rows * inputs, lambda *part: int8.multiply_part(*part, *rest))
         # Loops are compiled for how numbers lie: of one row and of several it is to be the same.
         products = torch.from_numpy(out)[:, : self._outputs].contiguous()
         return products.view(*states.shape[:-1], self._outputs)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.kernels.products import packed
-from regard.kernels.threads import by_rows
+from regard.kernels.threads import parallel_rows
 from regard.layers import TokenEmbedding
 
 
@@ -42,7 +42,7 @@ class Linear:
         def work(first: int, stop: int) -> None:
             self._multiply(first, stop, asked, self._panels, self._bias, out)
 
-        by_rows(len(self._panels), 2 * rows * self._panels[0].size, work)
+        parallel_rows(len(self._panels), 2 * rows * self._panels[0].size, work)
         return made
 
 
@@ -98,8 +98,8 @@ class PreparedEmbedding(TokenEmbedding):
         return logits if bias is None else logits + bias
 
 
-def mapping(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
-    """Map of a layer: by compiled loops, if it is linear and in float32."""
+def projection_of(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
+    """Projections of a layer: by compiled loops, if it is linear and in float32."""
     if isinstance(layer, nn.Linear):
         return Linear(layer.weight, layer.bias)
     return nn.Identity() if layer is None else layer

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from regard.kernels.products import int8
 from regard.kernels.products.packed import pack_each, pad_each
-from regard.kernels.products.projections import NO_MAP as NO_MAP
-from regard.kernels.products.projections import NO_NUMBERS, Map, Table
+from regard.kernels.products.projections import NO_NUMBERS, EmbeddingTable, Projections
+from regard.kernels.products.projections import NO_PROJECTIONS as NO_PROJECTIONS
 from regard.layers import TokenEmbedding
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
 
@@ -52,14 +52,14 @@ def output_of(output: TokenEmbedding | Int8Embedding, bias: Float[Tensor, " V"] 
     return Part(output.weight.detach(), None, added)
 
 
-def map_of(parts: Sequence[Part]) -> Map:
+def pack_projections(parts: Sequence[Part]) -> Projections:
     """The maps of one kind, all in float32 or all rounded."""
     if not parts:
-        return NO_MAP
+        return NO_PROJECTIONS
     outputs = len(parts[0].weight)
     nothing = torch.zeros(outputs)
     biases = [(nothing if part.bias is None else part.bias).numpy() for part in parts]
-    made = NO_MAP._replace(outputs=outputs, bias=pad_each(biases))
+    made = NO_PROJECTIONS._replace(outputs=outputs, bias=pad_each(biases))
     scales = [part.scales.float().numpy() for part in parts if part.scales is not None]
     if not scales:
         return made._replace(weight=pack_each([part.weight.numpy() for part in parts]))
@@ -74,10 +74,10 @@ def map_of(parts: Sequence[Part]) -> Map:
     )
 
 
-def table_of(embedding: TokenEmbedding | Int8Embedding) -> Table:
+def embedding_table(embedding: TokenEmbedding | Int8Embedding) -> EmbeddingTable:
     """The vectors of an embedding, where they are."""
     scale = f32(embedding.scale)
     if isinstance(embedding, Int8Embedding):
-        return Table(NO_NUMBERS, embedding.panels, embedding.scales.numpy(), scale)
+        return EmbeddingTable(NO_NUMBERS, embedding.panels, embedding.scales.numpy(), scale)
     nothing = np.zeros((0, 0, 0), np.int8)
-    return Table(embedding.weight.detach().numpy(), nothing, np.zeros(0, f32), scale)
+    return EmbeddingTable(embedding.weight.detach().numpy(), nothing, np.zeros(0, f32), scale)

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from regard.attention import Mask, lengths
 from regard.kernels import recurrent as kernels
 from regard.kernels.products import packed as packing
-from regard.kernels.threads import in_blocks
+from regard.kernels.threads import parallel_blocks
 from regard.layers import TokenEmbedding
-from regard.runtime.looped import LoopedSteps, Then
+from regard.runtime.steps import CompiledSteps, Then
 
 
 class Layer(NamedTuple):
@@ -186,7 +186,7 @@ class RecurrentState:
 Show = Callable[[RecurrentState, RecurrentState], None]
 
 
-class PreparedRecurrence(LoopedSteps[RecurrentState]):
+class RecurrentDecoder(CompiledSteps[RecurrentState]):
     """Recurrent layers, their embedding and their output, ready for many steps.
 
     Args:
@@ -240,7 +240,7 @@ class PreparedRecurrence(LoopedSteps[RecurrentState]):
             if then is not None:
                 then(first, stop, logits)
 
-        in_blocks(rows, go)
+        parallel_blocks(rows, go)
         made = replace(state, carried=after, places=np.arange(rows), pending=None)
         if self._show is not None:
             self._show(state, made)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from regard.kernels import recurrent as kernels
 from regard.kernels.products import packed as packing
-from regard.kernels.threads import in_blocks
+from regard.kernels.threads import parallel_blocks
 from regard.layers import RecurrentEncoder
 from regard.runtime.recurrent.decoder import layers_of
 
@@ -37,7 +37,7 @@ class PreparedEncoder(nn.Module):
             np.stack([packing.pad_each(pair) for pair in of])
             for of in (input_biases, hidden_biases)
         )
-        self._weights = kernels.Readers(
+        self._weights = kernels.EncoderWeights(
             first, np.stack(later) if later else none, of_inputs, own, of_hidden
         )
 
@@ -53,7 +53,7 @@ class PreparedEncoder(nn.Module):
         out, ends = states.numpy(), last.numpy()
 
         def go(first: int, stop: int) -> None:
-            kernels.read(first, stop, read, real, order, self._weights, self._cell, out, ends)
+            kernels.encode(first, stop, read, real, order, self._weights, self._cell, out, ends)
 
-        in_blocks(B, go)
+        parallel_blocks(B, go)
         return states, last

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.attention.biases import alibi_slopes
 from regard.attention.scores import Dot, ScaledDot
 from regard.kernels import why_not
-from regard.kernels.threads import by_rows
+from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer import decoder as kernels
 from regard.kernels.transformer.decoder import Options
 from regard.layers import MultiHeadAttention
@@ -90,7 +90,7 @@ def activation_of(block: TransformerBlock, options: Options) -> Callable[[Tensor
 
     def activate(inner: Tensor) -> Tensor:
         (rows, width), numbers = inner.shape, inner.numpy()
-        by_rows(rows, 8 * width, lambda *part: kernels.activate_rows(*part, numbers, options))
+        parallel_rows(rows, 8 * width, lambda *part: kernels.activate_rows(*part, numbers, options))
         return inner
 
     def gate(inner: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ def bytes_of(parts: Sequence[nn.Module | None]) -> int:
     return total
 
 
-class Places:
+class PositionTable:
     """Position embeddings, computed as far as they are needed.
 
     Args:
@@ -170,7 +170,7 @@ class Places:
         return more
 
 
-class Waves:
+class RotaryTable:
     """Sines and cosines by which queries and keys of each place are turned; none if they are not.
 
     Args:

@@ -16,7 +16,7 @@ from regard.runtime.transformer.reader import PreparedReader
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
-def with_prepared_parts(model: ModelT) -> ModelT:
+def with_packed_modules(model: ModelT) -> ModelT:
     """The model with those parts made ready that can be; it shares all the others.
 
     Args:
@@ -24,7 +24,7 @@ def with_prepared_parts(model: ModelT) -> ModelT:
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU()).eval()
-        >>> made = with_prepared_parts(model)
+        >>> made = with_packed_modules(model)
         >>> type(made[0]).__name__, made[1] is model[1], type(model[0]).__name__
         ('PreparedLinear', True, 'Linear')
     """

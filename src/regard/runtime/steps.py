@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.kernels import why_not
 from regard.kernels.products import packed
-from regard.kernels.threads import by_rows
+from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer.decoder import best_tokens
 from regard.layers import TokenEmbedding
 from regard.runtime.products.linear import Linear
@@ -22,15 +22,15 @@ from regard.runtime.transformer.layers import MOST_BYTES as MOST_BYTES
 Then = Callable[[int, int, Float32[np.ndarray, "R V"]], None]
 
 
-def why_not_looped(model: nn.Module, looped: nn.Module) -> str | None:
+def why_not_compiled(model: nn.Module, compiled: nn.Module) -> str | None:
     """Reason why a model cannot run in compiled loops, or None.
 
     Args:
         model: The model.
-        looped: The part whose weights the loops read; tables of embeddings are not counted.
+        compiled: The part whose weights the loops read; tables of embeddings are not counted.
     """
     tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
-    size = sum(p.nbytes for p in looped.parameters() if id(p) not in tables)
+    size = sum(p.nbytes for p in steps.parameters() if id(p) not in tables)
     reasons = {
         "it is too large for the cache of a core": size > MOST_BYTES,
         "it is not in float32 on a CPU": any(
@@ -41,8 +41,8 @@ def why_not_looped(model: nn.Module, looped: nn.Module) -> str | None:
 
 
 @runtime_checkable
-class LoopedState(Protocol):
-    """State of a looped decoder."""
+class CompiledState(Protocol):
+    """State of a decoder whose step is compiled."""
 
     @property
     def pending(self) -> Tensor | None:
@@ -53,10 +53,10 @@ class LoopedState(Protocol):
         """The source of each row."""
 
 
-LoopedStateT = TypeVar("LoopedStateT", bound=LoopedState)
+CompiledStateT = TypeVar("CompiledStateT", bound=CompiledState)
 
 
-class LoopedSteps(ABC, Generic[LoopedStateT]):
+class CompiledSteps(ABC, Generic[CompiledStateT]):
     """Step function of a search: log-probabilities, or the likeliest tokens.
 
     Args:
@@ -78,11 +78,11 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
     def _run(
         self,
         token: Int64[np.ndarray, " R"],
-        state: LoopedStateT,
+        state: CompiledStateT,
         answers: Float32[np.ndarray, "R C"],
         logits: Float32[np.ndarray, "R V"],
         then: Then | None,
-    ) -> LoopedStateT:
+    ) -> CompiledStateT:
         """Go one step on.
 
         Args:
@@ -100,16 +100,16 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
 
     @torch.no_grad()
     def __call__(
-        self, token: Int[Tensor, " R"], state: LoopedStateT
-    ) -> tuple[Float[Tensor, "R V"], LoopedStateT]:
+        self, token: Int[Tensor, " R"], state: CompiledStateT
+    ) -> tuple[Float[Tensor, "R V"], CompiledStateT]:
         """Log-probabilities of the next token, and the state after ``token``."""
         logits, after = self._advance(token, state, None)
         return torch.log_softmax(torch.from_numpy(logits), dim=-1), after
 
     @torch.no_grad()
     def best(
-        self, token: Int[Tensor, " R"], state: LoopedStateT, count: int, hidden: Sequence[int]
-    ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], LoopedStateT]:
+        self, token: Int[Tensor, " R"], state: CompiledStateT, count: int, hidden: Sequence[int]
+    ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], CompiledStateT]:
         """The ``count`` likeliest next tokens of each row; see ``RankingStep``."""
         never = np.array(hidden, np.int64)
         values = np.empty((len(token), count), np.float32)
@@ -122,8 +122,8 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         return torch.from_numpy(values), torch.from_numpy(tokens), after
 
     def _advance(
-        self, token: Tensor, state: LoopedStateT, then: Then | None
-    ) -> tuple[Float32[np.ndarray, "R V"], LoopedStateT]:
+        self, token: Tensor, state: CompiledStateT, then: Then | None
+    ) -> tuple[Float32[np.ndarray, "R V"], CompiledStateT]:
         """Logits, and the state after ``token``."""
         token = token if state.pending is None else state.pending
         size, width = self._output.weight.shape
@@ -136,6 +136,6 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         if not self._has_logits:
             found: Float32[np.ndarray, "R V"] = self._logits_of(torch.from_numpy(answers)).numpy()
             if (choose := then) is not None:
-                by_rows(rows, 4 * size, lambda first, stop: choose(first, stop, found))
+                parallel_rows(rows, 4 * size, lambda first, stop: choose(first, stop, found))
             logits = found
         return logits, after

@@ -12,18 +12,18 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor, nn
 
-from regard.kernels.threads import by_rows
+from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer import decoder as kernels
 from regard.kernels.transformer import encoder as loops
 from regard.kernels.transformer.decoder import Options
-from regard.kernels.transformer.encoder import Ends, Seen, Sources
+from regard.kernels.transformer.encoder import Embeddings, EncoderPositions, Sources
 from regard.layers.block import TransformerBlock
 from regard.runtime.products.int8 import Int8Linear
-from regard.runtime.products.linear import mapping
+from regard.runtime.products.linear import projection_of
 from regard.runtime.transformer.layers import activation_of, norms_of
 
 
-class LayeredEncoder:
+class LayerwiseEncoder:
     """The layers of an encoder.
 
     Args:
@@ -41,24 +41,29 @@ class LayeredEncoder:
         others: Sequence[nn.Linear | Int8Linear] = (),
     ) -> None:
         self._options = options
-        self._maps = [list(map(mapping, of)) for of in zip(*maps_of(blocks), strict=True)]
+        self._maps = [
+            list(map(projection_of, of)) for of in zip(*projections_of(blocks), strict=True)
+        ]
         self._norms, self._activate = norms_of(blocks, last), activation_of(blocks[0], options)
-        self.others = list(map(mapping, others))
+        self.others = list(map(projection_of, others))
 
     def embed(
-        self, sources: Sources, ends: Ends, width: int
+        self, sources: Sources, ends: Embeddings, width: int
     ) -> tuple[Float32[np.ndarray, "R C"], Float32[np.ndarray, "R C"]]:
         """The vectors of all sources' tokens, with their places, and without if that is wanted."""
         x = np.empty((len(sources.tokens), width), np.float32)
         embedded = np.zeros_like(x) if sources.mixes_embeddings else x
         rest, count = (sources, ends, self._options, x, embedded), len(sources.begins) - 1
         operations = 8 * x.size // max(1, count)
-        by_rows(count, operations, lambda *part: loops.embed_sources(*part, *rest))
+        parallel_rows(count, operations, lambda *part: loops.embed_sources(*part, *rest))
         return x, embedded
 
     @torch.no_grad()
     def __call__(
-        self, states: Float32[np.ndarray, "R C"], begins: Int64[np.ndarray, " B+1"], seen: Seen
+        self,
+        states: Float32[np.ndarray, "R C"],
+        begins: Int64[np.ndarray, " B+1"],
+        seen: EncoderPositions,
     ) -> Float32[np.ndarray, "R C"]:
         """Apply the layers to the tokens' vectors, in place.
 
@@ -74,33 +79,35 @@ class LayeredEncoder:
         def add(change: Tensor) -> None:
             added, (weight, bias) = change.numpy(), next(norms)
             rest = (states, added, weight, bias, options, normed)
-            by_rows(rows, 8 * width, lambda *part: kernels.add_norm(*part, *rest))
+            parallel_rows(rows, 8 * width, lambda *part: kernels.add_norm(*part, *rest))
 
         if options.is_pre:
             first = (states, *next(norms), options, normed)
-            by_rows(rows, 8 * width, lambda *part: kernels.norm(*part, *first))
+            parallel_rows(rows, 8 * width, lambda *part: kernels.norm(*part, *first))
         for own, own_out, inner, outer in self._maps:
             add(own_out(self._mixed(own(given), begins, seen)))
             add(outer(self._activate(inner(given))))
         return normed
 
-    def _mixed(self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: Seen) -> Tensor:
+    def _mixed(
+        self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: EncoderPositions
+    ) -> Tensor:
         """Attention of all heads of all sources, from queries, keys and values in one array."""
         options, numbers = self._options, projected.numpy()
         made = projected.new_empty(len(projected), options.heads * options.head_dim)
         sources, mixed = len(begins) - 1, made.numpy()
-        if seen.waves.size:
+        if seen.rotary.size:
             turned = (begins, seen, options, numbers)
-            by_rows(sources, 2**16, lambda *part: loops.turn_sources(*part, *turned))
+            parallel_rows(sources, 2**16, lambda *part: loops.rotate_sources(*part, *turned))
         rest = (begins, seen, options, numbers, mixed)
         longest = int(np.diff(begins).max(initial=0))
         operations = 4 * longest * longest * options.head_dim
         tasks = sources * options.heads
-        by_rows(tasks, operations, lambda *part: loops.look_by_heads(*part, *rest))
+        parallel_rows(tasks, operations, lambda *part: loops.attend_by_heads(*part, *rest))
         return made
 
 
-def maps_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
+def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
     """The linear maps of each kind, in the order of ``kernels.transformer.encoder.Layers``."""
     attends = [block.attend for block in blocks]
     return [
