@@ -30,7 +30,7 @@ def why_not_compiled(model: nn.Module, compiled: nn.Module) -> str | None:
         compiled: The part whose weights the loops read; tables of embeddings are not counted.
     """
     tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
-    size = sum(p.nbytes for p in steps.parameters() if id(p) not in tables)
+    size = sum(p.nbytes for p in compiled.parameters() if id(p) not in tables)
     reasons = {
         "it is too large for the cache of a core": size > MOST_BYTES,
         "it is not in float32 on a CPU": any(
