@@ -132,7 +132,7 @@ class _Plain:
 
     @classmethod
     def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Those of one step."""
+        """Weights of one step."""
         return read(builder, at, cls.sums)
 
     @classmethod
@@ -169,7 +169,7 @@ class Pairs:
 
     @staticmethod
     def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Those of one step, in sixteen bits."""
+        """Weights of one step, in sixteen bits."""
         return builder.sext(read(builder, at, ir.VectorType(ir.IntType(8), PAIRED_STEP)), _PAIRS)
 
     @staticmethod
@@ -225,7 +225,7 @@ class Bytes(Pairs):
 
     @classmethod
     def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Those of one step, four inputs of sixteen outputs."""
+        """Weights of one step, four inputs of sixteen outputs."""
         return read(builder, at, cls.sums)
 
     @classmethod

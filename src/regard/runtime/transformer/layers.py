@@ -42,12 +42,12 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
 
 
 def attentions(block: TransformerBlock) -> list[MultiHeadAttention]:
-    """Those of a layer: to itself, and to a memory."""
+    """Attentions of a layer: to itself, and to a memory."""
     return [block.attend] if block.look is None else [block.attend, block.look]
 
 
 def residuals(block: TransformerBlock) -> list[Residual]:
-    """Those of a layer, in the order in which they are met."""
+    """Residual connections of a layer, in their order."""
     all_three = (block.attend_residual, block.look_residual, block.feed_residual)
     return [each for each in all_three if each is not None]
 
@@ -154,7 +154,7 @@ class PositionTable:
         return self._positions is not None
 
     def until(self, stop: int) -> Float32[np.ndarray, "P C"]:
-        """That of places before ``stop``, and of some after."""
+        """Embeddings of positions before ``stop``, and of some after."""
         known = self._known  # of this thread: another may work out more meanwhile
         while len(known) < stop:
             known = self._known = np.concatenate([known, self._next(len(known))])
@@ -171,7 +171,7 @@ class PositionTable:
 
 
 class RotaryTable:
-    """Sines and cosines by which queries and keys of each place are turned; none if they are not.
+    """Sines and cosines that rotate queries and keys of each position; none without rotation.
 
     Args:
         rotary: What turns them.
@@ -183,7 +183,7 @@ class RotaryTable:
         self._known = np.zeros((0, 2, pairs), np.float32)
 
     def until(self, stop: int) -> Float32[np.ndarray, "P 2 p"]:
-        """Those of places before ``stop``, and of some after."""
+        """Sines and cosines of positions before ``stop``, and of some after."""
         known = self._known  # of this thread: another may work out more meanwhile
         while len(known) < stop:
             known = self._known = np.concatenate([known, self._next(len(known))])
