@@ -373,7 +373,7 @@ class Predictor(Generic[AnswerT]):
     @torch.no_grad()
     def _in_one_pass(
         self,
-        task: OnePassTask[ExampleT, EncodedT, BatchT, AnswerT],
+        task: OnePassTask[ExampleT, AnswerT],
         examples: Sequence[ExampleT],
         progress: Callable[[int], None] | None,
         *,
