@@ -15,7 +15,9 @@ from functools import cache
 
 @cache
 def why_not() -> str | None:
-    """Reason why compiled passes cannot run here, or None. The first call imports numba.
+    """Reason why compiled passes cannot run here, or None.
+
+    The first call imports numba, unless it has compiled here before and is what it was then.
 
     Anything that goes wrong in the import is a reason to do without, not an error: there is
     another path with the same answers.
@@ -23,7 +25,10 @@ def why_not() -> str | None:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return "NUMBA_DISABLE_JIT turns compiling off"
     try:
-        import numba  # noqa: F401
+        from regard.kernels import machine_code
+
+        if not machine_code.is_there():
+            import numba  # noqa: F401
     except Exception as error:
         return f"numba cannot be loaded ({type(error).__name__}: {error})"
     return None

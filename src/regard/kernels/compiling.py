@@ -1,19 +1,20 @@
-"""How loops are compiled, and where the result is kept."""
+"""How loops are compiled, and where the result is kept. numba is imported where one is compiled."""
 
 import logging
-import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from hashlib import sha256
+from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
-import numba
-from numba.core import event
+import numpy as np
+
+from regard.kernels import machine_code
 
 # Sums may be reordered, and products fused into them, so that they run eight or sixteen at a time.
 # NaN and infinities keep their meaning.
@@ -25,21 +26,123 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def cache_folder() -> Path:
-    """Folder in which the next process finds compiled loops; one for each state of this room.
+class _Module:
+    """A module of numba, imported when something of it is first used."""
 
-    A loop is compiled together with the parts that it calls, in whichever module of the room; numba
-    looks at none of them to see whether it has changed.
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:  # Any: as untyped as numba
+        return getattr(import_module(self._name), name)
+
+
+types, cgutils = _Module("numba.types"), _Module("numba.core.cgutils")
+
+
+class Part(Generic[P, R]):
+    """A function that compiled loops call, for numba to compile with them.
+
+    numba takes it for what ``compile`` makes of it, by the attribute ``_numba_type_``.
     """
-    home = os.environ.get("XDG_CACHE_HOME")
-    code = sha256()
-    for module in sorted(Path(__file__).parent.rglob("*.py")):
-        code.update(module.read_bytes())
-    base = Path(home) if home else Path.home() / ".cache"
-    return base / "regard" / "kernels" / code.hexdigest()[:16]
+
+    def __init__(self, function: Callable[P, R], **options: object) -> None:
+        self.function = unwrap(function)  # without what checks arguments in tests
+        self._options = options
+        self._dispatcher: Any = None
+
+    def dispatcher(self) -> Any:  # Any: a class of numba
+        """The function as numba has it, which compiles it when it is called."""
+        if self._dispatcher is None:
+            with _lock:
+                if self._dispatcher is None:
+                    self._dispatcher = self._make()
+        return self._dispatcher
+
+    def _make(self) -> Any:
+        return _numba().njit(**self._options)(self.function)
+
+    @property
+    def _numba_type_(self) -> Any:
+        from numba.core.registry import cpu_target
+
+        made = self.dispatcher()
+        cpu_target.typing_context.refresh()  # an intrinsic becomes known by it
+        return cpu_target.typing_context.resolve_value_type(made)
+
+    @property
+    def targetoptions(self) -> Any:
+        """Options of numba, which asks every part whether its lines go into its caller's."""
+        return self.dispatcher().targetoptions
+
+    @property
+    def py_func(self) -> Callable[P, R]:
+        """The function, by the name at which numba looks for its lines."""
+        return self.function
+
+    def __call__(self, *arguments: P.args, **options: P.kwargs) -> R:
+        """Run it alone, by numba."""
+        result: R = self.dispatcher()(*arguments, **options)
+        return result
 
 
-def compiled(loop: Callable[..., None]) -> Callable[..., None]:
+class _Intrinsic(Part[P, R]):
+    def _make(self) -> Any:
+        return import_module("numba.extending").intrinsic(self.function)
+
+
+class Loop(Part[P, R]):
+    """A compiled loop, as Python calls it.
+
+    Its machine code is looked for first, which is kept for each kind of arguments; numba is
+    imported only where there is none.
+    """
+
+    def __init__(self, function: Callable[P, R], **options: object) -> None:
+        super().__init__(function, **options)
+        self._entries: dict[Hashable, Callable[..., None]] = {}
+
+    def _make(self) -> Any:
+        with _kept_in(_writable_folder()) as is_kept:
+            return _numba().njit(cache=is_kept, **self._options)(self.function)
+
+    def __call__(self, *arguments: P.args, **options: P.kwargs) -> R:
+        """Run it for these arguments, compiled if it has to be."""
+        kind = _kind(arguments)
+        entry = self._entries.get(kind)
+        if entry is not None:
+            return entry(*arguments)  # type: ignore[return-value]
+        name = machine_code.name(self.function, arguments)
+        with _lock:
+            entry = machine_code.load(name, self.function)
+        if entry is not None:
+            self._entries[kind] = entry
+            return entry(*arguments)  # type: ignore[return-value]
+        entry = self.dispatcher()
+        entry(*arguments)
+        self._entries[kind] = entry
+        if _writable_folder() is not None:
+            machine_code.store(name, entry, arguments)
+        return None  # type: ignore[return-value]
+
+
+_lock = threading.RLock()
+
+
+def _kind(arguments: tuple[object, ...]) -> Hashable:
+    """Whatever of arguments decides how a loop is compiled for them, and a little more."""
+    return tuple(
+        [
+            (each.dtype, each.ndim, each.flags.num)
+            if type(each) is np.ndarray
+            else (type(each), _kind(each))
+            if isinstance(each, tuple)
+            else type(each)
+            for each in arguments
+        ]
+    )
+
+
+def compiled(loop: Callable[P, R]) -> Loop[P, R]:
     """``loop`` compiled at its first call, without the interpreter's lock, and kept.
 
     A division by zero gives an infinity or NaN, as it does in tensors. What checks arguments in
@@ -48,7 +151,7 @@ def compiled(loop: Callable[..., None]) -> Callable[..., None]:
     return _entry(loop, counts=True)
 
 
-def uncounted(loop: Callable[..., None]) -> Callable[..., None]:
+def uncounted(loop: Callable[P, R]) -> Loop[P, R]:
     """Compile a loop that makes no arrays, and calls nothing that returns one.
 
     References to what it slices are not counted, which can cost more than the work on a slice.
@@ -56,20 +159,18 @@ def uncounted(loop: Callable[..., None]) -> Callable[..., None]:
     return _entry(loop, counts=False)
 
 
-def _entry(loop: Callable[..., None], *, counts: bool) -> Callable[..., None]:
-    with _kept_in(_writable_folder()) as is_kept:
-        made: Callable[..., None] = numba.njit(  # type: ignore[call-overload]
-            fastmath=_RULES,
-            nogil=True,
-            error_model="numpy",
-            cache=is_kept,
-            boundscheck=False,
-            _nrt=counts,
-        )(unwrap(loop))
-    return made
+def _entry(loop: Callable[P, R], *, counts: bool) -> Loop[P, R]:
+    return Loop(
+        loop,
+        fastmath=_RULES,
+        nogil=True,
+        error_model="numpy",
+        boundscheck=False,
+        _nrt=counts,
+    )
 
 
-def inlined(loop: Callable[P, R]) -> Callable[P, R]:
+def inlined(loop: Callable[P, R]) -> Part[P, R]:
     """``loop`` as a part of the compiled loops that call it.
 
     A call would cost more than most parts do: arrays are counted when they are handed over.
@@ -77,33 +178,36 @@ def inlined(loop: Callable[P, R]) -> Callable[P, R]:
     return _part(loop, _RULES)
 
 
-def uncounted_part(loop: Callable[P, R]) -> Callable[P, R]:
+def uncounted_part(loop: Callable[P, R]) -> Part[P, R]:
     """``loop`` as a part of ``uncounted`` loops that they call, and that slices arrays itself."""
     return _part(loop, _RULES, is_inlined=False, counts=False)
 
 
-def written_in(loop: Callable[P, R]) -> Callable[P, R]:
+def written_in(loop: Callable[P, R]) -> Part[P, R]:
     """``loop`` as lines of the one loop that calls it: a long part would be compiled alone, too."""
-    made: Callable[P, R] = numba.njit(inline="always", fastmath=_RULES, error_model="numpy")(
-        unwrap(loop)
-    )
-    return made
+    return Part(loop, inline="always", fastmath=_RULES, error_model="numpy")
 
 
-def shared(loop: Callable[P, R]) -> Callable[P, R]:
+def shared(loop: Callable[P, R]) -> Part[P, R]:
     """Compile a longer part that several loops call, once for all of them."""
     return _part(loop, _RULES, is_inlined=False)
 
 
-def in_order(loop: Callable[P, R]) -> Callable[P, R]:
+def in_order(loop: Callable[P, R]) -> Part[P, R]:
     """Compile a part whose operations keep their order."""
     return _part(loop, _IN_ORDER)
 
 
+def intrinsic(function: Callable[..., Any]) -> Part[..., Any]:
+    """A part that writes LLVM's instructions itself, as ``numba.extending.intrinsic`` has it."""
+    return _Intrinsic(function)
+
+
 def _part(
     loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True, counts: bool = True
-) -> Callable[P, R]:
-    made: Callable[P, R] = numba.njit(  # type: ignore[call-overload]
+) -> Part[P, R]:
+    return Part(
+        loop,
         fastmath=rules,
         nogil=True,
         error_model="numpy",
@@ -112,15 +216,14 @@ def _part(
         no_cfunc_wrapper=True,
         forceinline=is_inlined,
         _nrt=counts,
-    )(unwrap(loop))
-    return made
+    )
 
 
 @cache
 def _writable_folder() -> Path | None:
     """The folder of this code, made and found to take files; None if it does not."""
     try:
-        folder = cache_folder()
+        folder = machine_code.cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
@@ -131,36 +234,41 @@ def _writable_folder() -> Path | None:
 @contextmanager
 def _kept_in(folder: Path | None) -> Iterator[bool]:
     """While it lasts, numba keeps in ``folder`` what it compiles, unless users chose another."""
-    chosen = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    config = _numba().config
+    chosen = config.CACHE_DIR
     if not chosen and folder is not None:
-        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+        config.CACHE_DIR = str(folder)
     try:
         yield bool(chosen) or folder is not None
     finally:
-        numba.config.CACHE_DIR = chosen  # type: ignore[attr-defined]
+        config.CACHE_DIR = chosen
 
 
-class _Announcement(event.Listener):
-    """Says once a process, on a terminal or in its log, why a first call takes so long."""
+@cache
+def _numba() -> Any:
+    """numba, made to say once a process, on a terminal or in its log, why a first call is slow."""
+    import numba
+    from numba.core import event
 
-    is_made = False
+    class Announcement(event.Listener):
+        is_made = False
 
-    def on_start(self, event: event.Event) -> None:
-        """Called before numba compiles, not when it finds what it once compiled."""
-        code = event.data["dispatcher"].py_func.__module__
-        if self.is_made or not code.startswith("regard."):
-            return
-        self.is_made = True
-        kept = _writable_folder()
-        where = "kept for the next time" if kept else "its cache folder cannot be written"
-        text = f"compiling for this processor: from seconds to two minutes, {where}"
-        if _LOG.isEnabledFor(logging.INFO):
-            _LOG.info(text)
-        elif sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write(f"{text}\n")
+        def on_start(self, event: event.Event) -> None:
+            """Called before numba compiles, not when it finds what it once compiled."""
+            code = event.data["dispatcher"].py_func.__module__
+            if self.is_made or not code.startswith("regard."):
+                return
+            self.is_made = True
+            kept = _writable_folder()
+            where = "kept for the next time" if kept else "its cache folder cannot be written"
+            text = f"compiling for this processor: from seconds to two minutes, {where}"
+            if _LOG.isEnabledFor(logging.INFO):
+                _LOG.info(text)
+            elif sys.stderr is not None and sys.stderr.isatty():
+                sys.stderr.write(f"{text}\n")
 
-    def on_end(self, event: event.Event) -> None:
-        """Nothing."""
+        def on_end(self, event: event.Event) -> None:
+            """Nothing."""
 
-
-event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
+    event.register("numba:compile", Announcement())  # type: ignore[no-untyped-call]
+    return numba

@@ -2,10 +2,8 @@
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from regard.kernels.compiling import in_order
+from regard.kernels.compiling import in_order, intrinsic, types
 
 f32, i32 = np.float32, np.int32
 

@@ -10,11 +10,8 @@ from contextlib import contextmanager
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from regard.kernels.compiling import shared
+from regard.kernels.compiling import cgutils, intrinsic, shared, types
 from regard.kernels.products.packed import OUTPUTS, further, fused, read, read_everywhere
 from regard.kernels.vectors import to_weights
 
@@ -84,8 +81,8 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
         with _heads(builder, key_heads, per) as (h, _):
             place = builder.add(scores, builder.mul(h, row))
             _write(builder, _HIDDEN, further(builder, place, _WIDE, last))
-        total = cgutils.alloca_once(builder, _VECTOR)  # type: ignore[no-untyped-call]
-        more = cgutils.alloca_once(builder, _NUMBER)  # type: ignore[no-untyped-call]
+        total = cgutils.alloca_once(builder, _VECTOR)
+        more = cgutils.alloca_once(builder, _NUMBER)
         with cgutils.for_range(builder, count) as of_key:
             begin = builder.add(keys, _place(builder, places, of_key.index, width))
             with _heads(builder, key_heads, per) as (h, g):
@@ -125,7 +122,7 @@ def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
 
         def sum_up(kind: ir.Type, weights: ir.Value, begin: ir.Value, to: ir.Value) -> None:
-            total = cgutils.alloca_once(builder, kind)  # type: ignore[no-untyped-call]
+            total = cgutils.alloca_once(builder, kind)
             builder.store(_NOTHING if kind is _VECTOR else ir.Constant(kind, 0.0), total)
             with cgutils.for_range(builder, count) as of_key:
                 at = builder.add(begin, _place(builder, places, of_key.index, width))

@@ -8,11 +8,8 @@ thread works alone. Matrices lie row after row. Nothing here may be imported whe
 import llvmlite.binding
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from regard.kernels.compiling import inlined
+from regard.kernels.compiling import cgutils, inlined, intrinsic, types
 from regard.kernels.libraries import address_of_products
 
 f32, i32 = np.float32, np.int32
@@ -32,12 +29,12 @@ def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte] * 13)
         of_module = builder.module
-        function = cgutils.get_or_insert_function(of_module, kind, _SYMBOL)  # type: ignore[no-untyped-call]
+        function = cgutils.get_or_insert_function(of_module, kind, _SYMBOL)
 
         def by_reference(place):  # type: ignore[no-untyped-def]
             if place in (6, 8, 11):
                 return builder.inttoptr(arguments[place], byte)
-            kept = cgutils.alloca_once_value(builder, arguments[place])  # type: ignore[no-untyped-call]
+            kept = cgutils.alloca_once_value(builder, arguments[place])
             return builder.bitcast(kept, byte)
 
         given = [by_reference(place) for place in range(13)]  # type: ignore[no-untyped-call]

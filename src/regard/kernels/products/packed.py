@@ -10,18 +10,15 @@ fetch the panels of the next.
 calls of torch's BLAS is in ``benchmarks/records/decoding_speed.json``, the columns of float32.
 """
 
+import os
 from collections.abc import Callable, Sequence
 
 import llvmlite.binding
-import numba
 import numpy as np
 from jaxtyping import Float32
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from regard.kernels.compiling import compiled, in_order, shared
+from regard.kernels.compiling import cgutils, compiled, in_order, intrinsic, shared, types
 from regard.kernels.vectors import copy
 
 f32 = np.float32
@@ -35,9 +32,9 @@ def has(feature: str) -> bool:
     It is this one, unless numba's variables name another: ``NUMBA_CPU_NAME=haswell
     NUMBA_CPU_FEATURES=+avx2,+fma`` compiles for one with AVX2 alone.
     """
-    name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES  # type: ignore[attr-defined]
+    name, features = (os.environ.get(f"NUMBA_CPU_{each}", "") for each in ("NAME", "FEATURES"))
     if name or features:
-        return f"+{feature}" in (features or "").split(",")
+        return f"+{feature}" in features.split(",")
     return bool(llvmlite.binding.get_host_cpu_features().get(feature))
 
 
@@ -108,7 +105,7 @@ def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Value
     """``one · other + added``, rounded once, in every tile alike."""
     kind = ir.FunctionType(added.type, [added.type] * 3)
     name = f"llvm.fma.v{added.type.count}f32"
-    fused = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    fused = cgutils.get_or_insert_function(builder.module, kind, name)
     return builder.call(fused, [one, other, added])
 
 
@@ -185,7 +182,7 @@ class Pairs:
         if _HAS_PAIRS:
             kind = ir.FunctionType(_WHOLE, [_PAIRS, _PAIRS])
             name = "llvm.x86.avx2.pmadd.wd"
-            multiply = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+            multiply = cgutils.get_or_insert_function(builder.module, kind, name)
             return builder.add(builder.call(multiply, [state, weights]), total)
         wide = ir.VectorType(ir.IntType(32), PAIRED_STEP)
         products = builder.mul(builder.sext(state, wide), builder.sext(weights, wide))
@@ -239,7 +236,7 @@ class Bytes(Pairs):
     ) -> ir.Value:
         """The sums after a step."""
         kind, name = ir.FunctionType(cls.sums, [cls.sums] * 3), "llvm.x86.avx512.vpdpbusd.512"
-        multiply = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+        multiply = cgutils.get_or_insert_function(builder.module, kind, name)
         return builder.call(multiply, [total, weights, state])
 
 
@@ -276,8 +273,7 @@ def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[.
 
         begun = [kind.begun(builder, beyond(begins, row * 4)) for row in range(rows)]
         totals = [
-            [cgutils.alloca_once_value(builder, begin) for _ in range(panels)]  # type: ignore[no-untyped-call]
-            for begin in begun
+            [cgutils.alloca_once_value(builder, begin) for _ in range(panels)] for begin in begun
         ]
         with cgutils.for_range(builder, steps) as loop:
             known = []

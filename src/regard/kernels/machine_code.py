@@ -1,0 +1,228 @@
+"""Machine code of compiled loops, kept for processes that then need no numba.
+
+numba keeps what it compiles, but takes longer to be imported than most answers to be found. Beside
+its files lie those of this module: an object file as LLVM made it, one for each loop and kind of
+arguments, with the names of what is in it. LLVM loads it by itself.
+"""
+
+import json
+import os
+import platform
+import sys
+import zlib
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+# What numba's variables say that is not about the code.
+_NOT_OF_CODE = {"NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"}
+# Libraries of which numba knows only once it is imported.
+_ELSEWHERE = (b"__svml_",)
+
+
+@cache
+def cache_folder() -> Path:
+    """Folder in which the next process finds compiled loops; one for each state of this room.
+
+    A loop is compiled together with the parts that it calls, in whichever module of the room; numba
+    looks at none of them to see whether it has changed.
+    """
+    home = os.environ.get("XDG_CACHE_HOME")
+    code = sha256()
+    for module in sorted(Path(__file__).parent.rglob("*.py")):
+        code.update(module.read_bytes())
+    base = Path(home) if home else Path.home() / ".cache"
+    return base / "regard" / "kernels" / code.hexdigest()[:16]
+
+
+@cache
+def folder() -> Path | None:
+    """Folder of machine code for this processor, by this numba; None where there can be none."""
+    if sys.platform != "linux" or Path(".numba_config.yaml").exists():
+        return None
+    try:
+        import llvmlite
+        from llvmlite import binding
+
+        root = _root()
+        if root is None:
+            return None
+        made = (root / "_version.py").stat()
+        features = sorted(binding.get_host_cpu_features().items())
+        settings = sorted(
+            setting
+            for setting in os.environ.items()
+            if setting[0].startswith("NUMBA_") and setting[0] not in _NOT_OF_CODE
+        )
+        versions = [sys.version, platform.machine(), np.__version__, llvmlite.__version__]
+        numba = [str(root), made.st_mtime_ns, made.st_size]
+        known = repr((versions, numba, binding.get_host_cpu_name(), features, settings))
+        return cache_folder() / f"machine_code-{sha256(known.encode()).hexdigest()[:16]}"
+    except Exception:  # whatever is wrong with llvmlite, numba will say it
+        return None
+
+
+def _root() -> Path | None:
+    """The folder of numba, which is not imported."""
+    spec = find_spec("numba")
+    places = spec.submodule_search_locations if spec else None
+    return Path(places[0]) if places else None
+
+
+def is_there() -> bool:
+    """Whether numba has compiled here before, as it is now: so it can be imported."""
+    place = folder()
+    return place is not None and place.exists()
+
+
+def name(function: Callable[..., object], arguments: tuple[object, ...]) -> str | None:
+    """The name of the file for a loop with such arguments; None if they are not to be described."""
+    try:
+        kinds = ",".join(map(_kind_of, arguments))
+    except TypeError:
+        return None
+    code = sha256(kinds.encode()).hexdigest()[:16]
+    return f"{function.__module__}.{function.__qualname__}-{code}"
+
+
+def _kind_of(argument: object) -> str:
+    """The type of an argument, as numba tells types apart."""
+    if type(argument) is np.ndarray:
+        flags = argument.flags
+        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+        rights = f"{flags.writeable:d}{flags.aligned:d}"
+        return f"{argument.dtype.str}{argument.ndim}{layout}{rights}"
+    if isinstance(argument, np.generic):
+        return argument.dtype.str
+    kind = type(argument)
+    if isinstance(argument, tuple):
+        return f"{kind.__module__}.{kind.__qualname__}({','.join(map(_kind_of, argument))})"
+    if kind in (int, float, bool):
+        return kind.__name__
+    raise TypeError(kind)
+
+
+def load(name: str | None, function: Callable[..., object]) -> Callable[..., None] | None:
+    """The loop as a function that Python can call; None if its machine code is not there."""
+    place = folder()
+    if place is None or name is None:
+        return None
+    try:
+        head, _, code = (place / name).read_bytes().partition(b"\n")
+        known = json.loads(head)
+        if zlib.crc32(code) != known["checksum"]:
+            return None
+    except (OSError, ValueError, KeyError):
+        return None
+    return _link(code, known["wrapper"], known["environments"], function)
+
+
+def _link(
+    code: bytes, wrapper: str, environments: list[str], function: Callable[..., object]
+) -> Callable[..., None]:
+    from llvmlite import binding
+
+    functions = _helpers()
+    target = binding.Target.from_default_triple().create_target_machine(jit=True)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target)
+    file = binding.ObjectFileRef.from_data(code)
+    engine.add_object_file(file)
+    engine.finalize_object()
+    assert isinstance(function, FunctionType)
+    environment = functions.Environment(function.__globals__)
+    for each in environments:
+        _address_at(engine.get_global_value_address(each)).value = id(environment)
+    module = sys.modules[function.__module__]
+    alive = (engine, file, code, environment)
+    address = engine.get_function_address(wrapper)
+    made: Callable[..., None] = functions.make_function(
+        module, function.__name__, function.__doc__, address, environment, alive
+    )
+    return made
+
+
+def _address_at(place: int) -> Any:  # Any: of ctypes
+    import ctypes
+
+    return ctypes.c_void_p.from_address(place)
+
+
+@cache
+def _helpers() -> ModuleType:
+    """Tell LLVM where the functions are that machine code calls; numba's module to make others."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    binding.add_symbol("_Py_NoneStruct", id(None))
+    functions = _extension("_dynfunc")
+    groups = [("numba_", _extension("_helperlib")), ("numba_", functions)]
+    for prefix, module in (*groups, ("NRT_", _extension("core.runtime._nrt_python"))):
+        for each, address in module.c_helpers.items():
+            binding.add_symbol(each if each.startswith("_") else prefix + each, address)
+    return functions
+
+
+def _extension(name: str) -> ModuleType:
+    """A module of numba written in C, without the package around it."""
+    full = f"numba.{name}"
+    if "numba" in sys.modules:
+        return import_module(full)
+    root = _root()
+    assert root is not None
+    *folders, last = name.split(".")
+    (file,) = [
+        path
+        for suffix in EXTENSION_SUFFIXES
+        if (path := root.joinpath(*folders, last + suffix)).exists()
+    ][:1]
+    spec = spec_from_file_location(full, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def store(name: str | None, dispatcher: Any, arguments: tuple[object, ...]) -> None:
+    """Keep the machine code of a loop that numba has compiled, or found, for these arguments.
+
+    It is looked for where numba keeps its own; if it is not there, nothing is kept.
+    """
+    place = folder()
+    if place is None or name is None:
+        return
+    try:
+        kinds = tuple(dispatcher.typeof_pyval(each) for each in arguments)
+        codegen = dispatcher.overloads[kinds].target_context.codegen()
+        index = dispatcher._cache._index_key(kinds, codegen)
+        data = dispatcher._cache._cache_file.load(index)
+        (_, form, content), description, *_, others = data
+        environments = [data[2], *others]
+        if form != "object" or data[7] or any(each.consts for each in environments):
+            return
+        code: bytes = content[0]
+    except Exception:  # these are inner parts of numba, which other versions may not have
+        return
+    if any(each in code for each in _ELSEWHERE):
+        return
+    known = {
+        "checksum": zlib.crc32(code),
+        "wrapper": description.llvm_cpython_wrapper_name,
+        "environments": [each.env_name for each in environments],
+    }
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        unfinished = place / f"{name}.{os.getpid()}"
+        unfinished.write_bytes(json.dumps(known).encode() + b"\n" + code)
+        unfinished.replace(place / name)
+    except OSError:
+        return
