@@ -177,6 +177,17 @@ def attention(
     if isinstance(scaling, Tensor):
         query, scaling = query * scaling, 1.0
     query, key, value = _as_autocast(query, key, value)
+    is_plain = not softcap and position_bias is None and s_aux is None
+    if is_plain and _is_left_to_compiler(attention_mask) and not _wants_weights(options):
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+        if is_causal is None:
+            is_causal = bool(getattr(module, "is_causal", False))
+        dropped = dropout if module.training else 0.0
+        out, _ = sdpa_attention_forward(
+            *(module, query, key, value, attention_mask, dropped, scaling, is_causal)
+        )
+        return out, None
     lazy = attention_mask if isinstance(attention_mask, LazyMask) else None
     mask, bias, keys = _visible(module, query, key, attention_mask, is_causal)
     if keys < key.shape[2]:
@@ -208,9 +219,18 @@ def _calling(
     module: nn.Module, place: Place, lazy: LazyMask | None
 ) -> AbstractContextManager[None]:
     """``calling``; in a graph only where somebody watches or edits, since it ends the graph."""
-    if torch.compiler.is_compiling() and not (is_watched() or is_edited()):
-        return nullcontext()
-    return calling(module, place, lazy)
+    return nullcontext() if _is_left_to_compiler() else calling(module, place, lazy)
+
+
+def _is_left_to_compiler(mask: object = None) -> bool:
+    """Whether a graph is traced that nobody watches or edits, and the mask is None or boolean.
+
+    Plain attention is torch's own in it, with the mask that transformers makes for that: a compiler
+    joins it with what stands around it, and the model is as fast as it is without the engine.
+    """
+    if not torch.compiler.is_compiling() or is_watched() or is_edited():
+        return False
+    return mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool)
 
 
 def _as_autocast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -237,8 +257,8 @@ def lazy_mask(
     use_vmap: bool = False,
     device: torch.device | str = "cpu",
     **options: object,
-) -> LazyMask:
-    """Mask function for transformers: the mask as a rule, without a tensor.
+) -> LazyMask | Tensor | None:
+    """Mask function for transformers: the mask as a rule, without a tensor; in a graph, a tensor.
 
     Args:
         batch_size: B.
@@ -253,10 +273,20 @@ def lazy_mask(
         device: Where the model's inputs are.
         options: What other implementations are told.
     """
-    from transformers.masking_utils import causal_mask_function
+    from transformers.masking_utils import causal_mask_function, sdpa_mask
 
     if isinstance(attention_mask, LazyMask):
         return attention_mask
+    if _is_left_to_compiler():
+        made: Tensor | None = sdpa_mask(
+            *(batch_size, q_length, kv_length, q_offset, kv_offset),
+            mask_function=mask_function or causal_mask_function,
+            attention_mask=attention_mask,
+            use_vmap=use_vmap,
+            device=device,
+            **options,
+        )
+        return made
     # Reading a number of a tensor would end a graph.
     start = cast(int, q_offset) if torch.compiler.is_compiling() else int(q_offset)
     frame = Frame(q_length, kv_length, start, int(kv_offset), use_vmap, torch.device(device))

@@ -73,9 +73,37 @@ def test_the_first_process_says_that_it_compiles_and_the_second_does_not(warm):
     assert said.count(SAYS) == 1
     assert lines[0].startswith("additive_cpu:")
     assert list(folder.glob("regard/kernels/*/**/*.nbi"))
-    again, quiet = run(folder)
-    assert again == lines
+    again, quiet = run(folder, f"{CALL}\nimport sys; print('numba' in sys.modules)")
+    assert again == [*lines, "False"]
     assert SAYS not in quiet
+
+
+PRODUCT = """
+import sys
+import numpy as np
+from regard.kernels.products import packed
+states, weight = np.ones((3, 5), np.float32), packed.in_panels(np.eye(7, 5, dtype=np.float32))
+def multiply():
+    out = np.zeros((3, 7), np.float32)
+    packed.multiply_panels(0, 1, states, weight, np.zeros(packed.OUTPUTS, np.float32), out)
+    print(out.sum(), "numba" in sys.modules)
+multiply()
+states.flags.writeable = False
+multiply()
+"""
+
+
+def test_machine_code_is_loaded_without_numba_and_numba_compiles_what_it_lacks(tmp_path):
+    assert run(tmp_path, PRODUCT)[0] == ["15.0 True"] * 2
+    files = sorted(tmp_path.glob("regard/kernels/*/machine_code-*/*.multiply_panels-*"))
+    assert len(files) == 2
+    assert run(tmp_path, PRODUCT)[0] == ["15.0 False"] * 2
+    for file in files[:1]:
+        code = bytearray(file.read_bytes())
+        code[-1] ^= 1
+        file.write_bytes(code)
+    assert "15.0 True" in run(tmp_path, PRODUCT)[0]
+    assert run(tmp_path, PRODUCT)[0] == ["15.0 False"] * 2  # it was written again
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_products_are_the_same_whatever_fits_into_a_register(width):
     ("features", "held"), [("+avx2,+fma", {"avx2"}), (None, set()), ("+avx2,+avx512vnni", None)]
 )
 def test_loops_may_be_compiled_for_another_processor(features, held, monkeypatch):
-    monkeypatch.setattr(numba.config, "CPU_NAME", "haswell")
-    monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
+    monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", features or "")
     both = {"avx2", "avx512vnni"}
     assert {each for each in both if panels.has(each)} == (both if held is None else held)
