@@ -6,7 +6,15 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.devices.building import build_in_memory, build_within, is_finite
-    from regard.devices.finding import CPU, device_of, find_device, told_device, wait_for
+    from regard.devices.finding import (
+        CPU,
+        claim_device,
+        device_of,
+        find_device,
+        find_own_device,
+        told_device,
+        wait_for,
+    )
     from regard.devices.kinds import DeviceName, check_device_name
     from regard.devices.memory import (
         free_memory,
@@ -21,7 +29,6 @@ if TYPE_CHECKING:
         repeatable,
         set_random_states,
     )
-    from regard.devices.several import claim_device, find_own_device
 
 __all__ = [
     "CPU",

@@ -20,7 +20,8 @@ def use(model: ModuleT) -> ModuleT:
     ``attn_implementation`` becomes "regard". Weights, hooks and ``state_dict`` stay what they are.
 
     What changes: a query with nothing to see gets zeros, where torch gives NaN and transformers the
-    mean of all values; NaN in padding is not seen; ``observe`` sees every call.
+    mean of all values; NaN in padding is not seen; ``observe`` sees every call. Under
+    ``torch.compile``, plain attention that nobody watches is torch's own.
 
     Args:
         model: Changed in place. ``set_attn_implementation`` undoes it for Hugging Face's.

@@ -2,8 +2,15 @@
 
 from regard.metrics.alignment import AlignmentCounts, alignment_error_rate, count_links
 from regard.metrics.copying import novelty, repetition
-from regard.metrics.corpus import bleu, chrf, exact_match, sentence_chrf, ter
-from regard.metrics.languages import bleu_tokenizer, is_unspaced
+from regard.metrics.corpus import (
+    bleu,
+    bleu_tokenizer,
+    chrf,
+    exact_match,
+    is_unspaced,
+    sentence_chrf,
+    ter,
+)
 from regard.metrics.paired import TESTS, compare, compare_rouge
 from regard.metrics.references import References, answers
 from regard.metrics.rouge import rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.layers import Dropout, LearnedPositions
 from regard.layers.block import BlockStack, TransformerBlock
-from regard.layers.patches import PatchEmbedding
+from regard.layers.embedding import PatchEmbedding
 from regard.models.configs.readers import VisionTransformerConfig
 
 

@@ -4,7 +4,15 @@ from collections import Counter
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.metrics import bleu, chrf, exact_match, sentence_chrf, ter
+from regard.metrics import (
+    bleu,
+    bleu_tokenizer,
+    chrf,
+    exact_match,
+    is_unspaced,
+    sentence_chrf,
+    ter,
+)
 
 OUTPUTS = ["the dog sleeps on the old sofa now", "A man rides a red bike .", "nothing at all"]
 REFERENCES = [
@@ -140,3 +148,21 @@ def test_a_tokenizer_that_is_not_installed_is_named():
             bleu(["犬"], ["犬"], target_language="ja")
     else:
         assert bleu(["犬"], ["犬"], target_language="ja").value >= 0
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer", "unspaced"),
+    [
+        (None, "13a", False),
+        ("en", "13a", False),
+        ("de_DE", "13a", False),
+        ("zh", "zh", True),
+        ("cmn-Hans", "zh", True),
+        ("ja", "ja-mecab", True),
+        ("ko", "ko-mecab", False),
+        ("th", "char", True),
+    ],
+)
+def test_languages(language, tokenizer, unspaced):
+    assert bleu_tokenizer(language) == tokenizer
+    assert is_unspaced(language) is unspaced
