@@ -5,7 +5,7 @@ at all, neither padding nor causal, to a name that has none of its own.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -184,8 +184,9 @@ def attention(
         if is_causal is None:
             is_causal = bool(getattr(module, "is_causal", False))
         dropped = dropout if module.training else 0.0
+        mask = cast("Tensor | None", attention_mask)
         out, _ = sdpa_attention_forward(
-            *(module, query, key, value, attention_mask, dropped, scaling, is_causal)
+            *(module, query, key, value, mask, dropped, scaling, is_causal)
         )
         return out, None
     lazy = attention_mask if isinstance(attention_mask, LazyMask) else None
@@ -278,7 +279,8 @@ def lazy_mask(
     if isinstance(attention_mask, LazyMask):
         return attention_mask
     if _is_left_to_compiler():
-        made: Tensor | None = sdpa_mask(
+        make = cast("Callable[..., Tensor | None]", sdpa_mask)
+        return make(
             *(batch_size, q_length, kv_length, q_offset, kv_offset),
             mask_function=mask_function or causal_mask_function,
             attention_mask=attention_mask,
@@ -286,7 +288,6 @@ def lazy_mask(
             device=device,
             **options,
         )
-        return made
     # Reading a number of a tensor would end a graph.
     start = cast(int, q_offset) if torch.compiler.is_compiling() else int(q_offset)
     frame = Frame(q_length, kv_length, start, int(kv_offset), use_vmap, torch.device(device))

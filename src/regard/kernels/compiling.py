@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -39,13 +39,13 @@ class _Module:
 types, cgutils = _Module("numba.types"), _Module("numba.core.cgutils")
 
 
-class Part(Generic[P, R]):
+class Part:
     """A function that compiled loops call, for numba to compile with them.
 
     numba takes it for what ``compile`` makes of it, by the attribute ``_numba_type_``.
     """
 
-    def __init__(self, function: Callable[P, R], **options: object) -> None:
+    def __init__(self, function: Callable[..., Any], **options: object) -> None:
         self.function = unwrap(function)  # without what checks arguments in tests
         self._options = options
         self._dispatcher: Any = None
@@ -75,29 +75,28 @@ class Part(Generic[P, R]):
         return self.dispatcher().targetoptions
 
     @property
-    def py_func(self) -> Callable[P, R]:
+    def py_func(self) -> Callable[..., Any]:
         """The function, by the name at which numba looks for its lines."""
         return self.function
 
-    def __call__(self, *arguments: P.args, **options: P.kwargs) -> R:
+    def __call__(self, *arguments: Any) -> Any:
         """Run it alone, by numba."""
-        result: R = self.dispatcher()(*arguments, **options)
-        return result
+        return self.dispatcher()(*arguments)
 
 
-class _Intrinsic(Part[P, R]):
+class _Intrinsic(Part):
     def _make(self) -> Any:
         return import_module("numba.extending").intrinsic(self.function)
 
 
-class Loop(Part[P, R]):
+class Loop(Part):
     """A compiled loop, as Python calls it.
 
     Its machine code is looked for first, which is kept for each kind of arguments; numba is
     imported only where there is none.
     """
 
-    def __init__(self, function: Callable[P, R], **options: object) -> None:
+    def __init__(self, function: Callable[..., Any], **options: object) -> None:
         super().__init__(function, **options)
         self._entries: dict[Hashable, Callable[..., None]] = {}
 
@@ -105,24 +104,22 @@ class Loop(Part[P, R]):
         with _kept_in(_writable_folder()) as is_kept:
             return _numba().njit(cache=is_kept, **self._options)(self.function)
 
-    def __call__(self, *arguments: P.args, **options: P.kwargs) -> R:
+    def __call__(self, *arguments: Any) -> None:
         """Run it for these arguments, compiled if it has to be."""
         kind = _kind(arguments)
         entry = self._entries.get(kind)
         if entry is not None:
-            return entry(*arguments)  # type: ignore[return-value]
+            entry(*arguments)
+            return
         name = machine_code.name(self.function, arguments)
         with _lock:
             entry = machine_code.load(name, self.function)
-        if entry is not None:
-            self._entries[kind] = entry
-            return entry(*arguments)  # type: ignore[return-value]
-        entry = self.dispatcher()
+        is_known = entry is not None
+        entry = entry or self.dispatcher()
         entry(*arguments)
         self._entries[kind] = entry
-        if _writable_folder() is not None:
+        if not is_known and _writable_folder() is not None:
             machine_code.store(name, entry, arguments)
-        return None  # type: ignore[return-value]
 
 
 _lock = threading.RLock()
@@ -142,7 +139,7 @@ def _kind(arguments: tuple[object, ...]) -> Hashable:
     )
 
 
-def compiled(loop: Callable[P, R]) -> Loop[P, R]:
+def compiled(loop: Callable[..., None]) -> Callable[..., None]:
     """``loop`` compiled at its first call, without the interpreter's lock, and kept.
 
     A division by zero gives an infinity or NaN, as it does in tensors. What checks arguments in
@@ -151,7 +148,7 @@ def compiled(loop: Callable[P, R]) -> Loop[P, R]:
     return _entry(loop, counts=True)
 
 
-def uncounted(loop: Callable[P, R]) -> Loop[P, R]:
+def uncounted(loop: Callable[..., None]) -> Callable[..., None]:
     """Compile a loop that makes no arrays, and calls nothing that returns one.
 
     References to what it slices are not counted, which can cost more than the work on a slice.
@@ -159,7 +156,7 @@ def uncounted(loop: Callable[P, R]) -> Loop[P, R]:
     return _entry(loop, counts=False)
 
 
-def _entry(loop: Callable[P, R], *, counts: bool) -> Loop[P, R]:
+def _entry(loop: Callable[..., None], *, counts: bool) -> Loop:
     return Loop(
         loop,
         fastmath=_RULES,
@@ -170,7 +167,7 @@ def _entry(loop: Callable[P, R], *, counts: bool) -> Loop[P, R]:
     )
 
 
-def inlined(loop: Callable[P, R]) -> Part[P, R]:
+def inlined(loop: Callable[P, R]) -> Callable[P, R]:
     """``loop`` as a part of the compiled loops that call it.
 
     A call would cost more than most parts do: arrays are counted when they are handed over.
@@ -178,34 +175,34 @@ def inlined(loop: Callable[P, R]) -> Part[P, R]:
     return _part(loop, _RULES)
 
 
-def uncounted_part(loop: Callable[P, R]) -> Part[P, R]:
+def uncounted_part(loop: Callable[P, R]) -> Callable[P, R]:
     """``loop`` as a part of ``uncounted`` loops that they call, and that slices arrays itself."""
     return _part(loop, _RULES, is_inlined=False, counts=False)
 
 
-def written_in(loop: Callable[P, R]) -> Part[P, R]:
+def written_in(loop: Callable[P, R]) -> Callable[P, R]:
     """``loop`` as lines of the one loop that calls it: a long part would be compiled alone, too."""
     return Part(loop, inline="always", fastmath=_RULES, error_model="numpy")
 
 
-def shared(loop: Callable[P, R]) -> Part[P, R]:
+def shared(loop: Callable[P, R]) -> Callable[P, R]:
     """Compile a longer part that several loops call, once for all of them."""
     return _part(loop, _RULES, is_inlined=False)
 
 
-def in_order(loop: Callable[P, R]) -> Part[P, R]:
+def in_order(loop: Callable[P, R]) -> Callable[P, R]:
     """Compile a part whose operations keep their order."""
     return _part(loop, _IN_ORDER)
 
 
-def intrinsic(function: Callable[..., Any]) -> Part[..., Any]:
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
     """A part that writes LLVM's instructions itself, as ``numba.extending.intrinsic`` has it."""
     return _Intrinsic(function)
 
 
 def _part(
-    loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True, counts: bool = True
-) -> Part[P, R]:
+    loop: Callable[..., Any], rules: set[str], *, is_inlined: bool = True, counts: bool = True
+) -> Part:
     return Part(
         loop,
         fastmath=rules,

@@ -52,7 +52,7 @@ def exp(x):  # type: ignore[no-untyped-def]
     p = p * r + f32(1.6666665459e-1)
     p = p * r + f32(5.0000001201e-1)
     p = p * r * r + r + f32(1.0)
-    exponent = _bits(t) + i32(127)  # type: ignore[call-arg]
+    exponent = _bits(t) + i32(127)
     power = p * _float_of(i32(exponent << i32(23)))
     return f32(0) if x < _LEAST else power
 
@@ -94,7 +94,7 @@ def _order(bits):  # type: ignore[no-untyped-def]
 def largest(numbers):  # type: ignore[no-untyped-def]
     """The largest of some numbers, −∞ of none; a NaN is larger than all."""
     # As integers: a loop over floats stays one by one because of what NaN would do to it.
-    top = _order(_bits(f32(-np.inf)))  # type: ignore[call-arg]
+    top = _order(_bits(f32(-np.inf)))
     for m in range(numbers.size):
         top = max(top, _order(_bits(numbers[m])))
     return _float_of(_order(top))
@@ -105,11 +105,11 @@ def largest_absolute(numbers):  # type: ignore[no-untyped-def]
     """The largest absolute value of some numbers, 0 of none; a NaN is larger than all."""
     top = i32(0)
     for m in range(numbers.size):
-        top = max(top, _bits(numbers[m]) & i32(0x7FFFFFFF))  # type: ignore[call-arg]
-    return _float_of(top)  # type: ignore[call-arg]
+        top = max(top, _bits(numbers[m]) & i32(0x7FFFFFFF))
+    return _float_of(top)
 
 
 @in_order
 def whole(x):  # type: ignore[no-untyped-def]
     """The nearest integer to a float32 of up to 22 bits, of two as near the even one."""
-    return _bits(x + _ROUNDER) - _bits(_ROUNDER)  # type: ignore[call-arg]
+    return _bits(x + _ROUNDER) - _bits(_ROUNDER)

@@ -1,18 +1,21 @@
 """Figures of one system over a corpus: sacrebleu's metrics, and exact match."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.metrics.references import References, answers, streams
 from regard.metrics.resampling import draw
 from regard.metrics.score import MetricScore
+
+if TYPE_CHECKING:  # sacrebleu takes longer to import than a line to translate
+    from sacrebleu.metrics.base import Metric
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
 
 # Han characters are counted one by one where no spaces separate words.
 _HAN = {"zh", "zho", "chi", "cmn", "yue", "lzh"}
@@ -68,8 +71,10 @@ def bleu_metric(
     *,
     lowercase: bool = False,
     tokenize: str | None = None,
-) -> BLEU:
+) -> "BLEU":
     """The BLEU of sacrebleu with these references in it."""
+    from sacrebleu.metrics.bleu import BLEU
+
     name = tokenize or bleu_tokenizer(target_language)
     choose("tokenize", name, dict.fromkeys(BLEU.TOKENIZERS))
     try:
@@ -121,8 +126,10 @@ def chrf_metric(
     *,
     word_order: int = 0,
     lowercase: bool = False,
-) -> CHRF:
+) -> "CHRF":
     """The chrF of sacrebleu with these references in it."""
+    from sacrebleu.metrics.chrf import CHRF
+
     return CHRF(
         word_order=word_order,
         lowercase=lowercase,
@@ -163,8 +170,10 @@ def ter(
 
 def ter_metric(
     hypotheses: Sequence[str], references: References, target_language: str | None
-) -> TER:
+) -> "TER":
     """The TER of sacrebleu with these references in it."""
+    from sacrebleu.metrics.ter import TER
+
     unspaced = is_unspaced(target_language)
     return TER(
         normalized=unspaced,
@@ -220,6 +229,8 @@ def sentence_chrf(hypotheses: Sequence[str], references: References) -> list[flo
         >>> sentence_chrf(["a b", "xyz"], ["a b", "abc"])
         [100.0, 0.0]
     """
+    from sacrebleu.metrics.chrf import CHRF
+
     streams(hypotheses, references)
     metric = CHRF()
     return [
@@ -229,7 +240,7 @@ def sentence_chrf(hypotheses: Sequence[str], references: References) -> list[flo
 
 
 def _score(
-    metric: Metric,
+    metric: "Metric",
     hypotheses: Sequence[str],
     name: str,
     value: float,

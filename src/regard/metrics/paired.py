@@ -1,9 +1,7 @@
 """Whether one system is better than another, or was only lucky with these sentences."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-
-from sacrebleu.metrics.base import Metric
 
 from regard.choices import choose
 from regard.errors import DataError
@@ -60,7 +58,7 @@ def compare(
             f"got {len(first)} and {len(second)} outputs."
         )
     kind, usual = choose("test", test, TESTS)
-    makers: dict[str, Callable[[], Metric]] = {
+    makers = {
         "bleu": lambda: bleu_metric(first, references, target_language),
         "chrf": lambda: chrf_metric(first, references),
         "ter": lambda: ter_metric(first, references, target_language),

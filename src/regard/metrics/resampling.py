@@ -1,11 +1,14 @@
 """Drawing sentences again, to see how far a figure depends on those that happen to be there."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
-from sacrebleu.metrics.base import Metric
-from sacrebleu.significance import PairedTest, Result
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+    from sacrebleu.significance import Result
 
 # Numbers sacrebleu may hold at once for a metric. It makes (draws, sentences, 18) of four bytes for
 # a bootstrap, "bs", and (draws, sentences) of eight for swaps, "ar": 400 MB at most.
@@ -49,10 +52,10 @@ def swapped(first: Sequence[float], second: Sequence[float], trials: int) -> flo
 
 def draw(
     systems: Mapping[str, Sequence[str]],
-    metrics: Mapping[str, Metric],
+    metrics: "Mapping[str, Metric]",
     kind: str,
     draws: int,
-) -> dict[str, tuple[str, list[Result]]]:
+) -> "dict[str, tuple[str, list[Result]]]":
     """Results of sacrebleu's significance test by metric: its signature, a result per system.
 
     Args:
@@ -61,6 +64,8 @@ def draw(
         kind: ``bs`` draws sentences with replacement, ``ar`` swaps outputs of two systems.
         draws: How often; fewer where a large corpus would need much memory, but at least 100.
     """
+    from sacrebleu.significance import PairedTest, Result
+
     sentences = max(len(outputs) for outputs in systems.values())
     affordable = min(draws, max(100, _MOST[kind] // sentences))
     signatures, results = PairedTest(

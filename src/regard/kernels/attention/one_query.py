@@ -168,7 +168,7 @@ def attend_one_query(query, store, places, count, options, slopes, scores, out):
     H, G, D = options.heads, options.key_heads, options.head_dim
     width, row = store.shape[1] * 4, scores.shape[1] * 4
     keys, where, room = store.ctypes.data, places.ctypes.data, scores.ctypes.data
-    _score(query.ctypes.data, keys, where, count, width, G, H // G, D, options.scale, room, row)  # type: ignore[call-arg]
+    _score(query.ctypes.data, keys, where, count, width, G, H // G, D, options.scale, room, row)
     # Numbers that are left over of registers would go one by one.
     padded = -(-count // OUTPUTS) * OUTPUTS
     for h in range(H):

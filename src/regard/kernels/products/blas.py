@@ -51,7 +51,7 @@ def score_all(scale, query, key, scores):  # type: ignore[no-untyped-def]
     """``scale · query @ keyᵀ``, written to the first columns of ``scores``."""
     n, d = query.shape
     m = key.shape[0]
-    _sgemm(  # type: ignore[call-arg]
+    _sgemm(
         _YES,
         _NO,
         i32(m),
@@ -72,7 +72,7 @@ def score_all(scale, query, key, scores):  # type: ignore[no-untyped-def]
 def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
     """Adds ``scale · weights @ value`` to ``out``; the first columns of ``weights`` count."""
     n, e = out.shape
-    _sgemm(  # type: ignore[call-arg]
+    _sgemm(
         _NO,
         _NO,
         i32(e),
@@ -93,7 +93,7 @@ def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
 def give_back(scale, weights, given, out):  # type: ignore[no-untyped-def]
     """Adds ``scale · weightsᵀ @ given`` to ``out``; the first columns of ``weights`` count."""
     m, e = out.shape
-    _sgemm(  # type: ignore[call-arg]
+    _sgemm(
         _NO,
         _YES,
         i32(e),
