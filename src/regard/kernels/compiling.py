@@ -1,4 +1,4 @@
-"""How loops are compiled, and where the result is kept. numba is imported where one is compiled."""
+"""How loops are compiled and cached; numba is imported only where one has to be compiled."""
 
 import logging
 import sys
@@ -92,8 +92,7 @@ class _Intrinsic(Part):
 class Loop(Part):
     """A compiled loop, as Python calls it.
 
-    Its machine code is looked for first, which is kept for each kind of arguments; numba is
-    imported only where there is none.
+    Machine code cached for such arguments is loaded; numba is imported only where there is none.
     """
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
@@ -126,7 +125,7 @@ _lock = threading.RLock()
 
 
 def _kind(arguments: tuple[object, ...]) -> Hashable:
-    """Whatever of arguments decides how a loop is compiled for them, and a little more."""
+    """Types and layouts of arguments, which decide how a loop is compiled for them."""
     return tuple(
         [
             (each.dtype, each.ndim, each.flags.num)

@@ -1,10 +1,11 @@
-"""Machine code of compiled loops, kept for processes that then need no numba.
+"""Cache of the machine code of compiled loops, from which they are loaded without numba.
 
-numba keeps what it compiles, but takes longer to be imported than most answers to be found. Beside
-its files lie those of this module: an object file as LLVM made it, one for each loop and kind of
-arguments, with the names of what is in it. LLVM loads it by itself.
+numba caches what it compiles, but importing it takes longer than most answers. Beside its files lie
+those of this module: an object file as LLVM made it, one for each loop and kind of arguments, with
+the names of its symbols. LLVM loads it by itself.
 """
 
+import ctypes
 import json
 import os
 import platform
@@ -22,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-# What numba's variables say that is not about the code.
+# Variables of numba that change nothing in the code.
 _NOT_OF_CODE = {"NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"}
-# Libraries of which numba knows only once it is imported.
-_ELSEWHERE = (b"__svml_",)
+# Functions of Intel's vector library begin so: only numba knows where it lies.
+_SVML = b"__svml_"
 
 
 @cache
@@ -78,13 +79,13 @@ def _root() -> Path | None:
 
 
 def is_there() -> bool:
-    """Whether numba has compiled here before, as it is now: so it can be imported."""
+    """Whether this numba has compiled here before, which says that it can be imported."""
     place = folder()
     return place is not None and place.exists()
 
 
 def name(function: Callable[..., object], arguments: tuple[object, ...]) -> str | None:
-    """The name of the file for a loop with such arguments; None if they are not to be described."""
+    """The name of the file of a loop for such arguments; None for types that have no name here."""
     try:
         kinds = ",".join(map(_kind_of, arguments))
     except TypeError:
@@ -94,7 +95,7 @@ def name(function: Callable[..., object], arguments: tuple[object, ...]) -> str 
 
 
 def _kind_of(argument: object) -> str:
-    """The type of an argument, as numba tells types apart."""
+    """The type of an argument, as far as numba distinguishes types."""
     if type(argument) is np.ndarray:
         flags = argument.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
@@ -139,7 +140,8 @@ def _link(
     assert isinstance(function, FunctionType)
     environment = functions.Environment(function.__globals__)
     for each in environments:
-        _address_at(engine.get_global_value_address(each)).value = id(environment)
+        place = engine.get_global_value_address(each)
+        ctypes.c_void_p.from_address(place).value = id(environment)
     module = sys.modules[function.__module__]
     alive = (engine, file, code, environment)
     address = engine.get_function_address(wrapper)
@@ -149,15 +151,9 @@ def _link(
     return made
 
 
-def _address_at(place: int) -> Any:  # Any: of ctypes
-    import ctypes
-
-    return ctypes.c_void_p.from_address(place)
-
-
 @cache
 def _helpers() -> ModuleType:
-    """Tell LLVM where the functions are that machine code calls; numba's module to make others."""
+    """Give LLVM the addresses of functions that the code calls; return numba's ``_dynfunc``."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -179,11 +175,8 @@ def _extension(name: str) -> ModuleType:
     root = _root()
     assert root is not None
     *folders, last = name.split(".")
-    (file,) = [
-        path
-        for suffix in EXTENSION_SUFFIXES
-        if (path := root.joinpath(*folders, last + suffix)).exists()
-    ][:1]
+    files = (root.joinpath(*folders, last + suffix) for suffix in EXTENSION_SUFFIXES)
+    file = next(file for file in files if file.exists())
     spec = spec_from_file_location(full, file)
     assert spec is not None
     assert spec.loader is not None
@@ -193,9 +186,9 @@ def _extension(name: str) -> ModuleType:
 
 
 def store(name: str | None, dispatcher: Any, arguments: tuple[object, ...]) -> None:
-    """Keep the machine code of a loop that numba has compiled, or found, for these arguments.
+    """Cache the machine code of a loop that numba has compiled for these arguments.
 
-    It is looked for where numba keeps its own; if it is not there, nothing is kept.
+    It is read from numba's own cache; if it is not there, nothing is stored.
     """
     place = folder()
     if place is None or name is None:
@@ -212,7 +205,7 @@ def store(name: str | None, dispatcher: Any, arguments: tuple[object, ...]) -> N
         code: bytes = content[0]
     except Exception:  # these are inner parts of numba, which other versions may not have
         return
-    if any(each in code for each in _ELSEWHERE):
+    if _SVML in code:
         return
     known = {
         "checksum": zlib.crc32(code),
