@@ -132,6 +132,24 @@ def test_a_compiled_model_is_one_graph(name, backend):
 
 @pytest.mark.usefixtures("as_users_have_it")
 @pytest.mark.filterwarnings("ignore")
+def test_a_compiler_gets_torchs_attention_where_nobody_watches():
+    model, given = make("llama"), inputs("llama", "left")
+    graphs = []
+
+    def keep(graph, example_inputs):
+        graphs.append(graph.code)
+        return graph
+
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(rg.use(model), backend=keep, fullgraph=True)(**given, use_cache=False)
+    (code,) = graphs
+    assert "scaled_dot_product_attention" in code
+    assert "torch.ops.regard" not in code
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_a_used_encoder_of_torch_is_exported_and_one_graph(is_causal):
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
