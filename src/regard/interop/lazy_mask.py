@@ -207,7 +207,7 @@ def _rule(function: MaskFunction, frame: Frame) -> Mask | None:
     of_numbers = _DOCUMENTS.get(name)
     if of_numbers is not None and (mask := of_numbers(parts, frame)) is not None:
         return mask
-    return _asked(function, frame)
+    return _by_tile(function, frame)
 
 
 def _rule_in_graph(function: MaskFunction, frame: Frame, batch: int) -> Mask | None:
@@ -227,8 +227,8 @@ def _rule_in_graph(function: MaskFunction, frame: Frame, batch: int) -> Mask | N
     return dense(_visible(function, frame)(*places))
 
 
-def _asked(function: MaskFunction, frame: Frame) -> Mask:
-    """Any function, asked tile by tile."""
+def _by_tile(function: MaskFunction, frame: Frame) -> Mask:
+    """A mask that calls the function for each tile."""
     return where(_visible(function, frame))
 
 

@@ -124,7 +124,7 @@ class Structured(nn.Module):
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B RC"]:
         """The states mixed by each hop, hop after hop."""
-        queries, keys = self._asked(states)
+        queries, keys = self._queries_and_keys(states)
         with at("cross", 0):
             mixed = attend(queries, keys, states[:, None], score=Dot(), mask=visible(lengths))
         return mixed.flatten(1)
@@ -133,12 +133,14 @@ class Structured(nn.Module):
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, " B"]:
         """``‖A Aᵀ − I‖²``, Frobenius, of each text: equation 8, small where hops differ."""
-        queries, keys = self._asked(states)
+        queries, keys = self._queries_and_keys(states)
         looks = weights(queries, keys, score=Dot(), mask=visible(lengths)).squeeze(2)  # (B, R, M)
         one = torch.eye(len(self.queries), dtype=looks.dtype, device=looks.device)
         return (looks @ looks.mT - one).square().sum((1, 2))
 
-    def _asked(self, states: Tensor) -> tuple[Float[Tensor, "B R 1 h"], Float[Tensor, "B 1 M h"]]:
+    def _queries_and_keys(
+        self, states: Tensor
+    ) -> tuple[Float[Tensor, "B R 1 h"], Float[Tensor, "B 1 M h"]]:
         """The queries, a head each, and the keys that all of them look at."""
         queries = self.queries.to(states.dtype)[:, None].expand(states.shape[0], -1, -1, -1)
         keys = self.key(states).tanh().to(states.dtype)

@@ -156,7 +156,7 @@ class SentencePieceTokenizer:
         """The pieces of ``normalize(text)``; a byte shows as ``<0xE2>``."""
         ids = self.encode(text)
         return [
-            Piece(self._shown(i), i, *span)
+            Piece(self._text_of(i), i, *span)
             for i, span in zip(ids, self.decode_with_spans(ids)[1], strict=True)
         ]
 
@@ -225,7 +225,7 @@ class SentencePieceTokenizer:
         surface: str = self._processor.id_to_piece(i).replace(_MARKER, " ")
         return surface
 
-    def _shown(self, i: int) -> str:
+    def _text_of(self, i: int) -> str:
         if i in self._byte_values:
             return f"<0x{self._byte_values[i]:02X}>"
         return shown(self._surfaces[i])
@@ -305,14 +305,14 @@ class _WrongSizeError(Exception):
         self.size = size
         self.is_largest = is_largest
 
-    def sentence(self, asked: int) -> str:
+    def sentence(self, vocab_size: int) -> str:
         if self.is_largest:
             return (
-                f"vocab_size must be at most {self.size}; got {asked}. The corpus allows no larger "
-                f"vocabulary: set vocab_size = {self.size} or less, or train on more text."
+                f"vocab_size must be at most {self.size}; got {vocab_size}. The corpus allows no "
+                f"larger vocabulary: set vocab_size = {self.size} or less, or train on more text."
             )
         return (
-            f"vocab_size must be at least {self.size}; got {asked}. The corpus has that many "
+            f"vocab_size must be at least {self.size}; got {vocab_size}. The corpus has that many "
             f"characters, bytes and reserved ids: raise vocab_size, or lower character_coverage."
         )
 

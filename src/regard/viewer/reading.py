@@ -144,10 +144,10 @@ def _numbers(read: Reader, value: object) -> tuple[object, ...]:
     return tuple(map(read, _typed(list, value)))
 
 
-def _fixed(readers: Sequence[Reader], told: str, value: object) -> tuple[object, ...]:
+def _fixed(readers: Sequence[Reader], rule: str, value: object) -> tuple[object, ...]:
     values = _typed(list, value)
     if len(values) != len(readers):
-        raise _MisreadError(f" must be {told}; got {values}.")
+        raise _MisreadError(f" must be {rule}; got {values}.")
     return tuple(read(one) for read, one in zip(readers, values, strict=True))
 
 

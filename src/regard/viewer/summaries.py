@@ -210,18 +210,18 @@ def _rows_of(
             given = rows.get(part.name)
             weights = None if given is None else array_of(given)[..., queries, :]
         else:
-            asked = _asked(rows, part, queries)
-            weights = None if asked is None else array_of(asked)
+            exact = _exact_rows(rows, part, queries)
+            weights = None if exact is None else array_of(exact)
         if weights is not None:
             one = weights if weights.ndim <= 3 else flat(weights, 3)[row]
             found[part.name] = one[..., keys]
     return found
 
 
-def _asked(rows: Rows, part: Part, queries: slice) -> "Tensor | Array | None":
+def _exact_rows(rows: Rows, part: Part, queries: slice) -> "Tensor | Array | None":
     try:
         return rows(part.layer, list(range(queries.start, queries.stop)), part.kind)
-    except SettingError:  # nobody asked to keep them
+    except SettingError:  # they were not recorded
         return None
 
 
@@ -313,7 +313,7 @@ def watched_rows(
     try:
         first = next(iter(parts.values()))
         rows(first.layer, [first.places[0].start], first.kind)
-    except SettingError:  # nobody asked to keep them
+    except SettingError:  # they were not recorded
         return None
 
     def answer(_: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]) -> Array | None:

@@ -71,7 +71,7 @@ class Text:
                 )
             shared = _parts_of_characters(pieces, text, spans)
             shown = zip(pieces, spans, shared, strict=True)
-            found = (_shown(piece, text, span, part) for piece, span, part in shown)
+            found = (_token(piece, text, span, part) for piece, span, part in shown)
             return cls(text=text, tokens=tuple(found))
         return _put_together(pieces) if text is None else _looked_for(pieces, text)
 
@@ -92,12 +92,12 @@ def text_of(given: "Text | Sequence[str]") -> Text:
     return given if isinstance(given, Text) else Text.of(given)
 
 
-def _shown(piece: str, text: str, span: tuple[int, int], part: str) -> Token:
+def _token(piece: str, text: str, span: tuple[int, int], part: str) -> Token:
     # A space is better known by the tokenizer's name for it; an end of a line is not.
     start, end = span
     written = text[start:end]
-    is_told = bool(written.strip()) or bool(_CONTROLS.intersection(written))
-    return Token(text=f"{written}{part}" if is_told else piece, start=start, end=end)
+    is_legible = bool(written.strip()) or bool(_CONTROLS.intersection(written))
+    return Token(text=f"{written}{part}" if is_legible else piece, start=start, end=end)
 
 
 def _parts_of_characters(
