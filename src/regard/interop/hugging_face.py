@@ -184,9 +184,9 @@ def attention(
         if is_causal is None:
             is_causal = bool(getattr(module, "is_causal", False))
         dropped = dropout if module.training else 0.0
-        mask = cast("Tensor | None", attention_mask)
+        boolean = cast("Tensor | None", attention_mask)
         out, _ = sdpa_attention_forward(
-            *(module, query, key, value, mask, dropped, scaling, is_causal)
+            *(module, query, key, value, boolean, dropped, scaling, is_causal)
         )
         return out, None
     lazy = attention_mask if isinstance(attention_mask, LazyMask) else None

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -46,7 +46,9 @@ class Part:
     """
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
-        self.function = unwrap(function)  # without what checks arguments in tests
+        self.function: Callable[..., Any] = unwrap(
+            function
+        )  # without what checks arguments in tests
         self._options = options
         self._dispatcher: Any = None
 
@@ -181,7 +183,8 @@ def uncounted_part(loop: Callable[P, R]) -> Callable[P, R]:
 
 def written_in(loop: Callable[P, R]) -> Callable[P, R]:
     """``loop`` as lines of the one loop that calls it: a long part would be compiled alone, too."""
-    return Part(loop, inline="always", fastmath=_RULES, error_model="numpy")
+    part = Part(loop, inline="always", fastmath=_RULES, error_model="numpy")
+    return cast("Callable[P, R]", part)
 
 
 def shared(loop: Callable[P, R]) -> Callable[P, R]:
@@ -200,9 +203,9 @@ def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _part(
-    loop: Callable[..., Any], rules: set[str], *, is_inlined: bool = True, counts: bool = True
-) -> Part:
-    return Part(
+    loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True, counts: bool = True
+) -> Callable[P, R]:
+    part = Part(
         loop,
         fastmath=rules,
         nogil=True,
@@ -213,6 +216,7 @@ def _part(
         forceinline=is_inlined,
         _nrt=counts,
     )
+    return cast("Callable[P, R]", part)
 
 
 @cache

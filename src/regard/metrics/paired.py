@@ -1,7 +1,8 @@
 """Whether one system is better than another, or was only lucky with these sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from regard.choices import choose
 from regard.errors import DataError
@@ -58,7 +59,7 @@ def compare(
             f"got {len(first)} and {len(second)} outputs."
         )
     kind, usual = choose("test", test, TESTS)
-    makers = {
+    makers: dict[str, Callable[[], Any]] = {  # Any: metrics of sacrebleu
         "bleu": lambda: bleu_metric(first, references, target_language),
         "chrf": lambda: chrf_metric(first, references),
         "ter": lambda: ter_metric(first, references, target_language),
