@@ -85,7 +85,7 @@ def measure(predictor: Predictor) -> dict[str, Any]:
 def picture(name: str, predictor: Predictor, layer: int | None) -> weight_maps.WeightMap:
     """Where the model looks when it translates the sentence: the layer that aligns best."""
     found = predictor.translate([SENTENCE])[0][0]
-    look = predictor.look(SENTENCE, found.tokens)
+    look = predictor.attention(SENTENCE, found.tokens)
     rows = look.cross(layer)[: len(look.output_pieces), : len(look.source_pieces)]
     return weight_maps.WeightMap(
         title=name,

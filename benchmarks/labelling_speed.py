@@ -113,7 +113,8 @@ def ours(work: Work) -> tuple[Any, list[str]]:
 
 def _answered(predictor: Any, file: Path) -> int:
     """What ``regard predict`` does but for printing; how many lines were answered."""
-    from regard.inference.filtering import answers, groups_of
+    from regard.inference.filtering import answers
+    from regard.inference.line_groups import groups_of
 
     groups, name, ending = groups_of(file)
     found = answers(predictor, groups, name=name, ending=ending)

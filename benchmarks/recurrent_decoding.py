@@ -121,7 +121,7 @@ def searched(model: Any, *, is_translator: bool, count: int, width: int) -> Call
             found = greedy(model.steps, state, **forced)
         else:
             found = [best for best, *_ in beam(model.steps, state, beam_size=width, **forced)]
-        return sum(len(each.tokens) + each.finished for each in found)
+        return sum(len(each.tokens) + each.is_finished for each in found)
 
     return search
 

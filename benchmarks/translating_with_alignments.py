@@ -163,7 +163,7 @@ def _difference(predictor: Any, found: list[Any]) -> float:
     return max(
         float((best.alignment.weights - look.cross()[: len(best.tokens)]).abs().max())
         for best, *_ in found
-        for look in [predictor.look(best.source, best.tokens)]
+        for look in [predictor.attention(best.source, best.tokens)]
         if best.tokens
     )
 

@@ -23,7 +23,7 @@ from regard.layers.choices import Precision
 if TYPE_CHECKING:
     from regard.config import JsonValue
     from regard.inference import Predictor
-    from regard.inference.ensemble import Member
+    from regard.inference.evaluation import Member
     from regard.tasks import AnyTask, Recipe
     from regard.tasks.task import Answer
     from regard.tasks.translations import Translations
@@ -99,7 +99,7 @@ def evaluate(
         shortlist=shortlist,
     )
     predictor = load(run)
-    if predictor.writes:
+    if predictor.is_seq2seq:
         if also:
             raise SettingError(f"--also must go with a run of a classifier; got {run}.")
         if plot is not None:

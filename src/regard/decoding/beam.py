@@ -262,7 +262,7 @@ class _Answers:
                     tokens=tuple(ids),
                     score=log_prob / penalty + gain,
                     log_prob=log_prob,
-                    finished=finished,
+                    is_finished=finished,
                 )
             )
 
@@ -274,11 +274,11 @@ class _Answers:
             if groups > 1:  # that may have met the same
                 first_met: dict[tuple[tuple[int, ...], bool], Hypothesis] = {}
                 for one in met:
-                    first_met.setdefault((one.tokens, one.finished), one)
+                    first_met.setdefault((one.tokens, one.is_finished), one)
                 met = list(first_met.values())
             collected.append(_best(met, n_best))
         return collected
 
 
 def _best(answers: list[Hypothesis], count: int) -> list[Hypothesis]:
-    return sorted(answers, key=lambda one: (not one.finished, -one.score))[:count]
+    return sorted(answers, key=lambda one: (not one.is_finished, -one.score))[:count]

@@ -70,7 +70,7 @@ class Embedder:
     def embed(self, examples: Sequence[object]) -> list[Embedding]:
         """The vector of each example, as the run's task has asked for it."""
         self._predictor.model.eval()
-        if self._predictor.writes:
+        if self._predictor.is_seq2seq:
             vectors = self._of_sources(cast("Sequence[Pair]", examples))
         else:
             vectors = self._of_texts(examples)

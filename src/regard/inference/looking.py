@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,7 +13,6 @@ from regard.devices import moved
 from regard.errors import DataError
 from regard.inference.examples import Calls, ChosenHeads, example, plain_view, task_examples
 from regard.inference.look import joined, weights_of_row
-from regard.inference.predictor import Predictor
 from regard.inference.searching import followed, searched
 from regard.tasks import OnePassTask
 from regard.text import normalize
@@ -22,11 +22,14 @@ from regard.viewer import Document, Example, in_one_line
 from regard.viewer.example import Head, Layer, View
 from regard.viewer.parts import AskedRows
 
+if TYPE_CHECKING:
+    from regard.inference.predictor import Predictor
+
 _KEPT = 2  # examples whose queries and keys stay in memory
 
 
 def look_into(
-    predictor: Predictor,
+    predictor: "Predictor",
     texts: str | Sequence[str],
     *,
     target: str | None = None,
@@ -60,7 +63,7 @@ def look_into(
     chosen = ChosenHeads(layers, heads)
     examples: list[Example] = []
     for number, text in enumerate(given, 1):
-        if not predictor.writes:
+        if not predictor.is_seq2seq:
             examples += _answered(predictor, text, f"text {number}", chosen)
             continue
         for part in looked_parts(predictor, text, target):
@@ -71,7 +74,7 @@ def look_into(
 
 
 def look_at(
-    predictor: Predictor,
+    predictor: "Predictor",
     text: str,
     target: str | None = None,
     *,
@@ -99,13 +102,13 @@ def look_at(
         SettingError: The model has no such layer or head.
     """
     chosen = ChosenHeads(layers, heads)
-    if not predictor.writes:
+    if not predictor.is_seq2seq:
         return _answered(predictor, text, "text", chosen)[0]
     return _written(predictor, text, target, chosen, phrase=phrase, beam_size=beam_size)
 
 
 def document(
-    predictor: Predictor,
+    predictor: "Predictor",
     examples: Sequence[Example],
     *,
     title: str | None = None,
@@ -132,13 +135,13 @@ def document(
     )
 
 
-def looked_parts(predictor: Predictor, text: str, target: str | None) -> list[str]:
+def looked_parts(predictor: "Predictor", text: str, target: str | None) -> list[str]:
     """The parts of a text that are looked into one by one: each is translated at once."""
     text = normalize(text)
     return [text] if target is not None or not text else predictor.sequence_task.parts(text)
 
 
-def rows_of(predictor: Predictor, document: Document) -> AskedRows:
+def rows_of(predictor: "Predictor", document: Document) -> AskedRows:
     """Source of exact attention rows for the examples of ``look_into``.
 
     The model reads an example again when it is first asked about it. Of an output that the
@@ -174,7 +177,7 @@ def rows_of(predictor: Predictor, document: Document) -> AskedRows:
 
 
 def _written(
-    predictor: Predictor,
+    predictor: "Predictor",
     source: str,
     target: str | None,
     chosen: ChosenHeads,
@@ -186,7 +189,7 @@ def _written(
     if target is not None:
         if not normalize(target):
             raise DataError("target must hold text to look at; got an empty line.")
-        look = predictor.look(source, normalize(target))
+        look = predictor.attention(source, normalize(target))
         search = None
         if not look.summaries:  # of a long text a search is nothing to read
             search = followed(predictor, look.source, [piece.id for piece in look.output_pieces])
@@ -198,12 +201,12 @@ def _written(
             "the target."
         )
     found, search = searched(predictor, source, beam_size=beam_size)
-    look = predictor.look(source, found.tokens)
+    look = predictor.attention(source, found.tokens)
     return example(look, score=found.score, phrase=phrase, search=search, chosen=chosen)
 
 
 @torch.no_grad()
-def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) -> list[Example]:
+def _answered(predictor: "Predictor", text: str, where: str, chosen: ChosenHeads) -> list[Example]:
     """Attention of the model while it predicts one text, as its task draws it."""
     task, model = predictor.task, predictor.model.eval()
     assert isinstance(task, OnePassTask)
@@ -219,7 +222,7 @@ def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) 
     return task_examples(calls, shown, task.said(model, asked, encoded, answer), chosen)
 
 
-def _opening(predictor: Predictor, example: Example) -> View | None:
+def _opening(predictor: "Predictor", example: Example) -> View | None:
     """Copy distribution, where the model copies."""
     layer = getattr(predictor.model, "copying_layer", None)
     there = [one.layer for one in example.maps if one.kind == "cross"]

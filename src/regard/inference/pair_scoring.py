@@ -9,7 +9,8 @@ import torch
 from regard.config import JsonValue
 from regard.decoding import Scored, score_answers
 from regard.errors import DataError
-from regard.inference.filtering import RawLine, asked
+from regard.inference.filtering import requests_in
+from regard.inference.line_groups import RawLine
 from regard.inference.predictor import Predictor
 from regard.text import BOS_ID, EOS_ID, Line, batched
 from regard.text.lines import readable
@@ -118,8 +119,8 @@ def scored_lines(
         DataError: A line cannot be scored.
     """
     read = partial(_read, predictor=predictor, ending=ending)
-    for lines in asked(groups, read, name=name, skip_bad_lines=skip_bad_lines):
-        pairs = [line.content or ("", "") for line in lines]
+    for lines in requests_in(groups, read, name=name, skip_bad_lines=skip_bad_lines):
+        pairs = [line.request or ("", "") for line in lines]
         usable = [place for place, (source, _) in enumerate(pairs) if source]
         scored = score_pairs(
             predictor, [pairs[place] for place in usable], length_penalty=length_penalty

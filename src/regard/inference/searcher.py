@@ -1,16 +1,13 @@
-"""The search that ``[decoding]`` asks for: one place where its settings meet the searches.
-
-Of any model's steps; and of those that write for a source, with what they look at meanwhile.
-"""
+"""The search of ``[decoding]``: one place where its settings meet the searches."""
 
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypedDict
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from regard.decoding import (
@@ -28,35 +25,17 @@ from regard.decoding import (
     greedy,
     minimum_bayes_risk,
     sample,
-    score_answers,
     stream,
 )
 from regard.decoding.step import StateT, Step
 from regard.errors import SettingError
 from regard.inference.avoiding import AvoidWords
-from regard.inference.trail import Trail
 from regard.metrics import sentence_chrf
-from regard.models import Seq2Seq
 from regard.tasks import DecodingConfig
-from regard.tasks.sequence_task import longest_output
-from regard.tasks.sequences import Output
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
 
 # What is never written.
 FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One answer of a search.
-
-    Attributes:
-        hypothesis: The answer.
-        utility: How like the other candidates it is (mean sentence chrF), where that decides.
-    """
-
-    hypothesis: Hypothesis
-    utility: float | None = None
 
 
 class _Options(TypedDict):
@@ -128,7 +107,7 @@ class Searcher:
         is_asked: Sequence[bool] | None = None,
         longest: int | None = None,
         end: int = EOS_ID,
-    ) -> list[list[Found]]:
+    ) -> list[list[Hypothesis]]:
         """The ``n_best`` answers of each sentence, best first; samples in the order drawn.
 
         Args:
@@ -173,7 +152,7 @@ class Searcher:
             )
             return [self._chosen(each) for each in drawn]
         if decoding.method == "greedy" or self._is_greedy:
-            return [[Found(best)] for best in greedy(step, state, **options)]
+            return [[best] for best in greedy(step, state, **options)]
         ranking, width = self._ranking(asked), decoding.beam_size
         if not decoding.coverage_penalty or sources is None:
             found = beam(step, state, beam_size=width, n_best=wanted, ranking=ranking, **options)
@@ -264,10 +243,10 @@ class Searcher:
             return Diverse(self.decoding.groups, self.decoding.diversity)
         return None
 
-    def _chosen(self, candidates: Sequence[Hypothesis]) -> list[Found]:
+    def _chosen(self, candidates: Sequence[Hypothesis]) -> list[Hypothesis]:
         """The answers wanted of those that were found."""
         if self.decoding.minimum_bayes_risk is None:
-            return [Found(one) for one in candidates]
+            return list(candidates)
         texts = [self._tokenizer.decode(one.tokens) for one in candidates]
         # Samples come as often as they are likely; what a beam finds is weighed.
         highest = max(one.log_prob for one in candidates)
@@ -278,7 +257,7 @@ class Searcher:
             lambda one, other: sentence_chrf([one], [other])[0],
             weights=None if self.decoding.method == "sample" else weights,
         )
-        found = [Found(of_text[each.answer], each.utility) for each in judged]
+        found = [replace(of_text[each.answer], utility=each.utility) for each in judged]
         return found[: self.decoding.n_best]
 
 
@@ -297,92 +276,3 @@ def _number(text: str, seed: int) -> int:
     """A seed of its own for each text, whatever stands before it."""
     digest = hashlib.sha256(f"{seed}\0{text}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 2
-
-
-class SequenceSearch:
-    """A search over a model's steps, for outputs that are about as long as their sources.
-
-    Args:
-        searcher: The search with its settings.
-        attention: Whether to note what the best output's tokens looked at.
-        layers: Whose attention that is, counted from 0; None takes the one by whose weights tokens
-            are copied, and all layers of a model that copies none.
-    """
-
-    def __init__(
-        self,
-        searcher: Searcher,
-        *,
-        attention: bool = False,
-        layers: Sequence[int] | None = None,
-    ) -> None:
-        self.searcher, self.attention, self.layers = searcher, attention, layers
-
-    def __call__(
-        self,
-        model: Seq2Seq,
-        source: Int[Tensor, "B S"],
-        lengths: Int[Tensor, " B"],
-        seeds: Sequence[str],
-        is_first: Sequence[bool],
-    ) -> list[list[Output]]:
-        """The outputs of each source; if they are wanted, with the weights of the best of each."""
-        most = model.max_length
-
-        def answers(step: Step[StateT], state: StateT) -> list[list[Found]]:
-            return self.searcher.answers(
-                step,
-                state,
-                limits=longest_output(lengths, self.searcher.decoding.max_ratio),
-                sources=lengths,
-                # One less, for the begin token that a look puts before the output.
-                longest=None if most is None else most - 1,
-                seeds=seeds,
-                is_asked=is_first,
-            )
-
-        state = model.start(source, lengths)
-        weights: list[Float[Tensor, "T S"] | None] = [None] * len(source)
-        if not self.attention:
-            found = answers(model.steps, state)
-        else:
-            copying = None if model.copying_layer is None else [model.copying_layer]
-            trail = Trail(model.steps, layers=self.layers or copying)
-            followed = trail.start(state, len(source), device=source.device)
-            # Rows that hold the same tokens cannot be told apart: what they say is followed anew.
-            is_followed = not self.searcher.has_copies
-            found = answers(trail.steps, followed) if is_followed else answers(model.steps, state)
-            best = [each[0].hypothesis.tokens for each in found]
-            if not is_followed:
-                state = model.start(source, lengths)
-                followed = trail.start(state, len(source), device=source.device)
-                score_answers(
-                    trail.step,
-                    followed,
-                    best,
-                    bos_id=BOS_ID,
-                    eos_id=EOS_ID,
-                    device=source.device,
-                )
-            weights = [
-                rows[: len(tokens), :width]
-                for rows, tokens, width in zip(
-                    trail.weights(best).cpu(), best, lengths.tolist(), strict=True
-                )
-            ]
-        return [
-            [_output(answer, rows if rank == 0 else None) for rank, answer in enumerate(each)]
-            for each, rows in zip(found, weights, strict=True)
-        ]
-
-
-def _output(found: Found, weights: Float[Tensor, "T S"] | None) -> Output:
-    hypothesis = found.hypothesis
-    return Output(
-        tokens=hypothesis.tokens,
-        score=hypothesis.score,
-        log_prob=hypothesis.log_prob,
-        is_finished=hypothesis.finished,
-        utility=found.utility,
-        weights=weights,
-    )

@@ -4,21 +4,22 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 import torch
 from torch import Tensor
 
-from regard.decoding import recording
+from regard.decoding import Hypothesis, recording
 from regard.decoding.recording import Recorded, Recorder
 from regard.decoding.step import StateT
 from regard.errors import DataError
-from regard.inference.predictor import Predictor
 from regard.models import Seq2Seq
-from regard.tasks.translations import Translation
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from regard.text.pieces import END
 from regard.viewer.search import Beginning, Extension, Outcome, SearchAnswer, SearchTree
+
+if TYPE_CHECKING:
+    from regard.inference.predictor import Predictor
 
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 _FEWEST = 5  # extensions shown of each beginning
@@ -28,8 +29,8 @@ _Decode = Callable[[_Ids], str]
 
 
 def searched(
-    predictor: Predictor, source: str, *, beam_size: int | None = None
-) -> tuple[Translation, SearchTree]:
+    predictor: "Predictor", source: str, *, beam_size: int | None = None
+) -> tuple[Hypothesis, SearchTree]:
     """The best translation, and the search that found it.
 
     It is the search of ``predictor.translate``, asked for as many answers as its beam is wide.
@@ -59,14 +60,14 @@ def searched(
     )
     ready = predictor.preparation.of(predictor.seq2seq)
     model = _RecordedModel(ready, top=max(_FEWEST, width + 1))
-    found = Predictor(model, predictor.task).translate([source], decoding=decoding)[0]
+    found = type(predictor)(model, predictor.task).translate([source], decoding=decoding)[0]
     best = found[0]
     decode = cache(predictor.tokenizer.target.decode)
     return best, _search(model.recorder.steps, best, decode, beam_size=width, answers=found)
 
 
 @torch.no_grad()
-def followed(predictor: Predictor, source: str, output: Sequence[int]) -> SearchTree:
+def followed(predictor: "Predictor", source: str, output: Sequence[int]) -> SearchTree:
     """Probabilities of the model at every step of a given translation.
 
     Args:
@@ -83,7 +84,7 @@ def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search
         log_probs, state = model.step(torch.tensor([last], device=predictor.device), state)
         total += float(log_probs[0, token])
     decode = cache(predictor.tokenizer.target.decode)
-    given = Translation(source, decode(tuple(output)), total, total, tuple(output), True)
+    given = Hypothesis(tokens=tuple(output), score=total, log_prob=total, is_finished=True)
     return _search(model.recorder.steps, given, decode, beam_size=None)
 
 
@@ -120,11 +121,11 @@ class _RecordedModel(Seq2Seq[Recorded[StateT]], Generic[StateT]):
 
 def _search(
     recorded: Sequence[tuple[recording.RecordedPrefix, ...]],
-    best: Translation,
+    best: Hypothesis,
     decode: _Decode,
     *,
     beam_size: int | None,
-    answers: Sequence[Translation] = (),
+    answers: Sequence[Hypothesis] = (),
 ) -> SearchTree:
     """The viewer's data, up to the step at which the best answer was complete."""
     output = best.tokens

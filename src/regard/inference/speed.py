@@ -12,14 +12,14 @@ import numpy as np
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.inference.filtering import asked, groups_of
-from regard.inference.generator import Generator
+from regard.inference.filtering import requests_in
+from regard.inference.line_groups import groups_of
 from regard.inference.predictor import Predictor
 from regard.layers.choices import Precision
 from regard.tasks import DecodingConfig, OnePassTask
 from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.language_modelling.running_text import Passage
-from regard.tasks.translations import Translations
+from regard.tasks.translations import Hypotheses, Translations
 from regard.text import Line
 
 # Answers examples, telling how many are done; gives how many tokens that were.
@@ -103,7 +103,7 @@ def texts_of(predictor: Predictor, file: Path | None, *, most: int) -> Sequence[
 
 def beam_sizes_of(predictor: Predictor) -> list[int | None]:
     """Greedy search, and the beam of the recipe; of what is not searched for, None alone."""
-    if not predictor.writes and not isinstance(predictor.task, LanguageModelling):
+    if not predictor.writes:
         return [None]
     decoding = predictor.decoding
     return list(dict.fromkeys([1, decoding.beam_size if decoding.method == "beam" else 1]))
@@ -161,7 +161,7 @@ def _measured(
 
 
 def _answering(predictor: Predictor, beam_size: int | None) -> Answering:
-    if predictor.writes:
+    if predictor.is_seq2seq:
         return partial(_translate, predictor, _searching(predictor.decoding, beam_size))
     if isinstance(predictor.task, LanguageModelling):
         return partial(_go_on, predictor, _searching(predictor.decoding, beam_size))
@@ -192,11 +192,12 @@ def _go_on(
     examples: Sequence[object],
     progress: Callable[[int], None],
 ) -> int:
-    generator, tokens = Generator.of(predictor), 0
-    encode, decode = generator.tokenizer.encode, generator.tokenizer.decode
+    task, tokens = cast("LanguageModelling", predictor.task), 0
+    encode, decode = task.tokenizer.encode, task.tokenizer.decode
     for line in cast("Sequence[str]", examples):
-        (text,) = generator.continuations(decode(encode(line)[:_PROMPT]), decoding)
-        tokens += sum(len(encode(part)) + 1 for part in text.split("\n"))
+        prompt = decode(encode(line)[:_PROMPT])
+        (found,) = predictor.predictions([prompt], decoding=decoding)
+        tokens += len(cast("Hypotheses", found).best.tokens)
         progress(1)
     return tokens
 
@@ -231,8 +232,8 @@ def _of_file(predictor: Predictor, file: Path) -> Sequence[object]:
     def read(line: Line) -> object | None:
         return predictor.task.asked(line, ending) if line.text.strip() else None
 
-    lines = (line for group in asked(groups, read, name=name) for line in group)
-    return [line.content for line in lines if line.content is not None]
+    lines = (line for group in requests_in(groups, read, name=name) for line in group)
+    return [line.request for line in lines if line.request is not None]
 
 
 def _forget_peak() -> None:

@@ -1,15 +1,16 @@
-"""Parses and checks requests: bytes in, a request out, or the sentence that refuses it.
+"""The bodies of requests: models of FastAPI's, JSON read strictly, and what is wrong in words.
 
-The models are the schema of the OpenAPI page too. Whatever depends on the runs that are served,
-such as their names, is checked by ``service``.
+Whatever depends on the runs that are served, such as their names, is checked by ``service``.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal, NoReturn, TypeVar, cast
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NoReturn, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import ErrorDetails
 
 from regard.choices import nearest
@@ -45,7 +46,20 @@ class _Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class PredictRequest(_Request):
+class TextsRequest(_Request):
+    """Texts that a run is to answer, and settings of the search."""
+
+    text: str | None
+    texts: list[str] | None
+    run: Run
+
+    def decoding(self) -> dict[str, JsonValue]:
+        """The settings of the search that the request has."""
+        others = {"text", "texts", "records", "run", "alignments"}
+        return self.model_dump(exclude_none=True, exclude=others)
+
+
+class PredictRequest(TextsRequest):
     """Inputs of a request: one ``text``, several ``texts``, or ``records`` of several fields."""
 
     text: str | None = Field(None, description="One text.", examples=["我爱中国"])
@@ -66,8 +80,8 @@ class PredictRequest(_Request):
     )
 
 
-class ContinueRequest(_Request):
-    """One ``text``, or several ``texts``, that a language model goes on with."""
+class ContinueRequest(TextsRequest):
+    """One ``text``, or several ``texts``, that a language model continues."""
 
     text: str | None = Field(None, description="How a text begins.", examples=["Once upon a"])
     texts: list[str] | None = Field(None, description="Several of them, instead of one.")
@@ -92,10 +106,6 @@ class ContinueRequest(_Request):
     repetition_penalty: float | None = Field(None, description="Above 1 against repetitions.")
     seed: int | None = Field(None, ge=0, description="Of samples: the same gives the same.")
     one_line: bool | None = Field(None, description="Whether to stop where a line ends.")
-
-    def decoding(self) -> dict[str, JsonValue]:
-        """Search settings of the request."""
-        return self.model_dump(exclude_none=True, exclude={"text", "texts", "run"})
 
 
 class AttentionRequest(_Request):
@@ -141,25 +151,29 @@ class ExplainRequest(_Request):
     head_dim: int = Field(64, ge=1, le=512, description="Width of a head, D.")
 
 
-R = TypeVar("R", bound=_Request)
+class StrictRequest(Request):
+    """A request whose JSON has one meaning: UTF-8, each member once, no number beside JSON's."""
+
+    async def json(self) -> Mapping[str, JsonValue]:
+        """The object that the body is.
+
+        Raises:
+            Problem: It is not UTF-8, not JSON, or not an object.
+        """
+        return read_object(await self.body())
 
 
-def read_request(model: type[R], body: bytes) -> R:
-    """The request in a body.
+class StrictRoute(APIRoute):
+    """A route that takes a ``StrictRequest``."""
 
-    Raises:
-        Problem: 400 for what is no JSON object, 422 for members that are wrong.
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of FastAPI's, given the stricter request."""
+        handle = super().get_route_handler()
 
-    Example:
-        >>> read_request(PredictRequest, b'{"text": "ja", "beam_size": 0}')
-        Traceback (most recent call last):
-        regard.server.problems.Problem: beam_size must be at least 1; got 0.
-    """
-    members = read_object(body)
-    try:
-        return model.model_validate(members)
-    except ValidationError as error:
-        raise _problem(error.errors(include_url=False)[0], model) from None
+        async def strictly(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strictly
 
 
 def read_object(body: bytes) -> Mapping[str, JsonValue]:
@@ -181,8 +195,8 @@ def read_object(body: bytes) -> Mapping[str, JsonValue]:
     return found
 
 
-def texts_of(request: PredictRequest | ContinueRequest, limits: Limits) -> list[str]:
-    """The texts to translate or to go on with, each of them checked.
+def texts_of(request: TextsRequest, limits: Limits) -> list[str]:
+    """The texts to translate or to continue, each of them checked.
 
     Raises:
         Problem: There is not exactly one of ``text`` and ``texts``, or a text is no good.
@@ -202,28 +216,38 @@ def texts_of(request: PredictRequest | ContinueRequest, limits: Limits) -> list[
 
 
 def records_of(
-    request: PredictRequest, task: str, limits: Limits
-) -> list[tuple[str, str | Mapping[str, JsonValue]]]:
+    request: TextsRequest, task: str, limits: Limits, *, searches: bool
+) -> list[tuple[str | Mapping[str, JsonValue], str]]:
     """Check the inputs of a request, each with its name in the request.
+
+    Args:
+        request: The request.
+        task: The name of the run's task.
+        limits: How much is taken on.
+        searches: Whether settings of a search may be among them.
 
     Raises:
         Problem: There is not exactly one of ``text``, ``texts`` and ``records``, one of them is no
             good, or what only translators have is set.
     """
-    for name in ("beam_size", "n_best", "length_penalty", "alignments"):
+    if isinstance(request, ContinueRequest):
+        return _named_texts(request, limits)
+    others = (
+        ("alignments",) if searches else ("beam_size", "n_best", "length_penalty", "alignments")
+    )
+    for name in others:
         if getattr(request, name) != PredictRequest.model_fields[name].default:
             raise Problem(
                 422,
                 f"{name} must be left out for a run of {task}, which searches for nothing; "
                 f"got {shown(getattr(request, name))}.",
             )
+    assert isinstance(request, PredictRequest)
     if request.records is None:
         if (request.text is None) == (request.texts is None):
             got = "none" if request.text is None else "several"
             raise Problem(422, f"request must have one of text, texts and records; got {got}.")
-        texts = texts_of(request, limits)
-        names = ["text"] if request.text is not None else [f"texts[{n}]" for n in range(len(texts))]
-        return list(zip(names, texts, strict=True))
+        return _named_texts(request, limits)
     if request.text is not None or request.texts is not None:
         raise Problem(422, "request must have one of text, texts and records; got several.")
     _check_many("records", request.records, limits)
@@ -231,7 +255,16 @@ def records_of(
         for text in _texts_in(record):
             checked(f"records[{place}]", text, limits.max_length, is_whole=False)
     records = cast(list[Mapping[str, JsonValue]], request.records)  # as they were read
-    return [(f"records[{place}]", record) for place, record in enumerate(records)]
+    return [(record, f"records[{place}]") for place, record in enumerate(records)]
+
+
+def _named_texts(
+    request: TextsRequest, limits: Limits
+) -> list[tuple[str | Mapping[str, JsonValue], str]]:
+    texts = texts_of(request, limits)
+    if request.text is not None:
+        return [(texts[0], "text")]
+    return [(text, f"texts[{place}]") for place, text in enumerate(texts)]
 
 
 def _check_many(name: str, given: Sequence[object], limits: Limits) -> None:
@@ -314,8 +347,17 @@ _RULES = {
 }
 
 
-def _problem(error: ErrorDetails, model: type[BaseModel]) -> Problem:
-    name = _name(error["loc"])
+def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
+    """Error answer for a body that is no request of this model.
+
+    Args:
+        error: The first that pydantic found.
+        model: The request's.
+    """
+    place = error["loc"][1:]  # behind "body"
+    if not place and error["type"] == "missing":
+        return Problem(400, "body must be JSON; got nothing.")
+    name = _name(place)
     if error["type"] == "extra_forbidden":
         members = list(model.model_fields)
         near = nearest(name, members)

@@ -13,6 +13,8 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
+from regard.decoding import Hypothesis
+from regard.decoding.alignment import Alignment
 from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
@@ -21,12 +23,10 @@ from regard.tasks.recipe import Recipe, RecipeTable, SequenceData
 from regard.tasks.sequences import (
     EncodedCorpus,
     EncodedSequences,
-    Output,
-    Search,
     SequenceBatch,
 )
 from regard.tasks.task import KeptCorpora, Task
-from regard.tasks.translations import Alignment, Translation, Translations
+from regard.tasks.translations import Translations
 from regard.text import (
     BadLines,
     Batch,
@@ -288,19 +288,32 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         )
         return loss, len(labels)
 
-    def predict(self, model: Seq2Seq, batch: SequenceBatch, search: Search) -> list[Translations]:
-        """Outputs of the search for each row."""
-        found = search(
-            model,
-            batch.padded.source,
-            batch.padded.source_lengths,
-            [each.text for each in batch.encoded],
-            [each.is_first for each in batch.encoded],
-        )
-        return [
-            Translations(tuple(self._translation(each, output) for output in outputs))
-            for each, outputs in zip(batch.encoded, found, strict=True)
-        ]
+    def decoded(
+        self,
+        read: EncodedSequences,
+        hypotheses: Sequence[Hypothesis],
+        weights: Float[Tensor, "T S"] | None,
+    ) -> Translations:
+        """The outputs of a search with their texts, and the best with its alignment.
+
+        Args:
+            read: The source as the model read it.
+            hypotheses: Its outputs, best first.
+            weights: Attention of the best one's tokens over the source, where it was recorded.
+        """
+        decode, restored = self.tokenizer.target.decode, self.tokenizer.restored
+        found = [replace(one, text=restored(decode(one.tokens), read.text)) for one in hypotheses]
+        if weights is not None:
+            alignment = Alignment(
+                read.text,
+                found[0].tokens,
+                weights,
+                len(read.source),
+                self.tokenizer,
+                is_copying=bool(getattr(self.recipe.model, "copy", False)),
+            )
+            found[0] = replace(found[0], alignment=alignment)
+        return Translations(read.text, tuple(found))
 
     def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
         """The translations of a text from those of its parts: of several, the best of each."""
@@ -308,16 +321,14 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             return parts[0]
         best = [part.best for part in parts]
         space = "" if self.data.target_language in ("zh", "ja") else " "
-        whole = Translation(
-            source=source,
-            text=space.join(part.text for part in best),
+        whole = Hypothesis(
+            tokens=tuple(token for part in best for token in part.tokens),
             score=sum(part.score for part in best),
             log_prob=sum(part.log_prob for part in best),
-            tokens=tuple(token for part in best for token in part.tokens),
             is_finished=all(part.is_finished for part in best),
-            parts=len(parts),
+            text=space.join(part.text for part in best),
         )
-        return Translations((whole,))
+        return Translations(source, (whole,), parts=len(parts))
 
     def show(self, example: Pair, answer: Translations) -> str:
         """The source, of a long one its beginning, what was made of it, and the reference."""
@@ -346,28 +357,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             elif too_long is not None:
                 too_long.add(OTHER_MARKUP, f"{pair.where}: the target holds other markup.")
         return kept
-
-    def _translation(self, read: EncodedSequences, output: Output) -> Translation:
-        alignment = None
-        if output.weights is not None:
-            alignment = Alignment(
-                read.text,
-                output.tokens,
-                output.weights,
-                len(read.source),
-                self.tokenizer,
-                is_copying=bool(getattr(self.recipe.model, "copy", False)),
-            )
-        return Translation(
-            source=read.text,
-            text=self.tokenizer.restored(self.tokenizer.target.decode(output.tokens), read.text),
-            score=output.score,
-            log_prob=output.log_prob,
-            tokens=output.tokens,
-            is_finished=output.is_finished,
-            alignment=alignment,
-            utility=output.utility,
-        )
 
 
 def states_and_labels(

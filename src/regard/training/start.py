@@ -17,7 +17,6 @@ from regard.devices import CPU, device_of, find_device, find_own_device, told_de
 from regard.devices.kinds import AUTO
 from regard.errors import RunError
 from regard.inference import Predictor
-from regard.inference.trained_model import TrainedModel
 from regard.runs import Run, is_run
 from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
@@ -73,9 +72,9 @@ class Trained:
     summary: TrainedSummary
 
     @property
-    def model(self) -> TrainedModel:
-        """Return the model as ``regard.load`` does: to predict, and to look into."""
-        return TrainedModel(self.predictor)
+    def model(self) -> Predictor:
+        """The model as ``regard.load`` gives it: to predict, and to look into."""
+        return self.predictor
 
 
 def train(

@@ -66,7 +66,9 @@ def test_groups_that_do_not_mind_each_other_are_the_plain_beam_of_their_size(mar
     tables = markov.random_tables(17)
     found = search(markov, tables, Diverse(3, 0.0), beam_size=6, n_best=6)
     for one, other in zip(found, search(markov, tables, None, beam_size=2, n_best=2), strict=True):
-        assert [(h.tokens, h.finished) for h in one] == [(h.tokens, h.finished) for h in other]
+        assert [(h.tokens, h.is_finished) for h in one] == [
+            (h.tokens, h.is_finished) for h in other
+        ]
 
 
 def test_a_stronger_wish_makes_answers_more_different(markov):
@@ -89,9 +91,9 @@ def test_an_answer_does_not_depend_on_its_batch(markov):
 
 def test_answers_come_once_and_the_best_first(markov):
     for found in search(markov, markov.random_tables(23), Diverse(2, 0.1), beam_size=8, n_best=8):
-        order = [(not one.finished, -one.score) for one in found]
+        order = [(not one.is_finished, -one.score) for one in found]
         assert order == sorted(order)
-        assert len({(one.tokens, one.finished) for one in found}) == len(found)
+        assert len({(one.tokens, one.is_finished) for one in found}) == len(found)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 
 from regard.errors import DataError
 from regard.inference import Predictor, filtering
-from regard.inference.filtering import AnsweredLine, answers, arriving, of_file
+from regard.inference.filtering import AnsweredLine, answers
+from regard.inference.line_groups import arriving, of_file
 from regard.tasks.translation import text_of
 from regard.text import PairLayout
 
@@ -58,7 +59,7 @@ def test_numbers_go_on_from_group_to_group(predictor: Predictor) -> None:
 
 def test_ten_thousand_characters_are_translated_in_parts(predictor: Predictor) -> None:
     (answer,) = answered(predictor, ("我" * 10_000).encode(), beam_size=1, attention=True)
-    assert answer.answer.best.parts == 1250  # of the longest that the model was trained on
+    assert answer.answer.parts == 1250  # of the longest that the model was trained on
     assert answer.answer.alignment is None
     assert answer.to_dict()["parts"] == 1250
 
@@ -163,7 +164,7 @@ def test_what_repeats_is_answered_once(
     assert [each.text() for each in found] == wanted
     assert [each.where for each in found] == [f"in:{number}" for number in range(1, 6)]
     assert counts == [2, 1]
-    monkeypatch.setattr(filtering, "_KEPT", 1)
+    monkeypatch.setattr(filtering, "_CACHED", 1)
     counts.clear()
     assert [len(lines) for lines in answers(predictor, groups, name="in")] == [3, 2]
     assert counts == [2, 2]

@@ -21,8 +21,9 @@ def test_scores_are_those_of_the_search(predictor) -> None:
     texts = ["我爱中国。", "他爱你", "我"]
     options = DecodingConfig(method="sample", n_best=30)
     found = predictor.translate(texts, decoding=options)
-    wanted = [one for each in found for one in each if one.is_finished]
-    scores = score_pairs(predictor, [(one.source, one.text) for one in wanted])
+    written = [(each.source, one) for each in found for one in each if one.is_finished]
+    wanted = [one for _, one in written]
+    scores = score_pairs(predictor, [(source, one.text) for source, one in written])
     # A text may be cut into other tokens than were written.
     same = [(a, b) for a, b in zip(scores, wanted, strict=True) if a.tokens == b.tokens]
     assert len(same) > 4

@@ -136,7 +136,7 @@ def test_words_are_written_or_not_as_asked() -> None:
 
 def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
     (found,) = answers(texts=["我爱中国。" * 4], prefix="He does", method="greedy")
-    assert found[0].parts > 1
+    assert found.parts > 1
     assert found[0].text.startswith("He does")
     assert answers(texts=[""], prefix="He does")[0][0].text == ""
 
@@ -171,7 +171,7 @@ def test_minimum_bayes_risk_takes_what_is_most_like_the_others() -> None:
 )
 def test_what_the_best_looked_at_is_known_of_every_search(kind, settings) -> None:
     for each in answers(kind, attention=True, **settings):
-        look = predictor(kind).look(each[0].source, each[0].tokens)
+        look = predictor(kind).attention(each.source, each[0].tokens)
         rows = each[0].alignment.weights
         torch.testing.assert_close(rows, look.cross()[: len(each[0].tokens)], atol=1e-5, rtol=0)
 
