@@ -108,7 +108,8 @@ class Embedder:
         sums: dict[int, Tensor] = {}
 
         def read(places: Sequence[int]) -> None:
-            source, lengths = self._predictor.padded([parts[place][1] for place in places])
+            read = task.pad_sources([parts[place][1] for place in places])
+            source, lengths = moved(read, self._predictor.device)
             with self._seen() as reading:
                 model.start(source, lengths)
             (states,), counts = reading.states, lengths + int(model.begins_source)

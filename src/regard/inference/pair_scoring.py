@@ -8,6 +8,7 @@ import torch
 
 from regard.config import JsonValue
 from regard.decoding import Scored, score_answers
+from regard.devices import moved
 from regard.errors import DataError
 from regard.inference.filtering import requests_in
 from regard.inference.line_groups import RawLine
@@ -81,7 +82,8 @@ def score_pairs(
     sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
     for places in batched(sizes, predictor.decoding.batch_tokens):
         with torch.no_grad():
-            state = predictor.start([sources[place] for place in places])
+            read = predictor.sequence_task.pad_sources([sources[place] for place in places])
+            state = predictor.seq2seq.start(*moved(read, predictor.device))
             scored = score_answers(
                 predictor.seq2seq.step,
                 state,

@@ -7,26 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, cast
 
 import torch
-from jaxtyping import Int
-from torch import Tensor, nn
+from torch import nn
 from typing_extensions import TypeVar
 
-from regard.attention import AttentionCall, observe
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
-from regard.decoding.alignment import pieces_of
-from regard.decoding.step import State
-from regard.devices import CPU, device_of, find_device, moved
+from regard.devices import CPU, device_of, find_device
 from regard.devices.kinds import AUTO
 from regard.errors import DataError, RunError, SettingError
-from regard.inference.look import (
-    MOST_MAPPED,
-    MOST_WITHOUT_SUMMARIES,
-    Look,
-    attention_maps,
-    attention_summaries,
-    joined,
-)
+from regard.inference.look import Look, attention_to_source
 from regard.inference.one_pass import answer_in_one_pass
 from regard.inference.preparation import Preparation, batch_tokens
 from regard.inference.requests import records_in, request_of_value
@@ -52,7 +41,7 @@ from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.sequences import EncodedSequences
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.tasks.translations import Translations
-from regard.text import BOS_ID, Pair, PairTokenizer, normalize, pad_pairs
+from regard.text import Pair, PairTokenizer, normalize
 from regard.text.in_memory import as_files
 
 if TYPE_CHECKING:
@@ -535,93 +524,9 @@ class Predictor(Generic[AnswerT]):
         found = look_into(self, texts, target=target, layers=layers, heads=heads)
         return show(found, rows=rows_of(self, found) if self.is_seq2seq else None)
 
-    @torch.no_grad()
     def attention(self, source: str, output: Sequence[int] | str) -> Look:
-        """Attention of the model to ``source`` for ``output``: one teacher-forced pass.
-
-        A text longer than training allowed is looked at all the same, where the model can read it.
-
-        Args:
-            source: The source text.
-            output: The output's text, or its token ids.
-
-        Returns:
-            The weights of all heads where source and output have at most 512 tokens; summaries
-            of them where either has more than 64.
-
-        Raises:
-            DataError: The source is empty, or source or output longer than the model's positions.
-        """
-        source = normalize(source)
-        target = self.tokenizer.target
-        ids = list(target.encode(output) if isinstance(output, str) else output)
-        source_ids = self.tokenizer.source.encode(source)
-        if not source_ids:
-            raise DataError("source must hold text to look at; got an empty line.")
-        seen = self.observed(source_ids, ids)
-        text, spans = target.decode_with_spans(ids)
-        longest = max(len(source_ids), len(ids))
-        return Look(
-            source=source,
-            output=text,
-            source_pieces=self.tokenizer.source.pieces(source),
-            output_pieces=pieces_of(text, spans, ids),
-            maps=attention_maps(seen) if longest <= MOST_MAPPED else [],
-            summaries=attention_summaries(seen) if longest > MOST_WITHOUT_SUMMARIES else [],
-        )
-
-    @torch.no_grad()
-    def observed(
-        self, source: Sequence[int], output: Sequence[int]
-    ) -> dict[tuple[str, int], AttentionCall]:
-        """Calls of ``attend`` for ``output``, by kind and layer.
-
-        Args:
-            source: Token ids, without their end.
-            output: Token ids, without begin and end.
-
-        Raises:
-            DataError: One of them is longer than the model's positions.
-        """
-        # The begin that stands before an output, and the end of a source where one is read.
-        self._check_length("source", len(source), int(self.sequence_task.data.source_end))
-        self._check_length("output", len(output), 1)
-        batch, lengths = self.padded([source])
-        calls: list[AttentionCall] = []
-        self.model.eval()
-        with observe(calls.append):
-            self.model(batch, lengths, torch.tensor([[BOS_ID, *output]], device=self.device))
-        seen = joined(calls)
-        if self.seq2seq.begins_source:
-            # What an encoder reads besides, no token of the source stands for.
-            return {place: each for place, each in seen.items() if place[0] != "encoder"}
-        return seen
-
-    def _check_length(self, name: str, length: int, signs: int) -> None:
-        most = self.seq2seq.max_length
-        if most is not None and length > most - signs:
-            raise DataError(
-                f"{name} must be at most {most - signs} tokens long to be looked at; got {length}. "
-                "The model has no positions beyond: look at one sentence at a time."
-            )
-
-    def start(self, ids: list[list[int]]) -> State:
-        """The model's state before the first token of each source's output.
-
-        Args:
-            ids: Of the sources, without their end.
-        """
-        state: State = self.seq2seq.start(*self.padded(ids))
-        return state
-
-    def padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-        """Sources as the model reads them, on its device, and their lengths.
-
-        Args:
-            ids: Of the sources, without their end.
-        """
-        batch = pad_pairs(ids, [()] * len(ids), source_end=self.sequence_task.data.source_end)
-        return moved((batch.source, batch.source_lengths), self.device)
+        """Attention of the model to ``source`` for ``output``: see ``attention_to_source``."""
+        return attention_to_source(self.seq2seq, self.sequence_task, source, output)
 
 
 def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) -> Predictor:

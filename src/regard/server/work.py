@@ -14,7 +14,7 @@ from regard.attention.masks.parse import parse_mask
 from regard.config import JsonValue
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor
-from regard.inference.look import weights_of_row
+from regard.inference.look import calls_for_output, weights_of_row
 from regard.inference.looking import look_at
 from regard.inference.requests import request_of
 from regard.server.batching import AbandonedError
@@ -151,7 +151,8 @@ def _calls(predictor: Predictor, request: AttentionRequest) -> _Calls:
         written: Sequence[int] = found.best.tokens
     else:
         written = predictor.tokenizer.target.encode(normalize(request.target))
-    return predictor.observed(predictor.tokenizer.source.encode(source), written)
+    read = predictor.tokenizer.source.encode(source)
+    return calls_for_output(predictor.seq2seq, predictor.sequence_task, read, written)
 
 
 def tile(calls: _Calls, asked: RowsRequest) -> Float[Tensor, "N M"]:

@@ -264,6 +264,17 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         )
         return SequenceBatch(padded, encoded)
 
+    def pad_sources(
+        self, ids: Sequence[Sequence[int]]
+    ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+        """Sources as a model reads them, and their lengths.
+
+        Args:
+            ids: Of the sources, without their end.
+        """
+        batch = pad_pairs(ids, [()] * len(ids), source_end=self.data.source_end)
+        return batch.source, batch.source_lengths
+
     def loss(
         self, model: nn.Module, batch: SequenceBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:

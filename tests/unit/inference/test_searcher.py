@@ -77,7 +77,8 @@ def test_an_answer_does_not_depend_on_its_company(kind, settings) -> None:
 
 def test_the_searches_are_those_of_decoding() -> None:
     made = predictor("transformer")
-    source, lengths = made.padded([made.tokenizer.source.encode(text) for text in TEXTS])
+    ids = [made.tokenizer.source.encode(text) for text in TEXTS]
+    source, lengths = made.task.pad_sources(ids)
 
     def run(search, **options):
         return search(
