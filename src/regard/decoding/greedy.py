@@ -70,7 +70,7 @@ def greedy(
         >>> def count(token, state):
         ...     return torch.eye(4)[next_token[token]].log(), state
         >>> greedy(count, Nothing(), batch_size=1, bos_id=1, eos_id=0, max_lengths=9)
-        [Hypothesis(tokens=(2, 3), score=0.0, log_prob=0.0, is_finished=True)]
+        [Hypothesis(tokens=(2, 3), score=0.0, log_prob=0.0, is_finished=True, text='')]
     """
     limits = bind_limits(max_lengths, batch_size, device)
     if not batch_size:

@@ -227,18 +227,8 @@ def test_ten_thousand_characters_are_translated_in_parts(kind, mark):
     assert found.best.tokens
 
 
-def parts(text, **data):
-    made = predictor("rnn fixed", data=data)
-    seen = []
-    search = made._parts_written
-
-    def watched(task, encoded, *rest):
-        seen.extend(part.text for part in encoded)
-        return search(task, encoded, *rest)
-
-    made._parts_written = watched
-    made.translate([text], beam_size=1)
-    return seen
+def parts(text):
+    return predictor("rnn fixed").task.parts(text)
 
 
 def test_long_texts_are_cut_at_sentence_ends():
@@ -322,7 +312,7 @@ def test_summaries_are_those_of_the_weights(kind, monkeypatch):
     made = predictor(kind)
     maps = made.attention("fed cab", "abc").maps
     assert made.attention("fed cab", "abc").summaries == []
-    monkeypatch.setattr("regard.inference.predictor.MOST_WITHOUT_SUMMARIES", 6)
+    monkeypatch.setattr("regard.inference.look.MOST_WITHOUT_SUMMARIES", 6)
     look = made.attention("fed cab", "abc")
     assert len(look.maps) == len(maps)
     summaries = look.summaries
