@@ -1,6 +1,5 @@
 """``regard predict``."""
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -8,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
@@ -25,7 +24,7 @@ from regard.watching import watching
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
-    from regard.inference.filtering import AnsweredLine
+    from regard.inference.filtering import AnsweredLine, Answering
     from regard.tasks import DecodingConfig
     from regard.tasks.translations import Hypotheses
 
@@ -161,7 +160,7 @@ def _predict(
     predictor = Predictor.load(
         run, precision=precision, device=device, setting="--device", shortlist=shortlist
     )
-    search, handling = None, {"output_format": output_format, "on_bad_line": on_bad_line}
+    search = None
     options: dict[str, object] = {"--attention": attention, "--n-best": n_best}
     if predictor.writes:
         changes = decoding.given() | ({} if n_best is None else {"n_best": n_best})
@@ -183,9 +182,7 @@ def _predict(
         )
     of_layers, done = numbers_of("--layers", layers), 0
     for file in files:
-        if score and search is not None and predictor.is_seq2seq:
-            _score_lines(predictor, file, search, **handling)
-        elif file is None and output_format == "text" and not score and predictor.streams(search):
+        if file is None and output_format == "text" and not score and predictor.streams(search):
             _stream_lines(predictor, search, on_bad_line=on_bad_line)
         else:
             done = _answer_lines(
@@ -196,7 +193,8 @@ def _predict(
                 score=score,
                 attention=attention,
                 layers=of_layers,
-                **handling,
+                output_format=output_format,
+                on_bad_line=on_bad_line,
             )
 
 
@@ -217,34 +215,33 @@ def _answer_lines(
     Returns:
         How many lines were answered, with the ``done`` of the files before.
     """
-    from regard.inference.filtering import answers
+    from regard.inference.filtering import answers, predicting
     from regard.inference.line_groups import groups_of
 
-    groups, name, ending = groups_of(file, predictor.task.asked_fields())
-    oddities = Oddities()
-    work = "translating" if predictor.is_seq2seq else "answering"
+    is_translating = predictor.is_seq2seq and not score
+    fields = predictor.task.asked_fields(with_answers=score)
+    groups, name, ending = groups_of(file, fields)
+    answering = (
+        _scoring(predictor, search, ending)
+        if score
+        else predicting(
+            predictor, ending=ending, decoding=search, attention=attention, layers=layers
+        )
+    )
+    oddities = Oddities("Its score is left empty." if score else "Its answer is left empty.")
+    work = "scoring" if score else "translating" if is_translating else "answering"
     bar = (
         nullcontext(lambda count: None)
         if file is None
         else progress_bar(work, lambda: _count_lines(file), beside_results=True)
     )
-    answered = answers(
-        predictor,
-        groups,
-        name=name,
-        ending=ending,
-        skip_bad_lines=on_bad_line == "skip",
-        decoding=search,
-        attention=attention,
-        layers=layers,
-        answer=predictor.answers if score else None,
-    )
     n_best = 1 if search is None else search.n_best
+    answered = answers(groups, answering, name=name, skip_bad_lines=on_bad_line == "skip")
     with bar as advance, watching(None):  # one bar for one work
         for group in answered:
             for number, line in enumerate(group, done + 1):
                 oddities.see(line.problem)
-                if predictor.is_seq2seq:
+                if is_translating:
                     _remark(line, oddities, predictor.sequence_task.data.max_length)
                 for text in line.printed(number, output_format, n_best):
                     say(text)
@@ -253,6 +250,19 @@ def _answer_lines(
             advance(len(group))
     oddities.end()
     return done
+
+
+def _scoring(
+    predictor: "Predictor", search: "DecodingConfig | None", ending: str
+) -> "Answering[Any]":
+    """The scoring of lines: of pairs, or of running text."""
+    from regard.inference.filtering import Answering
+    from regard.inference.pair_scoring import pair_scoring
+    from regard.inference.requests import example_in
+
+    if predictor.is_seq2seq and search is not None:
+        return pair_scoring(predictor, ending=ending, length_penalty=search.length_penalty)
+    return Answering(partial(example_in, predictor.task, ending=ending), predictor.answers)
 
 
 def _stream_lines(
@@ -291,45 +301,3 @@ def _count_lines(file: Path) -> int:
 
     with open_text(file) as lines:
         return sum(1 for _ in lines)
-
-
-def _score_lines(
-    predictor: "Predictor",
-    file: Path | None,
-    decoding: "DecodingConfig",
-    *,
-    output_format: str,
-    on_bad_line: str,
-) -> None:
-    """Print the score of each pair of a file or of stdin, as soon as there is one.
-
-    Args:
-        predictor: The model in use.
-        file: Pairs in columns, or JSON objects if it ends in .jsonl; None is stdin, in columns.
-        decoding: For its length penalty.
-        output_format: ``text`` or ``jsonl``.
-        on_bad_line: Whether a line that cannot be scored stops, or leaves its score empty.
-    """
-    from regard.inference.line_groups import groups_of
-    from regard.inference.pair_scoring import scored_lines
-
-    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=True))
-    oddities = Oddities("Its score is left empty.")
-    scored = scored_lines(
-        predictor,
-        groups,
-        name=name,
-        ending=ending,
-        skip_bad_lines=on_bad_line == "skip",
-        length_penalty=decoding.length_penalty,
-    )
-    for group in scored:
-        for pair in group:
-            oddities.see(pair.problem)
-            say(
-                json.dumps(pair.to_dict(), ensure_ascii=False)
-                if output_format == "jsonl"
-                else pair.text()
-            )
-        sys.stdout.flush()
-    oddities.end()

@@ -11,7 +11,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.inference.line_groups import RawLine, groups_of, numbered
 from regard.inference.predictor import Predictor
-from regard.inference.requests import example_in, request_in
+from regard.inference.requests import request_in
 from regard.tasks import AnyTask, DecodingConfig
 from regard.tasks.task import Answer
 from regard.tasks.translations import Hypotheses, Translations
@@ -129,99 +129,130 @@ def first_problem(task: AnyTask, file: Path) -> str | None:
     return None
 
 
-def answers(
+@dataclass(frozen=True, slots=True)
+class Answering(Generic[RequestT]):
+    """How lines are read and answered.
+
+    Attributes:
+        read: Parses a line into a request; None of one that holds none.
+        answer: Gives the answer to each request, whatever stands beside it.
+        nothing: The answer to a line without a request.
+        at_once: Lines that are answered together, at most; None is a whole group.
+        is_cached: Whether answers are kept for lines that repeat in other groups.
+    """
+
+    read: Callable[[Line], RequestT | None]
+    answer: Callable[[Sequence[RequestT]], Sequence[Answer]]
+    nothing: Answer | None = None
+    at_once: int | None = None
+    is_cached: bool = True
+
+
+def predicting(
     predictor: Predictor,
-    groups: Iterable[Sequence[RawLine]],
     *,
-    name: str,
     ending: str = "",
-    skip_bad_lines: bool = False,
     decoding: DecodingConfig | None = None,
     attention: bool = False,
     layers: Sequence[int] | None = None,
-    answer: Callable[[Sequence[object]], Sequence[Answer]] | None = None,
-) -> Iterator[list[AnsweredLine[object]]]:
+) -> Answering[object]:
+    """The prediction of lines.
+
+    Args:
+        predictor: The model in use.
+        ending: Of a file's name, which says how its lines are read.
+        decoding: As for ``Predictor.predictions``, and so are the others.
+        attention: See there.
+        layers: See there.
+    """
+    return Answering(
+        partial(request_in, predictor.task, ending=ending),
+        partial(predictor.predictions, decoding=decoding, attention=attention, layers=layers),
+        Translations.of_nothing("") if predictor.is_seq2seq else None,
+        _PROMPTS if predictor.writes and not predictor.is_seq2seq else None,
+        is_cached=not attention,  # weights are many
+    )
+
+
+def answers(
+    groups: Iterable[Sequence[RawLine]],
+    answering: Answering[RequestT],
+    *,
+    name: str,
+    skip_bad_lines: bool = False,
+) -> Iterator[list[AnsweredLine[RequestT]]]:
     """The answers to each group of raw lines, in order; what repeats is answered once.
 
     The last answers are cached for that, so that no file is too long.
 
     Args:
-        predictor: The model in use.
         groups: Lines, answered a group at once.
+        answering: How they are answered.
         name: What the lines are called in messages, such as the file's name.
-        ending: Of a file's name, which says how its lines are read.
         skip_bad_lines: Whether a line that cannot be read gives an empty answer, not an error.
-        decoding: As for ``Predictor.predictions``, and so are the others.
-        attention: See there.
-        layers: See there.
-        answer: Answers the task's examples instead of the predictor's predictions.
 
     Raises:
         DataError: A line cannot be read.
     """
-    task, is_prompted = predictor.task, predictor.writes and not predictor.is_seq2seq
-    read = partial(request_in if answer is None else example_in, task, ending=ending)
-    nothing: Answer | None = None
-    if answer is None:
-        nothing = Translations.of_nothing("") if predictor.is_seq2seq else None
-        answer = partial(
-            predictor.predictions, decoding=decoding, attention=attention, layers=layers
-        )
     known: dict[bytes | str, Answer] = {}
     raw: list[bytes | str] = []
 
     def noted() -> Iterator[Sequence[RawLine]]:
         for group in groups:
-            most = _PROMPTS if is_prompted else len(group)
+            most = answering.at_once or len(group)
             for first in range(0, len(group), max(1, most)):
                 some = group[first : first + most]
                 raw[:] = [line.text if isinstance(line, Line) else line for line in some]
                 yield some
 
-    def learn(lines: Sequence[AnsweredLine[object]]) -> None:
+    def learn(lines: Sequence[AnsweredLine[RequestT]]) -> None:
         new = {
             text: line.request
             for text, line in zip(raw, lines, strict=False)
             if line.request is not None and text not in known
         }
-        known.update(zip(new, answer([*new.values()]), strict=True))
+        known.update(zip(new, answering.answer([*new.values()]), strict=True))
 
+    read = answering.read
     for requests in requests_in(noted(), read, name=name, skip_bad_lines=skip_bad_lines):
         lines, error = requests, None
         try:
             learn(lines)
         except DataError:
             # One of them is too long: which, shows only line by line.
-            lines, error = _answerable(task, lines, skip_bad_lines=skip_bad_lines)
+            lines, error = _answerable(answering, lines, skip_bad_lines=skip_bad_lines)
             learn(lines)
         yield [
-            replace(line, answer=nothing if line.request is None else known[text])
+            replace(line, answer=answering.nothing if line.request is None else known[text])
             for text, line in zip(raw, lines, strict=False)
         ]
         if error is not None:
             raise error
-        if attention or len(known) > _CACHED:
+        if not answering.is_cached or len(known) > _CACHED:
             known.clear()
 
 
 def _answerable(
-    task: AnyTask, lines: Sequence[AnsweredLine[object]], *, skip_bad_lines: bool
-) -> tuple[list[AnsweredLine[object]], DataError | None]:
-    """The lines that can be encoded: those before one that cannot, or all others with its problem.
+    answering: Answering[RequestT],
+    lines: Sequence[AnsweredLine[RequestT]],
+    *,
+    skip_bad_lines: bool,
+) -> tuple[list[AnsweredLine[RequestT]], DataError | None]:
+    """The lines that can be answered: those before one that cannot, or all others with its problem.
 
     Args:
-        task: Whose requests they are.
+        answering: How they are answered.
         lines: Their requests.
-        skip_bad_lines: Whether one that cannot be encoded asks nothing.
+        skip_bad_lines: Whether one that cannot be answered asks nothing.
 
     Returns:
         The lines, and the error of the first that cannot, if that ends them.
     """
-    usable: list[AnsweredLine[object]] = []
+    usable: list[AnsweredLine[RequestT]] = []
     for line in lines:
         try:
             if line.request is not None:
-                task.encode([line.request])
+                answering.answer([line.request])
             usable.append(line)
         except DataError as error:
             if not skip_bad_lines:

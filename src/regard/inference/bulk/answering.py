@@ -16,7 +16,7 @@ from regard.errors import DataError
 from regard.fields import Count, checked, hints_of
 from regard.inference.bulk.shards import Shard
 from regard.inference.embedding import Embedder
-from regard.inference.filtering import AnsweredLine, answers
+from regard.inference.filtering import AnsweredLine, Answering, answers, predicting
 from regard.inference.line_groups import groups_of
 from regard.inference.predictor import Predictor
 from regard.layers.choices import Precision
@@ -147,16 +147,10 @@ class Answerer:
 
     def _answered(self, shard: Shard) -> Iterator[AnsweredLine[object]]:
         groups, _, ending = groups_of(shard.source, self._predictor.task.asked_fields())
-        answered = answers(
-            self._predictor,
-            groups,
-            name=shard.name,
-            ending=ending,
-            skip_bad_lines=True,
-            decoding=self._search,
-            answer=self._embed,
-        )
-        for group in answered:
+        answering = predicting(self._predictor, ending=ending, decoding=self._search)
+        if self._embed is not None:
+            answering = Answering(answering.read, self._embed)
+        for group in answers(groups, answering, name=shard.name, skip_bad_lines=True):
             yield from group
 
     def _printed(self, line: AnsweredLine[object], number: int) -> str:
