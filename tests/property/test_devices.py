@@ -21,8 +21,8 @@ from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.devices import moved
 from regard.fields import hints_of
 from regard.inference import Predictor
+from regard.inference.line_scoring import score_pairs
 from regard.inference.looking import look_into
-from regard.inference.pair_scoring import score_pairs
 from regard.tasks import TASKS, AnyTask, OnePassTask, recipe_from_table
 
 # The code of attention is checked on the CPU; checks of shapes take most of the time here.

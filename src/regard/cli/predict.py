@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from cyclopts import Parameter
 
@@ -24,7 +24,7 @@ from regard.watching import watching
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
-    from regard.inference.filtering import AnsweredLine, Answering
+    from regard.inference.filtering import AnsweredLine
     from regard.tasks import DecodingConfig
     from regard.tasks.translations import Hypotheses
 
@@ -182,9 +182,8 @@ def _predict(
         )
     of_layers, done = numbers_of("--layers", layers), 0
     for file in files:
-        if file is None and output_format == "text" and not score and predictor.streams(search):
-            _stream_lines(predictor, search, on_bad_line=on_bad_line)
-        else:
+        is_shown = file is None and output_format == "text" and not score
+        if not (is_shown and predictor.streams(search)):
             done = _answer_lines(
                 predictor,
                 file,
@@ -196,6 +195,8 @@ def _predict(
                 output_format=output_format,
                 on_bad_line=on_bad_line,
             )
+        else:
+            _stream_lines(predictor, search, on_bad_line=on_bad_line)
 
 
 def _answer_lines(
@@ -217,24 +218,23 @@ def _answer_lines(
     """
     from regard.inference.filtering import answers, predicting
     from regard.inference.line_groups import groups_of
+    from regard.inference.line_scoring import scoring
 
     is_translating = predictor.is_seq2seq and not score
-    fields = predictor.task.asked_fields(with_answers=score)
-    groups, name, ending = groups_of(file, fields)
-    answering = (
-        _scoring(predictor, search, ending)
-        if score
-        else predicting(
-            predictor, ending=ending, decoding=search, attention=attention, layers=layers
-        )
-    )
-    oddities = Oddities("Its score is left empty." if score else "Its answer is left empty.")
     work = "scoring" if score else "translating" if is_translating else "answering"
     bar = (
         nullcontext(lambda count: None)
         if file is None
         else progress_bar(work, lambda: _count_lines(file), beside_results=True)
     )
+    oddities = Oddities("Its score is left empty." if score else "Its answer is left empty.")
+    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=score))
+    if score:
+        answering = scoring(predictor, ending=ending, decoding=search)
+    else:
+        answering = predicting(
+            predictor, ending=ending, decoding=search, attention=attention, layers=layers
+        )
     n_best = 1 if search is None else search.n_best
     answered = answers(groups, answering, name=name, skip_bad_lines=on_bad_line == "skip")
     with bar as advance, watching(None):  # one bar for one work
@@ -250,19 +250,6 @@ def _answer_lines(
             advance(len(group))
     oddities.end()
     return done
-
-
-def _scoring(
-    predictor: "Predictor", search: "DecodingConfig | None", ending: str
-) -> "Answering[Any]":
-    """The scoring of lines: of pairs, or of running text."""
-    from regard.inference.filtering import Answering
-    from regard.inference.pair_scoring import pair_scoring
-    from regard.inference.requests import example_in
-
-    if predictor.is_seq2seq and search is not None:
-        return pair_scoring(predictor, ending=ending, length_penalty=search.length_penalty)
-    return Answering(partial(example_in, predictor.task, ending=ending), predictor.answers)
 
 
 def _stream_lines(

@@ -1,8 +1,9 @@
-"""How likely a model holds outputs that are given: pairs in, scores out."""
+"""Scores of text that is given: how likely a model holds it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -12,6 +13,8 @@ from regard.devices import moved
 from regard.errors import DataError
 from regard.inference.filtering import Answering
 from regard.inference.predictor import Predictor
+from regard.inference.requests import example_in
+from regard.tasks import DecodingConfig
 from regard.text import BOS_ID, EOS_ID, Line, batched
 from regard.text.lines import readable
 
@@ -91,16 +94,20 @@ def score_pairs(
     return [found[place] for place in range(len(pairs))]
 
 
-def pair_scoring(
-    predictor: Predictor, *, ending: str = "", length_penalty: float | None = None
-) -> Answering[tuple[str, str]]:
-    """The scoring of lines with a source and an output each.
+def scoring(
+    predictor: Predictor, *, ending: str = "", decoding: DecodingConfig | None = None
+) -> Answering[Any]:
+    """The scoring of lines: of a source and an output each; of running text, its surprise.
 
     Args:
-        predictor: The model in use, of a run that writes a text for a text.
-        ending: Of a file's name: lines of ``.jsonl`` are objects, all others columns.
-        length_penalty: As for ``score_pairs``.
+        predictor: The model in use, of a run that writes.
+        ending: Of a file's name: lines of ``.jsonl`` are objects, all others columns or text.
+        decoding: Its length penalty counts; None takes the recipe's.
     """
+    if not predictor.is_seq2seq:
+        read = partial(example_in, predictor.task, ending=ending)
+        return Answering(read, predictor.answers)
+    length_penalty = (decoding or predictor.decoding).length_penalty
     pieces = predictor.tokenizer.target.pieces
 
     def answer(pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:

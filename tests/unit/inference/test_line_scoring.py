@@ -5,14 +5,14 @@ from tests.unit.inference.conftest import make_predictor
 
 from regard.errors import DataError
 from regard.inference.filtering import answers
-from regard.inference.pair_scoring import pair_scoring, score_pairs
+from regard.inference.line_scoring import score_pairs, scoring
 from regard.tasks import DecodingConfig
 
 LINES = "我爱中国。\tI love China.\n\n他爱你\tHe does love you.\n".encode()
 
 
 def scored(predictor, text=LINES, *, skip_bad_lines=False, **options):
-    lines, answering = text.splitlines(keepends=True), pair_scoring(predictor, **options)
+    lines, answering = text.splitlines(keepends=True), scoring(predictor, **options)
     found = answers([lines], answering, name="in", skip_bad_lines=skip_bad_lines)
     return [one for group in found for one in group]
 
@@ -45,7 +45,7 @@ def test_a_line_in_is_a_line_out(predictor) -> None:
     assert sum(members["log_probs"]) == pytest.approx(members["log_prob"], abs=1e-4)
     (json,) = scored(predictor, '{"source": "我", "target": "I"}'.encode(), ending=".jsonl")
     assert (json.answer.source, json.answer.target) == ("我", "I")
-    unpenalised = scored(predictor, length_penalty=0.0)[0]
+    unpenalised = scored(predictor, decoding=DecodingConfig(length_penalty=0.0))[0]
     assert unpenalised.answer.scored.score == pytest.approx(float(log_prob), abs=1e-3)
 
 
