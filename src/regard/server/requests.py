@@ -6,7 +6,7 @@ Whatever depends on the runs that are served, such as their names, is checked by
 import json
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NoReturn, cast
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -44,6 +44,10 @@ LARGEST_PLAN = 1 << 20
 
 class _Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+# A text or a record, and its name in the request.
+Input: TypeAlias = tuple[str | Mapping[str, JsonValue], str]
 
 
 class TextsRequest(_Request):
@@ -195,85 +199,36 @@ def read_object(body: bytes) -> Mapping[str, JsonValue]:
     return found
 
 
-def texts_of(request: TextsRequest, limits: Limits) -> list[str]:
-    """The texts to translate or to continue, each of them checked.
+def inputs_of(request: TextsRequest, limits: Limits) -> list[Input]:
+    """The texts or records of a request, each checked and with its name in the request.
 
     Raises:
-        Problem: There is not exactly one of ``text`` and ``texts``, or a text is no good.
+        Problem: There is not exactly one of ``text``, ``texts`` and ``records``, there are too
+            many, or one of them is no good.
     """
-    if isinstance(request, PredictRequest) and request.records is not None:
+    names = [name for name in ("text", "texts", "records") if name in type(request).model_fields]
+    given = [name for name in names if getattr(request, name) is not None]
+    if len(given) != 1:
+        *first, last = names
         raise Problem(
-            422, "records must be of a run that labels or tags; this one translates. Send texts."
+            422,
+            f"request must have one of {', '.join(first)} and {last}; "
+            f"got {' and '.join(given) or 'none'}.",
         )
-    if (request.text is None) == (request.texts is None):
-        got = "neither" if request.text is None else "both"
-        raise Problem(422, f"request must have either text or texts; got {got}.")
+    (name,) = given
     if request.text is not None:
-        return [checked("text", request.text, limits.max_length)]
-    texts = request.texts or []
-    _check_many("texts", texts, limits)
-    return [checked(f"texts[{place}]", text, limits.max_length) for place, text in enumerate(texts)]
-
-
-def records_of(
-    request: TextsRequest, task: str, limits: Limits, *, searches: bool
-) -> list[tuple[str | Mapping[str, JsonValue], str]]:
-    """Check the inputs of a request, each with its name in the request.
-
-    Args:
-        request: The request.
-        task: The name of the run's task.
-        limits: How much is taken on.
-        searches: Whether settings of a search may be among them.
-
-    Raises:
-        Problem: There is not exactly one of ``text``, ``texts`` and ``records``, one of them is no
-            good, or what only translators have is set.
-    """
-    if isinstance(request, ContinueRequest):
-        return _named_texts(request, limits)
-    others = (
-        ("alignments",) if searches else ("beam_size", "n_best", "length_penalty", "alignments")
-    )
-    for name in others:
-        if getattr(request, name) != PredictRequest.model_fields[name].default:
-            raise Problem(
-                422,
-                f"{name} must be left out for a run of {task}, which searches for nothing; "
-                f"got {shown(getattr(request, name))}.",
-            )
-    assert isinstance(request, PredictRequest)
-    if request.records is None:
-        if (request.text is None) == (request.texts is None):
-            got = "none" if request.text is None else "several"
-            raise Problem(422, f"request must have one of text, texts and records; got {got}.")
-        return _named_texts(request, limits)
-    if request.text is not None or request.texts is not None:
-        raise Problem(422, "request must have one of text, texts and records; got several.")
-    _check_many("records", request.records, limits)
-    for place, record in enumerate(request.records):
-        for text in _texts_in(record):
-            checked(f"records[{place}]", text, limits.max_length, is_whole=False)
-    records = cast(list[Mapping[str, JsonValue]], request.records)  # as they were read
-    return [(record, f"records[{place}]") for place, record in enumerate(records)]
-
-
-def _named_texts(
-    request: TextsRequest, limits: Limits
-) -> list[tuple[str | Mapping[str, JsonValue], str]]:
-    texts = texts_of(request, limits)
-    if request.text is not None:
-        return [(texts[0], "text")]
-    return [(text, f"texts[{place}]") for place, text in enumerate(texts)]
-
-
-def _check_many(name: str, given: Sequence[object], limits: Limits) -> None:
-    if len(given) > limits.max_texts:
+        return [(checked(name, request.text, limits.max_length), name)]
+    inputs = [(value, f"{name}[{place}]") for place, value in enumerate(getattr(request, name))]
+    if len(inputs) > limits.max_texts:
         raise Problem(
             413,
-            f"{name} must be at most {limits.max_texts:,}; got {len(given):,}. "
+            f"{name} must be at most {limits.max_texts:,}; got {len(inputs):,}. "
             "Send them in several requests.",
         )
+    for value, place in inputs:
+        for text in _texts_in(value):
+            checked(place, text, limits.max_length, is_whole=name == "texts")
+    return inputs
 
 
 def _texts_in(value: object) -> Iterator[str]:

@@ -19,9 +19,9 @@ from regard.server.requests import (
     ExplainRequest,
     PredictRequest,
     RowsRequest,
+    TextsRequest,
     checked,
-    records_of,
-    texts_of,
+    inputs_of,
 )
 from regard.server.work import Job, Worker
 from regard.tasks import DecodingConfig
@@ -96,13 +96,22 @@ class Service:
             raise Problem(
                 422, f"run must be of language_modelling; got one of {task}. Ask /predict."
             )
+        refused = [] if predictor.is_seq2seq else ["alignments"]
+        refused += [] if predictor.writes else ["beam_size", "n_best", "length_penalty"]
+        _refuse_settings(request, refused, task)
+        decoding = self._decoding(predictor, request) if predictor.writes else None
+        records = inputs_of(request, self.limits)
         if predictor.is_seq2seq:
             assert isinstance(request, PredictRequest)
-            texts = texts_of(request, self.limits)
-            job = Job("translate", run, self._decoding(predictor, request), request.alignments)
+            if request.records is not None:
+                raise Problem(
+                    422,
+                    "records must be of a run that labels or tags; this one translates. "
+                    "Send texts.",
+                )
+            texts = [cast(str, text) for text, _ in records]
+            job = Job("translate", run, decoding, request.alignments)
             return {"run": run, "translations": await self._translated(predictor, job, texts, gone)}
-        records = records_of(request, task, self.limits, searches=predictor.writes)
-        decoding = self._decoding(predictor, request) if predictor.writes else None
         answers = await self._answers(Job("predict", run, decoding), records, gone)
         return {"run": run, "answers": answers}
 
@@ -317,6 +326,18 @@ def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
         "beam_size": served.decoding.beam_size if is_translator else None,
         "max_tokens": getattr(recipe.data, "max_length", None),
     }
+
+
+def _refuse_settings(request: TextsRequest, names: Sequence[str], task: str) -> None:
+    """Refuse what only translators have, where the request sets it."""
+    fields = type(request).model_fields
+    for name in names:
+        if name in fields and (value := getattr(request, name)) != fields[name].default:
+            raise Problem(
+                422,
+                f"{name} must be left out for a run of {task}, which searches for nothing; "
+                f"got {shown(value)}.",
+            )
 
 
 def _weigh(job: Job, item: Any) -> int:

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -18,7 +18,7 @@ from regard.inference.look import calls_for_output, weights_of_row
 from regard.inference.looking import look_at
 from regard.inference.requests import request_of
 from regard.server.batching import AbandonedError
-from regard.server.requests import AttentionRequest, ExplainRequest, RowsRequest
+from regard.server.requests import AttentionRequest, ExplainRequest, Input, RowsRequest
 from regard.tasks import DecodingConfig
 from regard.text import normalize
 
@@ -32,8 +32,6 @@ _DRAWN = 64
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
-# A text or an object, and its name in the request.
-Record: TypeAlias = tuple[str | Mapping[str, JsonValue], str]
 # Attention calls, by kind and layer.
 _Calls = Mapping[tuple[str, int], AttentionCall]
 
@@ -101,7 +99,7 @@ class Worker:
                 return _each(plan, items, is_wanted)
 
     def _predict(
-        self, job: Job, records: Sequence[Record], is_wanted: Callable[[], bool]
+        self, job: Job, records: Sequence[Input], is_wanted: Callable[[], bool]
     ) -> list[Mapping[str, JsonValue] | RegardError]:
         predictor = self._predictors[job.run]
         requests = _each(lambda record: request_of(predictor.task, *record), records, is_wanted)

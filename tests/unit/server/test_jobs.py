@@ -113,8 +113,11 @@ def test_records_say_more_than_a_text():
     ("members", "message"),
     [
         ({}, "request must have one of text, texts and records; got none"),
-        ({"text": "a", "records": []}, "request must have one of text, texts and records; got sev"),
-        ({"text": "a", "texts": ["b"]}, "one of text, texts and records; got several"),
+        (
+            {"text": "a", "records": []},
+            "request must have one of text, texts and records; got text a",
+        ),
+        ({"text": "a", "texts": ["b"]}, "one of text, texts and records; got text and texts"),
         ({"text": "好", "beam_size": 3}, "beam_size must be left out for a run of classification"),
         ({"text": "好", "alignments": True}, "alignments must be left out for a run of classif"),
         ({"text": " "}, "text must hold something to read; got an empty text"),
@@ -238,7 +241,7 @@ def _greedy(tokens):
             {"text": "a", "run": "tagging"},
             "must be of language_modelling; got one of tagging. Ask /",
         ),
-        ({}, "request must have either text or texts; got neither"),
+        ({}, "request must have one of text and texts; got none"),
         ({"text": " "}, "text must hold something to read; got an empty text"),
         ({"text": "a", "max_tokens": 9999}, "max_tokens must be at most 2000; got 9999"),
         (
