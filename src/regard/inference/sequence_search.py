@@ -65,8 +65,8 @@ class SequenceSearch:
         def write(places: Sequence[int]) -> None:
             batch = moved(self._task.collate([parts[place] for place in places]), self._device)
             hypotheses, weights = self._search(batch)
-            for place, *found in zip(places, hypotheses, weights, strict=True):
-                outputs[place] = self._task.decoded(parts[place], *found)
+            for place, found, rows in zip(places, hypotheses, weights, strict=True):
+                outputs[place] = self._task.decoded(parts[place], found, rows)
 
         for group in batched(sizes, self._batch_tokens):
             in_halves(write, [filled[index] for index in group], self._device)
@@ -89,9 +89,14 @@ class SequenceSearch:
             # Rows that hold the same tokens cannot be told apart: the best are read once more.
             found = self._answers(model.steps, state, batch)
             followed = trail.start(model.start(source, lengths), len(source), device=source.device)
-            ends = {"bos_id": BOS_ID, "eos_id": EOS_ID}
-            best = [each[0].tokens for each in found]
-            score_answers(trail.step, followed, best, device=source.device, **ends)
+            score_answers(
+                trail.step,
+                followed,
+                [each[0].tokens for each in found],
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                device=source.device,
+            )
         else:
             found = self._answers(trail.steps, followed, batch)
         return found, _weights(trail, found, lengths)
