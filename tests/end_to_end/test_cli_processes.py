@@ -87,21 +87,6 @@ def test_a_pipe_is_answered_line_by_line_and_may_break(run: Path) -> None:
         assert process.stderr.read() == b""
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize("log", ["/dev/full", "a pipe whose reader has gone"])
-def test_a_training_outlives_its_log(corpus: Path, tmp_path: Path, log: str) -> None:
-    command = [*REGARD, "train", str(corpus / "tiny.toml"), "--run", str(tmp_path / "run")]
-    command += ["--set", "training.updates=4", "--set", "training.validate_every=2"]
-    reading, writing = os.pipe()
-    os.close(reading)
-    with Path("/dev/full").open("w") as full:
-        stream = full if log == "/dev/full" else writing
-        done = subprocess.run(command, stdout=stream, stderr=stream, timeout=120)
-    os.close(writing)
-    assert done.returncode == 0
-    assert (tmp_path / "run" / "model.safetensors").exists()
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_asked_to_stop_training_saves_and_says_how_to_go_on(
     corpus: Path, tmp_path: Path, number: int

@@ -1,4 +1,4 @@
-"""Imports go down the list of rooms, and nothing is imported that is not asked for."""
+"""Nothing is imported that is not asked for, and nothing is unpickled."""
 
 import ast
 import subprocess
@@ -12,36 +12,6 @@ ROOT = Path(__file__).parents[2]
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def test_rooms_import_only_what_lies_below_them():
-    done = run(sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " kept, 0 broken" in done.stdout
-
-
-def test_an_import_upwards_would_be_found(tmp_path: Path):
-    package = tmp_path / "src" / "regard"
-    for room in ("attention", "layers"):
-        (package / room).mkdir(parents=True)
-        (package / room / "__init__.py").write_text("")
-    (package / "__init__.py").write_text("")
-    (package / "attention" / "__init__.py").write_text("import regard.layers\n")
-    (tmp_path / "pyproject.toml").write_text(
-        '[tool.importlinter]\nroot_package = "regard"\n[[tool.importlinter.contracts]]\n'
-        'name = "order"\ntype = "layers"\ncontainers = ["regard"]\n'
-        'layers = ["layers", "attention"]\n'
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PYTHONPATH": str(tmp_path / "src"), "PATH": "/usr/bin:/bin"},
-    )
-    assert done.returncode == 1
-    assert "regard.attention -> regard.layers" in done.stdout
 
 
 def unpickling(tree: ast.AST) -> set[str]:
@@ -68,10 +38,11 @@ def test_nothing_is_unpickled():
     assert unpickling(ast.parse(bad)) == {"pickle", "marshal", "torch.load"}
 
 
+PEERS = ["transformers", "matplotlib", "fastapi"]
 # Rooms in the order of their imports, and what is still not loaded after each.
 UNWANTED = {
     "regard": ["torch", "numpy", "rich", "sentencepiece"],
-    "regard.attention": ["sentencepiece", "sacrebleu", "rich", "cyclopts", "tensorboard"],
+    "regard.attention": ["sentencepiece", "sacrebleu", "rich", "cyclopts", "tensorboard", *PEERS],
     "regard.models": ["sentencepiece", "sacrebleu", "rich", "cyclopts", "tensorboard"],
     "regard.training": ["cyclopts", "tensorboard", "regard.text.phrasebook"],
 }
@@ -92,12 +63,7 @@ def test_importing_a_room_leaves_out_what_it_does_not_need():
 # Command lines that need no model, and what each says.
 WITHOUT_TORCH = {
     "settings": "[data]",
-    "settings translation": "[decoding]",
-    "settings classification": "[head]",
     "train transformer-tiny a.en a.de --set model.num_head=3": "Did you mean model.num_heads?",
-    "train transformer-tiny a.en a.de --set model.norm=prr": "Did you mean 'pre'?",
-    "train transformer-tiny a.en a.de --set modle.norm=pre": "Did you mean model?",
-    "train rnn-attention a.en a.de --set training.optimizer=adan": "Did you mean 'adamw'?",
     "train tagging-words a.conll --set head.labels=x": "head.labels is not a setting.",
     "train --help": "classification-convolution",
 }

@@ -21,15 +21,6 @@ def test_the_package_is_built_as_the_version_it_says():
     assert project["project"]["version"] == regard.__version__
 
 
-def test_attending_loads_nothing_that_draws_or_serves():
-    code = (
-        "import sys, regard as rg, torch; rg.attend(torch.zeros(2, 4), torch.zeros(3, 4)); "
-        "print({'transformers', 'matplotlib', 'sentencepiece', 'tensorboard'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
-
-
 @pytest.mark.parametrize("name", regard.__all__)
 def test_every_name_leads_somewhere(name):
     assert getattr(regard, name).__doc__

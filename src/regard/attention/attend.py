@@ -1,22 +1,21 @@
 """The call: attention of queries over keys, mixing values."""
 
-from typing import Literal, overload
+from typing import Literal, Unpack, overload
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.engine.foreign_options import refuse_options
+from regard.attention.engine.options import AttendOptions, CallOptions, refuse_options
 from regard.attention.engine.request import make_request
-from regard.attention.graph.formula import attend_under_transforms, is_transformed
-from regard.attention.graph.tracing import attend_in_graph, leave_graph, refuse_graph, refuse_tracer
+from regard.attention.graph.formula import attend_under_transforms, needs_formula
+from regard.attention.graph.tracing import attend_in_graph
 from regard.attention.masks.base import Mask
-from regard.attention.observing import announce, is_edited
-from regard.attention.plan import serve
+from regard.attention.observing import announce
+from regard.attention.plan import answer
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting, apply_sink
-from regard.errors import SettingError
+from regard.attention.weighting import Softmax, Weighting
 
 _SCALED_DOT = ScaledDot()
 _SOFTMAX = Softmax()
@@ -28,14 +27,8 @@ def attend(
     key: Float[Tensor, "*k M K"],
     value: Float[Tensor, "*v M E"] | None = None,
     *,
-    score: Score = ...,
-    mask: Mask | Bool[Tensor, "..."] | None = ...,
-    bias: Float[Tensor, "..."] | PositionBias | None = ...,
-    weighting: Weighting = ...,
-    dropout: float = ...,
-    generator: torch.Generator | None = ...,
-    backend: str | None = ...,
     return_lse: Literal[False] = ...,
+    **options: Unpack[AttendOptions],
 ) -> Float[Tensor, "*b N E"]: ...
 
 
@@ -45,14 +38,8 @@ def attend(
     key: Float[Tensor, "*k M K"],
     value: Float[Tensor, "*v M E"] | None = None,
     *,
-    score: Score = ...,
-    mask: Mask | Bool[Tensor, "..."] | None = ...,
-    bias: Float[Tensor, "..."] | PositionBias | None = ...,
-    weighting: Weighting = ...,
-    dropout: float = ...,
-    generator: torch.Generator | None = ...,
-    backend: str | None = ...,
     return_lse: Literal[True],
+    **options: Unpack[AttendOptions],
 ) -> tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]: ...
 
 
@@ -121,65 +108,22 @@ def attend(
         refuse_options(attend, foreign)
     if value is None:
         value = key
+    options = CallOptions(score, mask, bias, weighting, dropout, generator, backend, return_lse)
     if torch.compiler.is_compiling():
-        refusal = refuse_graph(score=score, mask=mask, bias=bias, weighting=weighting)
-        refusal = (
-            "attend must be left as it is in a graph; got an editor." if is_edited() else refusal
-        )
-        attend_when_traced = attend_in_graph if refusal is None else leave_graph(refusal, attend)
-        return attend_when_traced(
-            query,
-            key,
-            value,
-            score=score,
-            mask=mask,
-            bias=bias,
-            weighting=weighting,
-            dropout=dropout,
-            generator=generator,
-            backend=backend,
-            return_lse=return_lse,
-        )
-    if is_transformed():
-        return attend_under_transforms(
-            query,
-            key,
-            value,
-            score=score,
-            mask=mask,
-            bias=bias,
-            weighting=weighting,
-            dropout=dropout,
-            generator=generator,
-            backend=backend,
-            return_lse=return_lse,
-        )
-    refuse_tracer()
-    if return_lse and not isinstance(weighting, Softmax):
-        raise SettingError(f"return_lse must go with Softmax(); got {weighting!r}.")
-    edit = announce(query, key, score, mask, bias, weighting)
+        return attend_in_graph(query, key, value, options, outside=_outside)
+    if needs_formula():
+        return attend_under_transforms(query, key, value, options)
+    edit = announce(query, key, options)
     if edit is not None:
-        mask = edit.mask
-    request = make_request(
-        query,
-        key,
-        value,
-        score=score,
-        mask=mask,
-        bias=bias,
-        weighting=weighting,
-        dropout=dropout,
-        generator=generator,
-        return_lse=return_lse,
-    )
-    out, lse = serve(request, backend)
-    if request.sink is not None:
-        assert lse is not None
-        out, lse = apply_sink(request.sink, out, lse)
-    shape = request.leading
-    if len(shape) != 2:  # two are (B, H), as backends have it
-        out = out.reshape(*shape, *out.shape[2:])
-        lse = None if lse is None else lse.reshape(*shape, lse.shape[-1])
+        options = options._replace(mask=edit.mask)
+    out, lse = answer(make_request(query, key, value, options), backend)
     if edit is not None and edit.finish is not None:
         out = edit.finish(out, value)
     return (out, lse) if return_lse and lse is not None else out
+
+
+def _outside(
+    query: Tensor, key: Tensor, value: Tensor, options: CallOptions
+) -> Tensor | tuple[Tensor, Tensor]:
+    """``attend`` between two graphs, as functions that compilers leave alone are called."""
+    return attend(query, key, value, **options._asdict())

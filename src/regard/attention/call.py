@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
+from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_weights_request
 from regard.attention.inspect.rollout import transposed_of
 from regard.attention.inspect.rows import Places, matrix_of, rows_of
@@ -95,14 +96,8 @@ class AttentionCall:
         return transposed_of(self._request(), states)
 
     def _request(self) -> Request:
-        return make_weights_request(
-            self.query,
-            self.key,
-            score=self.score,
-            mask=self.mask,
-            bias=self.bias,
-            weighting=self.weighting,
-        )
+        options = CallOptions(self.score, self.mask, self.bias, self.weighting)
+        return make_weights_request(self.query, self.key, options)
 
 
 # The same as a function of the call.

@@ -16,11 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.biases import PositionBias
 from regard.attention.call import AttentionCall
+from regard.attention.engine.options import CallOptions
 from regard.attention.masks.base import Mask, as_mask
-from regard.attention.scores import Score
-from regard.attention.weighting import Weighting
 
 Observer = Callable[[AttentionCall], None]
 
@@ -149,18 +147,12 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
             _place.reset(self._token)
 
 
-def announce(
-    query: Tensor,
-    key: Tensor,
-    score: Score,
-    mask: Mask | Tensor | None,
-    bias: Tensor | PositionBias | None,
-    weighting: Weighting,
-) -> Edit | None:
+def announce(query: Tensor, key: Tensor, options: CallOptions) -> Edit | None:
     """Ask the editor about a call of ``attend``, and tell the observer what came of it."""
     observer, editor, edit = _observer.get(), _editor.get(), None
     if observer is None and editor is None:
         return None
+    score, mask, bias, weighting, *_ = options
     mask = None if mask is None else as_mask(mask)
     seen = AttentionCall(*current_place(), query, key, score, mask, bias, weighting)
     if editor is not None and (edit := editor(seen)) is not None:

@@ -1,10 +1,10 @@
 """Choice of the backend that serves a call, with the reason."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.backends.additive_cpu import AdditiveCpu
@@ -15,19 +15,14 @@ from regard.attention.backends.packed import Packed
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
 from regard.attention.backends.tiled import Tiled
-from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import Inputs
-from regard.attention.engine.foreign_options import refuse_options
+from regard.attention.engine.blocks import BlockInputs
+from regard.attention.engine.options import AttendOptions, options_of, takes
 from regard.attention.engine.request import Request, make_request, without_autocast
-from regard.attention.masks.base import Mask
-from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting
+from regard.attention.weighting import apply_sink
 from regard.choices import choose
 from regard.errors import SettingError
 
-_SCALED_DOT = ScaledDot()
-_SOFTMAX = Softmax()
 # In the order they are tried; the last serves everything.
 BACKENDS: dict[str, Backend] = {
     "short": Short(),
@@ -125,6 +120,19 @@ def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
         return _serve_as_given(request, pinned)
 
 
+def answer(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
+    """The answer of ``attend``: that of ``serve``, with the sink, in the axes of the call."""
+    out, lse = serve(request, pinned)
+    if request.sink is not None:
+        assert lse is not None
+        out, lse = apply_sink(request.sink, out, lse)
+    shape = request.leading
+    if len(shape) != 2:  # two are (B, H), as backends have it
+        out = out.reshape(*shape, *out.shape[2:])
+        lse = None if lse is None else lse.reshape(*shape, lse.shape[-1])
+    return out, lse
+
+
 def make_plan(request: Request, pinned: str | None) -> Plan:
     """Plan of a call: the chosen backend, the reason and the cost."""
     backend = pick_backend(request, pinned)
@@ -143,20 +151,14 @@ def make_plan(request: Request, pinned: str | None) -> Plan:
     )
 
 
+@takes(AttendOptions)
 def explain(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
     value: Float[Tensor, "*v M E"] | None = None,
     *,
-    score: Score = _SCALED_DOT,
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
-    dropout: float = 0.0,
-    generator: torch.Generator | None = None,
-    backend: str | None = None,
     return_lse: bool = False,
-    **foreign: object,
+    **options: Unpack[AttendOptions],
 ) -> Plan:
     """How ``attend`` would serve this call: which backend, why, bytes and operations.
 
@@ -167,20 +169,9 @@ def explain(
         >>> plan.backend
         'sdpa'
     """
-    refuse_options(explain, foreign)
-    request = make_request(
-        query,
-        key,
-        key if value is None else value,
-        score=score,
-        mask=mask,
-        bias=bias,
-        weighting=weighting,
-        dropout=dropout,
-        generator=generator,
-        return_lse=return_lse,
-    )
-    return make_plan(request, backend)
+    given = options_of(explain, {**options, "return_lse": return_lse})
+    request = make_request(query, key, key if value is None else value, given)
+    return make_plan(request, given.backend)
 
 
 def _objection(backend: Backend, request: Request) -> str | None:
@@ -228,15 +219,15 @@ class _Twice(torch.autograd.Function):
         # Views, as one tensor may be query, key and value.
         query, key, value = (tensor.view_as(tensor) for tensor in inputs[:3])
         request = replace(ctx.request, query=query, key=key, value=value, _forms=())
-        ends = Inputs.of(request)
+        ends = BlockInputs.of(request)
         found = tiled.backward(
-            *(tiled.job_of(request), ends, (*wanted[:3], False, *wanted[3:])),
+            *(tiled.job_of(request), ends, (*wanted[:3], False, False, False, *wanted[3:])),
             *(d_out.to(ends.query.dtype), d_out[..., 0]),
         )
         pairs = zip(
             (*ends[:3], *ends.tensors),
             (query, key, value, *inputs[3:]),
-            (*found[:3], *found[4:]),
+            (*found[:3], *found[6:]),
             strict=True,
         )
         return (None, None, *(_through(*pair) for pair in pairs))

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import BlockPass, Inputs, Sizes, rows_of
+from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes, rows_of
 from regard.attention.engine.noise import gumbel
+from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_request
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.masks.where import where
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax
 from regard.errors import ShapeError
 
 _SCALED_DOT = ScaledDot()
@@ -82,30 +82,19 @@ def sample_key(
     """
     value = key if value is None else value
 
-    def asked(mask: Mask | Tensor | None) -> Request:
-        return make_request(
-            query,
-            key,
-            value,
-            score=score,
-            mask=mask,
-            bias=bias,
-            weighting=Softmax(),
-            generator=generator,
-            return_lse=True,
-        )
-
-    request = asked(mask)
+    options = CallOptions(score, mask, bias, generator=generator, return_lse=True)
+    request = make_request(query, key, value, options)
     if not request.key.shape[2]:
         raise ShapeError("key must have at least one position to draw from; got none.")
     # As in ``attend``, automatic precision narrows nothing.
     with torch.autocast(request.query.device.type, enabled=False):
-        inputs = Inputs.of(request)
+        inputs = BlockInputs.of(request)
         with torch.no_grad():
             index = _draw(request, inputs)
         drawn = where(lambda batch, head, query, key: key == index[batch, head, query])
         # Where only the key that was drawn is visible, the log-sum-exp is its score.
-        _, chosen = tiled.run(asked(drawn if mask is None else as_mask(mask) & drawn))
+        options = options._replace(mask=drawn if mask is None else as_mask(mask) & drawn)
+        _, chosen = tiled.run(make_request(query, key, value, options))
         _, lse = tiled.run(request)
     assert chosen is not None
     assert lse is not None
@@ -121,7 +110,7 @@ def sample_key(
     )
 
 
-def _draw(request: Request, inputs: Inputs) -> Int[Tensor, "B H N"]:
+def _draw(request: Request, inputs: BlockInputs) -> Int[Tensor, "B H N"]:
     """The best key of each query once Gumbel noise is added."""
     B, H, N, D = inputs.query.shape
     # Four more than the score needs: random bits, and their logarithm in float64.
@@ -130,7 +119,7 @@ def _draw(request: Request, inputs: Inputs) -> Int[Tensor, "B H N"]:
     seed = int(torch.randint(2**31 - 1, (), generator=request.generator))
     index = torch.zeros(B, H, N, dtype=torch.long, device=inputs.query.device)
     for block in job.blocks():
-        scores = tiled.scores_of(job, block, inputs)
+        scores = job.scores_of(block, inputs)
         noise = partial(gumbel, seed, block.batch, block.heads, block.rows, like=scores)
         best = (scores + block.along_keys(noise)).argmax(dim=-1)
         places = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))

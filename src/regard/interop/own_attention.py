@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.attention import Dot, at
+from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError
@@ -196,7 +197,8 @@ def _announce(weights: Float[Tensor, "B H N M"]) -> None:
     B, H, N, M = weights.shape
     nothing = weights.new_zeros(()).expand(B, H, max(N, M), 1)
     bias = weights.masked_fill(weights == 0, float("-inf"))
-    announce(nothing[:, :, :N], nothing[:, :, :M], Dot(), None, bias, AsGiven())
+    options = CallOptions(Dot(), bias=bias, weighting=AsGiven())
+    announce(nothing[:, :, :N], nothing[:, :, :M], options)
 
 
 def _kind(part: "PreTrainedModel", weights: Tensor, output: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from regard.attention.attend import attend
 from regard.attention.biases import PositionBias
 from regard.attention.cache import KeyValueCache
-from regard.attention.engine.foreign_options import refuse_options
+from regard.attention.engine.options import refuse_options
 from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score
 from regard.checks import check_divides, check_fraction, check_positive

@@ -8,8 +8,8 @@ from jaxtyping import Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.attention import Dot, at, lengths
+from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
-from regard.attention.weighting import Softmax
 from regard.kernels.threads import in_blocks
 from regard.models.conv_seq2seq import ConvSeq2Seq, DecoderLayer
 from regard.models.shortlist import Shortlist
@@ -140,7 +140,7 @@ class PreparedConvolutions(LoopedSteps[PreparedState]):
         for layer, query in enumerate(queries):
             with at("cross", layer):
                 asked = torch.from_numpy(query)[:, None]
-                announce(asked, key, Dot(), lengths(torch.from_numpy(seen)), None, Softmax())
+                announce(asked, key, CallOptions(Dot(), lengths(torch.from_numpy(seen))))
 
 
 def _one_head(width: int) -> "kernels.Options":

@@ -4,29 +4,21 @@ import pytest
 import torch
 from tests.cases import pairwise
 from tests.conftest import TOLERANCE
+from tests.formulas.case import Case
+from tests.formulas.scores import SCORES
+from tests.formulas.sizes import Sizes
 
 from regard.attention import (
     Additive,
-    Bilinear,
-    Box,
-    Cosine,
-    Custom,
     Dot,
-    Epanechnikov,
-    Gaussian,
-    Laplace,
     ScaledDot,
     Sparsemax,
-    StudentT,
     attend,
     causal,
     dense,
     explain,
     lengths,
-    prefix,
     weights,
-    where,
-    window,
 )
 from regard.attention.engine.numerics import is_finite
 from regard.attention.reference import attend_by_loops
@@ -35,143 +27,41 @@ from regard.errors import ShapeError
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
 
-def scaled_dot(head):
-    return lambda q, k: (q * k).sum() / 11**0.5
-
-
 def dot(head):
     return lambda q, k: (q * k).sum()
 
 
-def capped(head):
-    return lambda q, k: 2.0 * ((q * k).sum() * 0.3 / 2.0).tanh()
-
-
 def additive(w):
     w = w.double()
-    return lambda head: lambda q, k: ((w if w.dim() < 2 else w[head]) * (q + k).tanh()).sum()
+    return lambda head: lambda q, k: (w * (q + k).tanh()).sum()
 
 
-def bilinear(w):
-    return lambda head: lambda q, k: q @ (w if w.dim() == 2 else w[head]) @ k
-
-
-def cosine(temperatures):
-    return lambda head: lambda q, k: (q @ k) / (q @ q).sqrt() / (k @ k).sqrt() / temperatures[head]
-
-
-def gaussian(bandwidths):
-    return lambda head: lambda q, k: -(((q - k) / bandwidths[head]) ** 2).sum() / 2
-
-
-def with_precision(matrix):
-    return lambda head: lambda q, k: -((q - k) @ matrix @ (q - k)) / 2
-
-
-def laplace(bandwidths):
-    return lambda head: lambda q, k: -((q - k).abs() / bandwidths[head]).sum()
-
-
-def student(df):
-    return lambda head: lambda q, k: -(df + 1) / 2 * (1 + ((q - k) ** 2).sum() / df).log()
-
-
-def box(radius):
-    def near(q, k):
-        is_near = bool(((q - k) ** 2).sum() <= radius**2)
-        return torch.tensor(0.0 if is_near else float("-inf"), dtype=torch.float64)
-
-    return lambda head: near
-
-
-def epanechnikov(radius):
-    def near(q, k):
-        rest = 1 - ((q - k) ** 2).sum() / radius**2
-        return rest.log() if rest > 0 else torch.tensor(float("-inf"), dtype=torch.float64)
-
-    return lambda head: near
-
-
-MATRIX = torch.linspace(-0.3, 0.5, 121, dtype=torch.float64).cos().reshape(11, 11) / 11
-MATRICES = torch.stack([MATRIX, -MATRIX, MATRIX.mT])
-PRECISION = MATRIX @ MATRIX.mT + torch.eye(11, dtype=torch.float64) / 4
-PER_HEAD = torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64)
-PER_DIM = torch.linspace(0.8, 2.0, 11, dtype=torch.float64)
 W = torch.linspace(-1, 1, 11, dtype=torch.float64)
-W_PER_HEAD = torch.linspace(-2, 2, 33, dtype=torch.float64).reshape(3, 11)
-SCORES = {
-    "scaled dot": (ScaledDot(), scaled_dot),
-    "dot": (Dot(), dot),
-    "softcap": (ScaledDot(scale=0.3, softcap=2.0), capped),
-    "additive": (Additive(W), additive(W)),
-    "additive per head": (Additive(W_PER_HEAD), additive(W_PER_HEAD)),
-    "bilinear": (Bilinear(MATRIX), bilinear(MATRIX)),
-    "bilinear per head": (Bilinear(MATRICES), bilinear(MATRICES)),
-    "cosine": (Cosine(0.5), cosine([0.5] * 3)),
-    "cosine per head": (Cosine(PER_HEAD), cosine(PER_HEAD[:, 0])),
-    "gaussian": (Gaussian(1.5), gaussian([1.5] * 3)),
-    "gaussian per dimension": (Gaussian(PER_DIM), gaussian([PER_DIM] * 3)),
-    "gaussian per head": (Gaussian(PER_HEAD), gaussian(PER_HEAD)),
-    "gaussian with precision": (Gaussian(precision=PRECISION), with_precision(PRECISION)),
-    "laplace": (Laplace(2.0), laplace([2.0] * 3)),
-    "laplace per head": (Laplace(PER_HEAD * PER_DIM), laplace(PER_HEAD * PER_DIM)),
-    "student": (StudentT(3.0), student(3.0)),
-    "box": (Box(4.5), box(4.5)),
-    "epanechnikov": (Epanechnikov(5.0), epanechnikov(5.0)),
-    "custom": (Custom(lambda q, k, w: (q * w) @ k.mT, W), bilinear(W.diag())),
-}
-LENGTHS = torch.tensor([4, 7])
 
 
-def visible_by_hand(kind, queries=5):
-    """The masks of these tests as booleans, made without the mask objects."""
-    n, m = torch.arange(queries)[:, None], torch.arange(7)
-    padded = (m < LENGTHS[:, None])[:, None, None]
-    past = m <= n + (7 - queries)
-    near = (m >= n + (7 - queries) - 2) & (m <= n + (7 - queries) + 1)
-    table = {
-        "lengths": padded,
-        "causal": past,
-        "both": padded & past,
-        "none": None,
-        "window": near,
-        "window and lengths": near & padded,
-        "prefix": past | (m < torch.tensor([1, 3])[:, None])[:, None, None],
-        "per head": (m + n + torch.arange(3)[:, None, None]) % 3 > 0,
-    }
-    return table[kind]
-
-
-MASKS = {
-    "none": None,
-    "lengths": lengths(LENGTHS),
-    "causal": causal(),
-    "both": lengths(LENGTHS) & causal(),
-    "window": window(before=2, after=1),
-    "window and lengths": window(before=2, after=1) & lengths(LENGTHS),
-    "prefix": causal() | prefix([1, 3]),
-    "per head": where(lambda batch, head, query, key: (key + query + head) % 3 > 0),
-}
-
-
-@pairwise(kind=SCORES, mask=MASKS, queries=[1, 5, 7])
-def test_every_score_and_mask_gives_the_formulas_context_and_lse(make_inputs, kind, mask, queries):
-    score, formula = SCORES[kind]
-    inputs = make_inputs(queries=queries)
-    answer = attend_by_loops(*inputs, formula, visible=visible_by_hand(mask, queries))
-    context, lse = attend(*inputs, score=score, mask=MASKS[mask], return_lse=True)
-    torch.testing.assert_close(context, answer.context)
-    torch.testing.assert_close(attend(*inputs, score=score, mask=MASKS[mask]), answer.context)
-    torch.testing.assert_close(lse, answer.lse)
-    torch.testing.assert_close(weights(*inputs[:2], score=score, mask=MASKS[mask]), answer.weights)
+@pairwise(
+    score=SCORES,
+    mask=[None, "causal & lengths", "window", "prefix | causal", "where"],
+    queries=[1, 5, 7],
+)
+def test_every_score_and_mask_gives_the_formulas_context_and_lse(score, mask, queries):
+    case = Case.draw(Sizes(N=queries), torch.float64, score=score, mask=mask)
+    truth, (query, key, value) = case.loops(), case.inputs
+    ours, options = case.attend(lse=True), case.options()
+    torch.testing.assert_close(ours.context, truth.context)
+    torch.testing.assert_close(case.attend().context, truth.context)
+    torch.testing.assert_close(ours.lse, truth.lse)
+    rows = weights(query, key, score=options["score"], mask=options["mask"])
+    torch.testing.assert_close(rows @ value, truth.context)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("backend", ["sdpa", "tiled", None])
 def test_dot_products_keep_their_precision_in_every_dtype(make_inputs, dtype, backend):
     inputs = make_inputs(dtype=dtype, value_dim=11)
-    answer = attend_by_loops(*inputs, visible=visible_by_hand("both"))
-    out = attend(*inputs, mask=MASKS["both"], backend=backend)
+    seen = (torch.arange(7) < torch.tensor([4, 7])[:, None, None, None]).expand(2, 1, 5, 7).tril(2)
+    answer = attend_by_loops(*inputs, visible=seen)
+    out = attend(*inputs, mask=lengths([4, 7]) & causal(), backend=backend)
     assert out.dtype == dtype
     torch.testing.assert_close(out.double(), answer.context, atol=TOLERANCE[dtype], rtol=0)
 

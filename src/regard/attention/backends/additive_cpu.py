@@ -18,15 +18,15 @@ from regard.attention.backends.base import Backend
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import (
     Block,
+    BlockInputs,
     BlockPass,
-    Inputs,
     Sizes,
     add_to_bias,
     add_to_keys,
     bias_of,
     keys_of,
 )
-from regard.attention.engine.function_context import FunctionContext, Gradients
+from regard.attention.engine.gradients import FunctionContext, Gradients
 from regard.attention.engine.numerics import as_it_is
 from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
@@ -84,12 +84,10 @@ class AdditiveCpu(Backend):
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
         """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
-        inputs = Inputs.of(request)
+        inputs = BlockInputs.of(request)
         rows = _ROWS if request.mask is None else _ROWS_UNDER_A_MASK
         job = BlockPass.of(request, Sizes(_PAIRS, rows, None, splits_heads=True))
-        out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
-            job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
-        )
+        out, lse = _Additive.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
         return out.to(request.query.dtype), lse if request.return_lse else None
 
 
@@ -161,7 +159,7 @@ class _Work:
     """
 
     def __init__(
-        self, job: BlockPass, block: Block, inputs: Inputs, factors: _Factors, parts: int = 1
+        self, job: BlockPass, block: Block, inputs: BlockInputs, factors: _Factors, parts: int = 1
     ) -> None:
         self.block, self.parts = block, parts
         self.lanes = len(block.batch) * len(block.heads)
@@ -229,20 +227,18 @@ class _Additive(torch.autograd.Function):
     def forward(
         ctx: FunctionContext,
         job: BlockPass,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        w: Tensor,
+        *flat: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         from regard.kernels.attention import additive
 
+        inputs = BlockInputs.from_flat(flat)
+        inputs = inputs._replace(value=inputs.value.contiguous())
+        query, key, value, *_, (w,) = inputs
         B, H, N, _ = query.shape
-        value = value.contiguous()
         out = query.new_zeros(B, H, N, value.shape[-1])
         top, total = query.new_zeros(B, H, N), query.new_zeros(B, H, N)
         found = [tensor.detach().numpy() for tensor in (out, top, total)]
-        inputs, factors = Inputs(query, key, value, bias, (w,)), _Factors.of(query, key, w)
+        factors = _Factors.of(query, key, w)
 
         def mix(work: _Work) -> None:
             def do(lanes: _Span, rows: _Span, number: int) -> None:
@@ -253,15 +249,14 @@ class _Additive(torch.autograd.Function):
         for block in job.blocks():
             mix(_Work(job, block, inputs, factors))
         ctx.job = job
-        ctx.save_for_backward(query, key, value, bias, w, out, top, total)
+        ctx.save_for_backward(out, top, total, *inputs.flat())
         return out, top + total.log()
 
     @staticmethod
     @as_it_is
     def backward(ctx: FunctionContext, d_out: Tensor, d_lse: Tensor) -> Gradients:
-        query, key, value, bias, w, out, top, total = ctx.saved_tensors
-        inputs = Inputs(query, key, value, bias, (w,))
-        wanted = ctx.needs_input_grad[1:]
+        out, top, total, *flat = ctx.saved_tensors
+        inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
         if torch.is_grad_enabled():
             return (None, *tiled.backward(ctx.job, inputs, wanted, d_out, d_lse))
         mean = (d_out * out).sum(dim=-1)
@@ -279,11 +274,11 @@ class _Gradients:
     def __init__(
         self,
         job: BlockPass,
-        inputs: Inputs,
+        inputs: BlockInputs,
         wanted: tuple[bool, ...],
         known: tuple[Tensor, ...],
     ) -> None:
-        query, key, value, bias, (w,) = inputs
+        query, key, value, bias, *_, (w,) = inputs
         self.job, self.wanted = job, wanted
         self.inputs = inputs._replace(value=value.contiguous())
         self.factors = _Factors.of(query, key, w)
@@ -340,5 +335,6 @@ class _Gradients:
         of_w = self.w.sum(dim=0)  # (H, D)
         own = shape[-2:] if len(slope) > 1 else (1, *shape[-1:])
         w = of_w.sum_to_size(own).reshape(shape).to(torch.float32)
-        grads = [self.query.mul_(slope), self.key.mul_(slope), self.value, self.bias, w]
+        of_inputs = [self.query.mul_(slope), self.key.mul_(slope), self.value, self.bias]
+        grads = [*of_inputs, None, None, w]
         return [grad if want else None for grad, want in zip(grads, self.wanted, strict=True)]

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from regard.attention.backends.base import Backend
 from regard.attention.engine import tiled
-from regard.attention.engine.function_context import FunctionContext, Gradients
+from regard.attention.engine.gradients import FunctionContext, Gradients
 from regard.attention.engine.numerics import without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask

@@ -14,9 +14,9 @@ from regard.attention.backends.base import Backend
 from regard.attention.backends.crossovers import FEWEST_PAIRS
 from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import BlockPass, Inputs, Sizes
-from regard.attention.engine.dot import Given, Work, parts_of, tile_of
-from regard.attention.engine.function_context import FunctionContext, Gradients
+from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes
+from regard.attention.engine.dot import Work, parts_of, tile_of
+from regard.attention.engine.gradients import FunctionContext, Gradients
 from regard.attention.engine.numerics import as_it_is, is_finite
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
@@ -82,16 +82,9 @@ class DotCpu(Backend):
         value = value.to(torch.float32)
         heads = max(form.key.shape[1], value.shape[1])
         key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
-        out, lse = _Dot.apply(  # type: ignore[no-untyped-call]
-            _job_of(request, form.scale),
-            form.scale,
-            _ranges_of(request.mask),
-            form.query,
-            key,
-            value,
-            bias,
-            _by_step(request),
-        )
+        inputs = BlockInputs(form.query, key, value, bias, tensors=_by_step(request))
+        job, ranges = _job_of(request, form.scale), _ranges_of(request.mask)
+        out, lse = _Dot.apply(job, form.scale, ranges, *inputs.flat())  # type: ignore[no-untyped-call]
         return out.to(request.query.dtype), lse if request.return_lse else None
 
 
@@ -140,16 +133,17 @@ def _with_bias(form: DotForm, bias: Tensor | None) -> tuple[DotForm, Tensor | No
     return form._replace(of_keys=None), of_keys if bias is None else of_keys + bias
 
 
-def _by_step(request: Request) -> Tensor | None:
-    """Position bias at each distance, (1, H or 1, N + M − 1)."""
+def _by_step(request: Request) -> tuple[Tensor, ...]:
+    """Position bias at each distance, (1, H or 1, N + M − 1), if there is one."""
     position = request.position
     if position is None:
-        return None
+        return ()
     N, M = request.query.shape[2], request.key.shape[2]
     # As of the last query, with keys beyond the last that stand for those of other queries.
     steps = position.steps(range(N - 1, N), range(N + M - 1), (N, M), request.query.device)
     tensors = (tensor.to(torch.float32) for tensor in position.tensors())
-    return position.tile(request.query.to(torch.float32), steps, *tensors).reshape(1, -1, N + M - 1)
+    by_step = position.tile(request.query.to(torch.float32), steps, *tensors)
+    return (by_step.reshape(1, -1, N + M - 1),)
 
 
 class _OfSteps(PositionBias):
@@ -226,47 +220,38 @@ class _Dot(torch.autograd.Function):
         job: BlockPass,
         scale: float,
         ranges: KeyRanges | None,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        by_step: Tensor | None,
+        *flat: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        given = Given(query, key, value, bias, by_step)
-        out, top, total = Work(job, scale, ranges, given).answer()
+        out, top, total = Work(job, scale, ranges, BlockInputs.from_flat(flat)).answer()
         ctx.job, ctx.scale, ctx.ranges = job, scale, ranges
-        ctx.save_for_backward(*given, out, top, total)
+        ctx.save_for_backward(out, top, total, *flat)
         return out, top + total.log()
 
     @staticmethod
     @as_it_is
     def backward(ctx: _Context, d_out: Tensor, d_lse: Tensor) -> Gradients:
-        *inputs, out, top, total = ctx.saved_tensors
-        given, wanted = Given(*inputs), ctx.needs_input_grad[3:]
+        out, top, total, *flat = ctx.saved_tensors
+        inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():
-            return (None, None, None, *_again(ctx.job, given, wanted, d_out, d_lse))
+            return (None, None, None, *_again(ctx.job, inputs, wanted, d_out, d_lse))
         mean = (d_out * out).sum(dim=-1)
         if ctx.job.wants_lse:
             mean = mean - d_lse
-        grads = Work(ctx.job, ctx.scale, ctx.ranges, given).gradients(
+        grads = Work(ctx.job, ctx.scale, ctx.ranges, inputs).gradients(
             wanted, top, total, d_out, mean
         )
         return (None, None, None, *grads)
 
 
 def _again(
-    job: BlockPass, given: Given, wanted: tuple[bool, ...], d_out: Tensor, d_lse: Tensor
+    job: BlockPass, inputs: BlockInputs, wanted: tuple[bool, ...], d_out: Tensor, d_lse: Tensor
 ) -> list[Tensor | None]:
     """Gradients that can be differentiated, in plain torch operations."""
-    query, key, value, bias, by_step = given
-    share = query.shape[1] // key.shape[1]
-    key, value = (t.repeat_interleave(share, dim=1) for t in (key, value))
-    tensors = () if by_step is None else (by_step,)
-    inputs = Inputs(query, key, value, bias, tensors)
-    asked = wanted if tensors else wanted[:-1]
-    grads = tiled.backward(job, inputs, asked, d_out, d_lse)
+    share = inputs.query.shape[1] // inputs.key.shape[1]
+    key, value = (t.repeat_interleave(share, dim=1) for t in inputs[1:3])
+    grads = tiled.backward(job, inputs._replace(key=key, value=value), wanted, d_out, d_lse)
     for place in (1, 2):
         if (grad := grads[place]) is not None:
             B, H, M, width = grad.shape
             grads[place] = grad.view(B, H // share, share, M, width).sum(dim=2)
-    return grads if tensors else [*grads, None]
+    return grads

@@ -15,7 +15,7 @@ from regard.attention.backends.base import Backend
 from regard.attention.backends.crossovers import FEWEST_PAIRS, MOST_KEYS_OF_SHORT
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
-from regard.attention.engine.function_context import FunctionContext, Gradients
+from regard.attention.engine.gradients import FunctionContext, Gradients
 from regard.attention.engine.numerics import exp_of, is_finite
 from regard.attention.engine.request import Request
 

@@ -1,6 +1,6 @@
 """Blocks of queries: what the engines in plain torch operations have in common."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ from torch import Tensor
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.noise import kept
-from regard.attention.engine.numerics import without_unseen
+from regard.attention.engine.numerics import hide, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.grid import cut
+from regard.attention.masks.grid import Stretch, cut
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 
@@ -28,25 +28,29 @@ _FEWER_ROWS, _LARGEST_SHARE = 64, 0.75
 _SMALLEST_GAP = 64
 
 
-class Inputs(NamedTuple):
-    """Differentiable inputs of one dtype, key and value with as many heads as the query.
+class BlockInputs(NamedTuple):
+    """Differentiable inputs of one dtype, of all queries and keys or of one block.
 
     Attributes:
         query: (B, H, N, D).
-        key: (B, H, M, D).
+        key: (B, H, M, D); loops over dot products take it with as many heads as the value, G.
         value: (B, H, M, E).
         bias: Broadcasts to (B, H, N, M), or None.
+        states: (B, H, N, E), something that queries have besides, or None.
+        sink: Of the softmax, (H, 1) or (1, 1), or None: where it is part of the weights.
         tensors: Of the score, then of the position bias.
     """
 
     query: Tensor
     key: Tensor
     value: Tensor
-    bias: Tensor | None
-    tensors: tuple[Tensor, ...]
+    bias: Tensor | None = None
+    states: Tensor | None = None
+    sink: Tensor | None = None
+    tensors: tuple[Tensor, ...] = ()
 
     @classmethod
-    def of(cls, request: Request) -> "Inputs":
+    def of(cls, request: Request) -> "BlockInputs":
         """The inputs of a request in float32 at least, keys that no query sees set to zero."""
         wide = torch.promote_types(request.query.dtype, torch.float32)
         query, key, value = (t.to(wide) for t in (request.query, request.key, request.value))
@@ -55,22 +59,30 @@ class Inputs(NamedTuple):
             key, value = (t.repeat_interleave(repeats, dim=1) for t in (key, value))
         bias = None if request.bias is None else request.bias.to(wide)
         tensors = tuple(tensor.to(wide) for tensor in request.tensors())
-        return cls(query, key, value, bias, tensors)
+        return cls(query, key, value, bias, tensors=tensors)
 
-    def apart(self, again: bool) -> "Inputs":
-        """Copy as leaves of a graph.
+    @classmethod
+    def from_flat(cls, flat: Sequence[Tensor | None]) -> "BlockInputs":
+        """The opposite of ``flat``."""
+        query, key, value, bias, states, sink, *tensors = flat
+        assert query is not None
+        assert key is not None
+        assert value is not None
+        made = tuple(tensor for tensor in tensors if tensor is not None)
+        return cls(query, key, value, bias, states, sink, made)
 
-        Args:
-            again: Whether what has a gradient keeps its own past, to be differentiated again.
-        """
+    def flat(self) -> tuple[Tensor | None, ...]:
+        """All tensors in a row, as functions of autograd take them."""
+        return (*self[:6], *self.tensors)
 
-        def leaf(tensor: Tensor) -> Tensor:
-            keeps = again and tensor.requires_grad
-            return tensor if keeps else tensor.detach().requires_grad_()
-
-        query, key, value, bias, tensors = self
-        bias = None if bias is None else leaf(bias)
-        return Inputs(leaf(query), leaf(key), leaf(value), bias, tuple(map(leaf, tensors)))
+    def of_block(self, block: "Block") -> "BlockInputs":
+        """The part of a block."""
+        query, key, value, bias, states, sink, tensors = self
+        states = None if states is None else rows_of(states, block)
+        if sink is not None and len(sink) > 1:
+            sink = sink[block.corner[1]]
+        query, key, value = rows_of(query, block), keys_of(key, block), keys_of(value, block)
+        return BlockInputs(query, key, value, bias_of(bias, block), states, sink, tensors)
 
 
 class Block(NamedTuple):
@@ -226,6 +238,25 @@ class BlockPass:
             lambda keys: kept(self.seed, self.dropout, batch, heads, rows, keys, like=weights)
         )
 
+    def scores(self, block: Block, inputs: BlockInputs) -> Tensor:
+        """Scores of a block from its own inputs, −inf where masked."""
+        query, key, _, bias, *_, tensors = inputs
+        own = len(self.score.tensors())
+        scores = self.score.tile(query, key, *tensors[:own])
+        if self.position is not None:
+            steps = self.steps(block, query.device)
+            scores = scores + self.position.tile(query, steps, *tensors[own:])
+        if bias is not None:
+            scores = scores + bias
+        return hide(scores, block.hidden)
+
+    def scores_of(self, block: Block, inputs: BlockInputs) -> Tensor:
+        """Scores of a block from the inputs of all queries and keys, −inf where masked."""
+        # Not ``of_block``: where keys are in pieces, that would copy the values.
+        query, key = rows_of(inputs.query, block), keys_of(inputs.key, block)
+        bias = bias_of(inputs.bias, block)
+        return self.scores(block, inputs._replace(query=query, key=key, bias=bias))
+
     def stripes(self, queries: range) -> Iterator[tuple[range, tuple[range, ...]]]:
         """Some of the queries at a time and the keys that they see; none that see nothing."""
         pairs = self.sizes.pairs // (1 if self.sizes.splits_heads else max(1, self.shape[1]))
@@ -253,6 +284,37 @@ class BlockPass:
         if self.mask is None:
             return (range(self.shape[3]),)
         return self.mask.key_ranges(rows, smallest_gap=_SMALLEST_GAP)
+
+
+class GradientSums:
+    """Gradients of ``BlockInputs``, added up block by block where they belong.
+
+    Args:
+        inputs: Of all queries and keys.
+        wanted: Which of ``inputs.flat()`` have a gradient that is wanted.
+
+    Attributes:
+        totals: In the order of ``inputs.flat()``; None where none is wanted.
+    """
+
+    def __init__(self, inputs: BlockInputs, wanted: Sequence[bool]) -> None:
+        self.totals = [
+            (_zeros_by_column(tensor) if place in (1, 2) else torch.zeros_like(tensor))
+            if want and tensor is not None
+            else None
+            for place, (tensor, want) in enumerate(zip(inputs.flat(), wanted, strict=True))
+        ]
+
+    def depend_on(self, tensor: Tensor) -> None:
+        """Let the sums have a past even where nothing is added."""
+        nothing = tensor[..., :0].sum()
+        self.totals = [total if total is None else total + nothing for total in self.totals]
+
+    def add(self, block: Block, grads: Sequence[Tensor | None]) -> None:
+        """Add the gradients of one block's inputs."""
+        for place, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
+            if total is not None and grad is not None:
+                _ADDERS.get(place, add_to_all)(total, block, grad)
 
 
 def floats_per_pair(request: Request) -> int:
@@ -309,6 +371,58 @@ def add_to_bias(total: Tensor, block: Block, part: Tensor) -> None:
         view = cut(corner, block.rows, keys)
         view += part[..., start : start + view.shape[-1]]
         start += len(keys)
+
+
+def _add_to_heads(total: Tensor, block: Block, part: Tensor) -> None:
+    view = total[block.corner[1]] if len(total) > 1 else total
+    view += part
+
+
+# Where gradients belong, by their place in ``flat``; those of other tensors are of all blocks.
+_ADDERS = {
+    0: add_to_rows,
+    1: add_to_keys,
+    2: add_to_keys,
+    3: add_to_bias,
+    4: add_to_rows,
+    5: _add_to_heads,
+}
+
+
+def _zeros_by_column(tensor: Tensor) -> Tensor:
+    """Zeros in the shape of a tensor, laid out as gradients of keys and values are worked out."""
+    *lead, M, D = tensor.shape
+    # A little longer than needed: at powers of two, all columns would fall on the same cache lines.
+    return tensor.new_zeros(*lead, D, M + 16)[..., :M].transpose(-1, -2)
+
+
+def whole_scores(request: Request, inputs: BlockInputs) -> Tensor:
+    """The scores of all pairs (B, H, N, M), whatever the mask."""
+    query, key, _, bias, *_, tensors = inputs
+    own = len(request.score.tensors())
+    scores = request.score.tile(query, key, *tensors[:own])
+    if bias is not None:
+        scores = scores + bias
+    if request.position is not None:
+        steps = _all_steps(request.position, scores)
+        scores = scores + request.position.tile(query, steps, *tensors[own:])
+    return scores
+
+
+def mixed_by(request: Request, inputs: BlockInputs, weights: Tensor) -> Tensor:
+    """Values, and what the position bias adds to them, mixed by a whole matrix of weights."""
+    mixed = weights @ inputs.value
+    if request.position is not None:
+        steps = _all_steps(request.position, weights)
+        own = inputs.tensors[len(request.score.tensors()) :]
+        added = request.position.mix(weights, steps, *own)
+        mixed = mixed if added is None else mixed + added
+    return mixed
+
+
+def _all_steps(position: PositionBias, pairs: Tensor) -> Tensor:
+    N, M = pairs.shape[-2:]
+    return position.steps(Stretch(0, N), Stretch(0, M), (N, M), pairs.device)
 
 
 def _has_like_heads(request: Request) -> bool:

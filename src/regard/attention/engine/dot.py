@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.engine.blocks import Block, BlockPass
+from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
 from regard.attention.engine.noise import bits_of_keys, bits_of_queries, threshold_of
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Weighting
@@ -37,24 +37,6 @@ MOST_PARTS, _FEWER_PARTS, _NUMBERS, _SHARE = 32, 8, 2**24, 1 / 4
 _Span: TypeAlias = tuple[int, int]
 _Tasks: TypeAlias = list[tuple[_Span, _Span]]
 _Array: TypeAlias = NDArray[np.generic]
-
-
-class Given(NamedTuple):
-    """Differentiable inputs; keys and values with as many heads as each other.
-
-    Attributes:
-        query: (B, H, N, D).
-        key: (B, G, M, D).
-        value: (B, G, M, E).
-        bias: (B or 1, H or 1, N or 1, M), or None.
-        by_step: (1, H or 1, N + M − 1), or None.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    bias: Tensor | None
-    by_step: Tensor | None
 
 
 class _Block(NamedTuple):
@@ -85,31 +67,32 @@ class Work:
         scale: What products are multiplied by.
         ranges: From which key to which each query sees; None if all, or the mask says it pair by
             pair.
-        given: Its tensors.
+        inputs: Its tensors; of the position bias the number at each distance, (1, H or 1,
+            N + M − 1), if there is one.
     """
 
     def __init__(
-        self, job: BlockPass, scale: float, ranges: KeyRanges | None, given: Given
+        self, job: BlockPass, scale: float, ranges: KeyRanges | None, inputs: BlockInputs
     ) -> None:
         from regard.kernels.attention import dot
         from regard.kernels.attention.weightings import CODES
 
-        self.loops, self.job, self.scale, self.ranges, self.given = (dot, job, scale, ranges, given)
+        self.loops, self.job, self.scale, self.ranges, self.inputs = dot, job, scale, ranges, inputs
         name = job.weighting.compiled_as
         self.weighting = None if name is None else CODES[name]
-        self.share = given.query.shape[1] // given.key.shape[1]
-        self.inputs = tuple(_array(tensor) for tensor in given[:3])
+        self.share = inputs.query.shape[1] // inputs.key.shape[1]
+        self._arrays = tuple(_array(tensor) for tensor in inputs[:3])
         width = job.shape[3]
         if ranges is not None:
             width = min(width, max(1, int((ranges.stop - ranges.first).max())))
         self.tile = tile_of(job.weighting, width, job.shape[3])
         # Multiplications for a query.
-        self.cost = width * (given.key.shape[-1] + given.value.shape[-1])
+        self.cost = width * (inputs.key.shape[-1] + inputs.value.shape[-1])
 
     def answer(self) -> tuple[Tensor, Tensor, Tensor]:
         """The mixed values, the best scores, and the sums of powers relative to them."""
         B, H, N, _ = self.job.shape
-        query, _, value, *_ = self.given
+        query, _, value, *_ = self.inputs
         out = query.new_zeros(B, H, N, value.shape[-1])
         top = query.new_full((B, H, N), torch.finfo(query.dtype).min)
         total = query.new_zeros(B, H, N)
@@ -121,7 +104,7 @@ class Work:
 
             def mix(task: int, block: _Block = block, tasks: _Tasks = tasks) -> None:
                 self.loops.forward(
-                    *self.inputs,
+                    *self._arrays,
                     self.scale,
                     self.weighting,
                     block.pairs,
@@ -135,19 +118,19 @@ class Work:
         return out, top, total
 
     def gradients(self, wanted: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
-        """The gradients of what is given.
+        """The gradients of ``inputs.flat()``.
 
         Args:
             wanted: Which are.
             known: Best scores, sums of powers, the gradient of the mixed values, and for each query
                 its product with them.
         """
-        sums = _Sums(self.given, wanted, self.job.shape)
+        sums = _Sums(self.inputs, wanted, self.job.shape)
         arrays = [_array(tensor) for tensor in known]
         for block in self._blocks():
             units = self._units(block, sums)
             worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
-            most = min(parts_of(len(units), *self.given[:3]), max(1, worth))
+            most = min(parts_of(len(units), *self.inputs[:3]), max(1, worth))
             spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile[0])))
             parts = [sums] + [sums.beside(block.batch, self._keys_of(block, s)) for s in spans[1:]]
             written = [part.arrays for part in parts]
@@ -163,7 +146,7 @@ class Work:
                 unit, number = divmod(task, len(spans))
                 for lanes in units[unit]:
                     self.loops.backward(
-                        *self.inputs,
+                        *self._arrays,
                         self.scale,
                         self.weighting,
                         block.pairs,
@@ -178,7 +161,7 @@ class Work:
             share_out(len(units) * len(spans), add)
             for part in parts[1:]:
                 sums.add(part)
-        return sums.totals(self.given, wanted)
+        return sums.totals(self.inputs, wanted)
 
     def _blocks(self) -> Iterator[_Block]:
         """All of the grid in which something may be visible."""
@@ -201,7 +184,7 @@ class Work:
         first, stop = (None, None) if self.ranges is None else self.ranges
         bits: tuple[Tensor | None, Tensor | None] = (None, None)
         if self.job.dropout:
-            device = self.given.query.device
+            device = self.inputs.query.device
             bits = (
                 bits_of_queries(self.job.seed, range(B), range(H), range(N), device),
                 bits_of_keys(range(M), device),
@@ -210,8 +193,8 @@ class Work:
             _or_nothing(first, 2, torch.int32),
             _or_nothing(stop, 2, torch.int32),
             _or_nothing(hidden, 4, torch.uint8),
-            _or_nothing(self.given.bias, 4, torch.float32),
-            _or_nothing(self.given.by_step, 3, torch.float32),
+            _or_nothing(self.inputs.bias, 4, torch.float32),
+            _or_nothing(self.inputs.tensors[0] if self.inputs.tensors else None, 3, torch.float32),
             _or_nothing(bits[0], 3, torch.int32),
             _or_nothing(bits[1], 1, torch.int32),
             threshold_of(self.job.dropout) + 2**31,
@@ -249,24 +232,24 @@ class _Sums:
     """Gradients of everything, or beside them those of a part of the queries.
 
     Args:
-        given: What gradients are of.
+        inputs: What gradients are of.
         wanted: Which are.
         shape: (B, H, N, M).
     """
 
     def __init__(
-        self, given: Given, wanted: Sequence[bool], shape: tuple[int, int, int, int]
+        self, inputs: BlockInputs, wanted: Sequence[bool], shape: tuple[int, int, int, int]
     ) -> None:
         B, H, N, M = shape
-        self.query, self.key, self.value = (torch.zeros(t.shape) for t in given[:3])
+        self.query, self.key, self.value = (torch.zeros(t.shape) for t in inputs[:3])
         self.batch, self.keys = range(B), range(M)
         # Of a bias that all queries share, each has a sum for every batch row and head.
         self.bias, self.shared_bias, self.steps = None, None, None
-        if given.bias is not None and wanted[3]:
-            is_of_all = given.bias.shape[2] < N
-            self.bias = torch.zeros((B, H, 1, M) if is_of_all else given.bias.shape)
+        if inputs.bias is not None and wanted[3]:
+            is_of_all = inputs.bias.shape[2] < N
+            self.bias = torch.zeros((B, H, 1, M) if is_of_all else inputs.bias.shape)
             self.shared_bias = None if is_of_all else self.bias
-        if given.by_step is not None and wanted[4]:
+        if any(wanted[6:]):
             self.steps = torch.zeros(B, H, N + M - 1)
 
     def beside(self, batch: range, keys: range) -> "_Sums":
@@ -308,12 +291,12 @@ class _Sums:
         if self.steps is not None and part.steps is not None:
             self.steps += part.steps
 
-    def totals(self, given: Given, wanted: Sequence[bool]) -> list[Tensor | None]:
+    def totals(self, inputs: BlockInputs, wanted: Sequence[bool]) -> list[Tensor | None]:
         """The gradients that are wanted, in the shapes of what they are of."""
-        each = (self.query, self.key, self.value, self.bias, self.steps)
+        each = (self.query, self.key, self.value, self.bias, None, None, self.steps)
         return [
             None if total is None or tensor is None or not want else total.sum_to_size(tensor.shape)
-            for total, tensor, want in zip(each, given, wanted, strict=True)
+            for total, tensor, want in zip(each, inputs.flat(), wanted, strict=False)
         ]
 
 

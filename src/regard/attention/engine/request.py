@@ -9,7 +9,8 @@ from torch import Tensor
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.kinds import check_tensors, kind_of
-from regard.attention.masks.base import Mask, as_mask
+from regard.attention.engine.options import CallOptions
+from regard.attention.masks.base import as_mask
 from regard.attention.masks.bound import BoundMask, Said
 from regard.attention.masks.grid import Cover, Grid, lift
 from regard.attention.scores import DotForm, Score
@@ -111,14 +112,8 @@ def make_request(
     query: Tensor,
     key: Tensor,
     value: Tensor,
+    options: CallOptions,
     *,
-    score: Score,
-    mask: Mask | Tensor | None,
-    bias: Tensor | PositionBias | None,
-    weighting: Weighting,
-    dropout: float = 0.0,
-    generator: torch.Generator | None = None,
-    return_lse: bool = False,
     wants_grad: bool = False,
     seed: int | None = None,
 ) -> Request:
@@ -128,10 +123,14 @@ def make_request(
         ShapeError: Shapes, dtypes or devices do not fit together.
         SettingError: An option is not one, or is out of range.
     """
+    score, mask, bias, weighting, dropout, generator, _, return_lse = options
     query, key, value, kind = kind_of(query, key, value, score, wants_grad)
     # To ask for the class itself first is felt in small calls, as it is abstract.
     if type(weighting) is not Softmax and not isinstance(weighting, Weighting):
         raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
+    if return_lse and not isinstance(weighting, Softmax):
+        came = type(weighting).__name__
+        raise SettingError(f"return_lse must go with Softmax(); got {came}().")
     if dropout:
         _check_dropout(dropout, generator)
     bound = added = position = None
@@ -170,15 +169,7 @@ def make_request(
     return request
 
 
-def make_weights_request(
-    query: Tensor,
-    key: Tensor,
-    *,
-    score: Score,
-    mask: Mask | Tensor | None,
-    bias: Tensor | PositionBias | None,
-    weighting: Weighting,
-) -> Request:
+def make_weights_request(query: Tensor, key: Tensor, options: CallOptions) -> Request:
     """Make the request of a call for weights alone: its values take no memory.
 
     Raises:
@@ -187,9 +178,9 @@ def make_weights_request(
     """
     value = key
     if isinstance(key, Tensor) and key.dim() > 1:
-        width = bias.value_dim if isinstance(bias, PositionBias) else None
+        width = options.bias.value_dim if isinstance(options.bias, PositionBias) else None
         value = key.new_zeros(()).expand(*key.shape[:-1], width or 1)
-    return make_request(query, key, value, score=score, mask=mask, bias=bias, weighting=weighting)
+    return make_request(query, key, value, options)
 
 
 def without_autocast(kind: str) -> AbstractContextManager[object]:

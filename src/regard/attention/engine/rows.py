@@ -1,4 +1,4 @@
-"""Whole rows of scores turned to weights, by compiled loops where there are any."""
+"""Weights of whole rows of scores, by compiled loops where there are any."""
 
 from collections.abc import Callable
 from functools import partial

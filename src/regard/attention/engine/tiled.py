@@ -15,20 +15,16 @@ from torch import Tensor
 
 from regard.attention.engine.blocks import (
     Block,
+    BlockInputs,
     BlockPass,
-    Inputs,
+    GradientSums,
     Sizes,
-    add_to_all,
-    add_to_bias,
-    add_to_keys,
-    add_to_rows,
-    bias_of,
     floats_per_pair,
     keys_of,
     rows_of,
 )
-from regard.attention.engine.function_context import FunctionContext, Gradients
-from regard.attention.engine.numerics import as_it_is, divisor, exp_of, hide, is_finite, mix
+from regard.attention.engine.gradients import FunctionContext, Gradients
+from regard.attention.engine.numerics import as_it_is, divisor, exp_of, is_finite, mix
 from regard.attention.engine.request import Request
 from regard.attention.engine.rows import gradient_of, weights_of
 from regard.attention.weighting import Softmax
@@ -50,11 +46,8 @@ def bytes_beyond(request: Request) -> int:
 
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
-    inputs = Inputs.of(request)
-    job = job_of(request)
-    out, lse = _Tiled.apply(  # type: ignore[no-untyped-call]
-        job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
-    )
+    job, inputs = job_of(request), BlockInputs.of(request)
+    out, lse = _Tiled.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
     return out.to(request.query.dtype), lse if request.return_lse else None
 
 
@@ -63,7 +56,7 @@ def job_of(request: Request) -> BlockPass:
     return BlockPass.of(request, sizes_of(request))
 
 
-def answer_of(job: BlockPass, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+def answer_of(job: BlockPass, inputs: BlockInputs) -> tuple[Tensor, Tensor, Tensor]:
     """The mixed values; of softmax also the best scores, and the sums of powers relative to them.
 
     Both are (B, H, N, 1), and zeros for other weightings.
@@ -80,14 +73,14 @@ def answer_of(job: BlockPass, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
             rows_of(out, parts[0]).copy_(found.mixed / divisor(found.total))
     else:
         for block in job.blocks():
-            weights = weights_of(job.weighting, scores_of(job, block, inputs))
+            weights = weights_of(job.weighting, job.scores_of(block, inputs))
             rows_of(out, block).copy_(_mixed(job, block, inputs, weights))
     return out, top, total
 
 
 def backward(
     job: BlockPass,
-    inputs: Inputs,
+    inputs: BlockInputs,
     wanted: tuple[bool, ...],
     d_out: Tensor,
     d_lse: Tensor,
@@ -103,34 +96,19 @@ def backward(
         d_lse: The gradient of the log-sum-exp.
         answer: What ``answer_of`` gives, if it is at hand: softmax needs less then.
     """
-    query, key, value, bias, tensors = inputs
     again = torch.is_grad_enabled()
     slope: _AnySlope | _SoftmaxSlope = _AnySlope(job, d_lse)
     blocks = job.blocks()
     if answer is not None and not again and isinstance(job.weighting, Softmax):
         slope, blocks = _SoftmaxSlope(job, d_out, d_lse, *answer), chain.from_iterable(job.parts())
         d_out = slope.d_out
-    sums = _Sums([query, key, value, bias, *tensors], wanted)
+    sums = GradientSums(inputs, wanted)
     if again:
         sums.depend_on(d_out)
     for block in blocks:
-        inside = Inputs(
-            rows_of(query, block),
-            keys_of(key, block),
-            keys_of(value, block),
-            bias_of(bias, block),
-            tensors,
-        ).apart(again)
-        sums.add(block, _block_gradients(job, block, inside, rows_of(d_out, block), slope, again))
+        leaves = _leaves_of(inputs.of_block(block), again)
+        sums.add(block, _block_gradients(job, block, leaves, rows_of(d_out, block), slope, again))
     return sums.totals
-
-
-def scores_of(job: BlockPass, block: Block, inputs: Inputs) -> Tensor:
-    """The scores of a block with its bias, −inf where hidden."""
-    query, key, _, bias, tensors = inputs
-    return score_block(
-        job, block, rows_of(query, block), keys_of(key, block), bias_of(bias, block), tensors
-    )
 
 
 def sizes_of(request: Request) -> Sizes:
@@ -140,46 +118,23 @@ def sizes_of(request: Request) -> Sizes:
     return Sizes.of(request, floats_per_pair(request), cuts_keys=is_softmax)
 
 
-def score_block(
-    job: BlockPass,
-    block: Block,
-    query: Tensor,
-    key: Tensor,
-    bias: Tensor | None,
-    tensors: tuple[Tensor, ...],
-) -> Tensor:
-    """Scores of a block, −inf where hidden."""
-    own = len(job.score.tensors())
-    scores = job.score.tile(query, key, *tensors[:own])
-    if job.position is not None:
-        scores = scores + job.position.tile(query, job.steps(block, query.device), *tensors[own:])
-    if bias is not None:
-        scores = scores + bias
-    return hide(scores, block.hidden)
-
-
 class _Tiled(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: FunctionContext,
         job: BlockPass,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        *tensors: Tensor,
+        *flat: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        out, top, total = answer_of(job, Inputs(query, key, value, bias, tensors))
+        out, top, total = answer_of(job, BlockInputs.from_flat(flat))
         ctx.job = job
-        ctx.save_for_backward(query, key, value, bias, out, top, total, *tensors)
+        ctx.save_for_backward(out, top, total, *flat)
         return out, (top + total.log()).squeeze(-1)
 
     @staticmethod
     @as_it_is
     def backward(ctx: FunctionContext, d_out: Tensor, d_lse: Tensor) -> Gradients:
-        query, key, value, bias, out, top, total, *tensors = ctx.saved_tensors
-        inputs = Inputs(query, key, value, bias, tuple(tensors))
-        wanted = ctx.needs_input_grad[1:]
+        out, top, total, *flat = ctx.saved_tensors
+        inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
         return (None, *backward(ctx.job, inputs, wanted, d_out, d_lse, (out, top, total)))
 
 
@@ -198,15 +153,15 @@ class _Partial(NamedTuple):
         return _Partial(top, total, self.mixed * one + other.mixed * two)
 
 
-def _partial(job: BlockPass, block: Block, inputs: Inputs) -> _Partial:
-    scores = scores_of(job, block, inputs)
+def _partial(job: BlockPass, block: Block, inputs: BlockInputs) -> _Partial:
+    scores = job.scores_of(block, inputs)
     # Not −∞, even where nothing is visible: the powers of −∞ itself are zeros.
     top = scores.amax(dim=-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).min)
     powers = exp_of(scores - top)
     return _Partial(top, powers.sum(dim=-1, keepdim=True), _mixed(job, block, inputs, powers))
 
 
-def _mixed(job: BlockPass, block: Block, inputs: Inputs, weights: Tensor) -> Tensor:
+def _mixed(job: BlockPass, block: Block, inputs: BlockInputs, weights: Tensor) -> Tensor:
     """The values of a block's keys, and of their distances, mixed."""
     if (factor := job.factor(block, weights)) is not None:
         weights = weights * factor
@@ -263,15 +218,15 @@ class _SoftmaxSlope:
 def _block_gradients(
     job: BlockPass,
     block: Block,
-    inputs: Inputs,
+    inputs: BlockInputs,
     d_out: Tensor,
     slope: "_AnySlope | _SoftmaxSlope",
     again: bool,
 ) -> list[Tensor | None]:
     """Gradients of one block's query, key, value, bias and tensors of the score."""
-    query, key, value, bias, tensors = inputs
+    query, key, value, bias, _, _, tensors = inputs
     with torch.enable_grad():
-        scores = score_block(job, block, query, key, bias, tensors)
+        scores = job.scores(block, inputs)
     with torch.set_grad_enabled(again):
         weights = slope.weights(block, scores)
         factor = job.factor(block, weights)
@@ -292,10 +247,27 @@ def _block_gradients(
     if bias is None:
         grads.insert(2, None)
     grads.insert(2, d_value)
+    grads[4:4] = [None, None]  # neither states nor a sink
     for place, grad in d_tables.items():
-        own = grads[4 + place]
-        grads[4 + place] = grad if own is None else own + grad
+        own = grads[6 + place]
+        grads[6 + place] = grad if own is None else own + grad
     return grads
+
+
+def _leaves_of(inputs: BlockInputs, again: bool) -> BlockInputs:
+    """Copy of inputs as leaves of a graph.
+
+    Args:
+        inputs: Of a block.
+        again: Whether what has a gradient keeps its own past, to be differentiated again.
+    """
+
+    def leaf(tensor: Tensor | None) -> Tensor | None:
+        if tensor is None or (again and tensor.requires_grad):
+            return tensor
+        return tensor.detach().requires_grad_()
+
+    return BlockInputs.from_flat([leaf(tensor) for tensor in inputs.flat()])
 
 
 def _moved(
@@ -331,37 +303,3 @@ def _moved_gradients(
         moved, [weights, *apart], d_out, create_graph=again, allow_unused=True
     )
     return d_weights, {place: grad for place, grad in enumerate(rest) if grad is not None}
-
-
-class _Sums:
-    """Gradients of blocks, added up where they belong."""
-
-    def __init__(self, inputs: list[Tensor | None], wanted: tuple[bool, ...]) -> None:
-        self.totals = [
-            (_zeros_by_column(tensor) if place in (1, 2) else torch.zeros_like(tensor))
-            if want and tensor is not None
-            else None
-            for place, (tensor, want) in enumerate(zip(inputs, wanted, strict=True))
-        ]
-
-    def depend_on(self, tensor: Tensor) -> None:
-        """Let the sums have a past even where nothing is added."""
-        nothing = tensor[..., :0].sum()
-        self.totals = [total if total is None else total + nothing for total in self.totals]
-
-    def add(self, block: Block, grads: list[Tensor | None]) -> None:
-        for place, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
-            if total is None or grad is None:
-                continue
-            _ADDERS.get(place, add_to_all)(total, block, grad)
-
-
-# Where the gradients of ``Inputs`` belong; those of other tensors are of all blocks.
-_ADDERS = {0: add_to_rows, 1: add_to_keys, 2: add_to_keys, 3: add_to_bias}
-
-
-def _zeros_by_column(tensor: Tensor) -> Tensor:
-    """Zeros in the shape of a tensor, laid out as gradients of keys and values are worked out."""
-    *lead, M, D = tensor.shape
-    # A little longer than needed: at powers of two, all columns would fall on the same cache lines.
-    return tensor.new_zeros(*lead, D, M + 16)[..., :M].transpose(-1, -2)

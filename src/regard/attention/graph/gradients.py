@@ -8,7 +8,8 @@ from torch import Tensor
 
 from regard.attention.backends.tiled import Tiled
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import Inputs
+from regard.attention.engine.blocks import BlockInputs
+from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_request
 from regard.attention.graph.encoding import Encoded, decode
 from regard.attention.plan import pick_backend, serve
@@ -48,19 +49,9 @@ def request_of(given: Sequence[Tensor], rest: Rest) -> tuple[Request, str | None
     score, mask, bias, weighting, dropout, seed, backend, wants_lse, *_ = decode(
         Encoded(form, tensors, integers, floats)
     )
-    request = make_request(
-        query,
-        key,
-        value,
-        score=score,
-        mask=mask,
-        bias=bias,
-        weighting=weighting,
-        dropout=dropout,
-        return_lse=wants_lse,
-        wants_grad=any(learned),
-        seed=None if seed is None else int(seed),
-    )
+    options = CallOptions(score, mask, bias, weighting, dropout, return_lse=wants_lse)
+    seed = None if seed is None else int(seed)
+    request = make_request(query, key, value, options, wants_grad=any(learned), seed=seed)
     return request, backend
 
 
@@ -74,7 +65,7 @@ def answer_and_sums(request: Request) -> tuple[Tensor, Tensor, Tensor]:
 
     The latter is (B, H, N, 2): the best score of each query, and its sum of powers.
     """
-    out, top, total = tiled.answer_of(tiled.job_of(request), Inputs.of(request))
+    out, top, total = tiled.answer_of(tiled.job_of(request), BlockInputs.of(request))
     lse = (top + total.log()).squeeze(-1)
     return out.to(request.query.dtype), lse, torch.cat([top, total], dim=-1)
 
@@ -163,8 +154,8 @@ def _of_tiled(
     Where gradients are enabled, these can be differentiated.
     """
     with torch.enable_grad():
-        inputs = Inputs.of(request)
-    each = (inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors)
+        inputs = BlockInputs.of(request)
+    each = inputs.flat()
     wanted = tuple(t is not None and t.requires_grad for t in each)
     d_out = d_out.to(inputs.query.dtype)
     grads = tiled.backward(tiled.job_of(request), inputs, wanted, d_out, d_lse, answer)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -10,7 +9,7 @@ from torch.nn import functional as F
 
 from regard.attention.backends.crossovers import FEWEST_PAIRS_OF_A_PLANNED_STEP
 from regard.attention.backends.sdpa import LARGEST_MASK
-from regard.attention.biases import PositionBias
+from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_request
 from regard.attention.graph.encoding import Encoded, encode, is_built_in
 from regard.attention.graph.formula import attend_by_formula, is_written_out
@@ -18,80 +17,52 @@ from regard.attention.graph.operators import attend_operator
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.masks.grid import Grid
 from regard.attention.masks.window import causal
-from regard.attention.observing import current_place, is_watched
-from regard.attention.scores import DotForm, Score
-from regard.attention.weighting import Softmax, Weighting, apply_sink
+from regard.attention.observing import current_place, is_edited, is_watched
+from regard.attention.scores import DotForm
+from regard.attention.weighting import Softmax, apply_sink
 from regard.errors import SettingError
 
-R = TypeVar("R")
+Answer = Tensor | tuple[Tensor, Tensor]
+_ENCODED = ("score", "mask", "bias", "weighting")
 _CAUSAL = (encode(causal()).form, encode(causal(first=0)).form)
-
-
-def refuse_graph(**given: object) -> str | None:
-    """Why a call with these options cannot be part of a graph, or None if it can."""
-    for name, thing in given.items():
-        if not is_built_in(thing):
-            return f"{name} must be built in to be part of a graph; got {type(thing).__name__}."
-    return None
-
-
-def refuse_tracer() -> None:
-    """Raise SettingError where ``torch.jit.trace`` asks, which keeps one example's choices."""
-    if torch._C._is_tracing():
-        cure = (
-            "torch.onnx.export(..., dynamo=True)"
-            if torch.onnx.is_in_onnx_export()
-            else "torch.export.export(model, inputs), or torch.compile(model)"
-        )
-        raise SettingError(
-            "attend must be exported or compiled where sizes may change; got torch.jit.trace, "
-            f"whose graph is right for one example. Use {cure}."
-        )
-
-
-def leave_graph(refusal: str, function: Callable[..., R]) -> Callable[..., R]:
-    """The function as something that ``torch.compile`` leaves alone, between two graphs.
-
-    Raises:
-        SettingError: Where there is to be one graph only, as for ``torch.export``.
-    """
-    if torch.compiler.is_exporting():
-        raise SettingError(refusal)
-    torch._dynamo.graph_break(msg=refusal)
-    return torch.compiler.disable(function)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def attend_in_graph(
     query: Tensor,
     key: Tensor,
     value: Tensor,
+    options: CallOptions,
     *,
-    score: Score,
-    mask: Mask | Tensor | None,
-    bias: Tensor | PositionBias | None,
-    weighting: Weighting,
-    dropout: float,
-    generator: torch.Generator | None,
-    backend: str | None,
-    return_lse: bool,
-) -> Tensor | tuple[Tensor, Tensor]:
-    """``attend`` where ``refuse_graph`` gives None.
+    outside: Callable[[Tensor, Tensor, Tensor, CallOptions], Answer],
+) -> Answer:
+    """``attend`` where ``torch.compile`` or ``torch.export`` traces.
 
     Where torch's own kernel serves whatever the sizes, the graph gets that, which every compiler
     and exporter knows; else the operator, which plans when it runs. Compiled for a CPU, it gets
     both: the operator for numbers that are not finite. Inside ``written_out`` it gets the formula.
+
+    Args:
+        query: See ``attend``, as the next two.
+        key: See there.
+        value: See there.
+        options: See there.
+        outside: Serves a call that cannot be part of a graph, between two graphs.
+
+    Raises:
+        SettingError: The call cannot be part of a graph, and there is to be one graph only.
     """
-    if return_lse and not isinstance(weighting, Softmax):
-        came = type(weighting).__name__
-        raise SettingError(f"return_lse must go with Softmax(); got {came}().")
+    if (refusal := _refusal(options)) is not None:
+        if torch.compiler.is_exporting():
+            raise SettingError(refusal)
+        torch._dynamo.graph_break(msg=refusal)
+        leave: Callable[..., Answer] = torch.compiler.disable(outside)  # type: ignore[no-untyped-call]
+        return leave(query, key, value, options)
+    score, mask, bias, weighting, dropout, generator, backend, return_lse = options
     if is_written_out() and not (return_lse or dropout):
-        return attend_by_formula(
-            query, key, value, score=score, mask=mask, bias=bias, weighting=weighting
-        )
+        return attend_by_formula(query, key, value, options)
     # What is wrong with shapes is said now: from them follow those of the operator's answer.
-    request = make_request(
-        query, key, value, score=score, mask=None, bias=None, weighting=weighting
-    )
+    checked = options._replace(mask=None, bias=None, dropout=0.0)
+    request = make_request(query, key, value, checked)
     wants_lse = return_lse or request.sink is not None
     seed = torch.randint(2**31 - 1, (), generator=generator) if dropout else None
     form, tensors, integers, floats = encode(
@@ -108,6 +79,16 @@ def attend_in_graph(
     if (sink := request.sink) is not None:
         out, lse = apply_sink(sink if lse.dim() > 1 else sink[0], out, lse)
     return (out, lse) if return_lse else out
+
+
+def _refusal(options: CallOptions) -> str | None:
+    """Why a call cannot be part of a graph, or None if it can."""
+    if is_edited():
+        return "attend must be left as it is in a graph; got an editor."
+    for name in _ENCODED:
+        if not is_built_in(thing := getattr(options, name)):
+            return f"{name} must be built in to be part of a graph; got {type(thing).__name__}."
+    return None
 
 
 def _as_dot_product(

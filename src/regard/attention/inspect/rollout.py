@@ -1,28 +1,27 @@
 """Weights transposed, and rollout: what reaches each key, in one layer and through all of them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Unpack, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regard.attention.biases import PositionBias
-from regard.attention.engine.blocks import Block, BlockPass, add_to_keys, keys_of
-from regard.attention.engine.function_context import FunctionContext, Gradients
-from regard.attention.engine.gradients import Given, gradients, weights_of
+from regard.attention.engine.blocks import Block, BlockInputs, BlockPass, add_to_keys, keys_of
+from regard.attention.engine.gradients import (
+    FunctionContext,
+    Gradients,
+    gradients,
+    inputs_of,
+    weights_of,
+)
 from regard.attention.engine.numerics import as_it_is, mix
+from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.rows import Places, places_of
-from regard.attention.masks.base import Mask
-from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting
 from regard.checks import check_fraction
 from regard.errors import SettingError, ShapeError
-
-_SCALED_DOT = ScaledDot()
-_SOFTMAX = Softmax()
 
 
 @runtime_checkable
@@ -41,15 +40,12 @@ class SelfAttention(Protocol):
         """Sums of the queries' states by key."""
 
 
+@takes(WeightsOptions)
 def transposed(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
     states: Float[Tensor, "... N E"],
-    *,
-    score: Score = _SCALED_DOT,
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
+    **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b M E"]:
     """``weightsᵀ · states``: for each key, the states of the queries, by how much they look at it.
 
@@ -60,10 +56,7 @@ def transposed(
         query: What is looked for, one vector per query.
         key: What each position is matched on.
         states: What each query gives; broadcasts to (*batch, heads, N, E).
-        score: How a query and a key match.
-        mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores.
-        weighting: How scores become weights.
+        **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together.
@@ -75,7 +68,7 @@ def transposed(
                 [1.5000]])
     """
     return transposed_of(
-        make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting),
+        make_weights_request(query, key, options_of(transposed, options)),
         states,
     )
 
@@ -93,11 +86,11 @@ def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[T
             f"states must broadcast to (*batch, N, E) = {(*whole, states.shape[-1])}; "
             f"got {tuple(states.shape)}."
         ) from None
-    given = Given.of(request)
-    given = given._replace(states=own.to(given.query.dtype))
+    inputs = inputs_of(request)
+    inputs = inputs._replace(states=own.to(inputs.query.dtype))
     job = BlockPass.of_whole_rows(request)
     with without_autocast(request.query.device.type):
-        found: Tensor = _Transposed.apply(job, *given.flat())  # type: ignore[no-untyped-call]
+        found: Tensor = _Transposed.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
     return found.reshape(*request.leading, M, states.shape[-1])
 
 
@@ -163,12 +156,12 @@ def _back(call: SelfAttention, reached: Tensor) -> Tensor:
 class _Transposed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionContext, job: BlockPass, *flat: Tensor | None) -> Tensor:
-        given = Given.from_flat(flat)
-        assert given.states is not None
+        inputs = BlockInputs.from_flat(flat)
+        assert inputs.states is not None
         B, H, _, M = job.shape
-        total = given.states.new_zeros(B, H, M, given.states.shape[-1])
+        total = inputs.states.new_zeros(B, H, M, inputs.states.shape[-1])
         for block in job.blocks() if all(job.shape) else ():
-            add_to_keys(total, block, _of_block(job, block, given.of_block(block)))
+            add_to_keys(total, block, _of_block(job, block, inputs.of_block(block)))
         ctx.job = job
         ctx.save_for_backward(*flat)
         return total
@@ -177,16 +170,16 @@ class _Transposed(torch.autograd.Function):
     @as_it_is
     @once_differentiable
     def backward(ctx: FunctionContext, grad: Tensor) -> Gradients:
-        def again(block: Block, own: Given) -> Iterator[tuple[Tensor, Tensor]]:
+        def again(block: Block, own: BlockInputs) -> Iterator[tuple[Tensor, Tensor]]:
             yield _of_block(ctx.job, block, own), keys_of(grad, block)
 
-        given = Given.from_flat(ctx.saved_tensors)
-        return (None, *gradients(ctx.job, given, ctx.needs_input_grad[1:], again))
+        inputs = BlockInputs.from_flat(ctx.saved_tensors)
+        return (None, *gradients(ctx.job, inputs, ctx.needs_input_grad[1:], again))
 
 
-def _of_block(job: BlockPass, block: Block, own: Given) -> Tensor:
+def _of_block(job: BlockPass, block: Block, own: BlockInputs) -> Tensor:
     """Sums by key of a block, (b, h, m, E)."""
     assert own.states is not None
-    weights, _, _ = weights_of(job.weighting, own.scores(job, block), own.sink)
+    weights, _, _ = weights_of(job.weighting, job.scores(block, own), own.sink)
     hidden = None if block.hidden is None else block.hidden.expand(weights.shape).mT
     return mix(weights.mT, own.states, hidden)

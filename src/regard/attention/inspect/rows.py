@@ -1,37 +1,29 @@
 """The weights themselves: all of them, or those of a few queries or keys that someone points at."""
 
 from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.biases import PositionBias
-from regard.attention.engine.blocks import Block, BlockPass
-from regard.attention.engine.foreign_options import refuse_options
-from regard.attention.engine.gradients import Given, weights_of
+from regard.attention.engine.blocks import Block, BlockInputs, BlockPass, whole_scores
+from regard.attention.engine.gradients import inputs_of, weights_of
+from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
-from regard.attention.masks.base import Mask
-from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting, apply_sink
+from regard.attention.weighting import Softmax, apply_sink
 from regard.errors import ShapeError
 
-_SCALED_DOT = ScaledDot()
-_SOFTMAX = Softmax()
 Places = Sequence[int] | Int[Tensor, " P"] | slice
 # Scores that are held at once.
 _MOST_PAIRS = 2**22
 
 
+@takes(WeightsOptions)
 def weights(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
-    *,
-    score: Score = _SCALED_DOT,
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
-    **foreign: object,
+    **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b N M"]:
     """The attention weights of every query over every key: the whole matrix, when it is wanted.
 
@@ -40,11 +32,7 @@ def weights(
     Args:
         query: What is looked for, one vector per query.
         key: What each position is matched on.
-        score: How a query and a key match.
-        mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
-        weighting: How scores become weights.
-        **foreign: Options of other libraries; the error says what they are called here.
+        **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
 
     Returns:
         One row of weights per query; a row sums to one, or to zero if nothing is visible.
@@ -56,21 +44,15 @@ def weights(
         >>> weights(torch.zeros(1, 4), torch.zeros(2, 4))
         tensor([[0.5000, 0.5000]])
     """
-    refuse_options(weights, foreign)
-    return matrix_of(
-        make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting)
-    )
+    return matrix_of(make_weights_request(query, key, options_of(weights, options)))
 
 
+@takes(WeightsOptions)
 def rows(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
     places: Places,
-    *,
-    score: Score = _SCALED_DOT,
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
+    **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b P M"]:
     """The weights of some queries over every key: rows of what ``weights`` gives.
 
@@ -80,10 +62,7 @@ def rows(
         query: All queries, since a mask or a bias may ask where they stand.
         key: What each position is matched on.
         places: Which queries, from 0, or from the last below 0.
-        score: How a query and a key match.
-        mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores.
-        weighting: How scores become weights.
+        **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together, or there is no such query.
@@ -94,7 +73,7 @@ def rows(
         tensor([[0.5000, 0.5000]])
     """
     return rows_of(
-        make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting),
+        make_weights_request(query, key, options_of(rows, options)),
         places,
     )
 
@@ -106,27 +85,27 @@ def rows_of(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
 
 
 def _rows(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
-    job, given = BlockPass.of_whole_rows(request), Given.of(request)
+    job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
     B, H, N, M = job.shape
     wanted = places_of(places, N, "query")
     most = max(1, _MOST_PAIRS // max(1, B * H * M))
     found = [
-        _weights(job, given, some, (range(M),)) for run in _runs(wanted) for some in _cut(run, most)
+        _weights(job, inputs, some, (range(M),))
+        for run in _runs(wanted)
+        for some in _cut(run, most)
     ]
-    empty = given.query.new_zeros(B, H, 0, M)
+    empty = inputs.query.new_zeros(B, H, 0, M)
     return _shaped(request, torch.cat([empty, *found], dim=-2))
 
 
+@takes(WeightsOptions)
 def columns(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
     places: Places,
     *,
-    score: Score = _SCALED_DOT,
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
     lse: Float[Tensor, "*b N"] | None = None,
+    **options: Unpack[WeightsOptions],
 ) -> Float[Tensor, "*b N P"]:
     """The weights of every query on some keys: columns of what ``weights`` gives.
 
@@ -137,10 +116,7 @@ def columns(
         query: What is looked for.
         key: All keys.
         places: Which keys, from 0, or from the last below 0.
-        score: How a query and a key match.
-        mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores.
-        weighting: How scores become weights.
+        **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
         lse: ``Summary.lse`` of the same call.
 
     Raises:
@@ -151,15 +127,13 @@ def columns(
         >>> columns(torch.zeros(3, 4), torch.zeros(2, 4), [0]).T
         tensor([[0.5000, 0.5000, 0.5000]])
     """
-    request = make_weights_request(
-        query, key, score=score, mask=mask, bias=bias, weighting=weighting
-    )
+    request = make_weights_request(query, key, options_of(columns, options))
     with without_autocast(request.query.device.type):
         return _columns(request, places, lse)
 
 
 def _columns(request: Request, places: Places, lse: Tensor | None) -> Float[Tensor, "*b N P"]:
-    job, given = BlockPass.of_whole_rows(request), Given.of(request)
+    job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
     B, H, N, M = job.shape
     wanted = places_of(places, M, "key")
     pieces = tuple(_runs(wanted))
@@ -176,11 +150,11 @@ def _columns(request: Request, places: Places, lse: Tensor | None) -> Float[Tens
     found = []
     for some in _cut(range(N), max(1, _MOST_PAIRS // max(1, each))):
         if known is None:
-            found.append(_weights(job, given, some, (range(M),))[..., wanted])
+            found.append(_weights(job, inputs, some, (range(M),))[..., wanted])
         else:
-            scores = _scores(job, given, some, pieces)[0]
+            scores = _scores(job, inputs, some, pieces)[0]
             found.append((scores - known[:, :, some.start : some.stop]).exp())
-    empty = given.query.new_zeros(B, H, 0, len(wanted))
+    empty = inputs.query.new_zeros(B, H, 0, len(wanted))
     return _shaped(request, torch.cat([empty, *found], dim=-2))
 
 
@@ -191,21 +165,10 @@ def matrix_of(request: Request) -> Float[Tensor, "*b N M"]:
 
 
 def _matrix(request: Request) -> Float[Tensor, "*b N M"]:
-    dtype, score = request.query.dtype, request.score
-    wide = torch.promote_types(dtype, torch.float32)
-    queries, keys = request.query.to(wide), request.key.to(wide)
-    if (repeats := queries.shape[1] // max(1, keys.shape[1])) > 1:
-        keys = keys.repeat_interleave(repeats, dim=1)
-    if not keys.shape[2]:
-        return queries.new_zeros(*request.leading, queries.shape[2], 0).to(dtype)
-    scores = score.tile(queries, keys, *(tensor.to(wide) for tensor in score.tensors()))
-    if request.bias is not None:
-        scores = scores + request.bias
-    if (position := request.position) is not None:
-        N, M = scores.shape[-2:]
-        steps = position.steps(range(N), range(M), (N, M), scores.device)
-        tensors = (tensor.to(wide) for tensor in position.tensors())
-        scores = scores + position.tile(queries, steps, *tensors)
+    dtype, inputs = request.query.dtype, BlockInputs.of(request)
+    if not inputs.key.shape[2]:
+        return request.query.new_zeros(*request.leading, request.query.shape[2], 0)
+    scores = whole_scores(request, inputs)
     if request.mask is not None:
         scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
     rows = request.weighting.rows(scores)
@@ -215,20 +178,22 @@ def _matrix(request: Request) -> Float[Tensor, "*b N M"]:
     return rows.reshape(*request.leading, *rows.shape[2:])
 
 
-def _weights(job: BlockPass, given: Given, queries: range, keys: tuple[range, ...]) -> Tensor:
-    scores, sink = _scores(job, given, queries, keys)
+def _weights(
+    job: BlockPass, inputs: BlockInputs, queries: range, keys: tuple[range, ...]
+) -> Tensor:
+    scores, sink = _scores(job, inputs, queries, keys)
     return weights_of(job.weighting, scores, sink)[0] if scores.shape[-1] else scores
 
 
 def _scores(
-    job: BlockPass, given: Given, queries: range, keys: tuple[range, ...]
+    job: BlockPass, inputs: BlockInputs, queries: range, keys: tuple[range, ...]
 ) -> tuple[Tensor, Tensor | None]:
     """The scores of some queries with pieces of the keys, −inf where hidden; and the sink."""
     B, H, _, _ = job.shape
     hidden = job.mask and job.mask.hidden(queries, keys, range(B))
     block = Block(range(B), range(H), queries, keys, hidden)
-    own = given.of_block(block)
-    return own.scores(job, block), own.sink
+    own = inputs.of_block(block)
+    return job.scores(block, own), own.sink
 
 
 def places_of(places: Places, size: int, what: str) -> list[int]:

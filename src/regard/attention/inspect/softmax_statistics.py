@@ -18,6 +18,7 @@ from torch import Tensor
 
 from regard.attention.engine.blocks import (
     Block,
+    BlockInputs,
     BlockPass,
     Sizes,
     bias_of,
@@ -26,7 +27,6 @@ from regard.attention.engine.blocks import (
     pieces,
     rows_of,
 )
-from regard.attention.engine.gradients import Given
 from regard.attention.inspect.statistics import Ask, Statistics, rows_of_map
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Softmax
@@ -42,23 +42,23 @@ _TASKS, _PARTS, _PAIRS_OF_A_TASK = 128, 32, 2**18
 _MOST_NAMED = 64
 
 
-def is_served(job: BlockPass, ask: Ask, given: Given) -> bool:
+def is_served(job: BlockPass, ask: Ask, inputs: BlockInputs) -> bool:
     """Whether ``of_all`` can be asked."""
     is_plain = isinstance(job.weighting, Softmax) and ask.top <= _MOST_NAMED and all(job.shape)
-    is_here = given.query.device.type == "cpu" and given.query.dtype is torch.float32
+    is_here = inputs.query.device.type == "cpu" and inputs.query.dtype is torch.float32
     return is_plain and is_here and why_not() is None
 
 
-def of_all(job: BlockPass, ask: Ask, given: Given, counted: Tensor | None) -> Statistics:
+def of_all(job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None) -> Statistics:
     """The statistics of all queries.
 
     Args:
         job: What the blocks have in common.
         ask: What is asked.
-        given: Of all queries and keys.
+        inputs: Of all queries and keys.
         counted: Which queries count, (B or 1, 1, N).
     """
-    work = _Work(job, ask, _Scores(job, given), counted)
+    work = _Work(job, ask, _Scores(job, inputs), counted)
     share_out(len(work.tasks), work.do)
     return work.finished()
 
@@ -66,11 +66,11 @@ def of_all(job: BlockPass, ask: Ask, given: Given, counted: Tensor | None) -> St
 class _Scores:
     """The scores of blocks; where they are products, in memory that is used again."""
 
-    def __init__(self, job: BlockPass, given: Given) -> None:
+    def __init__(self, job: BlockPass, inputs: BlockInputs) -> None:
         is_product = job.score.is_dot_product and job.position is None
-        form = job.score.as_dot(given.query, given.key) if is_product else None
+        form = job.score.as_dot(inputs.query, inputs.key) if is_product else None
         self._factors = None if form is None else (form.query * form.scale, form.key)
-        self._job, self.given = job, given
+        self._job, self.inputs = job, inputs
         splits_heads = job.sizes.splits_heads or form is not None
         pairs = _PAIRS if form is not None else max(1, job.sizes.pairs // 2)
         self.sizes = Sizes(pairs, _ROWS, None, splits_heads)
@@ -78,19 +78,19 @@ class _Scores:
 
     def memory(self) -> Tensor:
         """Room for the scores of any block: new memory costs as much as half the product."""
-        return self.given.query.new_empty(self._room)
+        return self.inputs.query.new_empty(self._room)
 
     def of(self, block: Block, memory: Tensor) -> Tensor:
         """The scores of a block, which may be changed."""
         if self._factors is None:
-            scores = self.given.of_block(block).scores(self._job, block)
+            scores = self._job.scores_of(block, self.inputs)
             if self._job.score.gives_new_tiles and scores.is_contiguous():
                 return scores
             return scores.clone(memory_format=torch.contiguous_format)
         query, key = rows_of(self._factors[0], block), keys_of(self._factors[1], block)
         shape = (*query.shape[:-1], key.shape[-2])
         scores = torch.matmul(query, key.mT, out=memory[: prod(shape)].view(shape))
-        if (bias := bias_of(self.given.bias, block)) is not None:
+        if (bias := bias_of(self.inputs.bias, block)) is not None:
             scores += bias
         return scores
 
@@ -120,10 +120,10 @@ class _Work:
         self._job, self._ask, self._scores = replace(job, sizes=scores.sizes), ask, scores
         self._ranges = _ranges_of(job)
         counted = torch.empty(0, 0).bool() if counted is None else counted[:, 0]
-        sink = scores.given.sink
+        sink = scores.inputs.sink
         sinks = torch.tensor([-torch.inf]) if sink is None else sink[:, 0]
         self.tasks, self._parts = _cut(self._job)
-        self._found = Statistics.of_nothing(job, ask, scores.given.query)
+        self._found = Statistics.of_nothing(job, ask, scores.inputs.query)
         self._of_map = [rows_of_map(ask, part) for part in self._parts]
         self._received = torch.zeros(len(self._parts), B, H, M)
         self._pooled = [torch.zeros_like(self._found.pooled[:, :, rows]) for rows in self._of_map]

@@ -1,47 +1,37 @@
 """The call that looks inside: statistics of the weights of queries over keys."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regard.attention.biases import PositionBias
-from regard.attention.engine.blocks import Block, BlockPass
-from regard.attention.engine.foreign_options import refuse_options
-from regard.attention.engine.function_context import FunctionContext, Gradients
-from regard.attention.engine.gradients import Ends, Given, gradients
+from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
+from regard.attention.engine.gradients import Ends, FunctionContext, Gradients, gradients, inputs_of
 from regard.attention.engine.numerics import as_it_is
+from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.buckets import width_of
 from regard.attention.inspect.softmax_statistics import is_served, of_all
 from regard.attention.inspect.statistics import Ask, Statistics, of_block
 from regard.attention.inspect.summary import Summary
-from regard.attention.masks.base import Mask
-from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
 
-_SCALED_DOT = ScaledDot()
-_SOFTMAX = Softmax()
 Queries = Bool[Tensor, "..."] | slice
 
 
+@takes(WeightsOptions)
 def summarize(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
     *,
-    score: Score = _SCALED_DOT,
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
     top: int = 8,
     map: int = 64,  # noqa: A002  (what it is called everywhere else)
     queries: Queries | None = None,
     start: tuple[int, int] = (0, 0),
-    **foreign: object,
+    **options: Unpack[WeightsOptions],
 ) -> Summary:
     """Summarize attention weights of queries over keys, without the N×M matrix.
 
@@ -51,18 +41,13 @@ def summarize(
     Args:
         query: What is looked for, one vector per query.
         key: What each position is matched on.
-        score: How a query and a key match.
-        mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores: a tensor that broadcasts to (*batch, heads, N, M), or a rule of
-            the distance such as ``alibi()``.
-        weighting: How scores become weights.
         top: How many keys of each query are named.
         map: How many rows and columns the pooled map has at most.
         queries: Which queries count in what keys receive and in the map: a slice, or True for
             those that do, broadcasting to (*batch, N). None counts all; padding should not count.
         start: The places of query 0 and key 0 where both are parts of a longer sequence, such as
             decoding steps: ``top_keys``, ``received`` and the map are then about those places.
-        **foreign: Options of other libraries; the error says what they are called here.
+        **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together.
@@ -74,9 +59,8 @@ def summarize(
         >>> seen.top_keys, seen.received
         (tensor([[0]]), tensor([0.6698, 0.3302]))
     """
-    refuse_options(summarize, foreign)
     return summary_of(
-        make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting),
+        make_weights_request(query, key, options_of(summarize, options)),
         top,
         map,
         queries,
@@ -127,23 +111,25 @@ def _summary(
     bucket = (width_of(start[0], N, most), width_of(start[1], M, most))
     counted = counted_of(request, queries)
     job, ask = BlockPass.of_whole_rows(request), Ask(top, start, bucket)
-    found = _statistics_of(job, ask, Given.of(request), counted)
+    found = _statistics_of(job, ask, inputs_of(request), counted)
     counts = found.lse.detach() != float("-inf")
     if counted is not None:
         counts = counts & counted
     return _put_in_shape(request, found, counts, ask, most)
 
 
-def _statistics_of(job: BlockPass, ask: Ask, given: Given, counted: Tensor | None) -> Statistics:
-    """The statistics of all queries; gradients flow to what is given.
+def _statistics_of(
+    job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None
+) -> Statistics:
+    """The statistics of all queries; gradients flow to what is inputs.
 
     Args:
         job: What the blocks have in common; they hold whole rows.
         ask: What is asked.
-        given: Queries, keys, and what scores are made with.
+        inputs: Queries, keys, and what scores are made with.
         counted: Which queries count as givers, (B or 1, 1, N); None counts all.
     """
-    return Statistics(*_Statistics.apply(job, ask, counted, *given.flat()))  # type: ignore[no-untyped-call]
+    return Statistics(*_Statistics.apply(job, ask, counted, *inputs.flat()))  # type: ignore[no-untyped-call]
 
 
 if TYPE_CHECKING:
@@ -162,11 +148,11 @@ class _Statistics(torch.autograd.Function):
     def forward(
         ctx: _Context, job: BlockPass, ask: Ask, counted: Tensor | None, *flat: Tensor | None
     ) -> tuple[Tensor, ...]:
-        given = Given.from_flat(flat)
-        if is_served(job, ask, given):
-            total = of_all(job, ask, given, counted)
+        inputs = BlockInputs.from_flat(flat)
+        if is_served(job, ask, inputs):
+            total = of_all(job, ask, inputs, counted)
         else:
-            total = _by_formula(job, ask, given, counted)
+            total = _by_formula(job, ask, inputs, counted)
         ctx.job, ctx.ask = job, ask
         ctx.save_for_backward(counted, *flat)
         ctx.mark_non_differentiable(total.top_keys)
@@ -179,20 +165,22 @@ class _Statistics(torch.autograd.Function):
         job, ask, grads = ctx.job, ctx.ask, Statistics(d_lse, *rest)
         counted, *flat = ctx.saved_tensors
 
-        def again(block: Block, own: Given) -> Ends:
-            found = of_block(job, ask, block, own.scores(job, block), own.sink, counted)
+        def again(block: Block, own: BlockInputs) -> Ends:
+            found = of_block(job, ask, block, job.scores(block, own), own.sink, counted)
             # Without the last: of places there is no gradient.
             return zip(found[:-1], grads.of(ask, block)[:-1], strict=True)
 
-        found = gradients(job, Given.from_flat(flat), ctx.needs_input_grad[3:], again)
+        found = gradients(job, BlockInputs.from_flat(flat), ctx.needs_input_grad[3:], again)
         return (None, None, None, *found)
 
 
-def _by_formula(job: BlockPass, ask: Ask, given: Given, counted: Tensor | None) -> Statistics:
-    total = Statistics.of_nothing(job, ask, given.query)
+def _by_formula(
+    job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None
+) -> Statistics:
+    total = Statistics.of_nothing(job, ask, inputs.query)
     for block in job.blocks() if all(job.shape) else ():
-        own = given.of_block(block)
-        part = of_block(job, ask, block, own.scores(job, block), own.sink, counted)
+        own = inputs.of_block(block)
+        part = of_block(job, ask, block, job.scores(block, own), own.sink, counted)
         total.put(ask, block, part)
     return total
 

@@ -120,7 +120,7 @@ class Score(ABC):
 
 
 def parameters(*given_with: float | Tensor | None) -> tuple[Tensor, ...]:
-    """Those of a score's parameters that are tensors."""
+    """Parameters of a score that are tensors."""
     return tuple(each for each in given_with if isinstance(each, Tensor))
 
 

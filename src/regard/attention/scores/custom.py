@@ -12,7 +12,7 @@ from regard.errors import SettingError, ShapeError
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Custom(Score):
-    """Whatever formula one writes, in memory that grows with N all the same.
+    """A score by any formula, in memory that grows with N all the same.
 
     Attributes:
         function: Called as ``function(query, key, *tensors)`` with (B, H, n, D) queries and

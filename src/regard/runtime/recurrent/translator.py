@@ -8,9 +8,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention import at
+from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Additive, Bilinear, Dot, Score
-from regard.attention.weighting import Softmax
 from regard.layers import (
     AdditiveAttention,
     BilinearAttention,
@@ -140,7 +140,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         top = carried[:, begin : begin + self.model.config.hidden_dim]
         query, view = look.ask(top)[:, None], before.view
         with at("cross", 0):
-            announce(query, view.keys, _score_of(look), view.mask, None, Softmax())
+            announce(query, view.keys, CallOptions(_score_of(look), view.mask))
 
 
 # Those that a step can work out.

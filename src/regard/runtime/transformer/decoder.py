@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Float32, Int
 from torch import Tensor, nn
 
 from regard.attention import at, lengths
+from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
-from regard.attention.weighting import Softmax
 from regard.kernels.threads import by_rows, in_blocks
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
@@ -299,7 +299,7 @@ class PreparedStack:
         seen = lengths(torch.from_numpy(real))
         (asked,) = cut(query[:, None], ((look.num_heads, look.head_dim),))
         with at("cross", layer):
-            announce(asked, key, look.score, seen, None, Softmax())
+            announce(asked, key, CallOptions(look.score, seen))
 
     def _room_for_queries(self, rows: int) -> Float32[np.ndarray, "L R W"]:
         """Where one loop puts what layers ask the sources, if they do."""

@@ -36,6 +36,7 @@ from regard.attention import (
     where,
     window,
 )
+from regard.attention.engine.options import CallOptions
 from regard.attention.graph.tracing import attend_in_graph
 from regard.errors import SettingError, ShapeError
 
@@ -227,9 +228,7 @@ def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, keys, is_flag):
         lambda query, key, value, **options: flags.append(options["is_causal"]) or query,
     )
     query, key = (torch.empty(B, H, n, D, device="meta") for n in (N, keys))
-    options = {"score": ScaledDot(), "bias": None, "weighting": Softmax(), "dropout": 0.0}
-    rest = {"generator": None, "backend": None, "return_lse": False}
-    out = attend_in_graph(query, key, key, mask=mask, **options, **rest)
+    out = attend_in_graph(query, key, key, CallOptions(mask=mask), outside=attend)
     assert out.shape == query.shape
     assert flags == [True] * is_flag
 

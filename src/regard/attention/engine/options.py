@@ -1,0 +1,141 @@
+"""Options of ``attend``: types, defaults, and the names that other libraries have for them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from inspect import Parameter, signature
+from typing import Any, NamedTuple, TypedDict, TypeVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from regard.attention.biases import PositionBias
+from regard.attention.masks.base import Mask
+from regard.attention.scores import ScaledDot, Score
+from regard.attention.weighting import Softmax, Weighting
+from regard.choices import nearest
+from regard.errors import SettingError
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class CallOptions(NamedTuple):
+    """Options of one call of ``attend``, with their defaults; its docstring describes them."""
+
+    score: Score = ScaledDot()
+    mask: Mask | Tensor | None = None
+    bias: Tensor | PositionBias | None = None
+    weighting: Weighting = Softmax()
+    dropout: float = 0.0
+    generator: torch.Generator | None = None
+    backend: str | None = None
+    return_lse: bool = False
+
+
+class WeightsOptions(TypedDict, total=False):
+    """Options of calls that give weights alone.
+
+    Attributes:
+        score: How a query and a key match.
+        mask: Which keys a query may look at. None lets every query see every key.
+        bias: Added to the scores: a tensor that broadcasts to (*batch, heads, N, M), or a rule of
+            the distance such as ``alibi()``.
+        weighting: How scores become weights.
+    """
+
+    score: Score
+    mask: Mask | Bool[Tensor, "..."] | None
+    bias: Float[Tensor, "..."] | PositionBias | None
+    weighting: Weighting
+
+
+class AttendOptions(WeightsOptions, total=False):
+    """Options of ``attend``, which describes them, but for ``return_lse``."""
+
+    dropout: float
+    generator: torch.Generator | None
+    backend: str | None
+
+
+def takes(options: type) -> Callable[[F], F]:
+    """Decorate a function of ``**options``: its signature and help name each, with its default.
+
+    Args:
+        options: The ``TypedDict`` of its options.
+
+    Example:
+        >>> from regard.attention import weights
+        >>> list(signature(weights).parameters)
+        ['query', 'key', 'score', 'mask', 'bias', 'weighting']
+    """
+
+    def decorate(function: F) -> F:
+        shown, kind = signature(function), Parameter.KEYWORD_ONLY
+        named = [
+            Parameter(name, kind, default=CallOptions._field_defaults[name], annotation=annotation)
+            for name, annotation in options.__annotations__.items()
+        ]
+        own = list(shown.parameters.values())[:-1]
+        positional = [each for each in own if each.kind is not kind]
+        rest = [each for each in own if each.kind is kind]
+        vars(function)["__signature__"] = shown.replace(parameters=[*positional, *named, *rest])
+        return function
+
+    return decorate
+
+
+def options_of(function: Callable[..., object], given: Mapping[str, Any]) -> CallOptions:
+    """The options that a function is given.
+
+    Raises:
+        SettingError: It has no option of a name; see ``refuse_options``.
+    """
+    known = signature(function).parameters
+    refuse_options(function, [name for name in given if name not in known])
+    return CallOptions(**given)
+
+
+_CAUSAL = "mask=regard.causal()"
+_WEIGHTS = "regard.weights(query, key), or regard.summarize(query, key) where it would be large"
+_CURES = {
+    "attention_mask": "mask=attention_mask[:, None, None, :].bool(), True where a query may look",
+    "attn_bias": "bias=attn_bias",
+    "attn_mask": "mask=attn_mask, True where a query may look (nn.MultiheadAttention's is True "
+    "where it may not: mask=~attn_mask), or bias=attn_mask of numbers to add to the scores",
+    "average_attn_weights": _WEIGHTS,
+    "batch_first": "states of shape (B, N, C), which every layer takes",
+    "block_mask": "mask=regard.where(rule)",
+    "causal": _CAUSAL,
+    "dropout_p": "dropout=dropout_p",
+    "enable_gqa": "keys of fewer heads than queries as they are: the heads are shared",
+    "is_causal": _CAUSAL,
+    "kdim": "key_dim=kdim",
+    "key_padding_mask": "mask=regard.lengths(lengths), or mask=~key_padding_mask[:, None, None], "
+    "True where a query may look",
+    "need_weights": _WEIGHTS,
+    "output_attentions": _WEIGHTS,
+    "return_attention_scores": _WEIGHTS,
+    "scale": "score=regard.ScaledDot(scale=scale)",
+    "score_mod": "score=regard.Custom(formula)",
+    "softcap": "score=regard.ScaledDot(softcap=softcap)",
+    "softmax_scale": "score=regard.ScaledDot(scale=softmax_scale)",
+    "use_causal_mask": _CAUSAL,
+    "vdim": "value_dim=vdim",
+    "window_size": "mask=regard.window(before=256)",
+}
+
+
+def refuse_options(function: Callable[..., object], given: Iterable[str]) -> None:
+    """Raise SettingError if there are options that the function has not, with the name it has.
+
+    Example:
+        >>> from regard.attention import attend
+        >>> refuse_options(attend, ["is_causal"])
+        Traceback (most recent call last):
+        regard.errors.SettingError: is_causal is not an option of attend. Use mask=regard.causal().
+    """
+    for name in given:
+        cure = f" Use {_CURES[name]}." if name in _CURES else ""
+        if not cure and (close := nearest(name, signature(function).parameters)):
+            cure = f" Did you mean {close}?"
+        owner = function.__qualname__.removesuffix(".__init__").removesuffix(".forward")
+        raise SettingError(f"{name} is not an option of {owner}.{cure}")
