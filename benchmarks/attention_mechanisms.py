@@ -2,8 +2,7 @@
 
 The packaged recipe of each (and what it differs from: one fixed context vector, plain additive
 attention, a plain Transformer) is trained for the same CPU time. Recorded: how many outputs of the
-test splits are right, how far attention is from the gold links, and where each one looks when it
-translates 我爱中国, drawn into ``docs/figures/attention_mechanisms.svg``.
+test splits are right, and how far attention is from the gold links.
 
     python -m benchmarks.attention_mechanisms --work W [--minutes 2] [--threads 1] [--dry]
 
@@ -15,17 +14,15 @@ from typing import Any
 
 import torch
 
-from benchmarks import measuring, weight_maps
-from benchmarks.alignment import errors_by_layer
+from benchmarks import measuring
 from benchmarks.equal_budgets import argument_parser, folder_name, train_for, translate
 from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
+from regard.inference.alignment import alignment_errors
 from regard.metrics import exact_match
 from regard.tasks import read_recipe
 from regard.text.phrasebook import phrases
 
-SENTENCE = "我爱中国"
-FIGURE = measuring.DRAWINGS / "attention_mechanisms.svg"
 _FEW = measuring.sized(None, 4)
 
 # What the table calls each: its recipe, and model settings that differ from it.
@@ -82,17 +79,20 @@ def measure(predictor: Predictor) -> dict[str, Any]:
     return found
 
 
-def picture(name: str, predictor: Predictor, layer: int | None) -> weight_maps.WeightMap:
-    """Where the model looks when it translates the sentence: the layer that aligns best."""
-    found = predictor.translate([SENTENCE])[0][0]
-    look = predictor.attention(SENTENCE, found.tokens)
-    rows = look.cross(layer)[: len(look.output_pieces), : len(look.source_pieces)]
-    return weight_maps.WeightMap(
-        title=name,
-        across=tuple(piece.text for piece in look.source_pieces),
-        down=tuple(piece.text.strip() for piece in look.output_pieces),
-        rows=tuple(tuple(row) for row in rows.tolist()),
-    )
+def errors_by_layer(predictor: Predictor, choosing: Any, measured: Any) -> dict[str, Any]:
+    """The error of each layer and of their mean, and which of them ``choosing`` prefers."""
+    count = getattr(predictor.recipe.model, "num_decoder_layers", 1)
+    layers = {"mean of layers": None, **{f"layer {i}": i for i in range(count)}}
+    if count == 1:
+        del layers["mean of layers"]
+    before = {n: alignment_errors(predictor, choosing, layer=i) for n, i in layers.items()}
+    chosen = min(before, key=lambda name: before[name].linked)
+    found = {n: alignment_errors(predictor, measured, layer=i) for n, i in layers.items()}
+    return {
+        "layer": chosen,
+        **found[chosen].to_dict(),
+        "by_layer": {name: errors.to_dict() for name, errors in found.items()},
+    }
 
 
 def figures(results: Mapping[str, Any], minutes: float) -> list[measuring.Figure]:
@@ -121,7 +121,7 @@ def figures(results: Mapping[str, Any], minutes: float) -> list[measuring.Figure
 
 
 def main() -> None:
-    """Train and measure each, draw the maps, write the record."""
+    """Train and measure each, write the record."""
     parser = argument_parser(__doc__ or "", minutes=2)
     parser.add_argument(
         "--only", nargs="+", choices=list(MECHANISMS), help="some of them; no record"
@@ -130,22 +130,13 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     before, minutes = measuring.machine(), arguments.minutes
     results: dict[str, Any] = {}
-    maps: list[weight_maps.WeightMap] = []
     for name in arguments.only or measuring.sized([*MECHANISMS], _TINY):
         table = recipe_table(name, minutes)
         predictor, facts = train_for(table, arguments.work / folder_name(name.replace("'", "")))
         results[name] = {"training": facts, "recipe": table, "measured": measure(predictor)}
-        if (errors := results[name]["measured"]["test"]["alignment"]) is not None:
-            _, _, number = errors["layer"].rpartition("layer ")
-            layer = int(number) if number.isdigit() else None
-            maps.append(picture(name, predictor, layer))
         print(figures({name: results[name]}, minutes)[0], flush=True)
-    if maps:
-        (arguments.work / FIGURE.name).write_text(weight_maps.draw(maps), encoding="utf-8")
     if arguments.dry or arguments.only:
         return
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    FIGURE.write_text(weight_maps.draw(maps), encoding="utf-8")
     measuring.write_record(
         "attention_mechanisms",
         title="Every way of attention on the phrasebook, equal budgets in CPU minutes",
@@ -153,7 +144,6 @@ def main() -> None:
         details={
             "cpu_minutes_each": minutes,
             "threads": arguments.threads,
-            "sentence": SENTENCE,
             "results": results,
         },
         started_on=before,

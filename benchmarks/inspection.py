@@ -29,14 +29,12 @@ from benchmarks.measuring import (
     sized,
     write_record,
 )
-from benchmarks.server_load import served
 from benchmarks.watched_model import plain, watched
 
 Sample = dict[str, float]
 Samples = Mapping[str, list[Sample]]
 NAME = "inspection"
 SHORT, LONG, LONGEST = sized((512, 8192, 16384), (16, 128, 256))
-MANY = sized(64, 4)
 _ONCE = sized(None, 1)
 
 
@@ -115,27 +113,6 @@ def _summary_figure(what: str, samples: Samples, threads: int) -> Figure:
     )
 
 
-def _server_figure(samples: Samples, threads: int) -> Figure:
-    def middle(side: str, name: str) -> float:
-        return statistics.median(each[name] for each in samples[side])
-
-    def ratio(side: str) -> float:
-        sides = ([each["throughput"] for each in samples[name]] for name in ("64 clients", side))
-        return paired_ratio(*sides).median
-
-    return Figure(
-        what="Server, translations of short sentences a second, 64 clients, tiny model, beam 4",
-        ours=f"{middle('64 clients', 'throughput'):.0f}, in batches of "
-        f"{middle('64 clients', 'mean_batch'):.0f} on average; "
-        f"p95 {middle('64 clients', 'p95') * 1e3:.0f} ms",
-        beside=f"one client, one at a time: {middle('one client', 'throughput'):.0f}; "
-        f"64 clients without batches: {middle('64 clients, no batches', 'throughput'):.0f}",
-        note=f"{ratio('one client'):.1f} × and {ratio('64 clients, no batches'):.1f} × as many; "
-        "asked for: 4 ×, batches of at least 4; the clients are on the same cores; "
-        f"threads: {threads}",
-    )
-
-
 def _watch_figure(N: int, bar: str, samples: Samples, threads: int) -> Figure:
     ours, theirs = ([each["seconds"] for each in samples[side]] for side in ("watched", "plain"))
     ratio = paired_ratio(ours, theirs)
@@ -168,15 +145,6 @@ MEASUREMENTS = {
     "watch_16384": Measurement(
         sides={"watched": partial(watched, LONGEST), "plain": partial(plain, LONGEST)},
         figure=partial(_watch_figure, LONGEST, "at most 1.7 × and 1.5 GB"),
-        rounds=3,
-    ),
-    "server": Measurement(
-        sides={
-            "64 clients": partial(served, MANY),
-            "one client": partial(served, 1),
-            "64 clients, no batches": partial(served, MANY, "--max-batch", 1),
-        },
-        figure=_server_figure,
         rounds=3,
     ),
 }

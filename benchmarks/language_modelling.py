@@ -87,7 +87,7 @@ def theirs(given: argparse.Namespace) -> dict[str, Any]:
     """Their script to its end, and the loss of its model."""
     home, _ = nanogpt.texts(given.work, given.nanogpt)
     iterations = int(nanogpt.CPU_FLAGS["max_iters"])
-    nanogpt.train(home, nanogpt.CPU_FLAGS, iterations=iterations, threads=given.threads)
+    nanogpt.train(home, iterations=iterations, threads=given.threads)
     found = processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)
     return {"updates": iterations, **found}
 
@@ -104,7 +104,7 @@ def speed(given: argparse.Namespace) -> dict[str, Any]:
     home, text = nanogpt.texts(given.work, given.nanogpt)
 
     def their_pace() -> float:
-        found = nanogpt.train(home, nanogpt.CPU_FLAGS, iterations=TIMED, threads=given.threads)
+        found = nanogpt.train(home, iterations=TIMED, threads=given.threads)
         return statistics.median(found["milliseconds"][SETTLING:])
 
     def our_pace(name: str) -> float:

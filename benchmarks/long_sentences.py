@@ -6,7 +6,7 @@ loses what it read as sentences grow, attention does not. Two texts that have lo
 - ``joined``: one to four random pairs of Tatoeba zh→en in one line, in training and in the test;
 - ``classical``: Classical to modern Chinese, character by character, a sample of the corpus.
 
-The three models of ``chinese_english`` train for the same CPU time on a text, on the second for
+Three models train for the same CPU time on a text, on the second for
 half of the first's. The record holds BLEU and chrF by length; ``docs/figures/long_sentences.svg``
 shows BLEU.
 
@@ -32,9 +32,9 @@ from benchmarks.equal_budgets import (
     train_for,
     translate,
 )
-from benchmarks.line_plot import Curve, Panel, draw
 from regard.inference.evaluation import evaluate, quality_by_length
 from regard.inference.report import Bucket, TextReport
+from regard.plotting import new_figure
 from regard.text import Pair, PairLayout, read_pairs
 
 FIGURE = measuring.DRAWINGS / "long_sentences.svg"
@@ -174,17 +174,23 @@ def measure(text: Text, corpora: Path, work: Path, minutes: float) -> dict[str, 
     }
 
 
-def panel(text: Text, buckets: Mapping[str, Sequence[Bucket]]) -> Panel:
-    """BLEU over the mean length of each bucket."""
-    lines = tuple(
-        Curve(
-            name=system,
-            points=tuple((b.mean_length, b.scores[0].value) for b in found),
-            margins=tuple(b.scores[0].margin or 0.0 for b in found),
-        )
-        for system, found in buckets.items()
-    )
-    return Panel(title=text.title, across="characters of the source", up="BLEU", lines=lines)
+def draw(texts: Mapping[str, Mapping[str, Sequence[Bucket]]], path: Path) -> None:
+    """BLEU of each system over the mean length of each bucket, a text beside the other."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with new_figure(figsize=(4 * len(texts), 3)) as figure:
+        panels = figure.subplots(1, len(texts), squeeze=False)[0]
+        for axes, (title, systems) in zip(panels, texts.items(), strict=True):
+            for system, found in systems.items():
+                scores = [bucket.scores[0] for bucket in found]
+                axes.errorbar(
+                    [bucket.mean_length for bucket in found],
+                    [score.value for score in scores],
+                    yerr=[score.margin or 0.0 for score in scores],
+                    label=system,
+                )
+            axes.set(title=title, xlabel="characters of the source", ylabel="BLEU")
+            axes.legend()
+        figure.savefig(path)
 
 
 def figures(results: Mapping[str, Mapping[str, Any]]) -> list[measuring.Figure]:
@@ -228,15 +234,13 @@ def main() -> None:
         name: measure(TEXTS[name], corpora, arguments.work / name, TEXTS[name].share * minutes)
         for name in arguments.texts
     }
-    drawing = draw([panel(TEXTS[name], result["buckets"]) for name, result in results.items()])
     lines = figures(results)
     for line in lines:
         print(line)
+    buckets = {TEXTS[name].title: result["buckets"] for name, result in results.items()}
+    draw(buckets, arguments.work / FIGURE.name if arguments.dry else FIGURE)
     if arguments.dry:
-        (arguments.work / FIGURE.name).write_text(drawing, "utf-8")
         return
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    FIGURE.write_text(drawing, "utf-8")
     measuring.write_record(
         "long_sentences",
         title="Quality by length of the source, three models with equal budgets in CPU minutes",

@@ -35,18 +35,15 @@ TRIVIAL = (
     Trivial(place="question_answering: Multiple choice", beside=1),
     Trivial(place="documents", beside=1),
     Trivial(place="summarisation"),
-    Trivial(place="markup"),
     Trivial(place="classification: sst2"),
     Trivial(place="classification: chnsenticorp", ours=1, beside=1),
     Trivial(place="classification: online-shopping", ours=1, beside=1),
     Trivial(place="pretraining: sst2", ours=3, beside=7),
     Trivial(place="pretraining: chnsenticorp", ours=3, beside=7),
     Trivial(place="pretraining: online-shopping", ours=3, beside=7),
-    Trivial(place="classical_chinese"),
     Trivial(place="tagging: Parts of speech", ours=1, beside=1),
     Trivial(place="tagging: Entities", ours=1, beside=1),
     Trivial(place="language_modelling: Kneser-Ney", less_is_better=True),
-    Trivial(place="alignment", ours=1, beside=1, less_is_better=True),
 )
 
 

@@ -61,11 +61,7 @@ QUOTED = {
     "masked_call": "attention: N 8, under & threads: 1",
     "summary": "inspection: N = 8,192, H 8 & threads: 1",
     "causal_summary": "inspection: N = 8,192, causal & threads: 1",
-    "server": "inspection: Server & threads: 1",
     "watched": "inspection: N = 16,384 & threads: 1",
-    "greedy": "translating_with_alignments: greedy",
-    "demo": "alignment: the demo",
-    "news": "alignment: hand-aligned",
     "fixed": "attention_mechanisms: RNN, fixed context",
     "general": "attention_mechanisms: Luong general",
     "location": "attention_mechanisms: Luong location",
@@ -73,26 +69,14 @@ QUOTED = {
     "local_p": "attention_mechanisms: local-p",
     "best": "attention_mechanisms: Transformer |",
     "batch_norm": "attention_mechanisms: batch norm",
-    "wide": "trained_scores: heads of 128",
-    "tatoeba_fixed": "chinese_english: RNN, fixed context |",
-    "tatoeba_additive": "chinese_english: RNN, additive attention |",
-    "tatoeba_transformer": "chinese_english: Transformer |",
-    "classical_copying": "classical_chinese: additive, copying",
-    "markup_signs": "markup: markup as signs",
-    "markup_spelled": "markup: markup spelled",
-    "classical_conv": "classical_chinese: Convolutional",
     "long": "long_sentences: Tatoeba",
     "multi30k": "multi30k: tokenised lower-cased",
     "joey": "training_speed: sorted by length | Joey",
     "torch_modules": "training_speed: sorted by length | `nn",
     "own_batches": "training_speed: its own batches",
-    "translating": "joey_side_by_side: translating",
     "greedily": "decoding_speed: 6 + 6 layers & 32 sentences at once, greedy & threads: 1",
     "beam": "decoding_speed: 6 + 6 layers & 32 sentences at once, a beam & threads: 1",
     "nanogpt": "language_modelling: nanoGPT's CPU recipe",
-    "two_processes": "process_scaling: Training by two",
-    "far": "process_scaling: base, 25,000 tokens each, 64 GPUs, 100 Gbit/s",
-    "near": "process_scaling: base, 25,000 tokens each, 64 GPUs, NVLink",
     "shakespeare": "language_modelling: our own recipe",
     "books": "language_modelling: gutenberg",
     "brown": "language_modelling: brown",
@@ -121,22 +105,12 @@ QUOTED = {
     "chinese_titles": "summarisation: CSL & Transformer, copying",
     "chinese_masked": "summarisation: CSL & masked words",
     "dialogues": "summarisation: DialogSum & Transformer, copying",
-    "line": "kernel_regression: 1 dimension",
-    "plane": "kernel_regression: 2 dimension",
-    "points": "kernel_regression: 100,000 points",
 }
 
 GROUPS = (
     Group(
         title="The engine",
-        figures=(
-            "additive_attention",
-            "attention",
-            "attention_growth",
-            "thread_scaling",
-            "gpu_attention",
-        ),
-        picture="![Time and memory against the length](figures/attention_growth.svg)",
+        figures=("additive_attention", "attention"),
         says="""
         Additive scores, windows and rows of documents, for which torch has no kernel of
         its own, are {additive.note[0]}, {window.note[0]} and {documents.note[0]} times
@@ -162,12 +136,11 @@ GROUPS = (
     ),
     Group(
         title="Looking inside",
-        figures=("inspection: Summary", "inspection: watch", "translating_with_alignments"),
+        figures=("inspection",),
         says="""
         What every head looks at, in numbers and a map, takes {summary.note[0]} times as
         long as torch's kernel alone ({causal_summary.note[0]} times under a causal mask),
-        and never the memory of the weights; greedy translation with alignments takes
-        {greedy.ours[0]} times as long as without. A watched model takes
+        and never the memory of the weights. A watched model takes
         {watched.note[0]} times its plain forward at {watched.what[3]} tokens
         ({watched.note[2]} asked for, which older processors miss).
         """,
@@ -175,33 +148,18 @@ GROUPS = (
             "{summary.note[0]} < {summary.note[2]}",
             "{causal_summary.note[0]} < {causal_summary.note[2]}",
             "{watched.note[0]} < {watched.note[2]}",
-            "{greedy.ours[0]} < {greedy.beside[0]}",
         ),
     ),
     Group(
-        title="Alignments",
-        figures=("alignment",),
-        says="""
-        On the phrasebook, attention links the right words (error {demo.ours[0]}; the
-        diagonal has {demo.beside[0]}). What it learned from Tatoeba does not carry over
-        to news aligned by hand: {news.ours[0]}, worse than the diagonal's
-        {news.beside[0]}.
-        """,
-        holds=("{demo.ours[0]} < {demo.beside[0]}", "{news.ours[0]} > {news.beside[0]}"),
-    ),
-    Group(
         title="Ways of attention on one task",
-        figures=("attention_mechanisms", "trained_scores"),
-        picture="![Where each looks for 我爱中国](figures/attention_mechanisms.svg)",
+        figures=("attention_mechanisms",),
         says="""
         In equal CPU time most ways of attention generalise better to new combinations
         than a fixed context ({fixed.ours[1]} % right), the Transformer best
         ({best.ours[1]} %). Worse than the fixed context are Luong's general
         ({general.ours[1]} %) and location ({location.ours[1]} %), local-m
         ({local_m.ours[1]} %), local-p ({local_p.ours[1]} %) and batch norm
-        ({batch_norm.ours[1]} %); with wide heads a dot product that is not scaled
-        hardly learns ({wide.beside[0]} % of test outputs right, scaled {wide.ours[0]}
-        %).
+        ({batch_norm.ours[1]} %).
         """,
         holds=(
             "{general.ours[1]} < {fixed.ours[1]}",
@@ -210,39 +168,22 @@ GROUPS = (
             "{local_p.ours[1]} < {fixed.ours[1]}",
             "{batch_norm.ours[1]} < {fixed.ours[1]}",
             "{best.ours[1]} > {fixed.ours[1]}",
-            "{wide.beside[0]} < {wide.ours[0]}",
         ),
     ),
     Group(
         title="Translation",
         figures=(
             "multi30k",
-            "chinese_english",
             "long_sentences",
-            "classical_chinese",
-            "markup",
-            "joey_side_by_side: BLEU",
         ),
         picture="![BLEU by length of the source, three models](figures/long_sentences.svg)",
         says="""
         Attention is what long sentences need: {long.ours[1]} BLEU at {long.what[4]}
         characters and more, {long.beside[1]} without. Multi30k ends at
         {multi30k.ours[0]}, a little below the {multi30k.beside[0]} published for this
-        size. Into modern Chinese, in three CPU minutes, only the convolutional model is
-        better than the classical source left as it is ({classical_conv.ours[0]} BLEU
-        beside {classical_conv.beside[0]}); the next best, an RNN that copies, has
-        {classical_copying.ours[0]}. Markup that is read as signs and put back comes out
-        whole in {markup_signs.ours[3]} % of lines; spelled, in {markup_spelled.ours[3]} %,
-        though the text is then nearer to the reference ({markup_spelled.ours[0]} BLEU
-        beside {markup_signs.ours[0]}).
+        size.
         """,
-        holds=(
-            "{multi30k.ours[0]} < {multi30k.beside[0]}",
-            "{classical_conv.ours[0]} > {classical_conv.beside[0]}",
-            "{classical_copying.ours[0]} < {classical_conv.beside[0]}",
-            "{markup_signs.ours[3]} > {markup_spelled.ours[3]}",
-            "{markup_spelled.ours[0]} > {markup_signs.ours[0]}",
-        ),
+        holds=("{multi30k.ours[0]} < {multi30k.beside[0]}",),
     ),
     Group(
         title="Language modelling",
@@ -346,19 +287,8 @@ GROUPS = (
         title="Speed of training and translating",
         figures=(
             "training_speed",
-            "joey_side_by_side: translating",
             "decoding_speed",
-            "model_memory",
-            "fast_translators",
             "generation_speed",
-            "bulk_prediction",
-            "labelling_speed",
-            "large_corpus",
-            "process_scaling",
-            "gpu_training",
-            "precision_loss",
-            "recurrent_decoding",
-            "shortlist",
             "start_up",
         ),
         says="""
@@ -369,13 +299,7 @@ GROUPS = (
         A base Transformer, {beam.what[4]} sentences at once, decodes
         {greedily.note[0]} times as fast as CTranslate2 in float32 and {greedily.note[6]}
         times in int8; with a beam of {beam.what[5]}, {beam.note[0]} and {beam.note[6]}
-        times.
-        Two processes train {two_processes.ours[0]} times as fast as one. On paper,
-        {near.what[1]} GPUs are {near.ours[0]} % efficient where NVLink joins all of them,
-        and {far.ours[0]} % where a card of {far.what[2]} Gbit/s joins eight: the network
-        between machines breaks first,
-        {far.note[1]} ms of sending for {far.note[0]} ms of work. On a GPU nothing is
-        measured yet; `benchmarks.gpu_training` and `benchmarks.gpu_attention` do that.
+        times. On a GPU nothing is measured yet.
         """,
         holds=(
             "{own_batches.ours[0]} > {joey.ours[0]}",
@@ -383,28 +307,7 @@ GROUPS = (
             "{greedily.note[6]} > 1",
             "{beam.note[0]} > 1",
             "{beam.note[6]} > 1",
-            "{far.note[1]} > {far.note[0]}",
-            "{far.ours[0]} < {near.ours[0]}",
         ),
-    ),
-    Group(
-        title="Serving",
-        figures=("inspection: Server",),
-        says="""
-        Requests that come together are computed together: {server.note[0]} times as
-        many answers a second as one client gets ({server.note[2]} asked for), although
-        the clients run on the same cores.
-        """,
-        holds=("{server.note[0]} < {server.note[2]}",),
-    ),
-    Group(
-        title="Kernel regression",
-        figures=("kernel_regression",),
-        says="""
-        The same fit as statsmodels', {line.ours[0]} and {plane.ours[0]} times as fast,
-        and {points.what[0]} points in {points.ours[1]} MiB.
-        """,
-        holds=("{line.ours[0]} > 1", "{plane.ours[0]} > 1"),
     ),
 )
 

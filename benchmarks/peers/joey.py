@@ -22,8 +22,6 @@ _UPDATE = re.compile(
     r"Step:\s+(?P<step>\d+), Batch Loss:\s+(?P<loss>[\d.]+),.*Tokens per Sec:\s+(?P<rate>\d+)"
 )
 _EPOCH = re.compile(r"num\. of tokens: (?P<tokens>\d+)")
-_GENERATION = re.compile(r"Generation took (?P<seconds>[\d.]+)\[sec\]")
-_BLEU = re.compile(r"Evaluation result \(greedy\): bleu:\s*(?P<bleu>[\d.]+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,15 +31,6 @@ class Update:
     step: int
     loss: float
     tokens_per_second: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Translations:
-    """What ``python -m joeynmt test`` gave for one split."""
-
-    seconds: float
-    bleu: float
-    lines: list[str]
 
 
 def settings(
@@ -164,23 +153,6 @@ def train(
             f"the file has {len(given)} batches with {tokens}"
         )
     return updates, given
-
-
-def translate(
-    python: Path, folder: Path, *, model_dir: Path, updates: int, threads: int
-) -> dict[str, Translations]:
-    """Translate ``val`` and ``test_2016_flickr`` greedily with a trained model."""
-    config = settings(folder, train="val", model_dir=model_dir, updates=updates)
-    config["testing"]["load_model"] = str(model_dir / f"{updates}.ckpt")
-    output = model_dir / "translations"
-    log = _run(python, "test", config, "--output-path", str(output), threads=threads)
-    seconds = [float(found["seconds"]) for found in _GENERATION.finditer(log)]
-    bleu = [float(found["bleu"]) for found in _BLEU.finditer(log)]
-    files = [output.with_name(f"{output.name}.{split}") for split in ("dev", "test")]
-    return {
-        split: Translations(seconds=s, bleu=b, lines=file.read_text("utf-8").splitlines())
-        for split, s, b, file in zip(("val", "test_2016_flickr"), seconds, bleu, files, strict=True)
-    }
 
 
 def read_updates(log: str) -> list[Update]:

@@ -1,9 +1,9 @@
 """The plain torch baseline: ``nn.Transformer`` as its documentation shows it, timed.
 
 Run in a process of its own, ``python -m benchmarks.peers.nn_transformer BATCHES --updates 12``; it
-prints one JSON line (see ``regard_speed``). One of ``sizes``, with one embedding shared three ways
+prints one JSON line (see ``regard_speed``): the size of ``sizes``, one embedding shared three ways
 and scaled by √d, sinusoidal positions, post-norm, float masks, logits for every position,
-``F.cross_entropy`` with label smoothing 0.1, Adam; in bfloat16 by autocast.
+``F.cross_entropy`` with label smoothing 0.1, Adam.
 """
 
 import argparse
@@ -18,8 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks import measuring
-from benchmarks.peers import batches
-from benchmarks.peers.sizes import SIZES, Size
+from benchmarks.peers import batches, sizes
 
 VOCAB_SIZE = measuring.sized(9712, 300)
 SMOOTHING = 0.1
@@ -28,29 +27,27 @@ SMOOTHING = 0.1
 class PlainTransformer(nn.Module):
     """Scaled embedding, sinusoidal positions, ``nn.Transformer``, and a tied projection."""
 
-    def __init__(self, size: Size, *, max_length: int = 256) -> None:
+    def __init__(self, max_length: int = 256) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCAB_SIZE, size.model_dim, padding_idx=batches.PAD)
-        self.dropout = nn.Dropout(size.dropout)
+        self.embedding = nn.Embedding(VOCAB_SIZE, sizes.MODEL_DIM, padding_idx=batches.PAD)
+        self.dropout = nn.Dropout(sizes.DROPOUT)
         self.transformer = nn.Transformer(
-            d_model=size.model_dim,
-            nhead=size.num_heads,
-            num_encoder_layers=size.num_layers,
-            num_decoder_layers=size.num_layers,
-            dim_feedforward=size.ffn_dim,
-            dropout=size.dropout,
+            d_model=sizes.MODEL_DIM,
+            nhead=sizes.NUM_HEADS,
+            num_encoder_layers=sizes.NUM_LAYERS,
+            num_decoder_layers=sizes.NUM_LAYERS,
+            dim_feedforward=sizes.FFN_DIM,
+            dropout=sizes.DROPOUT,
             batch_first=True,
         )
-        positions = sinusoids(max_length, size.model_dim)
+        positions = sinusoids(max_length, sizes.MODEL_DIM)
         self.register_buffer("positions", positions, persistent=False)
         nn.init.xavier_uniform_(self.embedding.weight)
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
         """Logits for every target position, padding included: (B, T, V)."""
         source_pad, target_pad = float_padding(source), float_padding(target_in)
-        causal = nn.Transformer.generate_square_subsequent_mask(
-            target_in.shape[1], device=target_in.device
-        )
+        causal = nn.Transformer.generate_square_subsequent_mask(target_in.shape[1])
         states = self.transformer(
             self.embed(source),
             self.embed(target_in),
@@ -82,8 +79,7 @@ def sinusoids(length: int, model_dim: int) -> Tensor:
 
 def float_padding(ids: Tensor) -> Tensor:
     """Minus infinity at padding, zero elsewhere: (B, N)."""
-    zeros = torch.zeros(ids.shape, device=ids.device)
-    return zeros.masked_fill_(ids == batches.PAD, -torch.inf)
+    return torch.zeros(ids.shape).masked_fill_(ids == batches.PAD, -torch.inf)
 
 
 def tensors(batch: batches.IdBatch) -> tuple[Tensor, Tensor, Tensor]:
@@ -95,40 +91,29 @@ def tensors(batch: batches.IdBatch) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(given)  # type: ignore[return-value]
 
 
-def measure(
-    given: list[batches.IdBatch],
-    *,
-    warmup: int,
-    size: Size,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> dict[str, float]:
+def measure(given: list[batches.IdBatch], *, warmup: int) -> dict[str, float]:
     """Train on the batches in order and time all but the first ``warmup``."""
     torch.manual_seed(42)
-    model = PlainTransformer(size).train().to(device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=size.rate, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda update: rate_factor(update, size.warmup)
-    )
+    model = PlainTransformer().train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=sizes.RATE, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate_factor)
     losses: list[float] = []
     start = time.perf_counter()
     for number, batch in enumerate(given):
         if number == warmup:
             start = time.perf_counter()
-        source, target_in, labels = (each.to(device) for each in tensors(batch))
+        source, target_in, labels = tensors(batch)
         optimizer.zero_grad()
-        with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-            logits = model(source, target_in)
-            loss = F.cross_entropy(
-                logits.flatten(0, 1),
-                labels.flatten(),
-                ignore_index=batches.PAD,
-                label_smoothing=SMOOTHING,
-            )
+        loss = F.cross_entropy(
+            model(source, target_in).flatten(0, 1),
+            labels.flatten(),
+            ignore_index=batches.PAD,
+            label_smoothing=SMOOTHING,
+        )
         torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
-        losses.append(loss.item())  # a GPU is waited for
+        losses.append(loss.item())
     seconds = time.perf_counter() - start
     timed = given[warmup:]
     return {
@@ -139,10 +124,10 @@ def measure(
     }
 
 
-def rate_factor(update: int, warmup: int) -> float:
+def rate_factor(update: int) -> float:
     """Linear warm-up, then the inverse square root, as a fraction of the peak."""
     step = update + 1
-    return min(step / warmup, math.sqrt(warmup / step))
+    return min(step / sizes.WARMUP, math.sqrt(sizes.WARMUP / step))
 
 
 def main() -> None:
@@ -152,19 +137,10 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
     parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--size", choices=SIZES, default="tiny")
-    parser.add_argument("--device", type=torch.device, default="cpu")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    found = measure(
-        batches.read(arguments.batches)[: arguments.updates],
-        warmup=arguments.warmup,
-        size=SIZES[arguments.size],
-        device=arguments.device,
-        dtype=getattr(torch, arguments.precision),
-    )
-    print(json.dumps(found))
+    given = batches.read(arguments.batches)[: arguments.updates]
+    print(json.dumps(measure(given, warmup=arguments.warmup)))
 
 
 if __name__ == "__main__":

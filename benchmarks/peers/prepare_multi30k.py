@@ -73,20 +73,17 @@ def encode(folder: Path, split: str) -> tuple[list[list[int]], list[list[int]]]:
     )
 
 
-def write_batches(
-    folder: Path, *, updates: int, sort: bool = False, budget: int = batches.BUDGET
-) -> Path:
+def write_batches(folder: Path, *, updates: int, sort: bool = False) -> Path:
     """Draw batches of the training split into a batches file; the one that is there, if it is.
 
     ``.en`` and ``.de`` beside it hold the same sentences in the same order, for Joey NMT to read
     without shuffling.
     """
-    of_size = "" if budget == batches.BUDGET else f"-{budget}"
-    path = folder / f"{'sorted' if sort else 'drawn'}-{updates}{of_size}.jsonl"
+    path = folder / f"{'sorted' if sort else 'drawn'}-{updates}.jsonl"
     if path.exists():
         return path
     source, target = encode(folder, "train")
-    drawn = batches.draw(source, target, updates=updates, sort=sort, budget=budget)
+    drawn = batches.draw(source, target, updates=updates, sort=sort)
     order = list(chain(*drawn))
     for language in (SOURCE, TARGET):
         lines = read_lines(folder / f"train.{language}")

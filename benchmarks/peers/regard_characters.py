@@ -8,57 +8,20 @@ validation left out) and the mean loss over the whole validation part, in nats a
 
 import argparse
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.peers.regard_speed import Stopwatch
 from benchmarks.peers.windows import whole_loss
 from regard.cli.recipes import packaged_recipe
 from regard.devices import CPU
 from regard.tasks import read_recipe
 from regard.text import EOS_ID
 from regard.training import train
-
-
-class Clock:
-    """A reporter that notes when updates end, and says nothing."""
-
-    def __init__(self) -> None:
-        self.ends: list[float] = []
-
-    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
-        """Nothing to note."""
-
-    def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:
-        """The loop begins."""
-        self.ends.append(time.perf_counter())
-        return nullcontext()
-
-    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
-        """Note the time."""
-        self.ends.append(time.perf_counter())
-
-    def validated(self, *told: Any, **more: Any) -> None:
-        """Nothing to note."""
-
-    def resumed(self, update: int) -> None:
-        """Nothing to note."""
-
-    def interrupted(self, path: Path, update: int) -> None:
-        """Nothing to note."""
-
-    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
-        """Nothing to note."""
-
-    @property
-    def milliseconds(self) -> list[float]:
-        """Of every update but the first."""
-        pairs = zip(self.ends[1:], self.ends[2:], strict=False)
-        return [round(1000 * (end - start), 3) for start, end in pairs]
 
 
 def measure(
@@ -68,8 +31,8 @@ def measure(
     files = [f"data.train={text / 'train.txt'}", f"data.valid={text / 'valid.txt'}"]
     lengths = [f"training.updates={updates}", f"training.validate_every={updates}"]
     made = read_recipe(packaged_recipe(recipe), [*files, *lengths, *settings])
-    clock = Clock()
-    trained = train(made, run, reporter=clock)
+    stopwatch = Stopwatch()
+    trained = train(made, run, reporter=stopwatch)
     model, tokenizer = trained.predictor.model.eval().to(CPU), trained.predictor.task.tokenizer
     letters = (text / "valid.txt").read_text("utf-8")
     known = {letter: tokenizer.encode(letter) for letter in set(letters) - {"\n", " "}}
@@ -77,7 +40,8 @@ def measure(
     known |= {"\n": [EOS_ID], " ": tokenizer.encode("a a")[1:2]}
     ids = torch.tensor([known[letter][0] for letter in letters])
     return {
-        "milliseconds": clock.milliseconds,
+        # Of every update but the first.
+        "milliseconds": [round(1000 * (b - a), 3) for a, b in pairwise(stopwatch.ends)],
         "loss": whole_loss(lambda read: model.project(model(read)), ids, context=made.data.context),
         "parameters": sum(p.numel() for p in model.parameters()),
         "training": dict(made.training),

@@ -1,7 +1,7 @@
 """regard's own side of the speed measurement, with the interface all sides share.
 
 ``python -m benchmarks.peers.regard_speed BATCHES --updates 12 --warmup 2 --threads 2`` trains
-Transformer-tiny, or another of ``sizes``, on the first batches of a batches file (``batches.py``
+Transformer-tiny on the first batches of a batches file (``batches.py``
 says what is in it) and prints one JSON line::
 
     {"updates": 10, "tokens": 18011, "seconds": 5.2, "loss": 7.71}
@@ -30,9 +30,7 @@ import torch
 from torch import nn
 
 from benchmarks import measuring
-from benchmarks.peers import batches
-from benchmarks.peers.sizes import SIZES
-from regard.devices import find_device
+from benchmarks.peers import batches, sizes
 from regard.models import Transformer, TransformerConfig
 from regard.runs import Run
 from regard.tasks.sequence_task import SequenceTask
@@ -50,8 +48,8 @@ class GivenBatches:
 
     metrics: ClassVar[Mapping[str, int]] = {"loss": -1}
 
-    def __init__(self, given: list[batches.IdBatch], *, model_dim: int) -> None:
-        self.given, self.model_dim = given, model_dim
+    def __init__(self, given: list[batches.IdBatch]) -> None:
+        self.given, self.model_dim = given, sizes.MODEL_DIM
         self.num_samples = sum(len(batch.source) for batch in given)
 
     def begin_epoch(self, epoch: int) -> None:
@@ -123,46 +121,31 @@ def swapped(ids: Sequence[int]) -> list[int]:
     return [1 - token if token < 2 else token for token in ids]
 
 
-def settings_of(name: str = "tiny") -> TransformerConfig:
-    """One of the sizes, as regard's model takes it."""
-    size = SIZES[name]
-    return TransformerConfig(
-        model_dim=size.model_dim,
-        ffn_dim=size.ffn_dim,
-        num_heads=size.num_heads,
-        num_encoder_layers=size.num_layers,
-        num_decoder_layers=size.num_layers,
-        dropout=size.dropout,
-    )
+SIZE = TransformerConfig(
+    model_dim=sizes.MODEL_DIM,
+    ffn_dim=sizes.FFN_DIM,
+    num_heads=sizes.NUM_HEADS,
+    num_encoder_layers=sizes.NUM_LAYERS,
+    num_decoder_layers=sizes.NUM_LAYERS,
+    dropout=sizes.DROPOUT,
+)
 
 
-def fit(
-    given: list[batches.IdBatch],
-    run: Run,
-    *,
-    size: str = "tiny",
-    device: str = "cpu",
-    seed: int = 42,
-    **settings: Any,
-) -> tuple[nn.Module, Stopwatch]:
-    """A model trained once on every batch, with the peers' schedule; and how long it took."""
+def fit(given: list[batches.IdBatch], run: Run) -> Stopwatch:
+    """Train a model once on every batch, with the peers' schedule; how long it took."""
     config = TrainingConfig(
         updates=len(given),
-        learning_rate=SIZES[size].rate,
-        warmup=SIZES[size].warmup,
+        learning_rate=sizes.RATE,
+        warmup=sizes.WARMUP,
         schedule="inverse_sqrt",
         validate_every=len(given),
-        seed=seed,
-        **settings,
+        seed=42,
     )
-    torch.manual_seed(seed)
-    model = Transformer(
-        settings_of(size), source_vocab=VOCAB_SIZE, target_vocab=VOCAB_SIZE, shared_vocab=True
-    ).to(find_device(device))
-    stopwatch = Stopwatch()
-    task = GivenBatches(given, model_dim=SIZES[size].model_dim)
-    Trainer(run, model, task, config, stopwatch).fit()
-    return model, stopwatch
+    torch.manual_seed(42)
+    vocab = {"source_vocab": VOCAB_SIZE, "target_vocab": VOCAB_SIZE, "shared_vocab": True}
+    model, stopwatch = Transformer(SIZE, **vocab), Stopwatch()
+    Trainer(run, model, GivenBatches(given), config, stopwatch).fit()
+    return stopwatch
 
 
 def summary(stopwatch: Stopwatch, *, warmup: int, began: float) -> dict[str, float]:
@@ -183,24 +166,13 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
     parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--size", choices=SIZES, default="tiny")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--precision", default="auto")
-    parser.add_argument("--compile", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     given = batches.read(arguments.batches)[: arguments.updates]
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         with Run.create(Path(folder) / "run", {"task": "translation"}, "translation") as run:
-            _, stopwatch = fit(
-                given,
-                run,
-                size=arguments.size,
-                device=arguments.device,
-                precision=arguments.precision,
-                compile=arguments.compile,
-            )
+            stopwatch = fit(given, run)
     print(json.dumps(summary(stopwatch, warmup=arguments.warmup, began=began)))
 
 

@@ -201,9 +201,16 @@ def build(
         Traceback (most recent call last):
         regard.errors.SettingError: model.num_head is not a setting. Did you mean model.num_heads?
     """
-    hints = hints_of(config)
+    hints, retired = hints_of(config), retired_settings(config, table)
     values = {}
     for key, value in table.items():
+        if key in retired:
+            raise SettingError(
+                f"{where}.{key} must be left out, since it is no longer a setting; got {value!r}. "
+                "A run that has it needs the version of regard that trained it."
+            )
+        if key in _retired(config):
+            continue
         if key not in hints:
             raise SettingError(_unknown(where, key, [*hints, *beside]))
         values[key] = checked(f"{where}.{key}", value, hints[key])
@@ -240,10 +247,33 @@ def newer(default: ValueT, *, before: ValueT) -> ValueT:
 
 
 def as_saved(config: type[object], table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Settings that were saved, with what those that are newer than they are meant at the time."""
+    """Saved settings, with what newer ones meant then, and without retired ones that were off."""
     assert dataclasses.is_dataclass(config)
     fields = [field for field in dataclasses.fields(config) if _BEFORE in field.metadata]
-    return {**{field.name: field.metadata[_BEFORE] for field in fields}, **table}
+    off = _retired(config)
+    known = {key: value for key, value in table.items() if key not in off or value != off[key]}
+    return {**{field.name: field.metadata[_BEFORE] for field in fields}, **known}
+
+
+def retired_settings(config: type[object], table: Mapping[str, object]) -> dict[str, object]:
+    """The settings in a table that are no longer any and are not off, as they may be left out.
+
+    A config lists those that it had as ``retired``, each with the value that was off.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Model:
+        ...     retired = {"groups": 1}
+        >>> retired_settings(Model, {"groups": 1}), retired_settings(Model, {"groups": 2})
+        ({}, {'groups': 2})
+    """
+    off = _retired(config)
+    return {key: value for key, value in table.items() if key in off and value != off[key]}
+
+
+def _retired(config: type[object]) -> Mapping[str, object]:
+    retired: Mapping[str, object] = getattr(config, "retired", {})
+    return retired
 
 
 def assign(table: dict[str, JsonValue], settings: Sequence[str]) -> None:

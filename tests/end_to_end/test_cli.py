@@ -158,6 +158,7 @@ def test_evaluation_comes_as_json(regard, run: Path) -> None:
     assert found["count"] == 30
     assert found["scores"][0]["name"] == "BLEU"
     assert len(found["outputs"]) == 10
+    assert found["speed"].keys() == {"per_second", "alone_ms", "peak_mib", "threads"}
 
 
 def test_two_runs_are_compared(regard, run: Path, other_run: Path) -> None:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,12 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-
-from regard.inference import Predictor
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-from benchmarks.server_load import (  # noqa: E402  (a package of the repository alone)
+from tests.end_to_end.server_clients import (
     Client,
     Outcome,
     Reply,
@@ -35,6 +29,8 @@ from benchmarks.server_load import (  # noqa: E402  (a package of the repository
     request,
     serving,
 )
+
+from regard.inference import Predictor
 
 pytestmark = pytest.mark.slow
 

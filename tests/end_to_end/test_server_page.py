@@ -1,16 +1,12 @@
 """The inspector, served, in a real browser: type a text and see what the model looked at."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 from tests.end_to_end.browsing import Tab, open_tab
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-from benchmarks.server_load import Server, serving  # noqa: E402  (a package of the repository)
+from tests.end_to_end.server_clients import Server, serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -274,8 +274,8 @@ def test_a_model_that_a_layout_has_no_place_for_is_not_written(tmp_path):
         save_checkpoint(rotary, tmp_path, layout="gpt2")
     with pytest.raises(SettingError, match="must be a MaskedLanguageModel for this layout"):
         save_checkpoint(rotary, tmp_path, layout="bert")
-    config = TransformerConfig(positions="learned", decoder="ssru", num_decoder_layers=1)
-    recurrent = Transformer(config, source_vocab=V, target_vocab=V, shared_vocab=True)
-    with pytest.raises(SettingError, match=r"model\.decoder must be 'self_attention' in this lay"):
-        save_checkpoint(recurrent, tmp_path, layout="bart")
+    config = TransformerConfig(positions="learned", copy=True, num_decoder_layers=1)
+    copying = Transformer(config, source_vocab=V, target_vocab=V, shared_vocab=True)
+    with pytest.raises(SettingError, match=r"model\.copy must be False in this layout"):
+        save_checkpoint(copying, tmp_path, layout="bart")
     assert not list(tmp_path.iterdir())

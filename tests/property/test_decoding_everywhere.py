@@ -7,7 +7,6 @@ import torch
 
 from regard.decoding import (
     Avoid,
-    Diverse,
     Draw,
     NoRepeatedNgrams,
     Prefix,
@@ -98,7 +97,7 @@ def found_by(kind, ids, lengths, **changed):
     yield [[one] for one in greedy(step, state(), **common)]
     yield sample(step, state(), num_samples=2, temperature=1.5, top_p=0.95, **common)
     yield beam(step, state(), beam_size=3, n_best=2, **common)
-    yield beam(step, state(), beam_size=4, n_best=4, ranking=Diverse(2, 0.7), **common)
+    yield beam(step, state(), beam_size=4, n_best=4, **common)
     yield beam(step, state(), beam_size=3, ranking=words, **common)
 
 

@@ -32,7 +32,6 @@ KINDS = {
     "transformer none": {"positions": "none", "norm_kind": "batch"},
     "transformer batch": {"norm": "pre", "norm_kind": "batch"},
     "transformer copy": {"copy": True},
-    "transformer ssru": {"decoder": "ssru", "positions": "t5", "num_decoder_layers": 1},
     "rnn_seq2seq rnn": {"cell": "rnn"},
     "rnn_seq2seq gru": {"cell": "gru", "values": "embeddings"},
     "rnn_seq2seq lstm": {"cell": "lstm", "tie_embeddings": False},

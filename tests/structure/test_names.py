@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from dataclasses import fields
 from types import ModuleType
 
 import regard
@@ -102,4 +103,4 @@ def test_every_field_of_a_config_is_explained():
         explained = [
             line.split(":")[0].strip() for line in attributes.splitlines() if line[4:5].strip()
         ]
-        assert explained == list(config.__dataclass_fields__), config.__name__
+        assert explained == [field.name for field in fields(config)], config.__name__

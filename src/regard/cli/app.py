@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError, UnknownOptionError
 
-from regard.cli.bench import bench
 from regard.cli.data import data
 from regard.cli.decoding_options import DecodingOptions
 from regard.cli.demo import demo
@@ -27,7 +26,6 @@ from regard.cli.recipes import recipes
 from regard.cli.runs import runs
 from regard.cli.serve import serve
 from regard.cli.settings import settings
-from regard.cli.shortlist import shortlist
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingError
@@ -35,7 +33,7 @@ from regard.version import __version__
 
 BAD_INPUT = 2
 # Commands whose options are settings of a search.
-_SEARCHING = ("predict", "evaluate", "bench", "look")
+_SEARCHING = ("predict", "evaluate", "look")
 # What a file must be that the system refuses, by the number of its reason; and how to mend it.
 _NO_ROOM = ("have room on its disk", " Free some space.")
 _RULES = {
@@ -60,9 +58,8 @@ app = App(
     version=__version__,
     default_parameter=OPTIONS,
 )
-for _command in (demo, train, predict, evaluate, info, runs, bench, look, serve, export):
+for _command in (demo, train, predict, evaluate, info, runs, look, serve, export):
     app.command(_command)
-app.command(shortlist)
 app.command(settings)
 for _commands in (data, recipes):
     app.command(_commands)

@@ -32,11 +32,6 @@ class DecodingOptions:
         require: Beam: words that every output holds, in any order: --require "New York" --require
             taxi. Needs a beam wider than they have tokens.
         avoid: Words that no output holds.
-        groups: Beam: parts of the beam that keep away from each other's words, so that n-best
-            outputs differ; divides the beam's size.
-        diversity: With --groups: how strongly they do; try 0.5.
-        minimum_bayes_risk: Take the output most like all others of so many candidates, in a beam or
-            drawn: --method sample --minimum-bayes-risk 16.
         max_tokens: Language models: how much to write after a prompt.
         one_line: Language models: stop where a line ends.
     """
@@ -55,9 +50,6 @@ class DecodingOptions:
     prefix: Annotated[str | None, UNLISTED] = None
     require: Annotated[tuple[str, ...] | None, UNLISTED] = None
     avoid: Annotated[tuple[str, ...] | None, UNLISTED] = None
-    groups: Annotated[int | None, UNLISTED] = None
-    diversity: Annotated[float | None, UNLISTED] = None
-    minimum_bayes_risk: Annotated[int | None, UNLISTED] = None
     max_tokens: int | None = None
     one_line: Annotated[bool | None, UNLISTED] = None
 

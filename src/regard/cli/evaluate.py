@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,11 +20,13 @@ from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
+    import torch
+
     from regard.config import JsonValue
     from regard.inference import Predictor
     from regard.inference.evaluation import Member
+    from regard.inference.speed import Speed
     from regard.tasks import AnyTask, Recipe
-    from regard.tasks.task import Answer
     from regard.tasks.translations import Translations
     from regard.text import Pair
 
@@ -48,7 +49,6 @@ def evaluate(
     encoding: str | None = None,
     precision: Precision = "auto",
     device: str = AUTO,
-    shortlist: bool = False,
 ) -> None:
     """Measure how good a run's outputs are.
 
@@ -59,7 +59,8 @@ def evaluate(
     Of a translator: BLEU and chrF with sacrebleu's signatures and 95 % intervals, exact match, what
     trivial outputs would score, quality by length of the source, and ten outputs to read: best,
     worst and at random. Of other tasks: their figures with intervals, beside answers that take no
-    model; by label and by length; what was taken for what; and ten examples to read.
+    model; by label and by length; what was taken for what; and ten examples to read. Last stands
+    how fast it answered on this machine, together and one alone, and in how much memory.
 
     Args:
         run: The run folder.
@@ -82,8 +83,6 @@ def evaluate(
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.
-        shortlist: Make answers of the pieces on the run's shortlist alone, which
-            `regard shortlist` learns: faster, where there are many pieces.
     """
     check_device_name("--device", device)
     from regard.inference import Predictor
@@ -91,13 +90,7 @@ def evaluate(
     from regard.text.encodings import encoded_as
 
     given = with_sides(files, source, target)
-    load = partial(
-        Predictor.load,
-        precision=precision,
-        device=device,
-        setting="--device",
-        shortlist=shortlist,
-    )
+    load = partial(Predictor.load, precision=precision, device=device, setting="--device")
     predictor = load(run)
     if predictor.is_seq2seq:
         if also:
@@ -119,7 +112,14 @@ def evaluate(
         )
     with encoded_as(encoding):
         _evaluate_answers(
-            every, run, split, given, plot, as_json=as_json, compared=(compare, other)
+            every,
+            run,
+            split,
+            given,
+            plot,
+            as_json=as_json,
+            compared=(compare, other),
+            device=predictor.device,
         )
 
 
@@ -132,34 +132,33 @@ def _evaluate_answers(
     *,
     as_json: bool,
     compared: "tuple[Path | None, Predictor | None]",
+    device: "torch.device",
 ) -> None:
     """Figures of answers that are computed in one pass, baselines, tables and examples to read."""
     from regard.inference.answer_comparison import compare_answers
     from regard.inference.evaluation import evaluate_task
+    from regard.inference.speed import answer_timed
     from regard.runs import Run
 
     recipe = _naming(predictor.task.recipe, files)
     examples, train = _examples(predictor.task, recipe, split, is_given=bool(files))
     with progress_bar("answering", lambda: len(examples)) as advance:
-        report = evaluate_task(predictor, examples, train, progress=advance)
+        answers, speed = answer_timed(predictor.answers, examples, device=device, progress=advance)
+    report = evaluate_task(predictor, examples, train, answers=answers)
     if plot is not None:
         from regard.inference.report_plot import plot_report
 
         plot_report(predictor, report, examples, Run.open(run).metrics(), plot)
         note(f"wrote {plot}")
-    texts, record = [str(report)], report.to_dict()
+    texts, record = [str(report), str(speed)], {**report.to_dict(), "speed": speed.to_dict()}
     path, other = compared
     if other is not None:
-        theirs = _answers(other, examples)
-        found = compare_answers(predictor.task, theirs, _answers(predictor, examples), examples)
+        with progress_bar("answering", lambda: len(examples)) as advance:
+            theirs = other.answers(examples, progress=advance)
+        found = compare_answers(predictor.task, theirs, answers, examples)
         texts += [f"{path} → {run}", str(found)]
         record |= {"compared_with": str(path), "comparison": found.to_dict()}
     _say(run, "\n".join(texts), record, as_json=as_json)
-
-
-def _answers(predictor: "Member", examples: "Sequence[object]") -> "Sequence[Answer]":
-    with progress_bar("answering", lambda: len(examples)) as advance:
-        return predictor.answers(examples, progress=advance)
 
 
 def _evaluate_written(
@@ -177,7 +176,7 @@ def _evaluate_written(
 
     other = None if compare is None else load(compare)
     task = predictor.sequence_task
-    outputs, seconds = _translate(predictor, asked.pairs, decoding)
+    outputs, speed = _translate(predictor, asked.pairs, decoding)
     report = evaluation.evaluate_written(
         task,
         outputs,
@@ -185,7 +184,7 @@ def _evaluate_written(
         training_targets=_training_targets(predictor),
         trivial=task.baselines(asked.recipe, asked.split),
     )
-    texts, record = [str(report)], {"seconds": round(seconds, 3), **report.to_dict()}
+    texts, record = [str(report), str(speed)], {**report.to_dict(), "speed": speed.to_dict()}
     if other is not None:
         theirs, _ = _translate(other, asked.pairs, decoding)
         compared = evaluation.compare(
@@ -199,8 +198,6 @@ def _evaluate_written(
         texts += [f"{compare} → {run}", str(compared)]
         record |= {"compared_with": str(compare), "comparison": compared.to_dict()}
     _say(run, "\n".join(texts), record, as_json=as_json)
-    if not as_json:
-        note(f"translated in {seconds:.1f} s")
 
 
 def _say(run: Path, text: str, record: "Mapping[str, JsonValue]", *, as_json: bool) -> None:
@@ -213,12 +210,13 @@ def _say(run: Path, text: str, record: "Mapping[str, JsonValue]", *, as_json: bo
 
 def _translate(
     predictor: "Predictor", pairs: "Sequence[Pair]", options: DecodingOptions
-) -> tuple[list[str], float]:
-    search = predictor.decoding.changed(**options.given())
-    started = time.perf_counter()
+) -> "tuple[list[str], Speed]":
+    from regard.inference.speed import answer_timed
+
+    answer = partial(predictor.answers, decoding=predictor.decoding.changed(**options.given()))
     with progress_bar("translating", lambda: len(pairs)) as advance:
-        found = predictor.answers(pairs, decoding=search, progress=advance)
-    return [cast("Translations", each).best.text for each in found], time.perf_counter() - started
+        found, speed = answer_timed(answer, pairs, device=predictor.device, progress=advance)
+    return [cast("Translations", each).best.text for each in found], speed
 
 
 def _naming(recipe: "Recipe", files: Sequence[Path]) -> "Recipe":

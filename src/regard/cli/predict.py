@@ -44,7 +44,6 @@ def predict(
     encoding: str | None = None,
     precision: Precision = "auto",
     device: str = AUTO,
-    shortlist: Annotated[bool, UNLISTED] = False,
     bulk: Bulk = STREAM,
 ) -> None:
     """Answer lines of text: a line in, a line out.
@@ -80,8 +79,6 @@ def predict(
         encoding: Of text that is not UTF-8, such as gbk or cp1252.
         precision: Of the weights: `int8` takes a quarter of the memory, and rounds.
         device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
-        shortlist: Make answers of the pieces on the run's shortlist alone, which
-            `regard shortlist` learns: faster, where there are many pieces.
         bulk: Files to answer into a folder.
     """
     check_device_name("--device", device)
@@ -93,7 +90,6 @@ def predict(
             "--layers": layers,
             "--on-bad-line": on_bad_line == "skip",
         }
-        given |= {"--shortlist": shortlist}
         refuse(given, "with --input; rows that cannot be answered are noted beside the answers")
         predict_files(
             run,
@@ -120,7 +116,6 @@ def predict(
             on_bad_line=on_bad_line,
             precision=precision,
             device=device,
-            shortlist=shortlist,
         )
 
 
@@ -150,16 +145,12 @@ def _predict(
     on_bad_line: str,
     precision: Precision,
     device: str,
-    shortlist: bool,
 ) -> None:
     """Answer the lines of some files, or of stdin."""
     from regard.inference import Predictor
     from regard.inference.numbers import numbers_of
 
-    refuse({"--shortlist": score and shortlist}, "with --score; nothing is searched for")
-    predictor = Predictor.load(
-        run, precision=precision, device=device, setting="--device", shortlist=shortlist
-    )
+    predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
     search = None
     options: dict[str, object] = {"--attention": attention, "--n-best": n_best}
     if predictor.writes:

@@ -32,7 +32,6 @@ def serve(
     max_length: int = 10_000,
     precision: Precision = "auto",
     device: str = AUTO,
-    shortlist: bool = False,
 ) -> None:
     """Serve runs over HTTP, with a page to look inside them.
 
@@ -57,8 +56,6 @@ def serve(
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.
-        shortlist: Make answers of the pieces on the run's shortlist alone, which
-            `regard shortlist` learns: faster, where there are many pieces.
     """
     _check_installed()
     check_device_name("--device", device)
@@ -77,7 +74,7 @@ def serve(
     )
     if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
         raise SettingError("token must be printable ASCII; got something else. Make it of letters.")
-    predictors = _load(runs, precision, device, shortlist=shortlist)
+    predictors = _load(runs, precision, device)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.INFO)
     if loopback_hosts(host) is None and token is None:
         note(f"warning: whoever reaches {host} can ask this server. Set a --token.")
@@ -101,9 +98,7 @@ def _check_installed() -> None:
         )
 
 
-def _load(
-    runs: Sequence[Path], precision: Precision, device: str, *, shortlist: bool
-) -> "dict[str, Predictor]":
+def _load(runs: Sequence[Path], precision: Precision, device: str) -> "dict[str, Predictor]":
     """The models by the names of their folders."""
     from regard.inference import Predictor
 
@@ -117,7 +112,7 @@ def _load(
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
         predictors[name] = Predictor.load(
-            run, precision=precision, device=device, setting="--device", shortlist=shortlist
+            run, precision=precision, device=device, setting="--device"
         )
         note(f"warming {name} up; the first time, its loops are compiled: up to two minutes")
         predictors[name].warm_up()

@@ -1,7 +1,7 @@
 """``regard train``."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from regard.cli.jobs import Files, find_recipe, recipe_and_files, split_settings
 from regard.cli.options import UNLISTED
-from regard.cli.output import note, preparing_bar, progress_bar
+from regard.cli.output import note, preparing_bar
 from regard.config import build
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
@@ -33,7 +33,6 @@ def train(
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     on_bad_line: Literal["error", "skip"] | None = None,
     encoding: str | None = None,
-    distill: Path | None = None,
     device: str | None = None,
     processes: int | None = None,
     resume: bool = False,
@@ -54,11 +53,6 @@ def train(
 
     Example: `regard train --resume --run runs/pairs --set training.learning_rate=0.0005`
 
-    With --distill it learns what another run, the teacher, writes for the sources, not their own
-    targets; without files it has the teacher's text.
-
-    Example: `regard train transformer-fast --distill runs/teacher --run runs/student`
-
     Args:
         what: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .csv, .jsonl or
             .parquet file, or two files of lines, source and target; each may end in .gz or .zst,
@@ -74,7 +68,6 @@ def train(
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
             GB18030 and UTF-16 are recognised.
-        distill: The run folder of a translator to learn from.
         device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
         processes: How many processes of this machine train it together, each on a GPU of its own
             where there are GPUs. On several machines torchrun starts them.
@@ -93,13 +86,12 @@ def train(
             "minutes": minutes,
             "on-bad-line": on_bad_line,
             "encoding": encoding,
-            "distill": distill,
             "device": device,
         }
         given = [f"--{name}={value}" for name, value in options.items() if value is not None]
         given += [f"--set={setting}" for setting in (*files, *settings)] + ["--resume"] * resume
         return launch(["train", *what, *given], processes)
-    asked = [*files, *_settings(settings, minutes, on_bad_line, distill, device)]
+    asked = [*files, *_settings(settings, minutes, on_bad_line, device)]
     from regard.text.encodings import encoded_as
 
     try:
@@ -147,9 +139,7 @@ def _train(
         if not what:
             from regard import training
 
-            training.resume(
-                folder, settings=settings, translating=_translating, preparing=preparing_bar
-            )
+            training.resume(folder, settings=settings, preparing=preparing_bar)
             return
     recipe = find_recipe(what, settings, minutes=minutes)
     build(TrainingConfig, recipe.training, where="training")  # refused before torch is there
@@ -161,18 +151,11 @@ def _train(
         recipe,
         folder,
         may_change=resume,
-        translating=_translating,
         preparing=preparing_bar,
     ).predictor
     for line in predictor.task.describe_learned(predictor.model):
         note(line)
     note(f"next: {_next(recipe, folder)}", is_command=True)
-
-
-def _translating(total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Shows how a teacher's translating goes."""
-    note(f"the teacher translates {total:,} sources; what is done is kept")
-    return progress_bar("translating", lambda: total)
 
 
 def _next(recipe: "Recipe", run: Path) -> str:
@@ -190,7 +173,6 @@ def _settings(
     settings: Sequence[str],
     minutes: float | None,
     on_bad_line: str | None,
-    distill: Path | None,
     device: str | None,
 ) -> list[str]:
     """Settings given by the options of a command line."""
@@ -202,8 +184,6 @@ def _settings(
         extra.append(f"training.minutes={float(minutes)}")
     if on_bad_line is not None:
         extra.append(f"data.on_bad_line={on_bad_line}")
-    if distill is not None:
-        extra.append(f"training.distill={os.path.realpath(distill)}")
     if device is not None:
         extra.append(f"training.device={device}")
     return extra

@@ -3,7 +3,6 @@
 from regard.decoding.beam import beam
 from regard.decoding.constraints import Required
 from regard.decoding.coverage import CoveragePenalty, Covered
-from regard.decoding.diverse import Diverse
 from regard.decoding.greedy import greedy
 from regard.decoding.hypothesis import (
     LENGTH_PENALTIES,
@@ -12,7 +11,7 @@ from regard.decoding.hypothesis import (
     Hypothesis,
     LengthPenalty,
 )
-from regard.decoding.minimum_bayes_risk import Judged, minimum_bayes_risk
+from regard.decoding.options import SearchOptions
 from regard.decoding.ranking import Ranking
 from regard.decoding.rules import (
     Avoid,
@@ -33,11 +32,9 @@ __all__ = [
     "Avoid",
     "CoveragePenalty",
     "Covered",
-    "Diverse",
     "Draw",
     "Gnmt",
     "Hypothesis",
-    "Judged",
     "LengthPenalty",
     "Limits",
     "NoRepeatedNgrams",
@@ -47,13 +44,13 @@ __all__ = [
     "Required",
     "Rule",
     "Scored",
+    "SearchOptions",
     "State",
     "Step",
     "StreamedToken",
     "Written",
     "beam",
     "greedy",
-    "minimum_bayes_risk",
     "sample",
     "score_answers",
     "stream",

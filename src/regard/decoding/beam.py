@@ -1,17 +1,18 @@
 """The best answers among those that keep up with the K likeliest beginnings."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import Unpack
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.checks import check_at_least
-from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
+from regard.decoding.hypothesis import Hypothesis, check_numbers
+from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.ranked_beam import ranked_beam
 from regard.decoding.ranking import Beams, Likeliest, RankedBeams, Ranking
-from regard.decoding.rules import Rule, Rulebook
-from regard.decoding.step import Allowed, Limits, RankingStep, StateT, Step, bind_limits
+from regard.decoding.step import RankingStep, StateT, Step
 from regard.errors import SettingError
 from regard.kernels import why_not
 
@@ -21,19 +22,11 @@ def beam(
     step: Step[StateT],
     state: StateT,
     *,
-    batch_size: int,
-    bos_id: int,
-    eos_id: int,
-    max_lengths: Limits,
     beam_size: int = 4,
-    length_penalty: int | float | LengthPenalty = 0.6,
     n_best: int = 1,
-    min_length: int = 0,
-    forbidden: Iterable[int] = (),
-    rules: Iterable[Rule] = (),
     ranking: Ranking | None = None,
     bonus: Callable[[StateT], Float[Tensor, " R"]] | None = None,
-    device: torch.device | None = None,
+    **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """The ``n_best`` answers that beam search finds for every sentence of a batch.
 
@@ -53,23 +46,12 @@ def beam(
     Args:
         step: The model: last token and state in, log-probabilities and the next state out.
         state: The state before the first token, one row per sentence.
-        batch_size: Sentences in the batch, B.
-        bos_id: The token every answer starts after.
-        eos_id: The token that ends an answer.
-        max_lengths: Most tokens of an answer, its end counted; one number, or one per sentence.
         beam_size: Beginnings kept per sentence, K.
-        length_penalty: What the log-probability is divided by to give the score; a number is the
-            alpha of `Gnmt`. Any penalty must be above zero and never fall with the length.
         n_best: Answers wanted per sentence, at most K.
-        min_length: Fewest tokens of an answer, its end not counted.
-        forbidden: Tokens never to choose, such as padding.
-        rules: What else is kept to, in this order; see ``rules.py``. The log-probability of an
-            answer is that which they leave.
-        ranking: How what goes on is chosen: `Required` words, `Diverse` groups. None takes the
-            likeliest.
+        ranking: How what goes on is chosen: `Required` words. None takes the likeliest.
         bonus: What is added to an answer's score, given the state that predicted its last token;
             never above zero. See `CoveragePenalty`.
-        device: Where the model runs. None is where ``max_lengths`` is, or the default device.
+        options: See `SearchOptions`.
 
     Returns:
         For each sentence its answers, all different: the finished ones from the best score down,
@@ -77,9 +59,7 @@ def beam(
         search met no more.
 
     Raises:
-        SettingError: A setting is out of range, the end is forbidden, or rules contradict.
-        ShapeError: There is not one ``max_lengths`` per sentence.
-        RunError: The model gave NaN.
+        SettingError: A setting is out of range.
 
     Example:
         A model without a state in which 1 is likelier to end (0) than 2 is:
@@ -100,46 +80,29 @@ def beam(
             f"n_best must be at most beam_size; got n_best={n_best}, beam_size={beam_size}. "
             "A wider beam finds more answers."
         )
-    limits = bind_limits(max_lengths, batch_size, device)
-    if not batch_size:
+    bound = BoundOptions(**options)
+    if not bound.batch_size:
         return []
+    limits, eos_id, penalties = bound.limits, bound.eos_id, bound.penalties
     ranking = Likeliest() if ranking is None else ranking
     ranking.check(limits, beam_size, eos_id)
-    groups = ranking.num_groups
-    allowed = Allowed(eos_id, min_length, forbidden, limits.device)
-    rulebook = Rulebook(allowed, rules, limits, eos_id, copies=groups)
-    width = beam_size // groups
-    if groups > 1:
-        limits = limits.repeat_interleave(groups)
-        sentences = torch.arange(batch_size, device=limits.device)
-        state = state.select(sentences.repeat_interleave(groups))
-    penalties = divisors(length_penalty, int(limits.max()))
+    rulebook = bound.rulebook()
     is_plain = type(ranking) is Likeliest and not rulebook.rules and bonus is None
     if is_plain and isinstance(step, RankingStep) and why_not() is None:
-        return ranked_beam(
-            step,
-            state,
-            bos_id=bos_id,
-            eos_id=eos_id,
-            limits=limits,
-            allowed=allowed,
-            beam_size=beam_size,
-            n_best=n_best,
-            penalties=penalties,
-        )
-    answers = _Answers(min(n_best, width), penalties, limits)
+        return ranked_beam(step, state, bound, beam_size=beam_size, n_best=n_best)
+    answers = _Answers(n_best, penalties, limits)
     beams = Beams.start(len(limits), limits.device)
-    token = torch.full((len(limits),), bos_id, device=limits.device)
+    token = torch.full((len(limits),), bound.bos_id, device=limits.device)
     for length in range(1, int(limits.max()) + 1):
         log_probs, state = step(token, state)
         if length == 1:
             ranking.check_rules(rulebook, log_probs)
         log_probs = rulebook.keep(log_probs, length, beams.tokens.flatten(0, 1), beams.sentences)
-        ranked = ranking.rank(beams, log_probs, beam_size=width, eos_id=eos_id, limits=limits)
+        ranked = ranking.rank(beams, log_probs, beam_size=beam_size, eos_id=eos_id, limits=limits)
         gains = None if bonus is None else bonus(state).double().view(beams.log_probs.shape)
         answers.finish(beams, ranked, length, gains)
         longer = beams.extend(ranked)
-        stops = answers.stops(beams.sentences, longer.log_probs.amax(dim=1), length, width)
+        stops = answers.stops(beams.sentences, longer.log_probs.amax(dim=1), length, beam_size)
         if bool(stops.any()):
             answers.close(beams, longer, ranked, stops, length, gains)
             if bool(stops.all()):
@@ -151,7 +114,7 @@ def beam(
             state = state.select(rows)
         beams = longer.select(going)
         token = beams.tokens[:, :, -1].flatten()
-    return answers.collect(groups, n_best)
+    return answers.collect()
 
 
 class _Answers:
@@ -266,18 +229,9 @@ class _Answers:
                 )
             )
 
-    def collect(self, groups: int, n_best: int) -> list[list[Hypothesis]]:
+    def collect(self) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""
-        collected, K = [], self._scores.shape[1]
-        for first in range(0, len(self._found), groups):
-            met = [one for found in self._found[first : first + groups] for one in _best(found, K)]
-            if groups > 1:  # that may have met the same
-                first_met: dict[tuple[tuple[int, ...], bool], Hypothesis] = {}
-                for one in met:
-                    first_met.setdefault((one.tokens, one.is_finished), one)
-                met = list(first_met.values())
-            collected.append(_best(met, n_best))
-        return collected
+        return [_best(found, self._scores.shape[1]) for found in self._found]
 
 
 def _best(answers: list[Hypothesis], count: int) -> list[Hypothesis]:

@@ -1,16 +1,14 @@
 """The likeliest token at each step: the fastest search, and a beam of one."""
 
-from collections.abc import Iterable, Sequence
+from typing import Unpack
 
 import numpy as np
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
-from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
-from regard.decoding.rules import Rule, Rulebook
-from regard.decoding.step import Allowed, Limits, RankingStep, StateT, Step, bind_limits
-from regard.decoding.writing import IDLE_SHARE, Answers, likeliest, written
+from regard.decoding.hypothesis import Hypothesis, check_numbers
+from regard.decoding.options import BoundOptions, SearchOptions
+from regard.decoding.step import RankingStep, StateT, Step
+from regard.decoding.writing import IDLE_SHARE, likeliest, write_all
 from regard.kernels import why_not
 
 
@@ -18,16 +16,7 @@ from regard.kernels import why_not
 def greedy(
     step: Step[StateT],
     state: StateT,
-    *,
-    batch_size: int,
-    bos_id: int,
-    eos_id: int,
-    max_lengths: Limits,
-    length_penalty: int | float | LengthPenalty = 0.6,
-    min_length: int = 0,
-    forbidden: Iterable[int] = (),
-    rules: Iterable[Rule] = (),
-    device: torch.device | None = None,
+    **options: Unpack[SearchOptions],
 ) -> list[Hypothesis]:
     """The answer made of the likeliest token at each step, for every sentence of a batch.
 
@@ -40,25 +29,10 @@ def greedy(
     Args:
         step: The model: last token and state in, log-probabilities and the next state out.
         state: The state before the first token, one row per sentence.
-        batch_size: Sentences in the batch, B.
-        bos_id: The token every answer starts after.
-        eos_id: The token that ends an answer.
-        max_lengths: Most tokens of an answer, its end counted; one number, or one per sentence.
-        length_penalty: What the log-probability is divided by to give the score; a number is the
-            alpha of `Gnmt`. It does not change the answer.
-        min_length: Fewest tokens of an answer, its end not counted.
-        forbidden: Tokens never to choose, such as padding.
-        rules: What else is kept to, in this order; see ``rules.py``. The log-probability of an
-            answer is that which they leave.
-        device: Where the model runs. None is where ``max_lengths`` is, or the default device.
+        options: See `SearchOptions`. The length penalty does not change the answer.
 
     Returns:
         One answer per sentence, in their order.
-
-    Raises:
-        SettingError: A length is out of range, the end is forbidden, or rules contradict.
-        ShapeError: There is not one ``max_lengths`` per sentence.
-        RunError: The model gave NaN.
 
     Example:
         A model without a state that counts upwards, and ends (0) after three:
@@ -72,53 +46,30 @@ def greedy(
         >>> greedy(count, Nothing(), batch_size=1, bos_id=1, eos_id=0, max_lengths=9)
         [Hypothesis(tokens=(2, 3), score=0.0, log_prob=0.0, is_finished=True, text='')]
     """
-    limits = bind_limits(max_lengths, batch_size, device)
-    if not batch_size:
+    bound = BoundOptions(**options)
+    if not bound.batch_size:
         return []
-    allowed = Allowed(eos_id, min_length, forbidden, limits.device)
-    rules = tuple(rules)
-    if isinstance(step, RankingStep) and not rules and why_not() is None:
-        penalties = divisors(length_penalty, int(limits.max()))
-        return _ranked(step, state, bos_id, eos_id, limits, allowed, penalties)
-    answers = Answers.empty(limits)
-    choices = written(
-        step,
-        state,
-        bos_id=bos_id,
-        eos_id=eos_id,
-        limits=limits,
-        rulebook=Rulebook(allowed, rules, limits, eos_id),
-        choose=likeliest,
-    )
-    for length, choice in enumerate(choices, 1):
-        answers.add(length, choice)
-    return answers.collect(divisors(length_penalty, int(limits.max())))
+    if isinstance(step, RankingStep) and not bound.rules and why_not() is None:
+        return _ranked(step, state, bound)
+    return write_all(step, state, bound, likeliest)
 
 
-def _ranked(
-    step: RankingStep[StateT],
-    state: StateT,
-    bos_id: int,
-    eos_id: int,
-    limits: Int[Tensor, " B"],
-    allowed: Allowed,
-    penalties: Sequence[float],
-) -> list[Hypothesis]:
+def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> list[Hypothesis]:
     """Greedy search over a step that returns the likeliest token: no tensors between steps."""
     # Only here: what cannot be compiled cannot be imported.
     from regard.kernels.search.ranking import take
 
-    most = limits.contiguous().numpy()
+    most, penalties = bound.limits.contiguous().numpy(), bound.penalties
     tokens = np.zeros((len(most), int(most.max())), np.int64)
     lengths, totals = np.zeros(len(most), np.int64), np.zeros(len(most))
     finished = np.zeros(len(most), bool)
     answers, is_open = np.arange(len(most)), np.ones(len(most), bool)
-    token, left = torch.full((len(most),), bos_id), np.zeros(1, np.int64)
+    token, left = torch.full((len(most),), bound.bos_id), np.zeros(1, np.int64)
     for place in range(tokens.shape[1]):
-        values, best, state = step.best(token, state, 1, allowed.hidden(place + 1))
+        values, best, state = step.best(token, state, 1, bound.allowed.hidden(place + 1))
         chosen = best.numpy()
         written = (tokens, lengths, totals, finished, left)
-        take(place, values.numpy(), chosen, eos_id, most, answers, is_open, *written)
+        take(place, values.numpy(), chosen, bound.eos_id, most, answers, is_open, *written)
         if not left[0]:
             break
         chosen = chosen.ravel()

@@ -23,7 +23,6 @@ class Hypothesis:
         text: Its text, once its task has decoded it.
         alignment: Attention of its tokens over the source, where that was recorded; None of an
             empty text, of one in parts, and of all but the best.
-        utility: How like the other candidates it is, where minimum Bayes risk chose it.
 
     Example:
         >>> import torch
@@ -44,7 +43,6 @@ class Hypothesis:
     is_finished: bool
     text: str = ""
     alignment: Alignment | None = field(default=None, compare=False, repr=False)
-    utility: float | None = field(default=None, repr=False)
 
 
 # What a sum of log-probabilities is divided by, for the number of choices it sums (the end of the

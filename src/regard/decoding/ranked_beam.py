@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int, Int64
-from torch import Tensor
+from jaxtyping import Bool, Float64, Int64
 
 from regard.decoding.hypothesis import Hypothesis, check_numbers
-from regard.decoding.step import Allowed, RankingStep, StateT
+from regard.decoding.options import BoundOptions
+from regard.decoding.step import RankingStep, StateT
 
 
 @dataclass(slots=True)
@@ -48,27 +48,19 @@ class _Extended:
 def ranked_beam(
     step: RankingStep[StateT],
     state: StateT,
+    bound: BoundOptions,
     *,
-    bos_id: int,
-    eos_id: int,
-    limits: Int[Tensor, " B"],
-    allowed: Allowed,
     beam_size: int,
     n_best: int,
-    penalties: Sequence[float],
 ) -> list[list[Hypothesis]]:
     """Beam search over the likeliest tokens, without rules or bonus; answers are those of `beam`.
 
     Args:
         step: The model.
         state: The state before the first token, one row per sentence.
-        bos_id: The token every answer starts after.
-        eos_id: The token that ends an answer.
-        limits: Most tokens of each answer, its end counted; on a CPU.
-        allowed: The tokens of each length.
+        bound: The options of the search.
         beam_size: Beginnings kept per sentence, K.
         n_best: Answers wanted per sentence, at most K.
-        penalties: What a log-probability is divided by, for each length.
 
     Raises:
         RunError: The model gave NaN.
@@ -76,12 +68,13 @@ def ranked_beam(
     # Only here: what cannot be compiled cannot be imported.
     from regard.kernels.search.ranking import extend
 
-    found = _Found(limits.contiguous().numpy(), n_best, penalties)
+    limits, eos_id = bound.limits, bound.eos_id
+    found = _Found(limits.contiguous().numpy(), n_best, bound.penalties)
     count, told = len(limits), np.empty(3, np.bool_)
     beams = _Beams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
-    token = torch.full((count,), bos_id)
+    token = torch.full((count,), bound.bos_id)
     for length in range(1, int(limits.max()) + 1):
-        values, tokens, state = step.best(token, state, beam_size + 1, allowed.hidden(length))
+        values, tokens, state = step.best(token, state, beam_size + 1, bound.allowed.hidden(length))
         best = _Extended(len(beams.sentences), beam_size, length)
         extend(
             beams.tokens,

@@ -55,9 +55,6 @@ class RankedBeams:
 class Ranking(ABC):
     """How a beam search chooses what goes on.
 
-    Attributes:
-        num_groups: Searches of every sentence that go side by side and share the beam.
-
     Example:
         One that tells which beginnings it chooses from, and takes the likeliest extensions:
 
@@ -75,8 +72,6 @@ class Ranking(ABC):
         [[[]]]
         [[[1], [2]]]
     """
-
-    num_groups: int = 1
 
     def check(  # noqa: B027  (most can always be had)
         self, limits: Int[Tensor, " B"], beam_size: int, eos_id: int

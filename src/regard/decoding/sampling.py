@@ -1,7 +1,7 @@
 """Answers drawn from the model, and the ways to draw from its likelier tokens only."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -9,10 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.checks import check_at_least, check_positive
-from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
-from regard.decoding.rules import Rule, Rulebook
-from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
-from regard.decoding.writing import Answers, written
+from regard.decoding.hypothesis import Hypothesis, check_numbers
+from regard.decoding.options import BoundOptions, SearchOptions
+from regard.decoding.step import StateT, Step
+from regard.decoding.writing import write_all
 from regard.errors import SettingError, ShapeError
 from regard.kernels import why_not
 from regard.kernels.threads import share_out
@@ -25,20 +25,12 @@ def sample(
     step: Step[StateT],
     state: StateT,
     *,
-    batch_size: int,
-    bos_id: int,
-    eos_id: int,
-    max_lengths: Limits,
     num_samples: int = 1,
     temperature: int | float = 1.0,
     top_k: int | None = None,
     top_p: int | float = 1.0,
     seeds: Seeds = 0,
-    length_penalty: int | float | LengthPenalty = 0.6,
-    min_length: int = 0,
-    forbidden: Iterable[int] = (),
-    rules: Iterable[Rule] = (),
-    device: torch.device | None = None,
+    **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """Answers drawn token by token from the model's distribution, for every sentence of a batch.
 
@@ -49,31 +41,22 @@ def sample(
     Args:
         step: The model: last token and state in, log-probabilities and the next state out.
         state: The state before the first token, one row per sentence.
-        batch_size: Sentences in the batch, B.
-        bos_id: The token every answer starts after.
-        eos_id: The token that ends an answer.
-        max_lengths: Most tokens of an answer, its end counted; one number, or one per sentence.
         num_samples: Answers drawn for each sentence; some may be equal.
         temperature: What log-probabilities are divided by: below 1 likely tokens become likelier.
         top_k: Draw from this many likeliest tokens only; None from all.
         top_p: Draw from the fewest likeliest tokens that together have this probability.
         seeds: One number, or one per sentence, as ``torch.randint(2**62, (B,), generator=...)``
             makes them.
-        length_penalty: What the log-probability is divided by to give the score; a number is the
-            alpha of `Gnmt`. It does not change the answer.
-        min_length: Fewest tokens of an answer, its end not counted.
-        forbidden: Tokens never to choose, such as padding.
-        rules: What else is kept to, before the temperature; see ``rules.py``.
-        device: Where the model runs. None is where ``max_lengths`` is, or the default device.
+        options: See `SearchOptions`; rules are applied before the temperature, and the length
+            penalty does not change the answer.
 
     Returns:
         For each sentence its samples, in the order drawn. Their log-probability is the model's
         (as the rules leave it), whatever the temperature, ``top_k`` and ``top_p``.
 
     Raises:
-        SettingError: A setting is out of range, the end is forbidden, or rules contradict.
-        ShapeError: There is not one ``max_lengths`` or seed per sentence.
-        RunError: The model gave NaN.
+        SettingError: A setting is out of range.
+        ShapeError: There is not one seed per sentence.
 
     Example:
         A fair coin (1 or 2) that is tossed three times:
@@ -88,35 +71,17 @@ def sample(
         [(1, 1, 2), (2, 2, 1), (2, 1, 2), (2, 2, 2)]
     """
     check_at_least("num_samples", num_samples, 1)
-    limits = bind_limits(max_lengths, batch_size, device)
+    bound = BoundOptions(**options)
     draw = Draw(
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
-        seeds=bind_seeds(seeds, batch_size, limits.device),
+        seeds=bind_seeds(seeds, bound.batch_size, bound.limits.device),
         copies=num_samples,
     )
-    if not batch_size:
+    if not bound.batch_size:
         return []
-    allowed = Allowed(eos_id, min_length, forbidden, limits.device)
-    rulebook = Rulebook(allowed, rules, limits, eos_id, copies=num_samples)
-    if num_samples > 1:
-        limits = limits.repeat_interleave(num_samples)
-        sentences = torch.arange(batch_size, device=limits.device)
-        state = state.select(sentences.repeat_interleave(num_samples))
-    answers = Answers.empty(limits)
-    choices = written(
-        step,
-        state,
-        bos_id=bos_id,
-        eos_id=eos_id,
-        limits=limits,
-        rulebook=rulebook,
-        choose=draw,
-    )
-    for length, choice in enumerate(choices, 1):
-        answers.add(length, choice)
-    found = answers.collect(divisors(length_penalty, int(limits.max())))
+    found = write_all(step, state, bound, draw, copies=num_samples)
     return [found[first : first + num_samples] for first in range(0, len(found), num_samples)]
 
 

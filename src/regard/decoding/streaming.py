@@ -1,14 +1,15 @@
 """Tokens as they are chosen, for whoever does not want to wait for the whole answer."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import torch
 
 from regard.decoding.hypothesis import check_numbers
-from regard.decoding.rules import Rule, Rulebook
+from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.sampling import Draw, bind_seeds
-from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
+from regard.decoding.step import StateT, Step
 from regard.decoding.writing import Choose, likeliest, written
 
 
@@ -43,15 +44,8 @@ def stream(
     step: Step[StateT],
     state: StateT,
     *,
-    batch_size: int,
-    bos_id: int,
-    eos_id: int,
-    max_lengths: Limits,
     draw: Draw | None = None,
-    min_length: int = 0,
-    forbidden: Iterable[int] = (),
-    rules: Iterable[Rule] = (),
-    device: torch.device | None = None,
+    **options: Unpack[SearchOptions],
 ) -> Iterator[StreamedToken]:
     """Every token of the answers of `greedy`, or of `sample`, as soon as it is chosen.
 
@@ -61,23 +55,14 @@ def stream(
     Args:
         step: The model: last token and state in, log-probabilities and the next state out.
         state: The state before the first token, one row per sentence.
-        batch_size: Sentences in the batch, B.
-        bos_id: The token every answer starts after.
-        eos_id: The token that ends an answer.
-        max_lengths: Most tokens of an answer, its end counted; one number, or one per sentence.
         draw: How to draw, one sample a sentence. None takes the likeliest token.
-        min_length: Fewest tokens of an answer, its end not counted.
-        forbidden: Tokens never to choose, such as padding.
-        rules: What else is kept to, in this order; see ``rules.py``.
-        device: Where the model runs. None is where ``max_lengths`` is, or the default device.
+        options: See `SearchOptions`.
 
     Returns:
         The tokens, place by place, those of one place in the order of the sentences.
 
     Raises:
-        SettingError: A length is out of range, the end is forbidden, or rules contradict.
-        ShapeError: There is not one ``max_lengths`` or seed per sentence.
-        RunError: The model gave NaN.
+        ShapeError: There is not one seed per sentence.
 
     Example:
         >>> class Nothing:
@@ -92,12 +77,11 @@ def stream(
         >>> [(one.token, one.is_last) for one in tokens]
         [(3, False), (0, True)]
     """
-    limits = bind_limits(max_lengths, batch_size, device)
-    allowed = Allowed(eos_id, min_length, forbidden, limits.device)
+    bound = BoundOptions(**options)
     if draw is not None:
-        draw = replace(draw, seeds=bind_seeds(draw.seeds, batch_size, limits.device))
+        draw = replace(draw, seeds=bind_seeds(draw.seeds, bound.batch_size, bound.limits.device))
     choose: Choose = likeliest if draw is None else draw
-    if not batch_size:
+    if not bound.batch_size:
         return iter(())
 
     def chosen() -> Iterator[StreamedToken]:
@@ -111,13 +95,6 @@ def stream(
             shown = (column[choice.is_open].tolist() for column in columns)
             yield from (StreamedToken(*one) for one in zip(*shown, strict=True))
 
-    choices = written(
-        step,
-        state,
-        bos_id=bos_id,
-        eos_id=eos_id,
-        limits=limits,
-        rulebook=Rulebook(allowed, rules, limits, eos_id),
-        choose=choose,
-    )
+    bound.rulebook()  # rules that contradict are refused at once
+    choices = written(step, state, bound, choose)
     return chosen()

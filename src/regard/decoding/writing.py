@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.decoding.hypothesis import Hypothesis, check_numbers
-from regard.decoding.rules import Rulebook
+from regard.decoding.options import BoundOptions
 from regard.decoding.step import StateT, Step
 
 # Rows of finished answers are dropped once they are this share of the batch: copying the state
@@ -56,15 +56,22 @@ class StepChoice:
     goes_on: Bool[Tensor, " R"]
 
 
+def write_all(
+    step: Step[StateT], state: StateT, bound: BoundOptions, choose: Choose, *, copies: int = 1
+) -> list[Hypothesis]:
+    """Write whole answers, so many copies of each sentence's, one after the other."""
+    limits = bound.limits.repeat_interleave(copies)
+    if copies > 1:
+        sentences = torch.arange(bound.batch_size, device=limits.device)
+        state = state.select(sentences.repeat_interleave(copies))
+    answers = Answers.empty(limits)
+    for length, choice in enumerate(written(step, state, bound, choose, copies=copies), 1):
+        answers.add(length, choice)
+    return answers.collect(bound.penalties)
+
+
 def written(
-    step: Step[StateT],
-    state: StateT,
-    *,
-    bos_id: int,
-    eos_id: int,
-    limits: Int[Tensor, " A"],
-    rulebook: Rulebook,
-    choose: Choose,
+    step: Step[StateT], state: StateT, bound: BoundOptions, choose: Choose, *, copies: int = 1
 ) -> Iterator[StepChoice]:
     """One choice after the other, until every answer is finished or at its limit.
 
@@ -73,22 +80,21 @@ def written(
     Args:
         step: The model: last token and state in, log-probabilities and the next state out.
         state: The state before the first token, one row per answer.
-        bos_id: The token every answer starts after.
-        eos_id: The token that ends an answer.
-        limits: The longest length of each answer, A.
-        rulebook: What is kept to.
-        choose: How a token is chosen.
+        bound: The options of the search.
+        choose: Chooses a token.
+        copies: Answers of each sentence, one after the other.
     """
+    limits, rulebook = bound.limits.repeat_interleave(copies), bound.rulebook(copies=copies)
     answers = torch.arange(len(limits), device=limits.device)
     open_rows = torch.ones_like(answers, dtype=torch.bool)
-    token = torch.full_like(answers, bos_id)
+    token = torch.full_like(answers, bound.bos_id)
     before = token.new_zeros(len(limits), 0)  # kept only if there are rules to read it
     for length in range(1, int(limits.max()) + 1):
         log_probs, state = step(token, state)
         log_probs = rulebook.keep(log_probs, length, before, answers)
         best, token = choose(log_probs, answers, length - 1)
         is_open = open_rows & (best != -torch.inf)
-        ended = token == eos_id
+        ended = token == bound.eos_id
         open_rows = is_open & ~ended & (limits[answers] > length)
         yield StepChoice(answers, token, best, is_open, ended, open_rows)
         left = int(open_rows.sum())

@@ -211,7 +211,6 @@ def _fill_layers(spec: "LayerSpec", blocks: BlockStack, norm: nn.Module) -> None
 
 
 def _fill_block(spec: "LayerSpec", block: TransformerBlock) -> None:
-    assert block.attend is not None
     _fill_attention(spec.self_attention, block.attend)
     _fill_norm(spec.self_attention.layer_norm, block.attend_residual.norm)
     if block.distances is not None:

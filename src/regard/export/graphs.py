@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
@@ -17,8 +17,6 @@ from regard.attention.cache import KeyValueCache
 from regard.attention.graph.formula import written_out
 from regard.export.form import trained_with
 from regard.inference import Predictor
-from regard.layers.block import Cache
-from regard.layers.ssru import RecurrentCache
 from regard.models import (
     BagReader,
     Classifier,
@@ -382,26 +380,16 @@ class _Step(nn.Module):
 
     def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
         token, lengths, *kept = given
-        is_recurrent = self.model.config.decoder == "ssru"
-        layers = len(self.model.decoder)
-        size = layers if is_recurrent else 2 * layers
-        past, memory, copying = (
-            kept[:size],
-            kept[size : size + 2 * layers],
-            kept[size + 2 * layers :],
-        )
+        size = 2 * len(self.model.decoder)
+        past, memory, copying = kept[:size], kept[size : 2 * size], kept[2 * size :]
         state = TransformerState(
-            past=tuple(map(_last_state, past)) if is_recurrent else _joined(past),
+            past=_joined(past),
             memory=_joined(memory),
             source_lengths=lengths,
             copying=(copying[0], copying[1]) if copying else None,
         )
         log_probs, after = self.model.step(token, state)
-        if not is_recurrent:
-            return (log_probs, *_flat(after.past))
-        new = [cache.state[:, None, None] for cache in _recurrent(after.past)]
-        longer = [torch.cat(pair, dim=2) for pair in zip(past, new, strict=True)]
-        return (log_probs, *longer)
+        return (log_probs, *_flat(after.past))
 
 
 class _RnnStart(nn.Module):
@@ -451,22 +439,17 @@ class _Read(nn.Module):
         return (torch.log_softmax(logits.float(), dim=-1), *_flat(after.past))
 
 
-def _caches(name: str, layers: int, like: Cache, axis: str) -> dict[str, Axes]:
-    """Cache of each layer, by name: keys and values, or recurrent states."""
-    if isinstance(like, KeyValueCache):
-        parts = {"key": like.key, "value": like.value}
-    else:
-        parts = {"state": like.state[:, None, None]}
+def _caches(name: str, layers: int, like: KeyValueCache, axis: str) -> dict[str, Axes]:
+    """Keys and values of each layer's cache, by name."""
     return {
         f"{name}.{layer}.{part}": Axes(("batch", each.shape[1], axis, each.shape[3]))
         for layer in range(layers)
-        for part, each in parts.items()
+        for part, each in (("key", like.key), ("value", like.value))
     }
 
 
-def _flat(caches: Iterable[Cache]) -> Iterator[Tensor]:
+def _flat(caches: Iterable[KeyValueCache]) -> Iterator[Tensor]:
     for cache in caches:
-        assert isinstance(cache, KeyValueCache)
         yield from (cache.key, cache.value)
 
 
@@ -476,18 +459,6 @@ def _carried(state: RnnState) -> tuple[Tensor, ...]:
 
 def _joined(tensors: Sequence[Tensor]) -> tuple[KeyValueCache, ...]:
     return tuple(map(KeyValueCache, tensors[::2], tensors[1::2]))
-
-
-def _recurrent(caches: Iterable[Cache]) -> Iterator[RecurrentCache]:
-    for cache in caches:
-        assert isinstance(cache, RecurrentCache)
-        yield cache
-
-
-def _last_state(states: Float[Tensor, "B 1 T C"]) -> RecurrentCache:
-    """Cache to resume from; its size tells the number of positions."""
-    nothing = states.new_zeros(states.shape[0], 1, 1, states.shape[3])
-    return RecurrentCache(torch.cat([nothing, states], dim=2)[:, 0, -1], states.shape[2])
 
 
 def _told(name: str, axes: Axes) -> str:

@@ -47,7 +47,6 @@ class Translators(Shape):
             "source_begin": ((False,), f"{_WHOSE} look at all that is read"),
             "values": (("states",), f"{_WHOSE} mix states"),
             "copy": ((False,), f"{_WHOSE} copy nothing"),
-            "decoder": (("self_attention",), f"{_WHOSE} look at what they wrote"),
         }
         return refused("model", config, options) or self._refuse_tables(predictor, model)
 

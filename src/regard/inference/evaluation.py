@@ -218,6 +218,7 @@ def evaluate_task(
     examples: Sequence[object],
     train: Sequence[object] = (),
     *,
+    answers: Sequence[Answer] | None = None,
     progress: Callable[[int], None] | None = None,
     seed: int = 0,
 ) -> AnswerReport:
@@ -227,12 +228,14 @@ def evaluate_task(
         predictor: The model in use.
         examples: With their right answers.
         train: What the model was trained on, which baselines are made from; none without it.
+        answers: Those of the model. None asks it for them.
         progress: Called after each batch with the number of examples in it.
         seed: Of the resamples, and of which examples are shown at random.
     """
     task = predictor.task
     assert isinstance(task, OnePassTask)
-    answers = predictor.answers(examples, progress=progress)
+    if answers is None:
+        answers = predictor.answers(examples, progress=progress)
     dice = random.Random(seed)
     with working("baselines"):
         trivial = task.baselines(train, examples) if train else {}

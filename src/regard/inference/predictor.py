@@ -24,9 +24,8 @@ from regard.inference.sequence_search import SequenceSearch
 from regard.inference.windowed_search import WindowedSearch
 from regard.layers.choices import Precision
 from regard.models import LanguageModel, Seq2Seq
-from regard.models.shortlist import Shortlist
 from regard.runs.run import Run
-from regard.runtime import PreparedReader, PreparedSeq2Seq, check_shortlist, in_precision
+from regard.runtime import PreparedReader, in_precision
 from regard.tasks import (
     TASKS,
     AnyTask,
@@ -58,7 +57,6 @@ class Predictor(Generic[AnswerT]):
     Args:
         model: Trained, or in training; put into evaluation mode at each use.
         task: The one it was trained for.
-        shortlist: What its answers may be made of, by their sources; None is all tokens.
 
     Attributes:
         preparation: Makes the model ready for use, which answers whatever the amount of work.
@@ -77,10 +75,8 @@ class Predictor(Generic[AnswerT]):
         self,
         model: nn.Module,
         task: Task[ExampleT, EncodedT, BatchT, AnswerT],
-        *,
-        shortlist: Shortlist | None = None,
     ) -> None:
-        self.model, self.shortlist = model, shortlist
+        self.model = model
         self.task: AnyTask = task
         self.preparation = Preparation()
 
@@ -92,7 +88,6 @@ class Predictor(Generic[AnswerT]):
         precision: Precision = "auto",
         device: str = AUTO,
         setting: str = "device",
-        shortlist: bool = False,
     ) -> "Predictor":
         """The model in a run folder.
 
@@ -103,14 +98,11 @@ class Predictor(Generic[AnswerT]):
             device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which
                 only a CPU does; ``cpu``; ``cuda``, ``cuda:1``; or ``mps``.
             setting: What the device is called in messages.
-            shortlist: Whether answers are made of the pieces on the run's shortlist alone, which
-                :func:`regard.training.shortlisting.make_shortlist` makes.
 
         Raises:
-            RunError: There is none, it is damaged, or a newer version of regard made it; or it has
-                no shortlist.
-            SettingError: There is no such device, or it or the model cannot do this precision or
-                use a shortlist.
+            RunError: There is none, it is damaged, or a newer version of regard made it.
+            SettingError: There is no such device, or it or the model cannot do this precision; or
+                the model has settings that are no longer any.
         """
         is_on_cpu = precision == "int8" and device == AUTO
         found = CPU if is_on_cpu else find_device(device, setting=setting)
@@ -118,11 +110,7 @@ class Predictor(Generic[AnswerT]):
         recipe = recipe_from_table(run.recipe)
         task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
         model = run.build(task.build_model)
-        ready = in_precision(model.to(found).eval(), precision)
-        if not shortlist:
-            return cls(ready, task)
-        check_shortlist(ready)
-        return cls(ready, task, shortlist=Shortlist.of_tensors(run.load_shortlist()))
+        return cls(in_precision(model.to(found).eval(), precision), task)
 
     def __repr__(self) -> str:
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
@@ -272,11 +260,9 @@ class Predictor(Generic[AnswerT]):
 
     def streams(self, decoding: DecodingConfig | None) -> bool:
         """Whether an answer can be written as it comes: one of a language model, without a beam."""
-        if decoding is None or self.is_seq2seq or not self.writes:
+        if decoding is None or self.is_seq2seq:
             return False
-        return (
-            decoding.n_best == 1 and decoding.method != "beam" and not decoding.minimum_bayes_risk
-        )
+        return decoding.method != "beam" and decoding.n_best == 1
 
     def stream(self, prompt: str, decoding: DecodingConfig | None = None) -> Iterator[str]:
         """The only continuation of a prompt by a language model, piece by piece as it is written.
@@ -425,14 +411,8 @@ class Predictor(Generic[AnswerT]):
     ) -> list[Translations]:
         task = self.sequence_task
         searcher = Searcher(decoding, task.tokenizer.target)
-        if self.shortlist is not None:
-            check_shortlist(self.seq2seq)
-        model = self.preparation.of(self.seq2seq)
-        if self.shortlist is not None:
-            assert isinstance(model, PreparedSeq2Seq)
-            model = model.listing(self.shortlist.adding(searcher.spelled))
         search = SequenceSearch(
-            model,
+            self.preparation.of(self.seq2seq),
             task,
             searcher,
             device=self.device,

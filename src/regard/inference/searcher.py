@@ -1,10 +1,7 @@
 """The search of ``[decoding]``: one place where its settings meet the searches."""
 
 import hashlib
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TypedDict
 
 import torch
 from jaxtyping import Int
@@ -12,7 +9,6 @@ from torch import Tensor
 
 from regard.decoding import (
     CoveragePenalty,
-    Diverse,
     Draw,
     Hypothesis,
     NoRepeatedNgrams,
@@ -21,34 +17,20 @@ from regard.decoding import (
     RepetitionPenalty,
     Required,
     Rule,
+    SearchOptions,
     beam,
     greedy,
-    minimum_bayes_risk,
     sample,
     stream,
 )
 from regard.decoding.step import StateT, Step
 from regard.errors import SettingError
 from regard.inference.avoiding import AvoidWords
-from regard.metrics import sentence_chrf
 from regard.tasks import DecodingConfig
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
 
 # What is never written.
 FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
-
-
-class _Options(TypedDict):
-    """Arguments that every search of a batch shares."""
-
-    batch_size: int
-    bos_id: int
-    eos_id: int
-    max_lengths: Int[Tensor, " B"]
-    length_penalty: float
-    min_length: int
-    forbidden: list[int]
-    rules: list[Rule]
 
 
 class Searcher:
@@ -80,21 +62,12 @@ class Searcher:
     def width(self) -> int:
         """Rows that the model goes through for each sentence."""
         decoding = self.decoding
-        return {"beam": decoding.beam_size, "greedy": 1, "sample": self._candidates}[
-            decoding.method
-        ]
-
-    @property
-    def spelled(self) -> list[int]:
-        """The tokens that answers are to hold."""
-        return [*self._prefix, *(token for word in self._required for token in word)]
+        return {"beam": decoding.beam_size, "greedy": 1, "sample": decoding.n_best}[decoding.method]
 
     @property
     def has_copies(self) -> bool:
         """Whether several rows of one sentence may hold the same tokens."""
-        return self.decoding.groups > 1 or (
-            self.decoding.method == "sample" and self._candidates > 1
-        )
+        return self.decoding.method == "sample" and self.decoding.n_best > 1
 
     def answers(
         self,
@@ -127,7 +100,7 @@ class Searcher:
         limits = limits.clamp(min=torch.tensor(needed).to(limits))
         if longest is not None:
             limits = limits.clamp(max=longest)
-        options: _Options = {
+        options: SearchOptions = {
             "batch_size": count,
             "bos_id": BOS_ID,
             "eos_id": end,
@@ -137,10 +110,10 @@ class Searcher:
             "forbidden": [token for token in FORBIDDEN if token != end],
             "rules": self._rules(asked),
         }
-        wanted = self._candidates
+        wanted = decoding.n_best
         if decoding.method == "sample":
             numbers = [_number(text, decoding.seed) for text in seeds]
-            drawn = sample(
+            return sample(
                 step,
                 state,
                 num_samples=wanted,
@@ -150,7 +123,6 @@ class Searcher:
                 seeds=torch.tensor(numbers, dtype=torch.long),
                 **options,
             )
-            return [self._chosen(each) for each in drawn]
         if decoding.method == "greedy" or self._is_greedy:
             return [[best] for best in greedy(step, state, **options)]
         ranking, width = self._ranking(asked), decoding.beam_size
@@ -167,7 +139,7 @@ class Searcher:
                 bonus=cover.bonus,
                 **options,
             )
-        return [self._chosen(each) for each in found]
+        return found
 
     def tokens(
         self,
@@ -216,10 +188,6 @@ class Searcher:
                 yield chosen.token
 
     @property
-    def _candidates(self) -> int:
-        return max(self.decoding.n_best, self.decoding.minimum_bayes_risk or 1)
-
-    @property
     def _is_greedy(self) -> bool:
         """A beam of one; its answer needs no bonus to be the best."""
         return self.decoding.beam_size == 1 and not self._required
@@ -239,26 +207,7 @@ class Searcher:
     def _ranking(self, asked: Sequence[bool]) -> Ranking | None:
         if self._required:
             return Required([self._required if one else [] for one in asked])
-        if self.decoding.groups > 1:
-            return Diverse(self.decoding.groups, self.decoding.diversity)
         return None
-
-    def _chosen(self, candidates: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """The answers wanted of those that were found."""
-        if self.decoding.minimum_bayes_risk is None:
-            return list(candidates)
-        texts = [self._tokenizer.decode(one.tokens) for one in candidates]
-        # Samples come as often as they are likely; what a beam finds is weighed.
-        highest = max(one.log_prob for one in candidates)
-        weights = [math.exp(one.log_prob - highest) for one in candidates]
-        of_text = dict(reversed([*zip(texts, candidates, strict=True)]))
-        judged = minimum_bayes_risk(
-            texts,
-            lambda one, other: sentence_chrf([one], [other])[0],
-            weights=None if self.decoding.method == "sample" else weights,
-        )
-        found = [replace(of_text[each.answer], utility=each.utility) for each in judged]
-        return found[: self.decoding.n_best]
 
 
 def _spelled(name: str, words: str, tokenizer: Tokenizer) -> list[int]:

@@ -54,10 +54,7 @@ def searched(
         )
     decoding = task.recipe.settings(DecodingConfig)
     width = decoding.beam_size if beam_size is None else beam_size
-    # Which of the answers minimum Bayes risk takes is no search.
-    decoding = decoding.changed(
-        method="beam", beam_size=width, n_best=width, minimum_bayes_risk=None
-    )
+    decoding = decoding.changed(method="beam", beam_size=width, n_best=width)
     recorded = _RecordedModel(model, top=max(_FEWEST, width + 1)).eval()
     search = SequenceSearch(
         recorded,

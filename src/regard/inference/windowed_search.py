@@ -118,7 +118,7 @@ class WindowedSearch:
             SettingError: The method is beam, or several answers are wanted.
         """
         decoding = self._decoding
-        if decoding.method == "beam" or self._samples > 1 or decoding.minimum_bayes_risk:
+        if decoding.method == "beam" or self._samples > 1:
             raise SettingError(
                 "method must be greedy or sample, and n_best 1, to write an answer as it comes; "
                 f"got method={decoding.method}, n_best={self._samples}."

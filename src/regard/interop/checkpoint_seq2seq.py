@@ -79,7 +79,6 @@ class Family:
             "score": "scaled_dot",
             "window": None,
             "copy": False,
-            "decoder": "self_attention",
             "norm_eps": None,
             "source_begin": False,
             "values": "states",

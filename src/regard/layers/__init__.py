@@ -36,10 +36,8 @@ if TYPE_CHECKING:
     )
     from regard.layers.recurrent import RecurrentCell, RecurrentEncoder
     from regard.layers.residual import Residual
-    from regard.layers.ssru import SSRU, RecurrentCache
 
 __all__ = [
-    "SSRU",
     "AdditiveAttention",
     "AttentionPooling",
     "BilinearAttention",
@@ -58,7 +56,6 @@ __all__ = [
     "PartsEmbedding",
     "Pointer",
     "Pooling",
-    "RecurrentCache",
     "RecurrentCell",
     "RecurrentEncoder",
     "RelativePositions",

@@ -20,10 +20,6 @@ from regard.layers.multihead import MultiHeadAttention
 from regard.layers.packing import Packing
 from regard.layers.positions import RotaryPositions, ShawPositions
 from regard.layers.residual import NormOrder, Residual
-from regard.layers.ssru import SSRU, RecurrentCache
-
-# What a layer keeps of earlier positions.
-Cache = KeyValueCache | RecurrentCache
 
 
 class TransformerBlock(nn.Module):
@@ -31,7 +27,6 @@ class TransformerBlock(nn.Module):
 
     Self-attention and feed-forward; in between, where there is a memory, attention to it. Under a
     causal mask and without a memory it is the layer of a language model (Radford et al., 2018).
-    With a recurrence in the place of self-attention it is a layer of Kim et al. (2019).
 
     Args:
         kind: What an observer is told: "encoder" or "decoder".
@@ -53,8 +48,6 @@ class TransformerBlock(nn.Module):
             own (Shaw et al., 2018); None is to have none.
         score: Makes the score of each attention in it; the parameters of each are its own.
         has_memory: Whether it looks at a memory too.
-        is_recurrent: Whether an SSRU takes the place of self-attention; masks, biases and positions
-            are not for it, since it knows what came before and nothing else.
 
     Raises:
         SettingError: A name is unknown, or a number out of range.
@@ -90,28 +83,22 @@ class TransformerBlock(nn.Module):
         max_distance: int | None = None,
         score: Callable[[], Score] = ScaledDot,
         has_memory: bool = False,
-        is_recurrent: bool = False,
     ) -> None:
         super().__init__()
         check_choice("kind", kind, Literal["encoder", "decoder"])
         check_choice("norm_kind", norm_kind, NormKind)
         self.kind, self.layer = kind, layer
-        self.attend: MultiHeadAttention | None = None
-        self.recur: SSRU | None = None
+        self.attend = MultiHeadAttention(
+            model_dim,
+            num_heads,
+            num_key_heads=num_key_heads,
+            dropout=attention_dropout,
+            score=score(),
+            rotary=rotary,
+        )
         self.distances: ShawPositions | None = None
-        if is_recurrent:
-            self.recur = SSRU(model_dim)
-        else:
-            self.attend = MultiHeadAttention(
-                model_dim,
-                num_heads,
-                num_key_heads=num_key_heads,
-                dropout=attention_dropout,
-                score=score(),
-                rotary=rotary,
-            )
-            if max_distance is not None:
-                self.distances = ShawPositions(model_dim // num_heads, max_distance=max_distance)
+        if max_distance is not None:
+            self.distances = ShawPositions(model_dim // num_heads, max_distance=max_distance)
         self.look: MultiHeadAttention | None = None
         if has_memory:
             self.look = MultiHeadAttention(
@@ -138,11 +125,11 @@ class TransformerBlock(nn.Module):
         *,
         mask: Mask | None = None,
         bias: PositionBias | None = None,
-        cache: Cache | None = None,
+        cache: KeyValueCache | None = None,
         memory: KeyValueCache | None = None,
         memory_mask: Mask | None = None,
         packing: Packing | None = None,
-    ) -> tuple[Float[Tensor, "*positions C"], Cache | None]:
+    ) -> tuple[Float[Tensor, "*positions C"], KeyValueCache | None]:
         """The states one layer further on, and the cache to pass with the states that follow.
 
         Args:
@@ -154,19 +141,13 @@ class TransformerBlock(nn.Module):
             memory_mask: Which of its positions a state may look at.
             packing: Where the positions of packed states stand.
         """
-        kept: Cache | None = None
+        kept: KeyValueCache | None = None
         if self.distances is not None:
             bias = self.distances()
 
         def look_around(inputs: Tensor) -> Tensor:
             nonlocal kept
             mixed: Tensor
-            if self.recur is not None:
-                assert not isinstance(cache, KeyValueCache)
-                mixed, kept = self.recur(inputs, cache=cache, packing=packing)
-                return mixed
-            assert self.attend is not None
-            assert not isinstance(cache, RecurrentCache)
             with at(self.kind, self.layer):
                 mixed, kept = self.attend(
                     inputs, mask=mask, bias=bias, cache=cache, packing=packing
@@ -191,11 +172,9 @@ class TransformerBlock(nn.Module):
         assert self.look is not None
         return self.look.project_memory(memory, values, packing=packing)
 
-    def empty_cache(self, batch: int) -> Cache:
+    def empty_cache(self, batch: int) -> KeyValueCache:
         """Empty cache for ``batch`` rows."""
-        layer = self.attend or self.recur
-        assert layer is not None
-        return layer.empty_cache(batch)
+        return self.attend.empty_cache(batch)
 
 
 class BlockStack(nn.ModuleList):
@@ -227,11 +206,11 @@ class BlockStack(nn.ModuleList):
         *,
         mask: Mask | None = None,
         bias: PositionBias | None = None,
-        past: Sequence[Cache] | None = None,
+        past: Sequence[KeyValueCache] | None = None,
         memory: Iterable[KeyValueCache] | None = None,
         memory_mask: Mask | None = None,
         packing: Packing | None = None,
-    ) -> tuple[Float[Tensor, "*positions C"], tuple[Cache, ...]]:
+    ) -> tuple[Float[Tensor, "*positions C"], tuple[KeyValueCache, ...]]:
         """The states all layers further on, and a cache for each layer if there is a ``past``.
 
         Args:
@@ -253,7 +232,7 @@ class BlockStack(nn.ModuleList):
                 "Begin with empty_caches(batch)."
             )
         kept = []
-        caches: Iterable[Cache | None] = repeat(None) if past is None else past
+        caches: Iterable[KeyValueCache | None] = repeat(None) if past is None else past
         memories: Iterable[KeyValueCache | None] = memory or repeat(None)
         for block, cache, known in zip(self, caches, memories, strict=False):
             states, after = block(
@@ -269,7 +248,7 @@ class BlockStack(nn.ModuleList):
                 kept.append(after)
         return states, tuple(kept)
 
-    def empty_caches(self, batch: int) -> tuple[Cache, ...]:
+    def empty_caches(self, batch: int) -> tuple[KeyValueCache, ...]:
         """A past of no positions yet, for ``batch`` rows."""
         return tuple(block.empty_cache(batch) for block in self)
 

@@ -10,11 +10,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention import Mask, alibi, causal, window
+from regard.attention import KeyValueCache, Mask, alibi, causal, window
 from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
 from regard.layers import Dropout, Packing, TokenEmbedding
-from regard.layers.block import Cache
 from regard.layers.norms import final_norm
 from regard.layers.positions import added_positions
 from regard.models.configs.language_models import DecoderConfig
@@ -41,7 +40,7 @@ class DecoderState(DecodingState):
         (2, tensor([0, 1]), tensor([7, 9]))
     """
 
-    past: tuple[Cache, ...]
+    past: tuple[KeyValueCache, ...]
     padding: Int[Tensor, " B"] | None = None
     pending: Int[Tensor, " B"] | None = None
 

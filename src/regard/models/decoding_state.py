@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention import KeyValueCache, Mask, lengths
-from regard.layers.ssru import RecurrentCache
 
 T = TypeVar("T", bound="DecodingState")
 
@@ -30,7 +29,7 @@ def _rows_of(part: object, rows: Int[Tensor, " K"]) -> object:
         return tuple(_rows_of(each, rows) for each in part)
     return (
         part.select(rows)
-        if isinstance(part, DecodingState | KeyValueCache | RecurrentCache | SourceMemory)
+        if isinstance(part, DecodingState | KeyValueCache | SourceMemory)
         else part
     )
 

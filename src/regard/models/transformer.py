@@ -26,7 +26,7 @@ from regard.layers import (
     RelativePositions,
     TokenEmbedding,
 )
-from regard.layers.block import BlockStack, Cache, TransformerBlock
+from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.norms import final_norm, make_norm
 from regard.layers.pointer import check_shared
 from regard.layers.positions import added_positions, turned_positions
@@ -57,7 +57,7 @@ class TransformerState(DecodingState):
         (3, 1, torch.Size([2, 2, 5, 4]))
     """
 
-    past: tuple[Cache, ...]
+    past: tuple[KeyValueCache, ...]
     memory: tuple[KeyValueCache, ...]
     source_lengths: Int[Tensor, " B"]
     copying: tuple[Float[Tensor, "B S C"], Int[Tensor, "B S"]] | None = None
@@ -136,8 +136,7 @@ class Transformer(Seq2Seq[TransformerState]):
         )
         if config.positions == "t5":  # the layers of a stack share one table, as in the paper
             self.encoder_bias = RelativePositions(config.num_heads)
-            if config.decoder == "self_attention":
-                self.decoder_bias = RelativePositions(config.num_heads, is_bidirectional=False)
+            self.decoder_bias = RelativePositions(config.num_heads, is_bidirectional=False)
         if config.copy:
             check_shared("model.copy", shared_vocab)
             self.copying = CopyAttention(width)
@@ -272,8 +271,6 @@ class Transformer(Seq2Seq[TransformerState]):
 
     def _bias(self, *, is_encoder: bool) -> PositionBias | None:
         """Bias that all layers of a stack add to the scores of self-attention."""
-        if not is_encoder and self.config.decoder == "ssru":
-            return None
         if self.config.positions == "alibi":
             return alibi()
         if self.config.positions == "t5":
@@ -323,5 +320,4 @@ def _block(config: TransformerConfig, kind: str, layer: int) -> TransformerBlock
         max_distance=MAX_DISTANCE if config.positions == "relative" else None,
         score=partial(make_score, config.score, config.num_heads, head_dim),
         has_memory=kind == "decoder",
-        is_recurrent=kind == "decoder" and config.decoder == "ssru",
     )

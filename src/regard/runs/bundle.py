@@ -16,14 +16,15 @@ from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 
 from regard.errors import RunError, excerpt
-from regard.runs.card import CARD_FILE, RECIPE_FILE, SHORTLIST_FILE
+from regard.runs.card import CARD_FILE, RECIPE_FILE
 from regard.runs.checkpoints import MODEL_FILE
 from regard.runs.files import DamageError, explain_path, explain_refusal
 
 SUFFIX = ".regard"
 README = "README.md"
 _NEEDED = {CARD_FILE, RECIPE_FILE, MODEL_FILE}
-_MAY_BE = rf"{re.escape(README)}|{re.escape(SHORTLIST_FILE)}"
+# The second one of versions that had shortlists; nothing reads it.
+_MAY_BE = rf"{re.escape(README)}|shortlist\.safetensors"
 _KNOWN = re.compile(rf"{_MAY_BE}|tokenizer/(?:\w[\w-]{{0,99}}/)?\w[\w.-]{{0,99}}", re.ASCII)
 # Ours have a dozen. What lists them at a bundle's end is read at once, all else in smaller parts.
 _MOST_MEMBERS, _MOST_LISTED, _AT_ONCE = 100, 2**17, 2**16
@@ -68,8 +69,6 @@ def pack(folder: Path, bundle: Path, *, tokenizer: Iterable[str], readme: str) -
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(README, _LONG_AGO), readme)
         own = [folder / name for name in sorted(_NEEDED)]
-        if (shortlist := folder / SHORTLIST_FILE).exists():
-            own.append(shortlist)
         for path in (*own, *(folder / name for name in sorted(tokenizer))):
             name = path.relative_to(folder).as_posix()
             member = zipfile.ZipInfo(name, _LONG_AGO)

@@ -15,7 +15,6 @@ from regard.version import __version__
 
 CARD_FILE = "run.json"
 RECIPE_FILE = "recipe.toml"
-SHORTLIST_FILE = "shortlist.safetensors"
 FORMAT = 1
 _MOST_CARD = 2**24  # bytes
 
@@ -31,7 +30,6 @@ class _Card(TypedDict):
 
 class _Seldom(TypedDict, total=False):
     processes: int
-    shortlist: str
 
 
 class Card(_Card, _Seldom, total=False):
@@ -51,7 +49,6 @@ class Card(_Card, _Seldom, total=False):
         processes: That train it together, where they are several.
         changes: What was changed while it was trained, the oldest first.
         tokenizer: Checksum of the tokenizer's listing.
-        shortlist: Checksum of the shortlist's file, if one was made.
     """
 
     recipe: str

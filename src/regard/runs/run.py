@@ -8,9 +8,7 @@
     run/tokenizer/           whatever the tokenizer saved, and checksums.json
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
-    run/shortlist.safetensors  what answers may be made of, if somebody asked for that
     run/metrics.jsonl        one line a record
-    run/distilled.jsonl      what a teacher wrote for it, see ``training.distilling``
     run/encoded.*            the text as ids, see ``training.encoded``; may be deleted
     run/tensorboard/         the same figures for TensorBoard, where that is installed
     run/lock                 held by the process that trains, as is the folder itself
@@ -24,19 +22,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TypedDict, cast
+from typing import TypedDict
 
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
-from regard.config import JsonValue, read_toml, write_toml
+from regard.config import JsonValue, read_toml, retired_settings, write_toml
 from regard.errors import RunError, SettingError, excerpt
 from regard.fields import checked_table
 from regard.runs.bundle import is_bundle, pack, unpack
 from regard.runs.card import (
     CARD_FILE,
     RECIPE_FILE,
-    SHORTLIST_FILE,
     Card,
     new_card,
     read_card,
@@ -77,7 +74,7 @@ from regard.runs.history import Change, Changes, changed, entry
 from regard.runs.lock import Lock
 from regard.runs.records import append_record, cut_records, finite, read_records
 from regard.runs.state import pack_tensors, unpack_tensors
-from regard.tasks import RecipeTable, saved_recipe
+from regard.tasks import DecodingConfig, RecipeTable, saved_recipe
 
 _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
@@ -86,10 +83,8 @@ _CHECKSUMS = "checksums.json"
 _MOST_LISTING = 2**20  # bytes
 # A path to somewhere below a folder: no part of it leads upwards, to a root or to a drive.
 _INSIDE = re.compile(r"(?:(?!\.{1,2}(?:/|$))[^/\\:\0]+/)*(?!\.{1,2}$)[^/\\:\0]+")
-# What is written before a run is made: translations to learn from.
-DISTILLED_FILE = "distilled.jsonl"
 # What a `create` that was killed may leave, and the next one may write over; or what stands there.
-_BEFORE_CARD = {"lock", RECIPE_FILE, DISTILLED_FILE}
+_BEFORE_CARD = {"lock", RECIPE_FILE}
 
 
 def is_run(path: str | Path) -> bool:
@@ -190,20 +185,6 @@ class Run:
             lock.release()
             raise
 
-    @staticmethod
-    @contextmanager
-    def reserved(path: Path) -> Iterator[None]:
-        """Inside the block nobody else makes a run at ``path``, where ``create`` could make one.
-
-        Raises:
-            RunError: The folder holds something, is in use, or cannot be written.
-        """
-        lock = _lock_new(path)
-        try:
-            yield
-        finally:
-            lock.release()
-
     @classmethod
     def open(cls, path: str | Path) -> "Run":
         """The run at ``path``, a folder or a bundle, to read; it may be in training meanwhile.
@@ -244,8 +225,6 @@ class Run:
         self.check_finished()
         assert self._card["model"] is not None
         self._read_model(self._card["model"])
-        if self.has_shortlist:
-            self.load_shortlist()
         assert self.tokenizer_folder.is_dir()  # asking for it checks its files
         tokenizer = [f"{_TOKENIZER}/{name}" for name in (*self._tokenizer_files(), _CHECKSUMS)]
         with new_file(Path(bundle)) as temporary:
@@ -571,40 +550,6 @@ class Run:
         )
         return weights
 
-    @property
-    def has_shortlist(self) -> bool:
-        """Whether ``save_shortlist`` was called."""
-        return "shortlist" in self._card
-
-    def save_shortlist(self, tensors: Mapping[str, Shaped[Tensor, "..."]]) -> None:
-        """Keep what answers may be made of, in place of what was kept before.
-
-        Raises:
-            RunError: The disk is full or refuses.
-        """
-        self._check_open_for_training()
-        content = pack_tensors(tensors)
-        if self.has_shortlist:
-            self._write_card(cast(Card, {k: v for k, v in self._card.items() if k != "shortlist"}))
-        write_file(self.path / SHORTLIST_FILE, content)
-        self._write_card({**self._card, "shortlist": checksum(content)})
-
-    def load_shortlist(self) -> dict[str, Shaped[Tensor, "..."]]:
-        """Load the shortlist of ``save_shortlist``.
-
-        Raises:
-            RunError: There is none, or it is damaged.
-        """
-        if not self.has_shortlist:
-            raise RunError(
-                f"{self.path} must have a shortlist; it has none. Make one: regard shortlist RUN."
-            )
-        path = self.path / SHORTLIST_FILE
-        try:
-            return unpack_tensors(read_checked(path, self._card["shortlist"]), where=path)
-        except DamageError as error:
-            raise DamageError(f"{error} Make it anew: regard shortlist RUN.") from error
-
     def fill(self, model: nn.Module) -> None:
         """Put the weights to use into a model, as ``load_model`` gives them.
 
@@ -669,7 +614,8 @@ def _read_recipe(path: Path, expected: str | None) -> RecipeTable:
     try:
         if expected is not None and path.exists():
             read_checked(path, expected)
-        return checked_table(str(path), saved_recipe(read_toml(path)), RecipeTable)
+        table = _without_retired(read_toml(path), path.parent)
+        return checked_table(str(path), saved_recipe(table), RecipeTable)
     except DamageError as error:
         raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
     except OSError as error:
@@ -678,6 +624,22 @@ def _read_recipe(path: Path, expected: str | None) -> RecipeTable:
         ) from error
     except SettingError as error:
         raise RunError(f"{error} The run folder is damaged; restore the file.") from error
+
+
+def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonValue]:
+    """Leave out settings of searches that are no longer any; a model that has such is refused."""
+    decoding = table.get("decoding")
+    if not isinstance(decoding, Mapping):
+        return table
+    retired = retired_settings(DecodingConfig, decoding)
+    for name, value in retired.items():
+        warnings.warn(
+            f"{run} was made with decoding.{name} = {value!r}, which is no longer a setting; its "
+            "outputs are searched for without it.",
+            RunWarning,
+            stacklevel=2,
+        )
+    return {**table, "decoding": {k: v for k, v in decoding.items() if k not in retired}}
 
 
 def _lock_new(path: Path) -> Lock:

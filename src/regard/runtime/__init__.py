@@ -1,15 +1,14 @@
 """Inference runtime: models packed for fast use on a CPU; they give the same answers.
 
 ``preparing`` makes one, ``base`` forwards to the model what the runtime does not do itself,
-``transformer``, ``recurrent`` and ``convolutional`` run steps and encoders, ``products`` has linear
-layers in float32 and int8, ``precision`` rounds weights, ``state`` is carried from token to token.
+``transformer`` and ``recurrent`` run steps and encoders, ``products`` has linear layers in float32
+and int8, ``precision`` rounds weights, ``state`` is carried from token to token.
 The loops themselves are in ``regard.kernels``.
 """
 
 from regard.runtime.base import PreparedSeq2Seq
-from regard.runtime.convolutional import PreparedConvSeq2Seq
 from regard.runtime.precision import in_precision
-from regard.runtime.preparing import check_shortlist, prepared
+from regard.runtime.preparing import prepared
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
 from regard.runtime.recurrent.language_model import PreparedRecurrentLm
 from regard.runtime.recurrent.translator import PreparedRnnSeq2Seq
@@ -20,14 +19,12 @@ from regard.runtime.transformer.translator import PreparedTransformer
 __all__ = [
     "Int8Embedding",
     "Int8Linear",
-    "PreparedConvSeq2Seq",
     "PreparedDecoder",
     "PreparedReader",
     "PreparedRecurrentLm",
     "PreparedRnnSeq2Seq",
     "PreparedSeq2Seq",
     "PreparedTransformer",
-    "check_shortlist",
     "in_precision",
     "prepared",
 ]

@@ -1,29 +1,11 @@
 """Base of prepared models: all but the step function is the model's."""
 
 from collections.abc import Callable
-from copy import copy
-from typing import Protocol, runtime_checkable
 
-import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.models.interfaces import LanguageModel, Seq2Seq, StateT
-from regard.models.shortlist import Shortlist
-from regard.runtime.products.listed import Listed
-
-
-@runtime_checkable
-class ListingSteps(Protocol[StateT]):
-    """Steps whose last layer can be that of a few tokens."""
-
-    def listed(self, mask: Bool[np.ndarray, "B V"]) -> Listed:
-        """The last layer over what answers to sources may be made of."""
-        ...
-
-    def __call__(self, token: Tensor, state: StateT) -> tuple[Tensor, StateT]:
-        """See ``Seq2Seq.step``."""
-        ...
 
 
 class PreparedSeq2Seq(Seq2Seq[StateT]):
@@ -33,7 +15,6 @@ class PreparedSeq2Seq(Seq2Seq[StateT]):
 
     Args:
         model: In evaluation mode.
-        shortlist: What answers may be made of, by their sources; None is all tokens.
 
     Example:
         >>> import torch
@@ -46,11 +27,11 @@ class PreparedSeq2Seq(Seq2Seq[StateT]):
         (True, True)
     """
 
-    _steps: ListingSteps[StateT]
+    _steps: Callable[[Tensor, StateT], tuple[Tensor, StateT]]
 
-    def __init__(self, model: Seq2Seq, *, shortlist: Shortlist | None = None) -> None:
+    def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
-        self.model, self.shortlist = model, shortlist
+        self.model = model
         self.max_length, self.begins_source = model.max_length, model.begins_source
 
     def forward(
@@ -70,20 +51,6 @@ class PreparedSeq2Seq(Seq2Seq[StateT]):
     def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
         """See the model."""
         return self._steps(token, state)
-
-    def listing(self, shortlist: Shortlist) -> "PreparedSeq2Seq[StateT]":
-        """Copy with a restricted vocabulary; the weights are shared."""
-        made = copy(self)
-        made.shortlist = shortlist
-        return made
-
-    def _listed(
-        self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
-    ) -> Listed | None:
-        """Restricted vocabulary of these sources; None is all tokens."""
-        if self.shortlist is None:
-            return None
-        return self._steps.listed(self.shortlist.of(source, source_lengths))
 
     @property
     def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:

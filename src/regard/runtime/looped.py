@@ -7,14 +7,13 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int, Int64
+from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.kernels import why_not
 from regard.kernels.threads import by_rows
 from regard.layers import TokenEmbedding
 from regard.runtime.products.linear import Linear
-from regard.runtime.products.listed import Listed
 from regard.runtime.transformer.layers import MOST_BYTES as MOST_BYTES
 
 # Is called with the logits of rows as soon as they are there.
@@ -46,10 +45,6 @@ class LoopedState(Protocol):
     @property
     def pending(self) -> Tensor | None:
         """The last tokens of prompts, which take the place of the next step's."""
-
-    @property
-    def listed(self) -> Listed | None:
-        """Restricted vocabulary; None is all tokens."""
 
     @property
     def sentences(self) -> Int64[np.ndarray, " R"]:
@@ -101,10 +96,6 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
             then: What to call with the logits of each block.
         """
 
-    def listed(self, mask: Bool[np.ndarray, "B V"]) -> Listed:
-        """The last layer over what answers to sources may be made of."""
-        return Listed(mask, self._output, self._output_bias)
-
     @cached_property
     def _logits_of(self) -> Linear:
         """Output layer where no loop computes logits."""
@@ -115,9 +106,7 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         self, token: Int[Tensor, " R"], state: LoopedStateT
     ) -> tuple[Float[Tensor, "R V"], LoopedStateT]:
         """Log-probabilities of the next token, and the state after ``token``."""
-        answers, logits, after = self._advance(token, state, None)
-        if state.listed is not None:
-            return state.listed.log_probs(answers, state.sentences), after
+        logits, after = self._advance(token, state, None)
         return torch.log_softmax(torch.from_numpy(logits), dim=-1), after
 
     @torch.no_grad()
@@ -132,31 +121,24 @@ class LoopedSteps(ABC, Generic[LoopedStateT]):
         def choose(first: int, stop: int, logits: np.ndarray) -> None:
             self._best_tokens(first, stop, logits, never, values, tokens)
 
-        answers, _, after = self._advance(token, state, choose)
-        if state.listed is not None:
-            return *state.listed.best(answers, state.sentences, count, hidden), after
+        _, after = self._advance(token, state, choose)
         return torch.from_numpy(values), torch.from_numpy(tokens), after
 
     def _advance(
         self, token: Tensor, state: LoopedStateT, then: Then | None
-    ) -> tuple[Float[Tensor, "R C"], Float32[np.ndarray, "R V"], LoopedStateT]:
-        """Final states, logits, and the state after ``token``.
-
-        Where answers are made of the tokens on lists, there are no logits here.
-        """
+    ) -> tuple[Float32[np.ndarray, "R V"], LoopedStateT]:
+        """Logits, and the state after ``token``."""
         token = token if state.pending is None else state.pending
         size, width = self._output.weight.shape
-        rows, is_listed = len(token), state.listed is not None
+        rows = len(token)
         # A slice of a table is not laid out as a loop was compiled for.
         given = np.ascontiguousarray(token.numpy())
         answers = np.empty((rows, width), np.float32)
-        is_whole = self._has_logits and not is_listed
-        logits = np.empty((rows, size if is_whole else 0), np.float32)
-        after = self._run(given, state, answers, logits, then if is_whole else None)
-        last = torch.from_numpy(answers)
-        if not is_whole and not is_listed:
-            found: Float32[np.ndarray, "R V"] = self._logits_of(last).numpy()
+        logits = np.empty((rows, size if self._has_logits else 0), np.float32)
+        after = self._run(given, state, answers, logits, then if self._has_logits else None)
+        if not self._has_logits:
+            found: Float32[np.ndarray, "R V"] = self._logits_of(torch.from_numpy(answers)).numpy()
             if (choose := then) is not None:
                 by_rows(rows, 4 * size, lambda first, stop: choose(first, stop, found))
             logits = found
-        return last, logits, after
+        return logits, after

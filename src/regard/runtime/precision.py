@@ -70,10 +70,7 @@ def _round(model: nn.Module) -> None:
         )
     mixes_embeddings = isinstance(model, Transformer) and model.config.values == "embeddings"
     for block in blocks:
-        if block.attend is not None:
-            _replace(block.attend, "query_key_value", "output")
-        if block.recur is not None:
-            _replace(block.recur, "gate_value")
+        _replace(block.attend, "query_key_value", "output")
         _replace(block.feed, "inner", "outer")
         if block.look is not None:
             # Keys and values of two inputs take a part of one matrix each.

@@ -5,15 +5,11 @@ from typing import TypeVar, cast
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
-from regard.errors import SettingError
-from regard.models.conv_seq2seq import ConvSeq2Seq
 from regard.models.decoder import Decoder
 from regard.models.interfaces import LanguageModel, Seq2Seq
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq
-from regard.models.shortlist import Shortlist
 from regard.models.transformer import Transformer
-from regard.runtime.convolutional import PreparedConvSeq2Seq
 from regard.runtime.parts import with_prepared_parts
 from regard.runtime.recurrent.language_model import PreparedRecurrentLm
 from regard.runtime.recurrent.translator import PreparedRnnSeq2Seq
@@ -23,7 +19,7 @@ from regard.runtime.transformer.translator import PreparedTransformer
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
-def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
+def prepared(model: ModelT) -> ModelT:
     """The model with steps and reading that cost little, or itself where it cannot be prepared.
 
     What a text gets of a prepared model does not depend on the others of its batch.
@@ -35,10 +31,6 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
         model: A sequence model, or one whose encoder reads for a head, in evaluation mode; one of a
             class of one's own, whose steps may be others, is left as it is. What is made of it may
             hold copies of its weights: prepare it again when it has learned more.
-        shortlist: What answers may be made of, by their sources; None is all tokens.
-
-    Raises:
-        SettingError: There is a shortlist, and the model cannot be prepared.
 
     Example:
         >>> import torch
@@ -53,54 +45,17 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
         >>> prepared(relative) is relative
         True
     """
-    if shortlist is not None:
-        check_shortlist(model)
     made: nn.Module = model
     if current_editor() is not None or current_observer() is not None:
         return model
     if type(made) is Transformer and PreparedTransformer.refuse(made) is None:
-        made = PreparedTransformer(made, shortlist=shortlist).eval()
+        made = PreparedTransformer(made).eval()
     elif type(made) is Decoder and PreparedDecoder.refuse(made) is None:
         made = PreparedDecoder(made).eval()
     elif type(made) is RnnSeq2Seq and PreparedRnnSeq2Seq.refuse(made) is None:
-        made = PreparedRnnSeq2Seq(made, shortlist=shortlist).eval()
-    elif type(made) is ConvSeq2Seq and PreparedConvSeq2Seq.refuse(made) is None:
-        made = PreparedConvSeq2Seq(made, shortlist=shortlist).eval()
+        made = PreparedRnnSeq2Seq(made).eval()
     elif type(made) is RecurrentLm and PreparedRecurrentLm.refuse(made) is None:
         made = PreparedRecurrentLm(made).eval()
     elif not isinstance(model, Seq2Seq | LanguageModel):
         made = with_prepared_parts(model)
     return cast(ModelT, made)
-
-
-def check_shortlist(model: nn.Module) -> None:
-    """Raise SettingError unless answers of this model can be made of a few tokens.
-
-    Args:
-        model: A sequence model in evaluation mode.
-
-    Raises:
-        SettingError: It is no translator, cannot be prepared, or somebody edits or observes its
-            attention.
-
-    Example:
-        >>> from regard.models import DecoderConfig
-        >>> check_shortlist(Decoder(DecoderConfig(num_layers=1), vocab_size=11))
-        Traceback (most recent call last):
-        regard.errors.SettingError: shortlist must go with a translator that can be prepared; got
-        Decoder. Answer without a shortlist.
-    """
-    reason: str | None = f"got {type(model).__name__}"
-    if isinstance(model, Transformer):
-        reason = PreparedTransformer.refuse(model)
-    elif isinstance(model, RnnSeq2Seq):
-        reason = PreparedRnnSeq2Seq.refuse(model)
-    elif isinstance(model, ConvSeq2Seq):
-        reason = PreparedConvSeq2Seq.refuse(model)
-    if current_editor() is not None or current_observer() is not None:
-        reason = "its attention is edited or observed"
-    if reason is not None:
-        raise SettingError(
-            f"shortlist must go with a translator that can be prepared; {reason}. "
-            "Answer without a shortlist."
-        )

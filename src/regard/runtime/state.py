@@ -10,7 +10,6 @@ from torch import Tensor
 
 from regard.kernels.threads import by_rows
 from regard.runtime.memory import room_of
-from regard.runtime.products.listed import Listed
 
 # Places of a new store; they double as answers grow.
 _PLACES = 8
@@ -67,7 +66,7 @@ class PreparedState:
     """Decoder state between two tokens.
 
     Attributes:
-        store: Keys and values of the places so far, or what a recurrence kept there.
+        store: Keys and values of the places so far.
         ancestors: The slot that each row had at each place.
         starts: The first place that each row sees: padding stands before it.
         length: Places so far.
@@ -76,7 +75,6 @@ class PreparedState:
         lengths: How many places of each source are real.
         pending: The last tokens of prompts, not read yet; they take the place of the next step's.
         queries: What each layer asked the sources at the last place; nothing after rows are chosen.
-        listed: What answers may be made of; None is all tokens.
     """
 
     store: Store
@@ -88,7 +86,6 @@ class PreparedState:
     lengths: Int64[np.ndarray, " B"]
     pending: Int[Tensor, " R"] | None = None
     queries: Sequence[Float32[np.ndarray, "R H D"]] = ()
-    listed: Listed | None = None
 
     @property
     def asked(self) -> dict[int, Float[Tensor, "R H 1 D"]]:
@@ -110,7 +107,6 @@ class PreparedState:
             memory=self.memory,
             lengths=self.lengths,
             pending=None if self.pending is None else self.pending[rows],
-            listed=self.listed,
         )
 
     def with_room(self) -> "PreparedState":
@@ -133,7 +129,6 @@ class PreparedState:
             memory=self.memory,
             lengths=self.lengths,
             queries=queries,
-            listed=self.listed,
         )
 
 
@@ -144,7 +139,6 @@ def begin(
     *,
     memory: Float32[np.ndarray, "L B M W"],
     lengths: Int[Tensor, " B"] | None = None,
-    listed: Listed | None = None,
     length: int = 0,
 ) -> PreparedState:
     """The state of so many rows that have seen nothing of answers, a row for each source.
@@ -152,11 +146,9 @@ def begin(
     Args:
         rows: How many.
         layers: Of the decoder.
-        width: Of what a layer keeps of a place: a key and a value side by side, all heads together,
-            or the state of a recurrence.
+        width: Of what a layer keeps of a place: a key and a value side by side, all heads together.
         memory: What stands in the sources.
         lengths: How many places of each source are real.
-        listed: What answers may be made of; None is all tokens.
         length: Places that the caller fills with what rows have seen before.
     """
     store = Store(layers, rows, width, filled=length)
@@ -168,7 +160,6 @@ def begin(
         sentences=np.arange(rows),
         memory=memory,
         lengths=np.zeros(0, np.int64) if lengths is None else lengths.to(torch.int64).numpy(),
-        listed=listed,
     )
 
 

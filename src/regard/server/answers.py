@@ -31,9 +31,6 @@ class Ranked(_Answer):
     translation: str
     score: float = Field(description="Higher is better; of one run and length they compare.")
     log_prob: float = Field(description="Of its tokens and its end, in nats.")
-    utility: float | None = Field(
-        None, description="How like the other candidates it is, where Bayes risk chose it."
-    )
     is_finished: bool = Field(True, description="False where the longest length cut it.")
 
 

@@ -1,11 +1,13 @@
 """How outputs are searched for: the ``[decoding]`` table of a recipe."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from regard.checks import check_divides, check_finite, check_positive
+from regard.checks import check_finite, check_positive
 from regard.choices import choose
+from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Weight, at_least, at_most, check_fields
 
@@ -44,12 +46,6 @@ class DecodingConfig:
         require: Beam only: words that every answer holds, in any order; of each, write what stands
             between two spaces, as it is spelled. A beam needs more places than they have tokens.
         avoid: Words that no answer holds, as they are spelled, however they are cut into tokens.
-        groups: Beam only: parts of the beam that keep away from each other's tokens (diverse beam
-            search), for answers that differ; divides beam_size.
-        diversity: With groups: what a token costs that a group before has just chosen.
-        minimum_bayes_risk: Candidates, of a beam or samples, of which the one most like all others
-            (sentence chrF) is taken instead of the likeliest; 16 samples are a beginning. None
-            takes the likeliest.
         seed: Sample only: other seeds draw other answers. The same text gets the same answer in
             any company.
         max_tokens: Language models only: tokens written after each prompt.
@@ -72,14 +68,17 @@ class DecodingConfig:
     prefix: str = ""
     require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
-    groups: Count = 1
-    diversity: Weight = 0.5
-    minimum_bayes_risk: Count | None = None
     seed: Natural = 0
     max_tokens: Annotated[int, at_least(1), at_most(10**6)] = 200
     one_line: bool = False
     max_ratio: Annotated[Weight, at_most(1000)] = 2.0
     batch_tokens: Count = 16384
+
+    retired: ClassVar[Mapping[str, JsonValue]] = {
+        "groups": 1,
+        "diversity": 0.5,
+        "minimum_bayes_risk": None,
+    }
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -131,7 +130,7 @@ class DecodingConfig:
                 )
 
     def _check_most(self) -> None:
-        for name in ("beam_size", "n_best", "minimum_bayes_risk"):
+        for name in ("beam_size", "n_best"):
             if (getattr(self, name) or 0) > _MOST_OUTPUTS:
                 raise SettingError(
                     f"{name} must be at most {_MOST_OUTPUTS}; got {getattr(self, name)}. Each one "
@@ -139,35 +138,18 @@ class DecodingConfig:
                 )
 
     def _check_counts(self) -> None:
-        candidates = self.minimum_bayes_risk
-        if self.method == "beam":
-            check_divides("groups", self.groups, "beam_size", self.beam_size)
-            for name, count in (("n_best", self.n_best), ("minimum_bayes_risk", candidates or 1)):
-                if count > self.beam_size:
-                    raise SettingError(
-                        f"{name} must be at most beam_size; got {name}={count}, "
-                        f"beam_size={self.beam_size}. A wider beam finds more answers."
-                    )
-        if candidates is not None and self.n_best > candidates:
+        if self.method == "beam" and self.n_best > self.beam_size:
             raise SettingError(
-                f"n_best must be at most minimum_bayes_risk; got n_best={self.n_best}, "
-                f"minimum_bayes_risk={candidates}. Compare more candidates."
-            )
-        if self.groups > 1 and self.require:
-            raise SettingError(
-                f"groups must be 1 where words are required; got groups={self.groups}, "
-                f"require={_shown(self.require)}. A beam keeps to one of the two."
+                f"n_best must be at most beam_size; got n_best={self.n_best}, "
+                f"beam_size={self.beam_size}. A wider beam finds more answers."
             )
 
 
 # The settings that only some methods have a use for.
 _USED_BY: dict[str, tuple[str, ...]] = {
-    "beam": (
-        *("beam_size", "n_best", "minimum_bayes_risk"),
-        *("coverage_penalty", "require", "groups", "diversity"),
-    ),
+    "beam": ("beam_size", "n_best", "coverage_penalty", "require"),
     "greedy": (),
-    "sample": ("n_best", "minimum_bayes_risk", "temperature", "top_k", "top_p", "seed"),
+    "sample": ("n_best", "temperature", "top_k", "top_p", "seed"),
 }
 
 

@@ -44,8 +44,6 @@ from regard.text import (
 from regard.text.guessing import guess_language
 from regard.watching import counted
 
-# Why a pair is left out whose sides do not hold the same markup, where that is read as signs.
-OTHER_MARKUP = "other markup"
 # Characters of a source that an example shows.
 _SHOWN = 160
 
@@ -215,10 +213,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         """Pairs to learn from, as ids in flat arrays."""
         data = self.data
         return encode_corpus(
-            [
-                self.shortened(pair, too_long)
-                for pair in counted("cutting", self._alike(pairs, too_long), len(pairs))
-            ],
+            [self.shortened(pair, too_long) for pair in counted("cutting", pairs, len(pairs))],
             self.tokenizer,
             max_length=data.max_length,
             on_long=data.on_long,
@@ -312,8 +307,8 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             hypotheses: Its outputs, best first.
             weights: Attention of the best one's tokens over the source, where it was recorded.
         """
-        decode, restored = self.tokenizer.target.decode, self.tokenizer.restored
-        found = [replace(one, text=restored(decode(one.tokens), read.text)) for one in hypotheses]
+        decode = self.tokenizer.target.decode
+        found = [replace(one, text=decode(one.tokens)) for one in hypotheses]
         if weights is not None:
             alignment = Alignment(
                 read.text,
@@ -358,16 +353,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             "on_long": data.on_long,
             "documents": self.reads_documents,
         }
-
-    def _alike(self, pairs: Sequence[Pair], too_long: BadLines | None) -> list[Pair]:
-        """The pairs that can be learned from: markup that is read as signs is the same on both."""
-        kept = []
-        for pair in pairs:
-            if self.tokenizer.is_alike(pair.source, pair.target):
-                kept.append(pair)
-            elif too_long is not None:
-                too_long.add(OTHER_MARKUP, f"{pair.where}: the target holds other markup.")
-        return kept
 
 
 def states_and_labels(

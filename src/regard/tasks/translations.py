@@ -94,8 +94,7 @@ class Translations(Hypotheses):
             yield self.text()
             return
         for each in self:
-            score = each.score if each.utility is None else each.utility
-            yield f"{number}\t{score:.4f}\t{each.text}"
+            yield f"{number}\t{each.score:.4f}\t{each.text}"
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
@@ -123,8 +122,6 @@ def _members(hypothesis: Hypothesis) -> dict[str, JsonValue]:
         "score": round(hypothesis.score, 6),
         "log_prob": round(hypothesis.log_prob, 6),
     }
-    if hypothesis.utility is not None:
-        members["utility"] = round(hypothesis.utility, 6)
     if not hypothesis.is_finished:
         members["is_finished"] = False
     return members

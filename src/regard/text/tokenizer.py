@@ -1,9 +1,9 @@
 """Interface of tokenizers, and their registry."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
 from regard.config import JsonValue
 from regard.errors import RunError, SettingError
@@ -19,7 +19,6 @@ from regard.text.sentencepieces import load_sentencepiece, train_sentencepiece
 from regard.text.words import load_list, train_list
 from regard.watching import working
 
-MarkupName = Literal["none", "rst", "xml"]
 TokenizerType = Literal["bpe", "unigram", "words", "characters", "checkpoint"]
 
 
@@ -104,9 +103,6 @@ class TokenizerConfig:
         min_count: Words and characters only: how often a piece must occur to get an id.
         begin: Whether a text that is read by itself has the begin before it, BERT's ``[CLS]``. None
             reads it as what training began with did; else only a checkpoint's pieces have it.
-        placeholders: Of texts that are written for texts: markup that is read as one sign each and
-            put back into the output as it stands, in reStructuredText (``rst``) or in XML and HTML
-            (``xml``). Pairs whose sides hold different markup are not learned from.
         folder: Where a tokenizer of that type was saved, to be taken as it is; None learns one from
             the text. A run keeps its own in ``tokenizer/text``.
 
@@ -132,8 +128,9 @@ class TokenizerConfig:
     character_coverage: float = 1.0
     min_count: Count = 1
     begin: bool | None = None
-    placeholders: MarkupName = "none"
     folder: str | None = None
+
+    retired: ClassVar[Mapping[str, JsonValue]] = {"placeholders": "none"}
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -172,11 +169,6 @@ def train_tokenizer(lines: Iterable[str], settings: TokenizerConfig) -> Tokenize
         >>> tokenizer.encode("中国")
         [6, 7]
     """
-    if settings.placeholders != "none":
-        raise SettingError(
-            "tokenizer.placeholders must be none where no text is written for a text; got "
-            f"{settings.placeholders!r}. It is for translation and generation."
-        )
     if settings.folder is not None:
         return _saved(Path(settings.folder), settings)
     train, _ = TOKENIZERS[settings.type]

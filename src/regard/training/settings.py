@@ -1,9 +1,10 @@
 """The ``[training]`` settings of a recipe."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from regard.config import newer
+from regard.config import JsonValue, newer
 from regard.devices.kinds import AUTO, DeviceName
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, Weight, check_fields
@@ -74,8 +75,6 @@ class TrainingConfig:
         pretrained: The folder of a run to begin with, or of a checkpoint of BERT, RoBERTa or GPT-2
             in Hugging Face's layout: its tokenizer, and the weights of what reads the text; a head
             starts anew. What the recipe does not say of tokenizer and model is as it was there.
-        distill: The folder of a translator's run, whose translations are learned instead of the
-            targets of the training text (Kim & Rush, 2016). A recipe that names no text has its.
 
     Raises:
         SettingError: A value is of another type, none of the choices, or out of range;
@@ -124,7 +123,7 @@ class TrainingConfig:
     corpus: Literal["auto", "memory", "disk"] = newer("auto", before="memory")
     cache: str | None = None
     pretrained: str | None = None
-    distill: str | None = None
+    retired: ClassVar[Mapping[str, JsonValue]] = {"distill": None}
 
     def __post_init__(self) -> None:
         check_fields(self)

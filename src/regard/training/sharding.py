@@ -111,7 +111,7 @@ def _together(layer: TransformerBlock) -> list[nn.Module]:
     if layer.look is None:
         return [layer]
     looking = [layer.look._modules.get(name) for name in ("query", "output")]
-    parts = (layer.attend, layer.recur, *looking, layer.feed)
+    parts = (layer.attend, *looking, layer.feed)
     return [part for part in parts if part is not None]
 
 

@@ -21,7 +21,6 @@ from regard.runs import Run, is_run
 from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT, with_training
-from regard.tasks.sequence_task import OTHER_MARKUP
 from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
@@ -32,7 +31,6 @@ from regard.training.corpora.place import is_on_disk
 from regard.training.corpora.stored_text import StoredText
 from regard.training.corpora.stored_text import Watch as Preparing
 from regard.training.corpora.stored_text import unwatched as not_shown
-from regard.training.distilling import Watch, learn_from, taught, unwatched
 from regard.training.encoded import RunCorpora
 from regard.training.fitting import describe_end, settle_batch
 from regard.training.listeners import Listeners, TensorBoardReporter, has_tensorboard
@@ -84,7 +82,6 @@ def train(
     reporter: Reporter | None = None,
     callbacks: Sequence[Callback] = (),
     may_change: bool = False,
-    translating: Watch = unwatched,
     preparing: Preparing = not_shown,
 ) -> Trained:
     """Train a model into a run folder, or go on with one that was interrupted.
@@ -97,7 +94,6 @@ def train(
         callbacks: Who is called after updates and validations, and may end the training.
         may_change: Whether a run that is there may go on by other settings of training: its limits,
             rate, schedule, batches and so on. The run remembers what was changed at which update.
-        translating: Shows how a teacher's translating goes, where there is one.
         preparing: Shows how a text that is kept on disk is read and encoded.
 
     Raises:
@@ -130,7 +126,6 @@ def train(
             listeners,
             callbacks,
             may_change,
-            translating,
             preparing if ranks.is_first else not_shown,
         )
         ready = prepare() if ranks.is_first else None
@@ -155,14 +150,12 @@ def train(
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:
     """The recipe with a part of its training text held out to test on, where it names no test.
 
-    A text that is a teacher's is named in it afterwards.
-
     Args:
         recipe: What is to be trained.
         path: The run folder. A run that is there goes on with the text that it began with.
 
     Raises:
-        RunError: The run that is there is damaged, or its teacher is no finished run.
+        RunError: The run that is there is damaged.
         SettingError: A setting of training is unknown or out of range.
 
     Example:
@@ -174,7 +167,6 @@ def with_test(recipe: Recipe, path: str | Path) -> Recipe:
         'test.tsv'
     """
     run = Run.open(path) if is_run(path) else None
-    recipe, _ = learn_from(recipe, run)
     place = build(TrainingConfig, recipe.training, where="training").corpus
     if recipe.named("train") and not recipe.data.test and is_on_disk(recipe, place):
         return recipe
@@ -190,7 +182,6 @@ def resume(
     *,
     settings: Sequence[str] = (),
     reporter: Reporter | None = None,
-    translating: Watch = unwatched,
     preparing: Preparing = not_shown,
 ) -> Trained:
     """Go on with the training of a run folder, by the recipe that it keeps.
@@ -200,7 +191,6 @@ def resume(
         settings: ``training.learning_rate=0.001`` and the like, to go on by instead. What a model
             is and what it reads cannot change.
         reporter: Who is told; None prints to the console.
-        translating: Shows how a teacher's translating goes, where there is one.
         preparing: Shows how a text that is kept on disk is read and encoded.
 
     Raises:
@@ -219,14 +209,7 @@ def resume(
     table = cast(dict[str, JsonValue], kept_recipe(Run.open(path)).table())
     assign(table, settings)
     recipe = recipe_from_table(table)
-    return train(
-        recipe,
-        path,
-        reporter=reporter,
-        may_change=True,
-        translating=translating,
-        preparing=preparing,
-    )
+    return train(recipe, path, reporter=reporter, may_change=True, preparing=preparing)
 
 
 @dataclass(frozen=True)
@@ -248,7 +231,6 @@ def _prepare(
     listeners: Listeners,
     callbacks: Sequence[Callback],
     may_change: bool,
-    translating: Watch,
     preparing: Preparing,
 ) -> _Ready:
     """Read the text, make the model, and open the run, which is held as long as ``stack``."""
@@ -267,12 +249,10 @@ def _prepare(
     if run is not None:
         recipe = task_class.settled(recipe, {"data": {}, **run.recipe}, ())
     recipe, pretrained = begin_with(recipe, run)
-    recipe, teacher = learn_from(recipe, run)
     changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
     stored = _stored(recipe, config, preparing)
     parts = _parts(recipe, stored, bad_lines)
-    examples = taught(parts.train, teacher, path, run, translating)
-    valid = parts.valid
+    examples, valid = parts.train, parts.valid
     text = _fingerprint([*examples, *valid], task_class.fingerprint, stored)
     if run is None:
         recipe = task_class.settled(recipe, None, examples)
@@ -359,11 +339,10 @@ def _facts(
     ranks: Ranks,
 ) -> list[str]:
     """Describe the training that is about to begin, in lines."""
-    task, teacher = training.task, training.task.recipe.training.get("distill")
+    task = training.task
     parameters = sum(p.numel() for p in model.parameters())
     facts = [
         training.told_size,
-        *([f"their targets are what {teacher} writes"] if teacher else []),
         *task.facts(),
         *_told_size(task),
         f"{task.recipe.model_type} with {parameters:,} parameters",
@@ -372,10 +351,9 @@ def _facts(
         facts.append(f"by {ranks.size} processes, the same batches as by one")
     if (device := device_of(model)) != CPU:
         facts.append(f"on {told_device(device)}, {training.batch_tokens:,} tokens a batch")
-    markup = ", or whose sides hold other markup" if OTHER_MARKUP in too_long.counts else ""
     for counted, what in (
         (bad_lines, "left out {:,} lines that cannot be read"),
-        (too_long, f"cut or left out {{:,}} {task.unit} too long{markup}"),
+        (too_long, f"cut or left out {{:,}} {task.unit} too long"),
     ):
         if counted.total:
             facts.append(f"{what.format(counted.total)}: {counted}")

@@ -1,8 +1,5 @@
-from xml.etree import ElementTree
-
 import pytest
 from benchmarks.attention_mechanisms import MECHANISMS, figures, recipe_table
-from benchmarks.weight_maps import WeightMap, draw
 
 from regard.tasks import recipe_from_table
 
@@ -38,17 +35,3 @@ def test_a_figure_says_what_was_right_and_how_far_attention_is_off():
     measured["test"]["alignment"] = None
     (line,) = figures({"RNN, hard": {"measured": measured, "training": training}}, 2)
     assert line.beside == "no attention"
-
-
-def test_maps_have_a_cell_for_each_weight_and_stand_in_rows_of_five():
-    one = WeightMap(
-        title="t", across=("我", "爱"), down=("I", "<"), rows=((1.5, 0.0), (0.25, 0.75))
-    )
-    root = ElementTree.fromstring(draw([one] * 6))
-    cells = [e for e in root.iter() if e.get("class") == "cell"]
-    assert [c.get("fill-opacity") for c in cells[:4]] == ["1", "0", "0.25", "0.75"]
-    assert len(cells) == 24
-    panels = [e.get("transform") for e in root.iter() if e.get("transform")]
-    assert panels[0] == "translate(0 0)"
-    assert panels[5].startswith("translate(0 ")
-    assert panels[5] != panels[0]

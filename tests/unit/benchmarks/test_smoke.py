@@ -25,31 +25,16 @@ ALONE = ("--threads", "1")
 # script, which says so.
 SMOKE: dict[str, tuple[str, ...]] = {
     "additive_attention": (*ONE, *ALONE),
-    "alignment": ("--work", "WORK", "--translators", "WORK/../chinese_english"),
     "attention": (*ONE, *ALONE),
-    "attention_growth": (*ONE,),
     "attention_mechanisms": ("--work", "WORK"),
     "backend_choice": (),
-    "bertviz_side_by_side": ("--dry",),
-    "bulk_prediction": (*ONE,),
-    "chinese_english": ("--work", "WORK"),
-    "classical_chinese": ("--work", "WORK"),
     "classification": ("--work", "WORK"),
     "decoding_speed": (*ONE, *ALONE),
     "documents": ("--work", "WORK"),
-    "fast_translators": ("--work", "WORK", *ONE),
     "generation_speed": (*ONE, *ALONE),
-    "gpu_attention": (*ONE,),
-    "gpu_training": ("--work", "WORK", *ONE, *ALONE),
     "inspection": (*ONE, *ALONE),
-    "joey_side_by_side": ("--work", "WORK", "--updates", "2", *ONE, *ALONE),
-    "kernel_regression": (*ONE, *ALONE),
-    "labelling_speed": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
-    "large_corpus": ("--work", "WORK", *ONE, *ALONE),
     "long_sentences": ("--work", "WORK"),
-    "markup": ("--work", "WORK"),
-    "model_memory": (*ONE,),
     "multi30k": ("--run", "WORK", *ALONE),
     "peers.nn_transformer": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.prepare_multi30k": ("WORK",),
@@ -58,41 +43,23 @@ SMOKE: dict[str, tuple[str, ...]] = {
         *("--text", "TEXT", "--run", "WORK", "--updates", "2"),
         *("--set", "model.model_dim=16", *ALONE),
     ),
-    "peers.regard_quality": ("train", "BATCHES", "WORK", *ALONE),
     "peers.regard_speed": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.setup_joey": ("WORK", "--dry"),
-    "precision_loss": ("multi30k=WORK/../fast_translators/multi30k/teacher", *ONE),
     "pretraining": ("hotel", "--work", "WORK"),
-    "process_scaling": ("--work", "WORK", *ONE),
     "question_answering": (
         *("--work", "WORK", "--only"),
         *("spans-chinese", "choices", "pairs-esim", "sentences"),
     ),
-    "recurrent_decoding": (*ONE, *ALONE),
-    "server_load": (),
-    "shortlist": (*ONE, *ALONE),
     "start_up": (*ONE,),
     "summarisation": ("--work", "WORK", "--corpus", "csl-titles"),
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),
     "training_speed": ("--work", "WORK", "--updates", "2", "--warmup", "1", *ONE, *ALONE),
-    "thread_scaling": (*ONE, "--threads", "1", "2"),
-    "trained_scores": ("--work", "WORK", "--updates", "2"),
-    "translating_with_alignments": (*ONE,),
 }
-# Those that read what another one trains.
-BEFORE = {"alignment": "chinese_english", "precision_loss": "fast_translators"}
 # Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
 ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
-UNRECORDED = {
-    "bertviz_side_by_side",
-    "joey_side_by_side",
-    "kernel_regression",
-    "language_modelling",
-    "server_load",
-    "tables",
-}
+UNRECORDED = {"language_modelling", "tables"}
 
 
 def test_every_script_has_a_run() -> None:
@@ -125,8 +92,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("script", sorted(SMOKE))
 def test_a_script_runs(script: str, beginnings: Path, folder: Path) -> None:
     kept = _kept()
-    if script in BEFORE:
-        _run(BEFORE[script], beginnings, folder)
     _run(script, beginnings, folder)
     if script not in UNRECORDED and not script.startswith("peers."):
         record = json.loads((folder / "tiny" / "records" / f"{script}.json").read_text("utf-8"))

@@ -10,7 +10,6 @@ COMMANDS = {
     "evaluate": ["evaluate", "nowhere"],
     "look": ["look", "nowhere", "text"],
     "serve": ["serve", "nowhere"],
-    "bench": ["bench", "nowhere"],
 }
 
 

@@ -121,10 +121,10 @@ def test_tables_of_arrow_are_told_by_their_columns(here):
 
 
 def test_minutes_are_in_place_of_the_epochs_that_the_command_does_not_name():
-    assert _settings([], 2, None, None, None) == [
+    assert _settings([], 2, None, None) == [
         "training.updates=none",
         "training.epochs=none",
         "training.minutes=2.0",
     ]
-    named = _settings(["training.epochs=3"], 2, None, None, None)
+    named = _settings(["training.epochs=3"], 2, None, None)
     assert named == ["training.updates=none", "training.epochs=3", "training.minutes=2.0"]

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from regard.decoding import Average, Diverse, RepetitionPenalty, beam, greedy
+from regard.decoding import Average, RepetitionPenalty, Required, beam, greedy
 from regard.decoding.step import RankingStep
 from regard.errors import RunError
 
@@ -101,7 +101,7 @@ def test_rules_are_asked_for_all_numbers(search):
 def test_other_rankings_are_asked_for_all_numbers():
     tables, ranked = random_tables(5), Ranked()
     settings = {"batch_size": 5, "bos_id": BOS, "eos_id": EOS, "max_lengths": 6}
-    settings |= {"beam_size": 4, "ranking": Diverse(2, 0.5)}
+    settings |= {"beam_size": 4, "ranking": Required([[[4]]] * 5)}
     assert beam(ranked, start(tables), **settings) == beam(step, start(tables), **settings)
     assert set(ranked.asked) == {None}
 

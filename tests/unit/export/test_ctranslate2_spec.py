@@ -228,7 +228,6 @@ def test_a_model_reads_the_end_of_sources_where_training_did(tmp_path):
         ({"source_begin": True}, "model.source_begin = true"),
         ({"values": "embeddings"}, "model.values = 'embeddings'"),
         ({"copy": True}, "model.copy = true"),
-        ({"decoder": "ssru"}, "model.decoder = 'ssru'"),
     ],
 )
 def test_what_a_translator_has_beyond_is_named(options, named):

@@ -240,8 +240,6 @@ TRANSLATORS = {
     "rotary": {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "activation": "swiglu"},
     "alibi": {"positions": "alibi", "num_key_heads": 1, "values": "embeddings"},
     "relative": {"positions": "relative", "source_begin": True, "window": 2, "output_bias": True},
-    "ssru": {"decoder": "ssru", "norm": "pre"},
-    "ssru, learned": {"decoder": "ssru", "positions": "learned", "copy": True},
     "t5": {"positions": "t5", "score": "additive", "norm_kind": "batch"},
 }
 LANGUAGE_MODELS = {

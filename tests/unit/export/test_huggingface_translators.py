@@ -125,7 +125,6 @@ def test_generate_writes_what_our_search_writes(tmp_path, model, beam_size):
         ({"source_begin": True}, "model.source_begin is true, and"),
         ({"values": "embeddings"}, "model.values is 'embeddings', and"),
         ({"copy": True}, "model.copy is true, and"),
-        ({"decoder": "ssru"}, "model.decoder is 'ssru', and"),
         ({"embedding_norm": True}, "model.embedding_norm is true, which none of"),
         (LEARNED, "model.embedding_norm is false, which none of .* learned positions"),
         (PRE | {"tie_embeddings": "target"}, "model.tie_embeddings is 'target', and"),

@@ -1,6 +1,5 @@
 """What ``[decoding]`` asks for is what is searched for."""
 
-from collections import Counter
 from functools import cache
 
 import pytest
@@ -10,7 +9,6 @@ from tests.unit.inference.conftest import make_predictor
 from regard import decoding
 from regard.errors import SettingError
 from regard.inference.searcher import FORBIDDEN
-from regard.metrics import sentence_chrf
 from regard.tasks import DecodingConfig
 from regard.tasks.sequence_task import longest_output
 from regard.text import BOS_ID, EOS_ID
@@ -33,9 +31,6 @@ CHANGES = [
     ({}, {"no_repeat_ngram": 1}),
     ({}, {"prefix": "China"}),
     ({"beam_size": 8}, {"require": ("China",)}),
-    ({"beam_size": 4, "n_best": 4}, {"groups": 2}),
-    ({"beam_size": 4, "n_best": 4, "groups": 2}, {"diversity": 0.0}),
-    (SAMPLE, {"minimum_bayes_risk": 9}),
 ]
 
 
@@ -68,7 +63,7 @@ def test_every_setting_changes_what_is_found(before, change) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
-@pytest.mark.parametrize("settings", [SAMPLE | {"n_best": 3}, {"groups": 5, "n_best": 5}, {}])
+@pytest.mark.parametrize("settings", [SAMPLE | {"n_best": 3}, {"n_best": 5}, {}])
 def test_an_answer_does_not_depend_on_its_company(kind, settings) -> None:
     together = tokens(answers(kind, **settings))
     assert tokens(answers(kind, texts=TEXTS[::-1], **settings)) == together[::-1]
@@ -96,9 +91,6 @@ def test_the_searches_are_those_of_decoding() -> None:
     found = answers(beam_size=4, n_best=3, coverage_penalty=0.0, no_repeat_ngram=2)
     rules = [decoding.NoRepeatedNgrams(2)]
     assert tokens(found) == tokens(run(decoding.beam, beam_size=4, n_best=3, rules=rules))
-    found = answers(beam_size=4, n_best=4, groups=2)
-    wanted = run(decoding.beam, beam_size=4, n_best=4, ranking=decoding.Diverse(2))
-    assert tokens(found) == tokens(wanted)
     found = answers(method="greedy", repetition_penalty=2.0)
     wanted = run(decoding.greedy, rules=[decoding.RepetitionPenalty(2.0)])
     assert tokens(found) == [[one.tokens] for one in wanted]
@@ -142,29 +134,11 @@ def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
     assert answers(texts=[""], prefix="He does")[0][0].text == ""
 
 
-def test_minimum_bayes_risk_takes_what_is_most_like_the_others() -> None:
-    samples = answers(method="sample", n_best=8)
-    chosen = answers(method="sample", minimum_bayes_risk=8, n_best=2)
-    for drawn, found in zip(samples, chosen, strict=True):
-        texts = Counter(one.text for one in drawn)
-        total = sum(texts.values())
-        worth = {
-            text: sum(n * sentence_chrf([text], [other])[0] for other, n in texts.items()) / total
-            for text in texts
-        }
-        assert found[0].utility == pytest.approx(max(worth.values()))
-        assert worth[found[0].text] == pytest.approx(found[0].utility)
-        assert len({one.text for one in found}) == len(found) == min(2, len(texts))
-    assert all(one.utility is None for each in samples for one in each)
-
-
 @pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
 @pytest.mark.parametrize(
     "settings",
     [
         {"method": "sample", "n_best": 3},
-        {"method": "sample", "minimum_bayes_risk": 6},
-        {"beam_size": 4, "groups": 2, "n_best": 4, "diversity": 3.0},
         {"coverage_penalty": 2.0},
         {"beam_size": 8, "require": ("China",)},
     ],

@@ -27,7 +27,6 @@ KINDS = {
     "batch norm": ("transformer", TRANSFORMER | {"norm_kind": "batch"}, True, 120),
     "transformer additive": ("transformer", TRANSFORMER | {"score": "additive"}, True, 120),
     "transformer copying": ("transformer", TRANSFORMER | {"copy": True}, True, 120),
-    "transformer ssru": ("transformer", TRANSFORMER | {"decoder": "ssru"}, True, 120),
 }
 # Shape checks at every step would take longer than the steps.
 pytestmark = pytest.mark.usefixtures("as_users_have_it")

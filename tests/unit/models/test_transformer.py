@@ -44,7 +44,6 @@ OPTIONS = {
     "norm_eps": ({}, {"norm_eps": 0.3}),
     "source_begin": ({}, {"source_begin": True}),
     "output_bias": ({}, {"output_bias": True}),
-    "decoder": ({}, {"decoder": "ssru"}),
 }
 
 

@@ -138,8 +138,10 @@ def test_a_killed_process_holds_nothing_and_asking_does_not_get_in_the_way(tmp_p
         holder.wait()
     assert (tmp_path / "lock").read_text()  # it could not say that it went
     assert not is_held(tmp_path)
-    with Run.reserved(tmp_path / "b"):
-        assert is_held(tmp_path / "b")
+    (tmp_path / "b").mkdir()
+    lock = Lock(tmp_path / "b")
+    assert is_held(tmp_path / "b")
+    lock.release()
     Lock(tmp_path).release()
 
 

@@ -409,24 +409,12 @@ def test_everything_is_synced_before_the_rename_that_shows_it(
     assert power.unsynced_bytes <= {home / "lock"}
 
 
-def test_a_folder_can_be_reserved_for_a_run_and_what_is_learned_from_put_into_it(home):
-    with Run.reserved(home):
-        (home / "distilled.jsonl").write_text("{}\n")
-        with pytest.raises(RunError, match="already in use"):
-            Run.create(home, {"task": "translation"}, "translation")
-    with Run.reserved(home), Run.reserved(home.parent / "other"):
-        pass
-    with Run.create(home, {"task": "translation"}, "translation") as run:
-        assert run.model_checksum is None
-        run.finish(WEIGHTS, {})
-    assert (home / "distilled.jsonl").exists()
-    assert Run.open(home).model_checksum
-    with pytest.raises(RunError, match="it already holds a run"), Run.reserved(home):
-        pass
-
-
-def test_a_folder_that_holds_something_else_is_not_reserved(home):
-    home.mkdir()
-    (home / "notes.txt").write_text("mine")
-    with pytest.raises(RunError, match=r"it holds notes\.txt"), Run.reserved(home):
-        pass
+def test_retired_settings_of_a_search_are_left_out_with_a_warning(home: Path) -> None:
+    off = {"groups": 1, "diversity": 0.5, "beam_size": 3}
+    with Run.create(home, {"decoding": off}, "translation") as run:
+        assert run.recipe["decoding"]["beam_size"] == 3
+    warned = {"match": r"old was made with decoding\.groups = 3, which is no longer a setting"}
+    with pytest.warns(RunWarning, **warned):
+        Run.create(home.parent / "old", {"decoding": off | {"groups": 3}}, "translation").close()
+    with pytest.warns(RunWarning, **warned):
+        assert Run.open(home.parent / "old").recipe["decoding"] == {"beam_size": 3}

@@ -8,8 +8,6 @@ import torch
 from torch import nn
 
 from regard.models import (
-    ConvSeq2Seq,
-    ConvSeq2SeqConfig,
     Decoder,
     DecoderConfig,
     RecurrentLm,
@@ -45,14 +43,6 @@ def recurrent_translator(**options):
     sizes = {"embed_dim": 12, "hidden_dim": 17, "attention_dim": 13, "max_length": 20}
     config = RnnSeq2SeqConfig(**{**sizes, **options})
     return shaken(RnnSeq2Seq(config, source_vocab=VOCAB, target_vocab=VOCAB, shared_vocab=True))
-
-
-def conv_translator(**options):
-    """The same; no two of its widths are equal."""
-    sizes = {"embed_dim": 12, "hidden_dim": 17, "max_length": 60}
-    layers = {"num_encoder_layers": 1, "num_decoder_layers": 2}
-    config = ConvSeq2SeqConfig(**{**sizes, **layers, "output_bias": True, **options})
-    return shaken(ConvSeq2Seq(config, source_vocab=VOCAB, target_vocab=VOCAB, shared_vocab=True))
 
 
 def recurrent_language_model(**options):

@@ -13,7 +13,6 @@ from regard.runtime.transformer import decoder
 
 from .conftest import (
     VOCAB,
-    conv_translator,
     language_model,
     recurrent_language_model,
     recurrent_translator,
@@ -27,7 +26,6 @@ MODELS = [
     (translator, "float32"),
     (translator, "int8"),
     (recurrent_translator, "float32"),
-    (conv_translator, "float32"),
 ]
 
 
@@ -97,7 +95,6 @@ def test_greedy_and_beam_find_the_same(seed, monkeypatch):
         norm=draw.choice(["pre", "post"]),
         positions=draw.choice(["sinusoidal", "learned", "alibi"]),
         activation=draw.choice(["relu", "gelu", "swiglu"]),
-        decoder=draw.choice(["self_attention", "ssru"]),
         output_bias=True,
     )
     check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
@@ -111,18 +108,6 @@ def test_greedy_and_beam_find_the_same_with_a_recurrent_model(seed):
         attention=draw.choice(["additive", "dot", "general", "location", "none"]),
         decoder=draw.choice(["bahdanau", "luong"]),
         num_layers=draw.randint(1, 2),
-    )
-    check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_greedy_and_beam_find_the_same_with_a_convolutional_model(seed):
-    draw = random.Random(seed)
-    model = conv_translator(
-        kernel_size=draw.choice([1, 3, 5]),
-        num_decoder_layers=draw.randint(1, 3),
-        tie_embeddings=draw.choice([True, False]),
-        weight_norm=draw.choice([True, False]),
     )
     check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
 

@@ -6,7 +6,7 @@ from regard.errors import SettingError
 from regard.tasks import DecodingConfig, recipe_from_table
 
 SAMPLED = {"temperature": 0.7, "top_k": 3, "top_p": 0.9, "seed": 1}
-OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "groups": 5, "require": ("a",)}
+OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "require": ("a",)}
 
 
 @pytest.mark.parametrize(
@@ -18,15 +18,8 @@ OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "groups": 5, "require": ("a"
         ({"repetition_penalty": 0.0}, "repetition_penalty must be above 0; got 0.0. Use 1 to sw"),
         ({"no_repeat_ngram": 0}, "no_repeat_ngram must be at least 1; got 0"),
         ({"coverage_penalty": -1.0}, "coverage_penalty must be at least 0; got -1.0"),
-        ({"groups": 2}, "beam_size must be divisible by groups; got beam_size=5, groups=2"),
         ({"n_best": 6}, "n_best must be at most beam_size; got n_best=6, beam_size=5. A wider"),
-        ({"minimum_bayes_risk": 6}, "minimum_bayes_risk must be at most beam_size; got min"),
-        (
-            {"minimum_bayes_risk": 2, "n_best": 3, "method": "sample"},
-            "n_best must be at most minimum_bayes_risk; got n_best=3, minimum_bayes_risk=2",
-        ),
         ({"n_best": 2, "method": "greedy"}, "n_best must go with method beam or sample; got n_be"),
-        ({"groups": 5, "require": ("a", "b")}, "groups must be 1 where words are required; got"),
         ({"avoid": ("a", " ")}, "require and avoid must name words; got an empty one"),
         ({"max_tokens": 10**18}, "max_tokens must be at most 1000000; got 1000"),
         ({"length_penalty": 1e300}, "length_penalty must be at most 100; got 1e"),
@@ -71,6 +64,6 @@ def test_another_method_leaves_behind_what_it_has_no_use_for() -> None:
 
 
 def test_plain_settings_keep_to_nothing() -> None:
-    settings = {"prefix": "a", "avoid": ("b",), "groups": 5, "n_best": 5, "max_ratio": 3.0}
+    settings = {"prefix": "a", "avoid": ("b",), "n_best": 5, "max_ratio": 3.0}
     plain = DecodingConfig(**settings).plain()
     assert plain == DecodingConfig(method="greedy", max_ratio=3.0)

@@ -212,3 +212,10 @@ def test_a_saved_recipe_means_what_it_did(task: str, name: str, meant: dict[str,
     new, old = recipe_from_table(table).model, recipe_from_table(saved_recipe(table)).model
     assert old == replace(new, **meant)
     assert old != new
+
+
+def test_a_retired_setting_is_dropped_where_it_was_off_and_refused_elsewhere():
+    table = recipe_from_table({"model": {"decoder": "self_attention"}}).table()
+    assert "decoder" not in table["model"]
+    with pytest.raises(SettingError, match=r"model\.decoder must be left out.*got 'ssru'\. A run"):
+        recipe_from_table({"model": {"decoder": "ssru"}})

@@ -264,23 +264,6 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
     ]
 
 
-def test_pairs_with_other_markup_are_left_out_and_told(toy, tmp_path, recipe):
-    facts = []
-
-    class Listening(toy.Recorder):
-        def started(self, told, **_):
-            facts.extend(told)
-
-    with (tmp_path / "train.tsv").open("a", encoding="utf-8") as file:
-        file.write("``1`` 2\t2 1\n``12`` 1\t1 ``12``\n")
-    tokenizer = {"type": "characters", "placeholders": "rst"}
-    train(recipe(tokenizer=tokenizer), tmp_path / "run", reporter=Listening())
-    assert facts[-2] == (
-        "cut or left out 1 pairs too long, or whose sides hold other markup: other markup, 1 "
-        f"(first {tmp_path}/train.tsv:81: the target holds other markup.)"
-    )
-
-
 def test_samples_show_source_output_and_reference(toy, tmp_path, recipe):
     shown = []
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from regard.config import JsonValue, as_table
+from regard.config import JsonValue, as_saved, as_table
 from regard.errors import RunError, SettingError
 from regard.inference.bulk.answering import WRITING, BulkOptions
 from regard.inference.bulk.shards import ERRORS, Shard
 from regard.runs import Run
 from regard.runs.files import read_file, seal, unseal, write_file
-from regard.tasks import recipe_from_table
+from regard.tasks import DecodingConfig, recipe_from_table
 from regard.version import __version__
 
 MANIFEST = "bulk.json"
@@ -104,8 +104,12 @@ def check_same(folder: Path, before: Mapping[str, JsonValue], now: Mapping[str, 
         if name in ("weights", "tokenizer"):
             what = f"the {name} of the run are others"
         elif isinstance(value, Mapping) and isinstance(was := before.get(name), Mapping):
-            key = next(key for key in value if value[key] != was.get(key))
-            what = f"{name}.{key} was {was.get(key)!r}, now {value[key]!r}"
+            was = as_saved(DecodingConfig, was)
+            changed = [key for key in {**value, **was} if value.get(key) != was.get(key)]
+            if not changed:
+                continue
+            key = changed[0]
+            what = f"{name}.{key} was {was.get(key)!r}, now {value.get(key)!r}"
         else:
             what = f"{name} was {before.get(name)!r}, now {value!r}"
         raise RunError(

@@ -17,7 +17,6 @@ from regard.kernels.compiling import compiled, inlined, shared
 from regard.kernels.elementary import exp, largest, sigmoid
 from regard.kernels.products.packed import OUTPUTS
 from regard.kernels.products.projections import Map, Table, embed, i64, mapped
-from regard.kernels.transformer.recurrence import recur_rows
 from regard.kernels.vectors import copy
 
 f32, i32 = np.float32, np.int32
@@ -30,9 +29,7 @@ class Weights(NamedTuple):
     """The weights of all layers; what there is none of has no entries.
 
     Attributes:
-        own: Queries, keys and values of self-attention side by side, or gates and values of a
-            recurrence, and so on below.
-        gate_bias: Of the gates of a recurrence.
+        own: Queries, keys and values of self-attention side by side, and so on below.
         norms: In the order in which they are met.
         norm_biases: Of those, if they have any.
         table: Of the output.
@@ -47,7 +44,6 @@ class Weights(NamedTuple):
     ask_out: Map
     inner: Map
     outer: Map
-    gate_bias: Float32[np.ndarray, "L C"]
     norms: Float32[np.ndarray, "n C"]
     norm_biases: Float32[np.ndarray, "n C"]
     table: Map
@@ -70,7 +66,6 @@ class Options(NamedTuple):
         is_pre: Whether a norm comes before its sublayer, and one after all.
         activation: Its place in ``ACTIVATIONS``.
         pair_apart: How far apart the two numbers of a pair are that rotary positions turn.
-        is_recurrent: Whether a recurrence takes the place of self-attention.
     """
 
     heads: int
@@ -83,14 +78,13 @@ class Options(NamedTuple):
     is_pre: bool
     activation: int
     pair_apart: int
-    is_recurrent: bool
 
 
 class Past(NamedTuple):
     """Cached keys and values of rows.
 
     Attributes:
-        store: Keys and values of slots, by layer; of a recurrence, its states.
+        store: Keys and values of slots, by layer.
         ancestors: The slot of each row at each place.
         starts: The first place that each row sees.
         memory: Keys and values of the sources, by layer; without entries there are none.
@@ -411,12 +405,8 @@ def whole_step(  # type: ignore[no-untyped-def]
     for layer in range(layers):
         store = past.store[layer]
         mapped(normed, weights.own, layer, projected)
-        if options.is_recurrent:
-            bias = weights.gate_bias[layer]
-            recur_rows(first, stop, projected, bias, store, past.ancestors, now, change)
-        else:
-            _look_back(first, stop, projected, store, past, now, options, scores, mixed)
-            mapped(mixed, weights.own_out, layer, change)
+        _look_back(first, stop, projected, store, past, now, options, scores, mixed)
+        mapped(mixed, weights.own_out, layer, change)
         if has_memory:
             add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1

@@ -1,11 +1,12 @@
 """Settings of the models that translate."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from regard.checks import check_divides
 from regard.choices import choose
-from regard.config import newer
+from regard.config import JsonValue, newer
 from regard.errors import SettingError
 from regard.fields import Count, Positive, Share, Weight, check_fields
 from regard.layers.choices import NormKind
@@ -79,9 +80,6 @@ class TransformerConfig:
             attention paid to that very word, so the weights can be read as an alignment.
         copy: Whether words may be copied from the source, by one more head over it; needs a shared
             vocabulary.
-        decoder: What a target token knows those before it by: ``self_attention`` as in the paper,
-            or ``ssru``, the recurrence of Kim et al. (2019), whose step costs the same however much
-            is written; window and positions of self-attention are then the encoder's alone.
     """
 
     model_dim: Count = 512
@@ -111,7 +109,7 @@ class TransformerConfig:
     output_bias: bool = False
     values: Literal["states", "embeddings"] = "states"
     copy: bool = False
-    decoder: Literal["self_attention", "ssru"] = "self_attention"
+    retired: ClassVar[Mapping[str, JsonValue]] = {"decoder": "self_attention"}
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -5,8 +5,6 @@ on its neighbours: to eight bits where the processor multiplies bytes (``bytewis
 fourteen (``pairwise``).
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from jaxtyping import Float, Float32, Int, Int8
@@ -148,13 +146,6 @@ class Int8Embedding(_Rounded):
     def values(self) -> Int[Tensor, "V C"]:
         """All rounded vectors."""
         return self.matrix.rounded()[0]
-
-    def logits_of(
-        self, ids: Int[Tensor, " U"], bias: Float[Tensor, " U"] | None
-    ) -> Callable[[Tensor], Tensor]:
-        """Restrict the output layer to these tokens; ``logits`` computes the same."""
-        matrix = _Matrix(self.matrix.some(ids), self.scales[ids])
-        return lambda states: matrix.product(states, bias)
 
     @torch.no_grad()
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:

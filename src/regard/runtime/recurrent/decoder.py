@@ -14,7 +14,6 @@ from regard.attention import Mask, lengths
 from regard.kernels.threads import in_blocks
 from regard.layers import TokenEmbedding
 from regard.runtime.looped import LoopedSteps, Then
-from regard.runtime.products.listed import Listed
 
 if TYPE_CHECKING:
     from regard.kernels import recurrent as recurrent_kernels
@@ -149,14 +148,12 @@ class RecurrentState:
         places: Which of them is each row's.
         view: What they look at.
         pending: The last tokens of prompts, not read yet; they take the place of the next step's.
-        listed: What answers may be made of; None is all tokens.
     """
 
     carried: Float32[np.ndarray, "P W"]
     places: Int64[np.ndarray, " R"]
     view: View
     pending: Int[Tensor, " R"] | None = None
-    listed: Listed | None = None
 
     @classmethod
     def begin(

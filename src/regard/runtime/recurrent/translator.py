@@ -1,6 +1,5 @@
 """A recurrent encoder-decoder that is ready to write many translations."""
 
-from dataclasses import replace
 from typing import cast
 
 import torch
@@ -19,7 +18,6 @@ from regard.layers import (
 )
 from regard.models.recurrent_attention import Soft
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
-from regard.models.shortlist import Shortlist
 from regard.runtime.base import PreparedSeq2Seq
 from regard.runtime.looped import why_not_looped
 from regard.runtime.parts import with_prepared_parts
@@ -41,7 +39,6 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
 
     Args:
         model: In evaluation mode.
-        shortlist: What answers may be made of, by their sources; None is all tokens.
 
     Example:
         >>> from regard.models import RnnSeq2SeqConfig
@@ -52,15 +49,15 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
         >>> torch.equal(prepared(model)(ids, lengths, ids)[0], model(ids, lengths, ids)[0])
         True
-        >>> PreparedRnnSeq2Seq.refuse(RnnSeq2Seq(replace(config, copy=True), **sizes))
+        >>> PreparedRnnSeq2Seq.refuse(RnnSeq2Seq(RnnSeq2SeqConfig(copy=True), **sizes))
         'it copies words'
     """
 
     model: RnnSeq2Seq
     _steps: PreparedRecurrence
 
-    def __init__(self, model: RnnSeq2Seq, *, shortlist: Shortlist | None = None) -> None:
-        super().__init__(model, shortlist=shortlist)
+    def __init__(self, model: RnnSeq2Seq) -> None:
+        super().__init__(model)
         # Only here: what cannot be compiled cannot be imported.
         from regard.kernels import recurrent as kernels
 
@@ -116,8 +113,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         states, last = self._encoder(embedded, source_lengths)
         read = self._begin(source, source_lengths, embedded, states, last)
         carried = torch.cat([*read.layers, *([] if read.fed is None else [read.fed])], dim=1)
-        state = RecurrentState.begin(carried, self._sources(read))
-        return replace(state, listed=self._listed(source, source_lengths))
+        return RecurrentState.begin(carried, self._sources(read))
 
     def _sources(self, read: RnnState) -> Sources:
         memory, hidden_dim = read.memory, self.model.config.hidden_dim

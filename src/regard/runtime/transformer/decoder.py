@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Float, Float32, Int
 from torch import Tensor, nn
 
 from regard.attention import at, lengths
@@ -24,7 +24,6 @@ from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
 from regard.runtime.products.linear import Linear, mapping
-from regard.runtime.products.listed import Listed
 from regard.runtime.state import PreparedState
 from regard.runtime.transformer.layers import (
     MOST_BYTES,
@@ -85,10 +84,9 @@ class PreparedStack:
         # Only here: what cannot be compiled cannot be imported.
         from regard.kernels.products import bytewise
         from regard.kernels.transformer import decoder as kernels
-        from regard.kernels.transformer import recurrence
         from regard.runtime.products import projections as maps
 
-        self._kernels, self._maps, self._recurrence = kernels, maps, recurrence
+        self._kernels, self._maps = kernels, maps
         self._has_bytes = bytewise.has_bytes()
         self._blocks, self._embedding = list(blocks), embedding
         self._embedding_norm = nn.Identity() if embedding_norm is None else embedding_norm
@@ -98,14 +96,8 @@ class PreparedStack:
         self._options = options_of(self._blocks, alibi_heads)
         self._looks = sum(block.look is not None for block in blocks)
         self.width = 2 * attend.num_key_heads * attend.head_dim
-        self.kept = attend.query_dim if self._options.is_recurrent else self.width
         self._norms = norms_of(self._blocks, norm)
         self._weights = self._all_weights()
-
-    def listed(self, mask: Bool[np.ndarray, "B V"]) -> Listed:
-        """The last layer over what answers to sources may be made of."""
-        assert isinstance(self._output, TokenEmbedding | Int8Embedding)
-        return Listed(mask, self._output, self._output_bias)
 
     @property
     def layers(self) -> int:
@@ -118,8 +110,6 @@ class PreparedStack:
     ) -> tuple[Float[Tensor, "R V"], PreparedState]:
         """Log-probabilities of the next token, and the state after ``token``."""
         states, state = self._last_states(token, state.with_room())
-        if state.listed is not None:
-            return state.listed.log_probs(states, state.sentences), state
         return torch.log_softmax(self._logits_of(states), dim=-1), state
 
     def best(
@@ -140,14 +130,12 @@ class PreparedStack:
         never = np.array(hidden, np.int64)
         values = np.empty((rows, count), np.float32)
         tokens = np.empty((rows, count), np.int64)
-        listed, seen = state.listed, None
+        seen = None
         if self._weights is None:
             seen, state = self._last_states(token, state)
         else:
             token = token if state.pending is None else state.pending
             last, weights, past = token.numpy(), self._weights, self._past(state)
-            if listed is not None:
-                weights = weights._replace(table=self._maps.NO_MAP)
             places = self._places_of(state)
             is_whole, width = weights.table.outputs > 0, weights.norms.shape[1]
             states = np.empty((0 if is_whole else rows, width), np.float32)
@@ -176,8 +164,6 @@ class PreparedStack:
             state = state.after(list(queries.reshape(*queries.shape[:2], *heads)))
             if not is_whole:
                 seen = torch.from_numpy(states)
-        if listed is not None and seen is not None:
-            return *listed.best(seen, state.sentences, count, hidden), state
         if seen is not None:
             with torch.no_grad():
                 found = self._logits_of(seen).numpy()
@@ -251,24 +237,10 @@ class PreparedStack:
             by_rows(rows, 4 * seen * mixed.shape[1], go)
             return mixed
 
-        def recurred(projected: Tensor, bias: np.ndarray, store: np.ndarray) -> Tensor:
-            told, given = projected.numpy(), torch.empty_like(states)
-            out = given.numpy()
-
-            def go(first: int, stop: int) -> None:
-                recur = self._recurrence.recur
-                recur(first, stop, told, bias, store, state.ancestors, now, out)
-
-            by_rows(rows, 32 * given.shape[1], go)
-            return given
-
         queries: list[np.ndarray] = []
         for place, layer in enumerate(self._layers):
             kept = state.store.kept[place]
-            if layer.gate_bias is not None:
-                add(recurred(layer.own(normed), layer.gate_bias, kept))
-            else:
-                add(layer.own_out(looked(kernels.look_back, layer.own(normed), kept, now + 1)))
+            add(layer.own_out(looked(kernels.look_back, layer.own(normed), kept, now + 1)))
             if layer.look is not None:
                 query, memory = layer.ask(normed), state.memory[place]
                 queries.append(self._in_heads(query.numpy()))
@@ -339,7 +311,6 @@ class PreparedStack:
             self._maps.map_of([self._maps.part_of(each) for each in several if each is not None])
             for several in zip(*parts, strict=True)
         )
-        gates = [block.recur.gate_bias.detach().numpy() for block in self._blocks if block.recur]
         embedding_norm, embedding_norm_bias = numbers_of(self._embedding_norm)
         return self._kernels.Weights(
             own=own,
@@ -348,7 +319,6 @@ class PreparedStack:
             ask_out=ask_out,
             inner=inner,
             outer=outer,
-            gate_bias=np.stack(gates) if gates else np.zeros((0, 0), np.float32),
             norms=np.stack([weight for weight, _ in self._norms]),
             norm_biases=np.stack([bias for _, bias in self._norms]),
             table=self._maps.map_of([self._maps.output_of(output, self._output_bias)]),
@@ -359,10 +329,7 @@ class PreparedStack:
 
 
 class _Layer(NamedTuple):
-    """Products of a layer.
-
-    ``gate_bias`` is there where it is recurrent; ``look`` says how memory is looked at, if it is.
-    """
+    """Products of a layer; ``look`` says how memory is looked at, if it is."""
 
     own: Callable[[Tensor], Tensor]
     own_out: Callable[[Tensor], Tensor]
@@ -371,17 +338,15 @@ class _Layer(NamedTuple):
     inner: Callable[[Tensor], Tensor]
     outer: Callable[[Tensor], Tensor]
     activation: Callable[[Tensor], Tensor]
-    gate_bias: np.ndarray | None
     look: MultiHeadAttention | None
 
 
 def _maps_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
     """The linear maps of a layer, in the order of ``kernels.transformer.decoder.Weights``."""
-    attend, look, recur = block.attend, block.look, block.recur
-    gate_value = None if recur is None else recur.gate_value
+    look = block.look
     return [
-        gate_value if attend is None else attend.query_key_value,
-        None if attend is None else attend.output,
+        block.attend.query_key_value,
+        block.attend.output,
         None if look is None else look.query,
         None if look is None else look.output,
         block.feed.inner,
@@ -399,6 +364,5 @@ def _layer_of(block: TransformerBlock, options: "kernels.Options") -> _Layer:
         inner,
         outer,
         activation=activation_of(block, options),
-        gate_bias=None if block.recur is None else block.recur.gate_bias.detach().numpy(),
         look=block.look,
     )

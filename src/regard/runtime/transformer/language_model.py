@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.attention import KeyValueCache
 from regard.models.decoder import Decoder
 from regard.runtime.base import PreparedLanguageModel
 from regard.runtime.state import PreparedState, begin
@@ -74,7 +73,6 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         for row, length in enumerate(prompt_lengths.tolist()):
             read = self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
             for kept, cache in zip(state.store.kept, read.past, strict=True):
-                assert isinstance(cache, KeyValueCache)
                 for column, part in ((0, cache.key), (width // 2, cache.value)):
                     kept[row, seen + 1 - length : seen, column : column + width // 2] = (
                         part[0].transpose(0, 1).flatten(1).numpy()

@@ -107,7 +107,7 @@ class LayeredEncoder:
 
 def maps_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
     """The linear maps of each kind, in the order of ``kernels.transformer.encoder.Layers``."""
-    attends = [block.attend for block in blocks if block.attend is not None]
+    attends = [block.attend for block in blocks]
     return [
         [each.query_key_value for each in attends if each.query_key_value is not None],
         [each.output for each in attends],

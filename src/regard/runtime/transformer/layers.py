@@ -45,7 +45,7 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
 
 def attentions(block: TransformerBlock) -> list[MultiHeadAttention]:
     """Those of a layer: to itself, and to a memory."""
-    return [each for each in (block.attend, block.look) if each is not None]
+    return [block.attend] if block.look is None else [block.attend, block.look]
 
 
 def residuals(block: TransformerBlock) -> list[Residual]:
@@ -78,7 +78,6 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "
         residual.order == "pre",
         _place_of(blocks[0].feed.activation, kernels.ACTIVATIONS),
         attend.head_dim // 2 if _is_in_halves(attend.rotary) else 1,
-        blocks[0].recur is not None,
     )
 
 

@@ -6,7 +6,6 @@ from jaxtyping import Float32, Int
 from torch import Tensor
 
 from regard.attention.observing import current_editor, current_observer
-from regard.models.shortlist import Shortlist
 from regard.models.transformer import Transformer
 from regard.runtime.base import PreparedSeq2Seq
 from regard.runtime.memory import hand_back
@@ -23,7 +22,6 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
 
     Args:
         model: In evaluation mode.
-        shortlist: What answers may be made of, by their sources; None is all tokens.
 
     Example:
         >>> from regard.models import TransformerConfig
@@ -41,8 +39,8 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
     model: Transformer
     _steps: PreparedStack
 
-    def __init__(self, model: Transformer, *, shortlist: Shortlist | None = None) -> None:
-        super().__init__(model, shortlist=shortlist)
+    def __init__(self, model: Transformer) -> None:
+        super().__init__(model)
         self._steps = PreparedStack(
             list(model.decoder),
             embedding=model.target_embedding,
@@ -78,10 +76,9 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
         return begin(
             len(source),
             layers,
-            self._steps.kept,
+            self._steps.width,
             memory=memory,
             lengths=source_lengths,
-            listed=self._listed(source, source_lengths),
         )
 
     @torch.no_grad()

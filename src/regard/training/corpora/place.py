@@ -47,8 +47,6 @@ def _why_not(recipe: Recipe) -> str | None:
         return f"for {recipe.task}"
     if recipe.uses_phrasebook or not recipe.named("train"):
         return "for a text that is not in files"
-    if recipe.training.get("distill") is not None:
-        return "where a teacher writes the targets, training.distill"
     if recipe.data.test == HELD_OUT:
         return "where the test is held out of the training text; name one: data.test"
     if recipe.tokenizer is not None and (recipe.tokenizer.dropout or recipe.tokenizer.alpha):

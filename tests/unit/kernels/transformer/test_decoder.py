@@ -28,7 +28,6 @@ def options(**changed):
         is_pre=True,
         activation=0,
         pair_apart=1,
-        is_recurrent=False,
     )
     return plain._replace(**changed)
 

@@ -30,7 +30,6 @@ OPTIONS = {
     "norm_eps": [None, 0.03],
     "own_positions": [False, True],
     "scale_embeddings": [True, False],
-    "decoder": ["self_attention", "ssru"],
 }
 LENGTHS = torch.tensor([7, 3, 5, 1, 7])
 

@@ -65,7 +65,6 @@ def test_a_gigabyte_of_text_goes_to_the_disk(recipe, pairs, monkeypatch):
         ({"data": {"train": "phrasebook"}}, "not in files"),
         ({"data": {"test": "held out"}}, r"held out of the training text; name one: data\.test"),
         ({"tokenizer": {"type": "bpe", "dropout": 0.1}}, "every epoch cuts the text anew"),
-        ({"training": {"distill": "runs/a"}}, r"teacher writes the targets, training\.distill"),
     ],
 )
 def test_what_cannot_be_on_disk_says_why(recipe, monkeypatch, sections, message):

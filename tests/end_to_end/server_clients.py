@@ -1,12 +1,8 @@
-"""A server under load: many clients at once, good requests and bad ones mixed, none lost.
+"""Clients of a server under load: many at once, good requests and bad ones mixed, none lost.
 
-The client is plain asyncio, so that it takes little from the server on the same machine, and it
-only ever asks 127.0.0.1. By hand::
-
-    python -m benchmarks.server_load RUN --seconds 30 --clients 200
+They are plain asyncio, so that they take little from the server on the same machine.
 """
 
-import argparse
 import asyncio
 import json
 import math
@@ -14,7 +10,6 @@ import os
 import random
 import re
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -25,10 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import TINY, sized
-
 HOST = "127.0.0.1"
-WARM = sized(1.0, 0.2)  # seconds that do not count
 _SENTENCES = (
     "我爱中国",
     "他昨天去北京了",
@@ -345,11 +337,6 @@ def batch_sizes(port: int) -> dict[str, float]:
     }
 
 
-def _bucket(name: str) -> str:
-    """What a bucket is called in a record: its upper end, without the point of a whole number."""
-    return name.replace('bucket{le="', "batches up to ").rstrip('"}').removesuffix(".0")
-
-
 def mean_batch(before: Mapping[str, float], after: Mapping[str, float]) -> float:
     """The mean size of the batches between two looks at the histogram."""
     count = after["count"] - before.get("count", 0.0)
@@ -389,78 +376,3 @@ async def mixed(server: Server, *, clients: int, seconds: float) -> tuple[Outcom
     )
     looking.cancel()
     return outcome, gone, memory
-
-
-def demo_run() -> Path:
-    """The demo's translator, trained the first time: in ``REGARD_BENCH`` or /tmp/regard-bench."""
-    path = (TINY or Path(os.environ.get("REGARD_BENCH", "/tmp/regard-bench"))) / "demo"
-    if not (path / "model.safetensors").exists():
-        if TINY is not None:
-            from benchmarks.training import train
-            from regard.cli.recipes import packaged_recipe
-            from regard.tasks import read_recipe
-
-            train(read_recipe(packaged_recipe("demo")), path)
-            return path
-        command = [sys.executable, "-m", "regard", "demo", "--run", str(path)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return path
-
-
-def served(clients: int, *options: object, seconds: float = sized(5.0, 0.5)) -> dict[str, float]:
-    """How fast short sentences are translated for so many clients, each asking again at once."""
-    from regard.text.phrasebook import phrases
-
-    sentences = [phrase.source for phrase in phrases("test")[:64]]
-    asked = [(request("/predict", {"text": each}), expects(200)) for each in sentences]
-    with serving(demo_run(), options=options) as server:
-        asyncio.run(drive(server.port, asked, clients=clients, seconds=WARM))
-        before = batch_sizes(server.port)
-        found = asyncio.run(drive(server.port, asked, clients=clients, seconds=seconds))
-        after = batch_sizes(server.port)
-    if found.lost or found.wrong:
-        raise RuntimeError(f"requests went wrong: {found.lost} {found.wrong}")
-    sizes = {
-        name.replace('bucket{le="', "batches up to ").rstrip('"}').removesuffix(".0"): count
-        - before.get(name, 0.0)
-        for name, count in after.items()
-    }
-    return {
-        "throughput": found.throughput,
-        "mean_batch": mean_batch(before, after),
-        "p50": found.percentile(0.5),
-        "p95": found.percentile(0.95),
-        **sizes,
-    }
-
-
-def main() -> None:
-    """Load a server, and say what became of it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path, nargs="?", help="the demo's if it is left out")
-    parser.add_argument("--clients", type=int, default=sized(200, 8))
-    parser.add_argument("--seconds", type=float, default=sized(30.0, 1.0))
-    arguments = parser.parse_args()
-    with serving(arguments.run or demo_run()) as server:
-        asyncio.run(mixed(server, clients=arguments.clients, seconds=3 * WARM))
-        before = batch_sizes(server.port)
-        outcome, gone, memory = asyncio.run(
-            mixed(server, clients=arguments.clients, seconds=arguments.seconds)
-        )
-        sizes = mean_batch(before, batch_sizes(server.port))
-        print("statuses", dict(outcome.statuses), "lost", dict(outcome.lost), "rude", gone)
-        print("wrong", outcome.wrong)
-        third = max(1, len(memory) // 3)
-        first, last = statistics.median(memory[:third]), statistics.median(memory[-third:])
-        print(
-            f"memory {first / 2**20:.0f} → {last / 2**20:.0f} MiB, most {max(memory) / 2**20:.0f}"
-        )
-        print(
-            f"{outcome.throughput:.0f} good answers a second, mean batch {sizes:.1f}, "
-            f"p50 {outcome.percentile(0.5):.3f} s, p95 {outcome.percentile(0.95):.3f} s"
-        )
-        print("log", server.stop())
-
-
-if __name__ == "__main__":
-    main()
