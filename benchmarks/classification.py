@@ -22,6 +22,7 @@ from benchmarks import measuring
 from benchmarks.measuring import sized
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
+from regard.config import parse_settings
 from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
 from regard.inference.evaluation import evaluate_task
@@ -159,7 +160,7 @@ class Bench:
         ]
         if size is not None:
             settings.append(f"training.epochs={SIZES[size]}")
-        recipe = read_recipe(packaged_recipe(system.recipe), settings)
+        recipe = read_recipe(packaged_recipe(system.recipe), parse_settings(settings))
         data = replace(recipe.data, train=(str(files),), valid=(str(folder / where.dev),))
         return replace(recipe, data=data)
 

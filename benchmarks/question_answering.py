@@ -21,7 +21,8 @@ import torch
 
 from benchmarks import measuring
 from benchmarks.training import train
-from regard.cli.jobs import find_recipe
+from regard.cli.jobs import parse_arguments
+from regard.config import parse_settings
 from regard.inference import Predictor
 from regard.tasks import Recipe, read_parts
 
@@ -77,7 +78,7 @@ def recipe_of(name: str, pretrained: Path | None) -> Recipe:
     said = [f"data.{split}={json.dumps(listed)}" for split, listed in files.items()]
     if name == PRETRAINED:
         said.append(f"training.pretrained={pretrained}")
-    return find_recipe([shipped], [*said, *settings])
+    return parse_arguments([shipped]).resolve(parse_settings([*said, *settings]))
 
 
 def trained_figures(name: str, work: Path, pretrained: Path | None) -> dict[str, Any]:

@@ -23,7 +23,8 @@ import torch
 
 from benchmarks import measuring
 from benchmarks.training import train
-from regard.cli.jobs import find_recipe
+from regard.cli.jobs import parse_arguments
+from regard.config import parse_settings
 from regard.tasks import Recipe, read_parts
 from regard.tasks.tagging import Tagging
 from regard.text import Batches
@@ -54,7 +55,9 @@ def recipe_of(name: str, *more: str) -> Recipe:
     shipped, corpus, settings = RUNS[name]
     train_file, valid, test = (str(measuring.corpora() / corpus / file) for file in FILES[corpus])
     files = (f"data.valid={valid}", f"data.test={test}")
-    return find_recipe([shipped, train_file], [*files, *settings, *more])
+    return parse_arguments([shipped, train_file]).resolve(
+        parse_settings([*files, *settings, *more])
+    )
 
 
 def trained_figures(name: str, work: Path) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measuring
-from regard import training
 from regard.tasks import Recipe
 from regard.training import Trained
+from regard.training.session import fit
 
 _ENDS = ("minutes", "epochs", "updates", "patience")
 _SHORT: Mapping[str, Any] = {"updates": 2, "validate_every": 2, "warmup": 1, "keep": 1}
@@ -17,7 +17,7 @@ _TOKENS, _PIECES, _LINES, _RATIO = 256, 800, 60, 0.01
 
 def train(recipe: Recipe, run: str | Path) -> Trained:
     """Train by a recipe into a run folder, or go on with what is there."""
-    return training.train(recipe if measuring.TINY is None else shortened(recipe), run)
+    return fit(recipe if measuring.TINY is None else shortened(recipe), run)
 
 
 def shortened(recipe: Recipe) -> Recipe:

@@ -18,10 +18,11 @@ import torch
 from benchmarks.peers.regard_speed import Stopwatch
 from benchmarks.peers.windows import whole_loss
 from regard.cli.recipes import packaged_recipe
+from regard.config import parse_settings
 from regard.devices import CPU
 from regard.tasks import read_recipe
 from regard.text import EOS_ID
-from regard.training import train
+from regard.training.session import fit as train
 
 
 def measure(
@@ -30,7 +31,7 @@ def measure(
     """Train a recipe on ``train.txt`` of a folder, and ask for the loss of its ``valid.txt``."""
     files = [f"data.train={text / 'train.txt'}", f"data.valid={text / 'valid.txt'}"]
     lengths = [f"training.updates={updates}", f"training.validate_every={updates}"]
-    made = read_recipe(packaged_recipe(recipe), [*files, *lengths, *settings])
+    made = read_recipe(packaged_recipe(recipe), parse_settings([*files, *lengths, *settings]))
     stopwatch = Stopwatch()
     trained = train(made, run, reporter=stopwatch)
     model, tokenizer = trained.predictor.model.eval().to(CPU), trained.predictor.task.tokenizer

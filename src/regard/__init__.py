@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from regard.interop.edit import edit
     from regard.interop.faithfulness import faithfulness
     from regard.interop.watch import watch
-    from regard.training.calling import train
+    from regard.training.start import train
     from regard.viewer import show
 
 __all__ = [

@@ -276,30 +276,63 @@ def _retired(config: type[object]) -> Mapping[str, object]:
     return retired
 
 
-def assign(table: dict[str, JsonValue], settings: Sequence[str]) -> None:
-    """Write ``key.path=value`` settings (as ``--set`` takes them) into a nested ``table``.
+def parse_settings(texts: Sequence[str]) -> dict[str, JsonValue]:
+    """Values by their dotted names, from ``key.path=value`` texts (as ``--set`` takes them).
 
     A value is read as TOML where it parses (``4``, ``true``, ``[1, 2]``), else as text; ``none``
     switches a setting off that can be.
 
     Example:
-        >>> table = {"model": {"num_heads": 8}}
-        >>> assign(table, ["model.num_heads=4", "model.type=transformer"])
-        >>> table
-        {'model': {'num_heads': 4, 'type': 'transformer'}}
+        >>> parse_settings(["model.num_heads=4", "model.type=transformer"])
+        {'model.num_heads': 4, 'model.type': 'transformer'}
     """
-    for setting in settings:
+    settings = {}
+    for setting in texts:
         path, sign, text = setting.partition("=")
         if not sign or not path.strip():
             raise SettingError(f"--set must read key=value; got {setting!r}.")
-        *parents, last = path.strip().split(".")
-        inner = table
+        settings[path.strip()] = _parse(path.strip(), text.strip())
+    return settings
+
+
+def format_setting(name: str, value: JsonValue) -> str:
+    """A value as ``--set`` takes it: ``parse_settings`` reads it back.
+
+    Example:
+        >>> format_setting("training.patience", None), format_setting("data.text", "review")
+        ('training.patience=none', 'data.text=review')
+        >>> format_setting("data.text", "7"), format_setting("data.columns", [1, "zh"])
+        ('data.text="7"', 'data.columns=[1, "zh"]')
+    """
+    if value is None:
+        return f"{name}=none"
+    if isinstance(value, str) and _parse(name, value) == value:
+        return f"{name}={value}"
+    return f"{name}={json.dumps(value, ensure_ascii=False)}"
+
+
+def assign(
+    table: Mapping[str, JsonValue], settings: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Return a nested table with values by their dotted names over it.
+
+    Example:
+        >>> assign({"model": {"num_heads": 8}}, {"model.num_heads": 4, "model.type": "rnn"})
+        {'model': {'num_heads': 4, 'type': 'rnn'}}
+    """
+    result = dict(table)
+    for path, value in settings.items():
+        *parents, last = path.split(".")
+        inner = result
         for parent in parents:
-            found = inner.setdefault(parent, {})
-            if not isinstance(found, dict):
-                raise SettingError(f"--set {path.strip()}: {parent} is a value, not a table.")
-            inner = found
-        inner[last] = _parse(path.strip(), text.strip())
+            section = inner.get(parent, {})
+            if not isinstance(section, Mapping):
+                raise SettingError(f"{path} must be a setting of a table; {parent} is a value.")
+            copy: dict[str, JsonValue] = dict(section)
+            inner[parent] = copy
+            inner = copy
+        inner[last] = value
+    return result
 
 
 def _parse(name: str, text: str) -> JsonValue:

@@ -20,7 +20,8 @@ from rich.console import Console
 
 from regard.runs import Run, is_run
 from regard.tasks import Recipe, recipe_from_table
-from regard.training import ConsoleReporter, train
+from regard.training import ConsoleReporter
+from regard.training.session import fit as train
 
 
 def write_corpus(folder: Path) -> None:

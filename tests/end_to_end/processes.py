@@ -23,8 +23,9 @@ from rich.console import Console
 from regard.errors import Interrupted, RegardError, ReportedElsewhere
 from regard.runs import Run, is_run
 from regard.tasks import Recipe, recipe_from_table
-from regard.training import ConsoleReporter, agreement, train
-from regard.training.ranks import joined
+from regard.training import ConsoleReporter, agreement
+from regard.training.distributed.world import process_group
+from regard.training.session import fit as train
 
 NAMES = ["model.safetensors", "metrics.jsonl", "run.json", "recipe.toml"]
 
@@ -103,11 +104,11 @@ class Processes:
         os.dup2(log, 2)
         code = 1
         try:
-            with joined() as ranks:
+            with process_group() as world:
                 (self.home / f"came{rank}").touch()
                 update, whom = self.stop_at
                 # Only the first is told of updates.
-                pid = [os.getpid(), *self.children][whom] if ranks.is_first else 0
+                pid = [os.getpid(), *self.children][whom] if world.is_first else 0
                 train(each, self.path, reporter=Stopping(update, pid))
             code = 0
         except Interrupted:
@@ -145,10 +146,10 @@ class Stopping(ConsoleReporter):
         super().__init__(Console(file=sys.stderr, width=200), quiet=True)
         self.update, self.pid = update, pid
 
-    def updated(self, update, *rest):
+    def on_update(self, update):
         """Ask, after that one."""
-        super().updated(update, *rest)
-        if update == self.update:
+        super().on_update(update)
+        if update.number == self.update:
             os.kill(self.pid, signal.SIGTERM)
 
 

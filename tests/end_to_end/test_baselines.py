@@ -9,7 +9,7 @@ from tests.end_to_end.tiny_tasks import TINY, TRAINING
 from regard.cli.evaluate import evaluate
 from regard.inference import evaluation
 from regard.tasks import TASKS, recipe_from_table
-from regard.training import train
+from regard.training.session import fit as train
 
 pytestmark = pytest.mark.slow
 

@@ -210,7 +210,7 @@ def test_nothing_to_evaluate_on(regard, corpus: Path, run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--beam-size", 0), "beam_size must be at least 1; got 0. Use 1 for greedy search."),
+        (("--beam-size", 0), "--beam-size must be at least 1; got 0. Use 1 for greedy search."),
         (("--n-best", 2, "--attention"), "--attention must go with one translation a line"),
         (("--beam-size", "wide"), "--beam-size must be a whole number; got 'wide'."),
         (("--beem-size", 2), "beem-size"),

@@ -19,7 +19,8 @@ from regard.inference import Predictor, load
 from regard.runs import Run
 from regard.server import Limits, Service, make_app
 from regard.tasks import recipe_from_table
-from regard.training import ConsoleReporter, train
+from regard.training import ConsoleReporter
+from regard.training.session import fit as train
 
 pytestmark = pytest.mark.slow
 

@@ -66,7 +66,7 @@ def test_a_run_that_began_without_goes_on_without(regard, tmp_path: Path) -> Non
     run = tmp_path / "run"
     table = Run.open(run).recipe
     shutil.rmtree(run)
-    from regard.training import train
+    from regard.training.session import fit as train
 
     table["data"]["test"] = []
     train(recipe_from_table({**table, "training": {**table["training"], "updates": 2}}), run)

@@ -17,7 +17,7 @@ from regard.tasks import recipe_from_table
 from regard.tasks.tagging.word_pieces import joined_words
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
 from regard.text.checkpoint_pieces import borrow_pieces
-from regard.training import train
+from regard.training.session import fit as train
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

@@ -20,7 +20,7 @@ from regard.cli.export import export
 from regard.cli.info import info
 from regard.cli.look import look
 from regard.cli.options import OPTIONS, option_here
-from regard.cli.output import note, work_bars
+from regard.cli.output import bars, note
 from regard.cli.predict import predict
 from regard.cli.recipes import recipes
 from regard.cli.runs import runs
@@ -96,7 +96,7 @@ def run_command(arguments: Sequence[str]) -> int:
             command, bound, _ = app.parse_args(
                 list(arguments), exit_on_error=False, print_error=False
             )
-            with work_bars():
+            with bars():
                 return int(command(*bound.args, **bound.kwargs) or 0)
         except CycloptsError as error:
             note(f"error: {_one_line(_message(error, arguments))}")

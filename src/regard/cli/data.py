@@ -2,21 +2,21 @@
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from regard.cli.jobs import Files, find_recipe, guessed, recipe_and_files, split_settings
+from regard.cli.jobs import Arguments, Files, infer_task, parse_arguments
 from regard.cli.options import OPTIONS, UNLISTED
 from regard.cli.output import progress_bar, refuse, say
+from regard.config import JsonValue, assign, parse_settings
 from regard.errors import SettingError
-from regard.training.packaged import are_pairs, is_recipe
+from regard.training.recipes.resolving import are_pairs, file_settings, resolve
 
 if TYPE_CHECKING:
-    from regard.config import JsonValue
     from regard.tasks import Recipe
     from regard.tasks.checking import CheckReport
 
@@ -83,8 +83,8 @@ def check(
 
     check_at_least("examples", examples, 0)
     with encoded_as(encoding):
-        files = tuple(recipe_and_files(files, source, target))
-        recipe = _recipe(files, valid=valid, test=test, columns=columns, settings=settings)
+        arguments = parse_arguments(files, source, target)
+        recipe = _recipe(arguments, valid=valid, test=test, columns=columns, settings=settings)
         if recipe.task != "translation":
             given: dict[str, object] = {"--columns": columns, "--run": run}
             refuse(given, f"for {recipe.task}; it is for sentence pairs")
@@ -142,9 +142,13 @@ def sample(
 
     check_at_least("number", number, 1)
     with encoded_as(encoding):
-        files = tuple(recipe_and_files(files, source, target))
+        arguments = parse_arguments(files, source, target)
         recipe = _recipe(
-            files, columns=columns, settings=settings, on_bad_line=on_bad_line, verb="data sample"
+            arguments,
+            columns=columns,
+            settings=settings,
+            on_bad_line=on_bad_line,
+            verb="data sample",
         )
         splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
         choose("split", split, dict.fromkeys(splits))
@@ -176,7 +180,7 @@ def _examples(recipe: "Recipe", split: str) -> Iterator[list[str]]:
 
 
 def _recipe(
-    files: Sequence[str],
+    arguments: Arguments,
     *,
     valid: Sequence[str] = (),
     test: Sequence[str] = (),
@@ -188,49 +192,36 @@ def _recipe(
     """A recipe that reads these files; one named among them, with the options over it.
 
     Raises:
-        SettingError: Nothing is named, or what files are for cannot be guessed.
+        SettingError: Nothing is named, or the task of the files cannot be inferred.
     """
-    if not files:
+    if not arguments.name:
         raise SettingError(
             "files must name text; got nothing. Try phrasebook, the built-in sentence pairs."
         )
-    asked = [*split_settings("valid", valid), *split_settings("test", test)]
+    over: dict[str, JsonValue] = {**file_settings("valid", valid), **file_settings("test", test)}
     if columns:
-        asked.append(f"data.columns={list(columns)}")
-    asked += settings
-    if list(files) == [PHRASEBOOK]:
-        return _of_pairs(["data.train='phrasebook'", *asked], on_bad_line)
-    if is_recipe(files[0]):
-        return _with_bad_lines(_named(files, asked), on_bad_line)
-    if not are_pairs(files, asked):
-        guess = guessed(files, verb)
-        asked = [*guess.settings, *asked]
-        if guess.recipe is not None:
-            return _with_bad_lines(find_recipe([guess.recipe, *files], asked), on_bad_line)
-    return _of_pairs([*split_settings("train", files), *asked], on_bad_line)
+        over["data.columns"] = list(columns)
+    over |= parse_settings(settings)
+    recipe, files = arguments
+    if list(files) == [PHRASEBOOK] and recipe is None:
+        return _of_pairs({"data.train": PHRASEBOOK, **over}, on_bad_line)
+    if recipe is None and not are_pairs(files, over):
+        task = infer_task(files, verb)
+        recipe, over = task.recipe, {**task.settings, **over}
+    if recipe is None:
+        return _of_pairs({**file_settings("train", files), **over}, on_bad_line)
+    resolved = resolve(recipe, files, over)
+    if not resolved.uses_phrasebook and not any(map(resolved.named, ("train", "valid", "test"))):
+        raise SettingError(
+            f"{recipe} must name text in [data]; got none. Name the files behind it."
+        )
+    if not hasattr(resolved.data, "on_bad_line"):
+        return resolved
+    return replace(resolved, data=replace(resolved.data, on_bad_line=on_bad_line))
 
 
-def _of_pairs(settings: Sequence[str], on_bad_line: str) -> "Recipe":
-    """A recipe of sentence pairs, of which no more is said than where they are."""
-    from regard.config import assign
+def _of_pairs(settings: Mapping[str, JsonValue], on_bad_line: str) -> "Recipe":
+    """A recipe of sentence pairs with no settings but those of its text."""
     from regard.tasks import recipe_from_table
 
-    table: dict[str, JsonValue] = {"data": {"on_bad_line": on_bad_line}}
-    assign(table, settings)
-    return recipe_from_table(table)
-
-
-def _named(files: Sequence[str], settings: Sequence[str]) -> "Recipe":
-    """The recipe that is named, which must say where its text is."""
-    recipe = find_recipe(files, settings)
-    if not recipe.uses_phrasebook and not any(map(recipe.named, ("train", "valid", "test"))):
-        raise SettingError(
-            f"{files[0]} must name text in [data]; got none. Name the files behind it."
-        )
-    return recipe
-
-
-def _with_bad_lines(recipe: "Recipe", on_bad_line: str) -> "Recipe":
-    if not hasattr(recipe.data, "on_bad_line"):
-        return recipe
-    return replace(recipe, data=replace(recipe.data, on_bad_line=on_bad_line))
+    return recipe_from_table(assign({"data": {"on_bad_line": on_bad_line}}, settings))

@@ -48,7 +48,7 @@ def info(
 
 def _facts(run: "Run") -> "dict[str, JsonValue]":
     from regard.runs.card import read_card
-    from regard.runs.history import told
+    from regard.runs.history import format_changes
     from regard.runs.overview import overview
 
     glance = overview(run.path)
@@ -68,7 +68,7 @@ def _facts(run: "Run") -> "dict[str, JsonValue]":
         "learned": _learned(run),
         "figures": summary.get("validation") or (dict(records[-1]) if records else None),
         "figures of": summary.get("valid"),
-        "changes": told(run.changes),
+        "changes": format_changes(run.changes),
         "folder": f"{_size(run.path):,.1f} MB",
         "made by": f"regard {read_card(run.path)['regard']}",
         "next": _next(run),

@@ -1,96 +1,26 @@
-"""Recipe of a command line: a named one, or one inferred from its files."""
+"""The recipe of a command line, inferred from files or asked on a terminal."""
 
-import json
-import os
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from cyclopts import Parameter
 
 from regard.choices import choose
 from regard.cli.output import note
-from regard.config import read_toml
+from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.training.packaged import are_pairs, is_recipe, packaged_recipe, packaged_recipes
+from regard.training.recipes.packaged import default_run, is_recipe, packaged_recipes
+from regard.training.recipes.resolving import candidate_tasks, resolve
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
-    from regard.training.guess import Guess, Guesses
+    from regard.training.recipes.inferred_task import InferredTask, InferredTasks
 
 FileT = TypeVar("FileT", str, Path)
-# The files of a part of the text, as options take them.
+# The files of a split, as options take them.
 Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)]
-# What the text of a part may be besides files.
-_NO_FILES = ("held out", "phrasebook")
-
-
-def find_recipe(
-    what: Sequence[str], settings: Sequence[str] = (), *, minutes: float | None = None
-) -> "Recipe":
-    """The recipe that the words of a command line name.
-
-    Args:
-        what: A recipe's name or path, files to train on, or a recipe and then files.
-        settings: ``key.path=value`` texts, which go over the recipe.
-        minutes: Time to train, where no recipe says.
-
-    Raises:
-        SettingError: Nothing is named, no recipe has that name, a setting is not known, or files
-            may be for several jobs and nobody is there to say which.
-        DataError: No recipe is named, and the files cannot be used.
-    """
-    if not what:
-        raise SettingError(
-            "what to train must be a recipe or files of text; got nothing. "
-            "`regard recipes` lists the recipes."
-        )
-    first, *files = what
-    if not is_recipe(first):
-        _refuse_recipe_behind(first, files)
-        return _recipe_of_files(what, settings, minutes)
-    data = split_settings("train", files)
-    if first.endswith(".toml"):
-        path = Path(first)
-        if not path.is_file():
-            raise SettingError(f"{path} must be a recipe file; there is none.{_offer(path)}")
-    else:
-        path = packaged_recipe(first)
-    read_toml(path)  # what can be wrong with a name or a file is said before torch is loaded
-    from regard.tasks import read_recipe
-
-    recipe = read_recipe(path, [*data, *settings])
-    return recipe if first.endswith(".toml") else replace(recipe, folder=Path())
-
-
-def _refuse_recipe_behind(first: str, others: Sequence[str]) -> None:
-    """Refuse a recipe that stands behind files."""
-    for name in others:
-        is_packaged = name in packaged_recipes() and not Path(name).exists()
-        if is_packaged or name.endswith(".toml"):
-            files = " ".join(other for other in (first, *others) if other != name)
-            raise SettingError(
-                f"a recipe must stand before the files; got {name!r} behind {first!r}. "
-                f"Say: regard train {name} {files}"
-            )
-
-
-def split_settings(split: str, names: Sequence[str]) -> list[str]:
-    """Settings for the files of a split, by their absolute paths.
-
-    Example:
-        >>> split_settings("test", ["held out"]), split_settings("valid", [])
-        (["data.test='held out'"], [])
-    """
-    if not names:
-        return []
-    if len(names) == 1 and names[0] in _NO_FILES:
-        return [f"data.{split}={names[0]!r}"]
-    # Not resolve(), which raises RuntimeError on a loop of links; the reader names the file.
-    paths = [os.path.realpath(name) for name in names]
-    return [f"data.{split}={json.dumps(paths, ensure_ascii=False)}"]
 
 
 def with_sides(
@@ -122,78 +52,108 @@ def with_sides(
                 f"--{side} must name a file; got {str(file)!r}. A language goes into --set "
                 f"data.{side}_language={file}, columns go into --set 'data.columns=[…]'."
             )
-    return (*files, *(file for file in (source, target) if file is not None))
+    named = [file for file in (source, target) if file is not None]
+    return (*files, *named)
 
 
-def recipe_and_files(what: Sequence[str], source: str | None, target: str | None) -> Sequence[str]:
-    """A recipe, if one is named, and the files; see ``with_sides``."""
-    if source is None and target is None:
-        return what
-    recipe = what[:1] if what and is_recipe(what[0]) else ()
-    return (*recipe, *with_sides(what[len(recipe) :], source, target))
+class Arguments(NamedTuple):
+    """A recipe and files, as the arguments of a command name them.
+
+    Attributes:
+        recipe: Name or path of the recipe; None infers it from the files.
+        files: Files to train on, over the recipe's.
+    """
+
+    recipe: str | None
+    files: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        """The recipe, or the first file; empty where nothing is named."""
+        return self.recipe or next(iter(self.files), "")
+
+    @property
+    def default_run(self) -> Path:
+        """The run folder where none is named."""
+        return default_run(self.name)
+
+    def resolve(self, settings: Mapping[str, JsonValue]) -> "Recipe":
+        """The recipe, with values by their dotted names over it.
+
+        Raises:
+            SettingError: Nothing is named, or a setting is not known.
+        """
+        if not self.name:
+            raise SettingError(
+                "what to train must be a recipe or files of text; got nothing. "
+                "`regard recipes` lists the recipes."
+            )
+        return resolve(self.recipe, self.files, settings, infer=infer_task, report=note)
 
 
-def guessed(files: Sequence[str], verb: str = "train") -> "Guess":
-    """Infer the task of a file; ask on a terminal where it is unsure.
-
-    Args:
-        files: Of which the first is looked at.
-        verb: The command to say it with.
+def parse_arguments(
+    words: Sequence[str], source: str | None = None, target: str | None = None
+) -> Arguments:
+    """The recipe, if one is named first, and the files; see ``with_sides``.
 
     Raises:
-        DataError: The file cannot be used.
-        SettingError: It may be for several jobs, and nobody is there to ask.
+        SettingError: A recipe stands behind files, or files are named both ways.
     """
-    from regard.text.shards import shards
-    from regard.training.guessing import guess_jobs
-
-    guesses = guess_jobs(shards(Path(files[0]))[0])
-    guess = guesses.best if guesses.is_sure else _asked(guesses, files, verb)
-    note(f"{files[0]} is taken for {guess.what}: {guess.why}")
-    if guess.recipe is not None or guess.settings:
-        note(f"the command that says so: {guess.command(files, verb)}", is_command=True)
-    return guess
+    recipe = words[0] if words and is_recipe(words[0]) else None
+    files = words if recipe is None else words[1:]
+    if recipe is None:
+        _refuse_recipe(files)
+    return Arguments(recipe, with_sides(files, source, target))
 
 
-def _recipe_of_files(
-    files: Sequence[str], settings: Sequence[str], minutes: float | None
-) -> "Recipe":
-    if not are_pairs(files, settings):
-        guess = guessed(files)
-        settings = [*guess.settings, *settings]
-        if guess.recipe is not None:
-            return find_recipe([guess.recipe, *files], settings)
-    from regard.training.automatic import choose_recipe
-
-    chosen = choose_recipe([Path(name) for name in files], minutes=minutes, settings=settings)
-    for reason in chosen.reasons:
-        note(reason)
-    return chosen.recipe
+def _refuse_recipe(files: Sequence[str]) -> None:
+    """Raise SettingError if a recipe stands behind files."""
+    for name in files[1:]:
+        is_packaged = name in packaged_recipes() and not Path(name).exists()
+        if is_packaged or name.endswith(".toml"):
+            others = " ".join(file for file in files if file != name)
+            raise SettingError(
+                f"a recipe must stand before the files; got {name!r} behind {files[0]!r}. "
+                f"Say: regard train {name} {others}"
+            )
 
 
-def _asked(guesses: "Guesses", files: Sequence[str], verb: str) -> "Guess":
-    """Ask the user for the task of a file."""
-    note(f"{files[0]} may be for several jobs: {guesses.best.why}")
-    for number, guess in enumerate(guesses.found, 1):
-        note(f"  {number}  {guess.what}: {guess.command(files, verb)}", is_command=True)
+def infer_task(files: Sequence[str], verb: str = "train") -> "InferredTask":
+    """The task of files; asked on a terminal where several are likely.
+
+    Args:
+        files: The files.
+        verb: The command to name it with.
+
+    Raises:
+        DataError: The first file cannot be used.
+        SettingError: It may be for several tasks, and there is no terminal.
+    """
+    tasks = candidate_tasks(files[0])
+    task = tasks.best if tasks.is_sure else _ask(tasks, files, verb)
+    note(f"{files[0]} is taken for {task.description}: {task.reason}")
+    if task.recipe is not None or task.settings:
+        note(f"the command that says so: {task.command(files, verb)}", is_command=True)
+    return task
+
+
+def _ask(tasks: "InferredTasks", files: Sequence[str], verb: str) -> "InferredTask":
+    """Ask the user for the task of files."""
+    note(f"{files[0]} may be for several jobs: {tasks.best.reason}")
+    for number, task in enumerate(tasks.candidates, 1):
+        command = task.command(files, verb)
+        note(f"  {number}  {task.description}: {command}", is_command=True)
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        several = len(guesses.found) > 1
+        several = len(tasks.candidates) > 1
         raise SettingError(
             f"{files[0]} must be for one job; "
             + (
-                f"it may be for {len(guesses.found)}. Give one of the commands above."
+                f"it may be for {len(tasks.candidates)}. Give one of the commands above."
                 if several
                 else "it is not clear that it is for this one. Give the command above if it is."
             )
         )
     sys.stderr.write("Which number? ")
     sys.stderr.flush()
-    numbers = {str(number): guess for number, guess in enumerate(guesses.found, 1)}
+    numbers = {str(number): task for number, task in enumerate(tasks.candidates, 1)}
     return choose("the number", sys.stdin.readline().strip(), numbers)
-
-
-def _offer(path: Path) -> str:
-    name = path.name.removesuffix(".toml")
-    if name in packaged_recipes():
-        return f" {name} comes with regard: leave out the ending."
-    return ""

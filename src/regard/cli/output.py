@@ -17,7 +17,7 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
 from regard.errors import RunError, SettingError, printable
-from regard.watching import watching
+from regard.progress import displaying, is_displayed, progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -125,32 +125,19 @@ def writing_to(path: Path | None, *, apart_from: Sequence[Path] = ()) -> Iterato
     note(f"wrote {path}")
 
 
-@contextmanager
 def progress_bar(
     work: str, total: Callable[[], int | None], *, beside_results: bool = False
-) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, where people see that; gives what moves it on, by a count.
+) -> AbstractContextManager[Callable[[float], None]]:
+    """The progress of work that results may be printed beside; there it has no bar on a terminal.
 
     Args:
-        work: What is going on.
-        total: What the counts add up to, None if nobody knows; asked only if there is a bar.
-        beside_results: Whether results are printed meanwhile; if people see those, there is no bar.
+        work: The work.
+        total: Counts its items, None where that is unknown; called only if there is a bar.
+        beside_results: Whether results are printed meanwhile.
     """
-    if not sys.stderr.isatty() or (beside_results and sys.stdout.isatty()):
-        yield lambda count: None
-        return
-    bar = _progress()
-    with bar, watching(WorkBars(bar)):
-        task = bar.add_task(work, total=total(), rate="")
-        began, done = time.perf_counter(), 0
-
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            rate = done / max(time.perf_counter() - began, 1e-9)
-            bar.update(task, advance=count, rate=f"{rate:,.1f} a second")
-
-        yield advance
+    if not is_displayed() or (beside_results and sys.stdout.isatty()):
+        return nullcontext(lambda count: None)
+    return progress(work, total())
 
 
 def _progress() -> "Progress":
@@ -177,54 +164,52 @@ def _progress() -> "Progress":
     )
 
 
-def preparing_bar(work: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
-    """Shows how a text that does not fit into memory is read and encoded."""
-    note(work if total is None else f"{work}: {total:,} lines; what is done is kept")
-    return progress_bar(work, lambda: total)
+class Bars:
+    """Bars of long work, one for each, with its rate and the time left.
 
-
-class WorkBars:
-    """Bars of long work on stderr, where people see that: one for each, with the time left.
-
-    What takes no longer than a moment has none, and what does not say how far it is has a bar that
-    moves to and fro.
-
-    Args:
-        bar: Where they are drawn; None draws them by themselves.
+    Work that takes no longer than a moment has none; work of unknown length has a bar that moves to
+    and fro.
     """
 
-    def __init__(self, bar: "Progress | None" = None) -> None:
-        self._bar, self._is_given = bar, bar is not None
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
         self._lock = Lock()
         self._working = 0
 
     @contextmanager
-    def __call__(self, name: str) -> Iterator[Callable[[float], None]]:
-        """A context around some work, which gives what is told the share of it that is done."""
-        shown: list[TaskID] = []
+    def __call__(self, name: str, total: float | None) -> Iterator[Callable[[float], None]]:
+        """A bar for some work, and the function that advances it."""
+        tasks: list[TaskID] = []
         is_over = False
+        began, done = time.perf_counter(), 0.0
 
         def show() -> None:
             with self._lock:
                 if not is_over:
-                    shown.append(self._started().add_task(name, total=None, rate=""))
+                    bar = self._started()
+                    tasks.append(bar.add_task(name, total=total, rate=""))
+                    bar.update(tasks[0], completed=done)
 
-        def tell(share: float) -> None:
-            if shown and self._bar is not None:
-                self._bar.update(shown[0], total=1.0, completed=share)
+        def advance(count: float) -> None:
+            nonlocal done
+            done += count
+            if tasks and self._bar is not None:
+                rate = done / max(time.perf_counter() - began, 1e-9)
+                text = "" if total == 1 else f"{rate:,.1f} a second"
+                self._bar.update(tasks[0], completed=done, rate=text)
 
         waiting = Timer(_MOMENT, show)
         waiting.daemon = True
         self._working += 1
         waiting.start()
         try:
-            yield tell
+            yield advance
         finally:
             waiting.cancel()
             with self._lock:
                 is_over = True
                 self._working -= 1
-                self._end(shown)
+                self._end(tasks)
 
     def _started(self) -> "Progress":
         if self._bar is None:
@@ -232,18 +217,18 @@ class WorkBars:
             self._bar.start()
         return self._bar
 
-    def _end(self, shown: "Sequence[TaskID]") -> None:
+    def _end(self, tasks: "Sequence[TaskID]") -> None:
         if self._bar is None:
             return
-        for task in shown:
+        for task in tasks:
             self._bar.remove_task(task)
-        if not self._working and not self._is_given:
+        if not self._working:
             self._bar.stop()
             self._bar = None
 
 
-def work_bars() -> AbstractContextManager[None]:
-    """A context in which long work has bars, if people see stderr."""
+def bars() -> AbstractContextManager[None]:
+    """A context in which long work has bars, if stderr is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         return nullcontext()
-    return watching(WorkBars())
+    return displaying(Bars())

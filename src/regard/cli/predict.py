@@ -20,7 +20,7 @@ from regard.cli.output import progress_bar, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
-from regard.watching import watching
+from regard.progress import displaying
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
@@ -228,7 +228,7 @@ def _answer_lines(
         )
     n_best = 1 if search is None else search.n_best
     answered = answers(groups, answering, name=name, skip_bad_lines=on_bad_line == "skip")
-    with bar as advance, watching(None):  # one bar for one work
+    with bar as advance, displaying(None):  # one bar for one work
         for group in answered:
             for number, line in enumerate(group, done + 1):
                 oddities.see(line.problem)

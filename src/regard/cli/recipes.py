@@ -14,7 +14,7 @@ from regard.choices import choose
 from regard.cli.options import OPTIONS
 from regard.cli.output import say
 from regard.config import JsonValue, read_toml
-from regard.training.packaged import packaged_recipe, packaged_recipes
+from regard.training.recipes.packaged import packaged_recipe, packaged_recipes
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -79,7 +79,6 @@ def show(name: str, /) -> None:
     Args:
         name: The recipe.
     """
-    choose("recipe", name, packaged_recipes())
     say(packaged_recipe(name).read_text(encoding="utf-8").rstrip())
 
 

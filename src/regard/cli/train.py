@@ -1,22 +1,22 @@
 """``regard train``."""
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from regard.cli.jobs import Files, find_recipe, recipe_and_files, split_settings
+from regard.cli.jobs import Files, parse_arguments
 from regard.cli.options import UNLISTED
-from regard.cli.output import note, preparing_bar
-from regard.config import build
+from regard.cli.output import note
+from regard.config import JsonValue, parse_settings
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
-from regard.training.launching import check_processes, find_place, launch
-from regard.training.packaged import default_run
-from regard.training.settings import TrainingConfig
+from regard.training.distributed.launching import check_processes, find_rank, is_launched, launch
+from regard.training.recipes.resolving import file_settings
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -76,114 +76,98 @@ def train(
     """
     if device is not None:
         check_device_name("--device", device)
-    what = tuple(recipe_and_files(what, source, target))
-    files = [*split_settings("valid", valid), *split_settings("test", test)]
-    if processes is not None:
+    if processes is not None and not is_launched():
         check_processes(processes)
-    if processes is not None and processes > 1:
-        options = {
-            "run": run,
-            "minutes": minutes,
-            "on-bad-line": on_bad_line,
-            "encoding": encoding,
-            "device": device,
-        }
-        given = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        given += [f"--set={setting}" for setting in (*files, *settings)] + ["--resume"] * resume
-        return launch(["train", *what, *given], processes)
-    asked = [*files, *_settings(settings, minutes, on_bad_line, device)]
+        if processes > 1:
+            return launch(sys.argv[1:], processes)
+    over = {
+        **file_settings("valid", valid),
+        **file_settings("test", test),
+        **_limits(minutes, parse_settings(settings)),
+    }
+    for name, value in (("data.on_bad_line", on_bad_line), ("training.device", device)):
+        if value is not None:
+            over[name] = value
     from regard.text.encodings import encoded_as
 
     try:
-        with _together(), encoded_as(encoding):
-            _train(what, run, asked, minutes=minutes, resume=resume)
+        with _process_group(), encoded_as(encoding):
+            arguments = parse_arguments(what, source, target)
+            recipe = None if resume and not arguments.name else arguments.resolve(over)
+            folder = run or arguments.default_run
+            if resume:
+                _check_run(folder, is_named=bool(run or arguments.name))
+            if recipe is None:
+                _resume(folder, over)
+            else:
+                _train(recipe, folder, resume=resume)
     except KeyboardInterrupt as stop:
-        if not isinstance(stop, Interrupted):  # which has been told of
+        if not isinstance(stop, Interrupted):  # which the training has reported
             note("stopped outside the updates; the same command goes on from what is saved")
         raise
     return 0
 
 
-def _together() -> AbstractContextManager[object]:
-    """The other processes, where torchrun or ``--processes`` has started several."""
-    if find_place() is None:
+def _process_group() -> AbstractContextManager[object]:
+    """The processes that torchrun or ``--processes`` has started, if any."""
+    if find_rank() is None:
         return nullcontext()
     # Torch's own words on connections that close, many lines in each process, tell nobody anything.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
-    from regard.training.ranks import joined
+    from regard.training.distributed.world import process_group
 
-    return joined()
+    return process_group()
 
 
-def _train(
-    what: Sequence[str],
-    run: Path | None,
-    settings: Sequence[str],
-    *,
-    minutes: float | None,
-    resume: bool,
-) -> None:
-    if resume:
-        from regard.runs import is_run
+def _check_run(folder: Path, *, is_named: bool) -> None:
+    """Raise unless there is a run to resume."""
+    from regard.runs import is_run
 
-        folder = run or (default_run(what) if what else None)
-        if folder is not None and folder.is_dir() and not is_run(folder):
-            raise RunError(
-                f"--resume must go with the folder of a run; run.json is missing in {folder}."
-            )
-        if folder is None or not is_run(folder):
-            raise SettingError(
-                f"--resume must go with the folder of a run; got {str(folder or 'none')!r}. "
-                "Name it: --run FOLDER."
-            )
-        if not what:
-            from regard import training
+    if folder.is_dir() and not is_run(folder):
+        raise RunError(
+            f"--resume must go with the folder of a run; run.json is missing in {folder}."
+        )
+    if not is_run(folder):
+        name = str(folder) if is_named else "none"
+        raise SettingError(
+            f"--resume must go with the folder of a run; got {name!r}. Name it: --run FOLDER."
+        )
 
-            training.resume(folder, settings=settings, preparing=preparing_bar)
-            return
-    recipe = find_recipe(what, settings, minutes=minutes)
-    build(TrainingConfig, recipe.training, where="training")  # refused before torch is there
+
+def _resume(folder: Path, settings: Mapping[str, JsonValue]) -> None:
+    """Resume a run by its own recipe."""
     from regard import training
 
-    folder = run or default_run(what)
-    recipe = training.with_test(recipe, folder)
-    predictor = training.train(
-        recipe,
-        folder,
-        may_change=resume,
-        preparing=preparing_bar,
-    ).predictor
-    for line in predictor.task.describe_learned(predictor.model):
-        note(line)
-    note(f"next: {_next(recipe, folder)}", is_command=True)
+    training.resume(folder, settings=settings)
 
 
-def _next(recipe: "Recipe", run: Path) -> str:
-    """The commands that can do something with a new run."""
+def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
+    """Train into a run folder, describe the model, and name the commands that can use it."""
+    from regard import training
     from regard.tasks import TASKS
 
-    has_test = recipe.uses_phrasebook or bool(recipe.data.test)
-    commands = [f"predict {run}", f"evaluate {run}{'' if has_test else ' --split valid'}"]
-    if TASKS[recipe.task].is_shown:
-        commands.append(f"look {run} TEXT")
-    return ", ".join(f"regard {command}" for command in commands)
+    if resume:
+        predictor = training.resume(folder, recipe=recipe).predictor
+    else:
+        predictor = training.train(recipe, folder).predictor
+    for line in predictor.task.describe_learned(predictor.model):
+        note(line)
+    trained = predictor.task.recipe
+    has_test = trained.uses_phrasebook or bool(trained.data.test)
+    commands = [f"predict {folder}", f"evaluate {folder}{'' if has_test else ' --split valid'}"]
+    if TASKS[trained.task].is_shown:
+        commands.append(f"look {folder} TEXT")
+    note(f"next: {', '.join(f'regard {command}' for command in commands)}", is_command=True)
 
 
-def _settings(
-    settings: Sequence[str],
-    minutes: float | None,
-    on_bad_line: str | None,
-    device: str | None,
-) -> list[str]:
-    """Settings given by the options of a command line."""
-    extra = list(settings)
-    if minutes is not None:
-        named = {setting.partition("=")[0].strip() for setting in settings}
-        limits = [name for name in ("training.updates", "training.epochs") if name not in named]
-        extra = [*(f"{name}=none" for name in limits), *extra]
-        extra.append(f"training.minutes={float(minutes)}")
-    if on_bad_line is not None:
-        extra.append(f"data.on_bad_line={on_bad_line}")
-    if device is not None:
-        extra.append(f"training.device={device}")
-    return extra
+def _limits(minutes: float | None, settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    """The settings, with minutes in place of the updates and epochs that they do not name.
+
+    Example:
+        >>> _limits(2, {"training.epochs": 3})
+        {'training.updates': None, 'training.epochs': 3, 'training.minutes': 2.0}
+    """
+    if minutes is None:
+        return settings
+    unlimited = {"training.updates": None, "training.epochs": None}
+    return {**unlimited, **settings, "training.minutes": float(minutes)}

@@ -17,11 +17,11 @@ from regard.export.graphs import Graph, head_graph, refuse_head, refuse_steps, s
 from regard.export.programs import program, reading, sides
 from regard.export.recurrences import with_operators
 from regard.inference import Predictor
+from regard.progress import progress
 from regard.runs import Run
 from regard.tasks import SequenceTask
 from regard.tasks.language_modelling import LanguageModelling
 from regard.text import EOS_ID, PAD_ID
-from regard.watching import working
 
 _NEEDS = "numpy onnxruntime sentencepiece"
 _BEGIN = """
@@ -168,7 +168,7 @@ def serialised(graph: Graph) -> bytes:
                 "Install it: pip install 'regard[export]'."
             )
     names = tuple(axes.open for axes in graph.inputs.values())
-    with _quiet(), working(f"writing {graph.name}.onnx"):
+    with _quiet(), progress(f"writing {graph.name}.onnx"):
         program = replace(graph, model=with_operators(graph.model)).traced()
         exported = torch.onnx.export(
             program,

@@ -10,8 +10,8 @@ from regard.export.form import ExportForm
 from regard.export.graphs import head_graph, refuse_head
 from regard.export.programs import program
 from regard.inference import Predictor
+from regard.progress import progress
 from regard.runs import Run
-from regard.watching import working
 
 _CALL = """
 import torch
@@ -43,7 +43,7 @@ class TorchProgram(ExportForm):
         """Write the folder."""
         graph = head_graph(predictor)
         content = io.BytesIO()
-        with working(f"writing {graph.name}.pt2"):
+        with progress(f"writing {graph.name}.pt2"):
             torch.export.save(graph.traced(), content)
         files = {f"{graph.name}.pt2": content.getvalue()}
         write_folder(predictor, out, files, graphs=[graph], readme=readme)

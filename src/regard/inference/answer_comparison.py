@@ -8,9 +8,9 @@ from regard.checks import check_at_least
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics import SystemComparison
+from regard.progress import track
 from regard.tasks import AnyTask
 from regard.tasks.task import Answer
-from regard.watching import counted
 
 # How often answers are swapped, and examples to read.
 _TRIALS, _SHOWN = 1000, 4
@@ -117,7 +117,7 @@ def _by_chance(
 ) -> tuple[SystemComparison, ...]:
     one, other = task.score(first, examples), task.score(second, examples)
     as_far = dict.fromkeys(one, 0)
-    for _ in counted("comparing", range(trials), trials):
+    for _ in track("comparing", range(trials), trials):
         swapped = [
             (after, before) if dice.random() < 0.5 else (before, after)
             for before, after in zip(first, second, strict=True)

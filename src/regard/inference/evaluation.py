@@ -26,13 +26,14 @@ from regard.inference.report import (
     TextReport,
 )
 from regard.metrics import MetricScore, References
+from regard.progress import progress as show_progress
+from regard.progress import track
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import DataConfig
 from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.task import Answer, AnyTask, Table
 from regard.tasks.translation import TranslationTask
 from regard.text import Pair, PairLayout, read_pairs
-from regard.watching import counted, working
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
@@ -237,7 +238,7 @@ def evaluate_task(
     if answers is None:
         answers = predictor.answers(examples, progress=progress)
     dice = random.Random(seed)
-    with working("baselines"):
+    with show_progress("baselines"):
         trivial = task.baselines(train, examples) if train else {}
     scores = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
     order, model = (
@@ -432,7 +433,7 @@ def _with_intervals(
 ) -> tuple[Figure, ...]:
     count = len(examples)
     drawn: list[dict[str, float]] = []
-    for _ in counted("resampling", range(_RESAMPLES), _RESAMPLES):
+    for _ in track("resampling", range(_RESAMPLES), _RESAMPLES):
         places = dice.choices(range(count), k=count)
         drawn.append(task.score([answers[i] for i in places], [examples[i] for i in places]))
     found = []

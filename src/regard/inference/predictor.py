@@ -25,7 +25,8 @@ from regard.inference.windowed_search import WindowedSearch
 from regard.layers.choices import Precision
 from regard.models import LanguageModel, Seq2Seq
 from regard.runs.run import Run
-from regard.runtime import PreparedReader, in_precision
+from regard.runtime.precision import in_precision
+from regard.runtime.preparing import warm_up
 from regard.tasks import (
     TASKS,
     AnyTask,
@@ -126,12 +127,7 @@ class Predictor(Generic[AnswerT]):
         elif self.writes:
             self.predict(".", max_tokens=1)
         else:
-            self._warm_reader()
-
-    def _warm_reader(self) -> None:
-        for module in self.preparation.of(self.model).modules():
-            if isinstance(module, PreparedReader):
-                module(torch.zeros(1, 1, dtype=torch.long))
+            warm_up(self.preparation.of(self.model))
 
     @property
     def device(self) -> torch.device:

@@ -2,8 +2,9 @@
 
 from regard.runs.bundle import SUFFIX, is_bundle
 from regard.runs.checkpoints import Checkpoint, average
+from regard.runs.creation import is_run
 from regard.runs.files import DamageError, RunWarning
-from regard.runs.run import Run, is_run
+from regard.runs.run import Run
 
 __all__ = [
     "SUFFIX",

@@ -1,5 +1,7 @@
-"""The card of a run folder, ``run.json``: its format, its task and how far it came."""
+"""The card of a run folder, ``run.json``, and the recipe that it was begun with."""
 
+import warnings
+from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
 from typing import TypedDict
@@ -7,10 +9,20 @@ from typing import TypedDict
 import torch
 
 from regard.choices import nearest
-from regard.config import JsonValue, parse_json
-from regard.errors import RunError
-from regard.runs.files import explain_path, known_table, read_file, unseal
+from regard.config import JsonValue, parse_json, read_toml, retired_settings
+from regard.errors import RunError, SettingError
+from regard.fields import checked_table
+from regard.runs.files import (
+    DamageError,
+    RunWarning,
+    explain_path,
+    known_table,
+    read_checked,
+    read_file,
+    unseal,
+)
 from regard.runs.history import Change
+from regard.tasks import DecodingConfig, RecipeTable, saved_recipe
 from regard.version import __version__
 
 CARD_FILE = "run.json"
@@ -96,11 +108,11 @@ def read_card(path: Path) -> Card:
         RunError: There is no run, a newer version of regard made it, or the file is damaged.
     """
     with explain_path(path):
-        found = "a folder" if path.is_dir() else "a file" if path.exists() else "nothing there"
-    if found != "a folder":
-        cure = _near(path) if found == "nothing there" else None
+        kind = "a folder" if path.is_dir() else "a file" if path.exists() else "nothing there"
+    if kind != "a folder":
+        cure = _near(path) if kind == "nothing there" else None
         raise RunError(
-            f"{path} must be a run folder; got {found}. {cure or 'Make one with `regard train`.'}"
+            f"{path} must be a run folder; got {kind}. {cure or 'Make one with `regard train`.'}"
         )
     card = path / CARD_FILE
     if not card.exists():
@@ -141,3 +153,44 @@ def _check_format(path: Path, content: bytes) -> None:
             f"{path} was made by a newer version of regard (format {made});"
             f" this is {__version__}, which reads up to {FORMAT}. Upgrade regard."
         )
+
+
+def read_begun_recipe(path: Path, expected: str | None) -> RecipeTable:
+    """The recipe that a run was begun with, from its file.
+
+    Args:
+        path: The file.
+        expected: Its checksum; None is unknown.
+
+    Raises:
+        RunError: The file is missing or damaged.
+    """
+    try:
+        if expected is not None and path.exists():
+            read_checked(path, expected)
+        table = _without_retired(read_toml(path), path.parent)
+        return checked_table(str(path), saved_recipe(table), RecipeTable)
+    except DamageError as error:
+        raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
+    except OSError as error:
+        raise RunError(
+            f"{path} must be readable; got {error.strerror!r}. Restore it from a copy."
+        ) from error
+    except SettingError as error:
+        raise RunError(f"{error} The run folder is damaged; restore the file.") from error
+
+
+def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonValue]:
+    """Leave out settings of searches that are no longer any; a model that has such is refused."""
+    decoding = table.get("decoding")
+    if not isinstance(decoding, Mapping):
+        return table
+    retired = retired_settings(DecodingConfig, decoding)
+    for name, value in retired.items():
+        warnings.warn(
+            f"{run} was made with decoding.{name} = {value!r}, which is no longer a setting; its "
+            "outputs are searched for without it.",
+            RunWarning,
+            stacklevel=2,
+        )
+    return {**table, "decoding": {k: v for k, v in decoding.items() if k not in retired}}

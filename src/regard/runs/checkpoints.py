@@ -239,9 +239,9 @@ def load_newest_model(home: Path) -> tuple[int, dict[str, Shaped[Tensor, "..."]]
     Raises:
         RunError: There are checkpoints and every one is damaged.
     """
-    while found := newest_checkpoints(home):
+    while latest := newest_checkpoints(home):
         try:
-            return found[0].step, found[0].load_model()
+            return latest[0].step, latest[0].load_model()
         except DamageError:
             continue  # it was whole a moment ago: it has been deleted, or is passed over now
     return None
@@ -252,8 +252,8 @@ def prune(home: Path, *, keep_last: int, best: int | None = None) -> None:
 
     Keep two at least, or a damaged one has none before it.
     """
-    found = checkpoints(home)
-    for checkpoint in found[: max(0, len(found) - keep_last)]:
+    saved = checkpoints(home)
+    for checkpoint in saved[: max(0, len(saved) - keep_last)]:
         if checkpoint.step != best:
             checkpoint.delete()
 

@@ -48,23 +48,23 @@ def changed(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
     sections = cast(dict[str, dict[str, JsonValue]], table)
     for each in history:
         for name, value in each["is"].items():
-            section, found, key = name.partition(".")
-            is_known = isinstance(sections.get(section), dict) if found else True
+            section, dot, key = name.partition(".")
+            is_known = isinstance(sections.get(section), dict) if dot else True
             if not is_known or name not in each["was"]:
                 raise DamageError(
                     f"changes of run.json must be of settings of the recipe; got {excerpt(name)}. "
                     "The run folder is damaged."
                 )
-            if found:
+            if dot:
                 sections[section][key] = value
     return table
 
 
-def told(history: Sequence[Change]) -> list[str]:
+def format_changes(history: Sequence[Change]) -> list[str]:
     """The changes in lines for people.
 
     Example:
-        >>> told([entry(400, {"training.keep": (5, 2), "training.patience": (None, 3)})])
+        >>> format_changes([entry(400, {"training.keep": (5, 2), "training.patience": (None, 3)})])
         ['since update 400: training.keep = 2 (5 before), training.patience = 3 (none before)']
     """
     return [

@@ -8,9 +8,10 @@ from typing import Literal, cast
 
 from regard.config import JsonValue
 from regard.errors import RegardError, RunError
+from regard.runs.creation import is_run
 from regard.runs.files import explain_path
 from regard.runs.lock import is_held
-from regard.runs.run import Run, is_run
+from regard.runs.run import Run
 from regard.tasks import TASKS
 
 # Folders inside of folders that are looked through for runs.

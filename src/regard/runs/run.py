@@ -9,12 +9,10 @@
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
     run/metrics.jsonl        one line a record
-    run/encoded.*            the text as ids, see ``training.encoded``; may be deleted
     run/tensorboard/         the same figures for TensorBoard, where that is installed
     run/lock                 held by the process that trains, as is the folder itself
 """
 
-import re
 import shutil
 import warnings
 import weakref
@@ -22,20 +20,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TypedDict
 
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
-from regard.config import JsonValue, read_toml, retired_settings, write_toml
-from regard.errors import RunError, SettingError, excerpt
-from regard.fields import checked_table
+from regard.config import JsonValue, write_toml
+from regard.errors import RunError, excerpt
 from regard.runs.bundle import is_bundle, pack, unpack
 from regard.runs.card import (
     CARD_FILE,
     RECIPE_FILE,
     Card,
     new_card,
+    read_begun_recipe,
     read_card,
 )
 from regard.runs.checkpoints import (
@@ -50,15 +47,13 @@ from regard.runs.checkpoints import (
     prune,
     save_checkpoint,
 )
+from regard.runs.creation import lock_new
 from regard.runs.files import (
     DamageError,
     RunWarning,
     checksum,
     checksums,
-    explain_path,
     fill_file,
-    known_table,
-    make_folder,
     new_file,
     new_folder,
     read_checked,
@@ -67,44 +62,17 @@ from regard.runs.files import (
     sync_file,
     sync_folder,
     tidy,
-    unseal,
     write_file,
 )
 from regard.runs.history import Change, Changes, changed, entry
 from regard.runs.lock import Lock
 from regard.runs.records import append_record, cut_records, finite, read_records
 from regard.runs.state import pack_tensors, unpack_tensors
-from regard.tasks import DecodingConfig, RecipeTable, saved_recipe
+from regard.runs.tokenizer_files import CHECKSUMS, tokenizer_files
 
 _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
 _METRICS = "metrics.jsonl"
-_CHECKSUMS = "checksums.json"
-_MOST_LISTING = 2**20  # bytes
-# A path to somewhere below a folder: no part of it leads upwards, to a root or to a drive.
-_INSIDE = re.compile(r"(?:(?!\.{1,2}(?:/|$))[^/\\:\0]+/)*(?!\.{1,2}$)[^/\\:\0]+")
-# What a `create` that was killed may leave, and the next one may write over; or what stands there.
-_BEFORE_CARD = {"lock", RECIPE_FILE}
-
-
-def is_run(path: str | Path) -> bool:
-    """Whether a run has been made at ``path``, of whatever version and however damaged.
-
-    Args:
-        path: Where its folder may be.
-
-    Raises:
-        RunError: The system does not say, since the path is too long, or is not ours to look into.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> Run.create(home / "run", {"task": "translation"}, "translation").close()
-        >>> is_run(home / "run"), is_run(home)
-        (True, False)
-    """
-    with explain_path(Path(path)):
-        return (Path(path) / CARD_FILE).exists()
 
 
 class Run:
@@ -137,7 +105,7 @@ class Run:
     def __init__(self, path: Path, *, card: Card, lock: Lock | None) -> None:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
-        begun = _read_recipe(path / RECIPE_FILE, card.get("recipe"))
+        begun = read_begun_recipe(path / RECIPE_FILE, card.get("recipe"))
         if begun.get("task", card["task"]) != card["task"]:
             raise DamageError(
                 f"{path / CARD_FILE} must be of the task that {RECIPE_FILE} names; got "
@@ -173,7 +141,7 @@ class Run:
             RunError: The folder holds something, is in use, or cannot be written.
         """
         path = Path(path)
-        lock = _lock_new(path)
+        lock = lock_new(path)
         try:
             content = write_toml(recipe).encode()
             write_file(path / RECIPE_FILE, content)
@@ -225,8 +193,11 @@ class Run:
         self.check_finished()
         assert self._card["model"] is not None
         self._read_model(self._card["model"])
-        assert self.tokenizer_folder.is_dir()  # asking for it checks its files
-        tokenizer = [f"{_TOKENIZER}/{name}" for name in (*self._tokenizer_files(), _CHECKSUMS)]
+        folder = self.tokenizer_folder
+        tokenizer = [
+            f"{_TOKENIZER}/{name}"
+            for name in (*tokenizer_files(folder, self._card.get("tokenizer")), CHECKSUMS)
+        ]
         with new_file(Path(bundle)) as temporary:
             pack(self.path, temporary, tokenizer=tokenizer, readme=readme)
 
@@ -354,33 +325,10 @@ class Run:
                 " Training ended before it was saved: run it again."
             )
         if not self._tokenizer_checked:
-            for name, expected in self._tokenizer_files().items():
+            for name, expected in tokenizer_files(folder, self._card.get("tokenizer")).items():
                 read_checked(folder / name, expected)
             self._tokenizer_checked = True
         return folder
-
-    def _tokenizer_files(self) -> dict[str, str]:
-        """The checksums of the tokenizer's files, by their paths in its folder.
-
-        Raises:
-            RunError: The listing is damaged, another one, or names what is no file of a tokenizer.
-        """
-        folder = self.path / _TOKENIZER
-        listing = folder / _CHECKSUMS
-        content = read_file(listing, most=_MOST_LISTING)
-        files = known_table(unseal(content, where=listing), _Listing, where=listing)["files"]
-        if self._card.get("tokenizer") not in (None, checksum(content)):
-            raise RunError(
-                f"{folder} must hold the tokenizer that the run began with; got another one. "
-                "Restore it from a copy: the weights know only their own."
-            )
-        for name in files:
-            if not _INSIDE.fullmatch(name):
-                raise DamageError(
-                    f"{listing} must name files of the tokenizer; got {excerpt(name)}. It is "
-                    "damaged."
-                )
-        return files
 
     @property
     def tokenizer_checksum(self) -> str | None:
@@ -396,7 +344,7 @@ class Run:
         with new_folder(self.path / _TOKENIZER) as folder:
             yield folder
             listing = seal({"files": checksums(folder)})
-            fill_file(folder / _CHECKSUMS, listing)
+            fill_file(folder / CHECKSUMS, listing)
         self._write_card({**self._card, "tokenizer": checksum(listing)})
 
     def checkpoints(self) -> list[Checkpoint]:
@@ -411,8 +359,8 @@ class Run:
         Raises:
             RunError: There are checkpoints and every one is damaged.
         """
-        found = self.newest_checkpoints(1)
-        return found[0] if found else None
+        last = self.newest_checkpoints(1)
+        return last[0] if last else None
 
     def newest_checkpoints(self, count: int) -> list[Checkpoint]:
         """The last ``count`` undamaged checkpoints, oldest first, to ``average``.
@@ -539,10 +487,10 @@ class Run:
                 if card["model"] == expected:
                     raise
                 self._card = card  # a training has finished again since the card was read
-        found = load_newest_model(self.path / _CHECKPOINTS)
-        if found is None:
+        latest = load_newest_model(self.path / _CHECKPOINTS)
+        if latest is None:
             raise RunError(f"{self.path} must hold weights; there are none yet. Train it first.")
-        step, weights = found
+        step, weights = latest
         warnings.warn(
             f"{self.path} has not finished training; the weights of step {step} are used.",
             RunWarning,
@@ -588,7 +536,7 @@ class Run:
 
     def _know_tokenizer(self) -> None:
         """Note which tokenizer it is, where a kill came before that."""
-        listing = self.path / _TOKENIZER / _CHECKSUMS
+        listing = self.path / _TOKENIZER / CHECKSUMS
         if self._card.get("tokenizer") is None and listing.exists():
             self._write_card({**self._card, "tokenizer": checksum(read_file(listing))})
 
@@ -602,69 +550,3 @@ class Run:
                 f"{self.path} must be open for training to be written; it is open for reading."
                 " Open it with Run.open_for_training."
             )
-
-
-class _Listing(TypedDict):
-    """File of the checksums of a tokenizer's files."""
-
-    files: dict[str, str]
-
-
-def _read_recipe(path: Path, expected: str | None) -> RecipeTable:
-    try:
-        if expected is not None and path.exists():
-            read_checked(path, expected)
-        table = _without_retired(read_toml(path), path.parent)
-        return checked_table(str(path), saved_recipe(table), RecipeTable)
-    except DamageError as error:
-        raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
-    except OSError as error:
-        raise RunError(
-            f"{path} must be readable; got {error.strerror!r}. Restore it from a copy."
-        ) from error
-    except SettingError as error:
-        raise RunError(f"{error} The run folder is damaged; restore the file.") from error
-
-
-def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonValue]:
-    """Leave out settings of searches that are no longer any; a model that has such is refused."""
-    decoding = table.get("decoding")
-    if not isinstance(decoding, Mapping):
-        return table
-    retired = retired_settings(DecodingConfig, decoding)
-    for name, value in retired.items():
-        warnings.warn(
-            f"{run} was made with decoding.{name} = {value!r}, which is no longer a setting; its "
-            "outputs are searched for without it.",
-            RunWarning,
-            stacklevel=2,
-        )
-    return {**table, "decoding": {k: v for k, v in decoding.items() if k not in retired}}
-
-
-def _lock_new(path: Path) -> Lock:
-    """The lock of a folder in which a run can be made, and which is made itself if need be."""
-    make_folder(path)
-    if is_run(path):
-        Lock(path).release()  # whoever has made it meanwhile may be training there
-    _check_empty(path)
-    lock = Lock(path)
-    try:
-        _check_empty(path)
-        tidy(path)
-    except BaseException:
-        lock.release()
-        raise
-    return lock
-
-
-def _check_empty(path: Path) -> None:
-    if is_run(path):
-        raise RunError(
-            f"{path} must be a new folder; it already holds a run, made since this one started."
-            " The same command goes on with it; to begin anew, choose another folder: --run FOLDER."
-        )
-    found = {item.name for item in path.iterdir() if not item.name.startswith(".tmp-")}
-    if found - _BEFORE_CARD:
-        names = ", ".join(sorted(found - _BEFORE_CARD)[:3])
-        raise RunError(f"{path} must be a new or empty folder; it holds {names}.")

@@ -8,15 +8,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import DataError
+from regard.progress import progress
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash, valid_share
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.showing import Said, Shown
-from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT, KeptCorpora, Table, Task
+from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT, Table, Task
 from regard.text import BadLines, Line, PairTokenizer
 from regard.text.lines import readable
 from regard.text.records import object_of, record_in
-from regard.watching import working
 
 
 class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
@@ -172,14 +172,13 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         valid: Sequence[ExampleT],
         *,
         too_long: BadLines,
-        kept: KeptCorpora,
     ) -> tuple[Sequence[EncodedT], Sequence[EncodedT]]:
-        """Ids of what is learned from, and of what is validated on; nothing is kept.
+        """Ids of the training examples, and of the validation examples.
 
         Raises:
             DataError: No example is left to learn from, or one cannot be validated on.
         """
-        with working("encoding"):
+        with progress("encoding"):
             encoded = self.encode(train, training=True, too_long=too_long)
         if not encoded:
             reasons = [message for found in too_long.examples.values() for message in found]

@@ -14,12 +14,12 @@ from regard.tasks.registry import TASKS
 SettingsT = TypeVar("SettingsT")
 
 
-def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
+def read_recipe(path: Path, settings: Mapping[str, JsonValue] | None = None) -> Recipe:
     r"""The recipe in a TOML file.
 
     Args:
         path: The file.
-        settings: ``key.path=value`` texts that go over what the file says.
+        settings: Values by their dotted names, over what the file says.
 
     Raises:
         SettingError: The file cannot be read or is no TOML, or a key or value is not known.
@@ -28,15 +28,14 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "small.toml"
         >>> _ = path.write_text('task = "translation"\n[model]\nmodel_dim = 64', encoding="utf-8")
-        >>> recipe = read_recipe(path, ["model.num_heads=4"])
+        >>> recipe = read_recipe(path, {"model.num_heads": 4})
         >>> recipe.name, recipe.model_type, recipe.model.model_dim, recipe.model.num_heads
         ('small', 'transformer', 64, 4)
     """
     try:
-        table = read_toml(path)
+        table = assign(read_toml(path), settings or {})
     except OSError as error:
         raise SettingError(f"{path} must be a recipe; got {error.strerror!r}.") from error
-    assign(table, settings)
     if "task" not in table:
         raise SettingError(
             f"task must be one of {', '.join(TASKS)}; got none in {path}. Write it at the top: "

@@ -1,8 +1,7 @@
 """Tasks that write a text for a text, token by token: what a model reads of it, and says."""
 
-import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,12 +11,12 @@ import torch
 from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
-from regard.config import JsonValue
 from regard.decoding import Hypothesis
 from regard.decoding.alignment import Alignment
 from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
+from regard.progress import track
 from regard.tasks.chunked_loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
 from regard.tasks.recipe import Recipe, RecipeTable, SequenceData
 from regard.tasks.sequences import (
@@ -25,7 +24,7 @@ from regard.tasks.sequences import (
     EncodedSequences,
     SequenceBatch,
 )
-from regard.tasks.task import KeptCorpora, Task
+from regard.tasks.task import Task
 from regard.tasks.translations import Translations
 from regard.text import (
     BadLines,
@@ -42,7 +41,6 @@ from regard.text import (
     train_pair_tokenizer,
 )
 from regard.text.guessing import guess_language
-from regard.watching import counted
 
 # Characters of a source that an example shows.
 _SHOWN = 160
@@ -193,27 +191,16 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         valid: Sequence[Pair],
         *,
         too_long: BadLines,
-        kept: KeptCorpora,
     ) -> tuple[EncodedCorpus, EncodedCorpus]:
-        """Ids of the pairs, which the run may keep, unless each epoch cuts them anew."""
-
-        def encode(too_long: BadLines) -> dict[str, Corpus]:
-            return {
-                name: self.encode_corpus(pairs, too_long)
-                for name, pairs in (("train", train), ("valid", valid))
-            }
-
-        if self.tokenizer.is_sampling:
-            found: Mapping[str, Corpus] = encode(too_long)
-        else:
-            found = kept.corpora(self.kept_as(train, valid), encode, too_long)
-        return EncodedCorpus(found["train"]), EncodedCorpus(found["valid"])
+        """Ids of the training pairs, and of the validation pairs."""
+        encoded = [EncodedCorpus(self.encode_corpus(pairs, too_long)) for pairs in (train, valid)]
+        return encoded[0], encoded[1]
 
     def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         """Pairs to learn from, as ids in flat arrays."""
         data = self.data
         return encode_corpus(
-            [self.shortened(pair, too_long) for pair in counted("cutting", pairs, len(pairs))],
+            [self.shortened(pair, too_long) for pair in track("cutting", pairs, len(pairs))],
             self.tokenizer,
             max_length=data.max_length,
             on_long=data.on_long,
@@ -343,17 +330,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             source = f"{source[: _SHOWN - 1]}…"
         return f"{source} → {answer.best.text}  (reference: {example.target})"
 
-    def kept_as(self, train: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, JsonValue]:
-        """Fingerprint of encoded examples, as JSON can hold it."""
-        data = self.data
-        return {
-            "train": _checksum(train),
-            "valid": _checksum(valid),
-            "max_length": data.max_length,
-            "on_long": data.on_long,
-            "documents": self.reads_documents,
-        }
-
 
 def states_and_labels(
     model: nn.Module, batch: Batch
@@ -373,15 +349,6 @@ def states_and_labels(
 def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:
     """The most tokens an output may have: a multiple of its source's, and ten more."""
     return (source_lengths * max_ratio).long() + 10
-
-
-def _checksum(pairs: Sequence[Pair]) -> str:
-    """Fingerprint of sources and targets; references are not encoded."""
-    digest = hashlib.sha256()
-    for pair in pairs:
-        lengths = f"{len(pair.source)} {len(pair.target)} "
-        digest.update((lengths + pair.source + pair.target).encode())
-    return digest.hexdigest()
 
 
 def _guessed_languages(pairs: Sequence[Pair]) -> dict[str, str | None]:

@@ -15,7 +15,7 @@ from regard.config import JsonValue
 from regard.tasks.checking import CheckReport
 from regard.tasks.held_out import Parts
 from regard.tasks.recipe import Recipe, RecipeTable
-from regard.text import BadLines, Corpus, Line, PairTokenizer
+from regard.text import BadLines, Line, PairTokenizer
 from regard.text.tables import Field
 
 ExampleT = TypeVar("ExampleT")
@@ -35,25 +35,6 @@ class Answer(Protocol):
 
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
-
-
-@runtime_checkable
-class KeptCorpora(Protocol):
-    """Pairs of texts as ids, which a run may keep."""
-
-    def corpora(
-        self,
-        made_of: Mapping[str, JsonValue],
-        encode: Callable[[BadLines], Mapping[str, Corpus]],
-        too_long: BadLines,
-    ) -> Mapping[str, Corpus]:
-        """The corpora by name, from the run or encoded anew.
-
-        Args:
-            made_of: What tells them from others: texts and settings, as JSON can hold it.
-            encode: Makes them, where none are kept; counts what is too long.
-            too_long: Where that is counted.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +221,6 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         valid: Sequence[ExampleT],
         *,
         too_long: BadLines,
-        kept: KeptCorpora,
     ) -> tuple[Sequence[EncodedT], Sequence[EncodedT]]:
         """Ids of what is learned from, and of what is validated on.
 
@@ -248,7 +228,6 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             train: The examples of training.
             valid: Those of validation.
             too_long: Where what is left out or cut off for its length is counted.
-            kept: Has what the run keeps of them, or keeps it.
 
         Raises:
             DataError: No example is left to learn from, or one cannot be validated on.

@@ -11,11 +11,11 @@ from jaxtyping import Int, Int64
 from regard.checks import check_at_least
 from regard.choices import check_choice
 from regard.errors import DataError
+from regard.progress import track
 from regard.text.lines import BadLines
 from regard.text.pair_tokenizer import PairTokenizer
 from regard.text.readers import Pair
 from regard.text.records import OnLong
-from regard.watching import counted
 
 _CHUNK = 2048
 
@@ -161,7 +161,7 @@ def encode_pairs(
     sources, targets = _Growing(), _Growing()
     texts: tuple[list[str], list[str]] = ([], [])
     done = 0
-    watched = counted("encoding", pairs, len(pairs)) if isinstance(pairs, Sized) else pairs
+    watched = track("encoding", pairs, len(pairs)) if isinstance(pairs, Sized) else pairs
     for chunk in _chunks(watched):
         source_ids = tokenizer.source.encode_all([pair.source for pair in chunk])
         target_ids = tokenizer.target.encode_all([pair.target for pair in chunk])

@@ -21,16 +21,16 @@ from typing import BinaryIO
 import zstandard
 
 from regard.errors import DataError
+from regard.progress import is_displayed, progress
 from regard.text.arrow_tables import TABLES, read_rows
 from regard.text.class_folders import class_lines, has_classes
 from regard.text.encodings import as_utf8, guess_encoding, in_given_encoding, peeked
 from regard.text.forms import FASTTEXT, NAMED, SAME_AS, form_of
 from regard.text.json_rows import labelled_lines, object_lines
-from regard.watching import is_watched, working
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
-# Lines between two reports of how far a file was read.
+# Lines between two advances of the progress.
 _LINES_BETWEEN = 4096
 # Messages kept of each reason why lines are left out.
 _EXAMPLES = 3
@@ -245,7 +245,7 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
     """
     with _refusing(path), _unpacked(path) as (raw, file):
         lines = raw if path.suffix in TABLES else _in_form(_as_text(raw, path), path)
-        yield _told(lines, file, path) if is_watched() else lines
+        yield _told(lines, file, path) if is_displayed() else lines
 
 
 @contextmanager
@@ -309,11 +309,13 @@ def _texts(lines: Iterable[bytes]) -> list[str]:
 
 def _told(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]:
     """Iterate over lines with a progress bar over the file's bytes."""
-    size = max(1, path.stat().st_size)
-    with working(f"reading {path.name}") as tell:
+    size, done = max(1, path.stat().st_size), 0
+    with progress(f"reading {path.name}", 1.0) as advance:
         for number, line in enumerate(lines):
             if number % _LINES_BETWEEN == 0:
-                tell(file.tell() / size)
+                position = file.tell()
+                advance((position - done) / size)
+                done = position
             yield line
 
 

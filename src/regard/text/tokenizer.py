@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.fields import Count, Share, Weight, at_least, check_fields
+from regard.progress import progress
 from regard.text.checkpoint_pieces import (
     borrow_pieces,
     is_saved_pieces,
@@ -17,7 +18,6 @@ from regard.text.files import TABLE_FILE, read_table
 from regard.text.pieces import Piece, Span
 from regard.text.sentencepieces import load_sentencepiece, train_sentencepiece
 from regard.text.words import load_list, train_list
-from regard.watching import working
 
 TokenizerType = Literal["bpe", "unigram", "words", "characters", "checkpoint"]
 
@@ -172,7 +172,7 @@ def train_tokenizer(lines: Iterable[str], settings: TokenizerConfig) -> Tokenize
     if settings.folder is not None:
         return _saved(Path(settings.folder), settings)
     train, _ = TOKENIZERS[settings.type]
-    with working("learning a tokenizer"):
+    with progress("learning a tokenizer"):
         return train(lines, settings)
 
 

@@ -6,16 +6,16 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.training.callbacks import Callback, OngoingTraining, Update, Validation
-    from regard.training.progress import ConsoleReporter, Reporter
+    from regard.training.console import ConsoleReporter
+    from regard.training.session import Trained
     from regard.training.settings import TrainingConfig
-    from regard.training.start import Trained, resume, train, with_test
+    from regard.training.start import resume, train
     from regard.training.trainer import Trainer
 
 __all__ = [
     "Callback",
     "ConsoleReporter",
     "OngoingTraining",
-    "Reporter",
     "Trained",
     "Trainer",
     "TrainingConfig",
@@ -23,7 +23,6 @@ __all__ = [
     "Validation",
     "resume",
     "train",
-    "with_test",
 ]
 
 __getattr__ = _names(__name__, __file__)

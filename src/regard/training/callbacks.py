@@ -1,14 +1,40 @@
-"""Callbacks of a training, which may watch it and end it."""
+"""Callbacks of a training, which watch it and may end it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NotRequired, TypedDict
 
 from regard.devices import kept_randomness
 from regard.inference import Predictor
-from regard.training.progress import TrainingSummary
+from regard.runs import RunWarning
+
+# Prefix of the figures that give the fraction of its time that a process waits: its rank follows.
+WAITING = "waiting_"
+
+
+class TrainingSummary(TypedDict):
+    """Summary of a finished training.
+
+    Attributes:
+        updates: Made in all.
+        epochs: That are complete.
+        target_tokens: Terms of the loss: target tokens, or whatever a task predicts.
+        weights: Which weights were taken: the last ones, the best, an average.
+        validation: Their figures.
+        valid: What those are of: ``48 texts``; not of runs of before.
+        candidates: And those of the others.
+    """
+
+    updates: int
+    epochs: int
+    target_tokens: int
+    weights: str
+    validation: dict[str, float]
+    candidates: dict[str, dict[str, float]]
+    valid: NotRequired[str]
 
 
 class OngoingTraining:
@@ -97,16 +123,16 @@ class Validation:
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> from regard.tasks.regression import Regression
-        >>> class Told(Callback):
+        >>> class Printing(Callback):
         ...     def on_validation(self, validation: Validation) -> None:
-        ...         asked = validation.training.predictor.predict(["1.5"])
-        ...         print(validation.update, validation.figures["rmse"], round(asked[0].value, 1))
+        ...         (answer,) = validation.training.predictor.predict(["1.5"])
+        ...         print(validation.update, validation.figures["rmse"], round(answer.value, 1))
         >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
         >>> recipe = recipe_from_table({"task": "regression", **settings})
         >>> task = Regression.learn(recipe, Regression.read(recipe, "train"))
         >>> training = OngoingTraining(Path("run"), Predictor(task.build_model(), task))
         >>> figures = {"loss": 0.49, "rmse": 0.7}
-        >>> Told().on_validation(
+        >>> Printing().on_validation(
         ...     Validation(update=40, figures=figures, is_best=True, samples=(), training=training)
         ... )
         40 0.7 2.9
@@ -119,13 +145,12 @@ class Validation:
     training: OngoingTraining
 
 
-@runtime_checkable
-class Callback(Protocol):
-    """Interface of callbacks; a subclass may override one method or both.
+class Callback:
+    """Base of callbacks; a subclass overrides the methods that it needs.
 
-    What it does leaves no mark on the training: random numbers are given back, and the model is put
-    into training mode anyway. What it raises ends the training, which is saved first, and which the
-    same call goes on with.
+    A callback leaves no mark on the training: random numbers are given back, and the model is put
+    into training mode anyway. An error in it ends the training, which is saved first; the same call
+    resumes.
 
     Example:
         >>> class Patience(Callback):
@@ -136,64 +161,103 @@ class Callback(Protocol):
         True
     """
 
-    def on_update(self, update: Update, /) -> None:
-        """After each update."""
+    def on_start(self, facts: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
+        """Called when text and model are ready.
 
-    def on_validation(self, validation: Validation, /) -> None:
-        """After each validation."""
-
-
-class CallbackReporter:
-    """A reporter that calls callbacks, in their order.
-
-    Args:
-        callbacks: Who is called.
-        training: What they are told of.
-    """
-
-    def __init__(self, callbacks: Sequence[Callback], training: OngoingTraining) -> None:
-        self._callbacks, self._training = tuple(callbacks), training
-
-    def started(self, facts: Sequence[str], *, counted: str, valid: str) -> None:
-        """Nothing to call."""
+        Args:
+            facts: A description of the training, in lines.
+            loss_unit: The unit of ``Update.tokens``, in the plural.
+            valid: Number and unit of the validation examples: ``48 texts``.
+        """
 
     def training(self, share: Callable[[], float]) -> AbstractContextManager[object]:
-        """Nothing to call."""
+        """A context around the updates; ``share`` gives the fraction of them that is done."""
         return nullcontext()
 
-    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
-        """Calls ``on_update``."""
-        told = Update(
-            number=update,
-            epoch=epoch,
-            tokens=tokens,
-            figures=dict(figures),
-            training=self._training,
-        )
-        with kept_randomness(self._training.predictor.device):
-            for each in self._callbacks:
-                each.on_update(told)
+    def on_update(self, update: Update, /) -> None:
+        """Called after each update."""
 
-    def validated(
-        self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
+    def on_validation(self, validation: Validation, /) -> None:
+        """Called after each validation."""
+
+    def on_resume(self, update: int) -> None:
+        """Called when training resumes after an update."""
+
+    def on_interrupt(self, path: Path, update: int) -> None:
+        """Called when training ends early, after it has saved."""
+
+    def on_finish(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
+        """Called when the final weights are written."""
+
+
+class Callbacks(Callback):
+    """Calls other callbacks.
+
+    One that the system refuses to let write is called no more, with a RunWarning.
+
+    Args:
+        reporter: The user's reporter, whose other errors are raised.
+        watchers: The program's own callbacks, whose errors are all warnings.
+    """
+
+    def __init__(self, reporter: Callback, *watchers: Callback) -> None:
+        self._tolerated: list[tuple[Callback, type[Exception]]] = [(reporter, OSError)]
+        self._tolerated += [(watcher, Exception) for watcher in watchers]
+        self._users: list[Callback] = []
+
+    def add(self, callbacks: Sequence[Callback]) -> None:
+        """Call further ones from now on, whose errors are all raised."""
+        self._users += callbacks
+
+    def on_start(self, facts: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
+        """Call each."""
+        self._call(lambda each: each.on_start(facts, loss_unit=loss_unit, valid=valid))
+
+    @contextmanager
+    def training(self, share: Callable[[], float]) -> Iterator[None]:
+        """The contexts of all."""
+        with ExitStack() as stack:
+            for callback in (*(each for each, _ in self._tolerated), *self._users):
+                stack.enter_context(callback.training(share))
+            yield
+
+    def on_update(self, update: Update, /) -> None:
+        """Call each."""
+        self._call(lambda each: each.on_update(update), update.training)
+
+    def on_validation(self, validation: Validation, /) -> None:
+        """Call each."""
+        self._call(lambda each: each.on_validation(validation), validation.training)
+
+    def on_resume(self, update: int) -> None:
+        """Call each."""
+        self._call(lambda each: each.on_resume(update))
+
+    def on_interrupt(self, path: Path, update: int) -> None:
+        """Call each."""
+        self._call(lambda each: each.on_interrupt(path, update))
+
+    def on_finish(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
+        """Call each."""
+        self._call(lambda each: each.on_finish(path, summary, seconds))
+
+    def _call(
+        self, call: Callable[[Callback], None], training: OngoingTraining | None = None
     ) -> None:
-        """Calls ``on_validation``."""
-        told = Validation(
-            update=update,
-            figures=dict(figures),
-            is_best=is_best,
-            samples=tuple(samples),
-            training=self._training,
-        )
-        with kept_randomness(self._training.predictor.device):
-            for each in self._callbacks:
-                each.on_validation(told)
-
-    def resumed(self, update: int) -> None:
-        """Nothing to call."""
-
-    def interrupted(self, path: Path, update: int) -> None:
-        """Nothing to call."""
-
-    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
-        """Nothing to call."""
+        for callback, tolerated in list(self._tolerated):
+            try:
+                call(callback)
+            except tolerated as error:
+                self._tolerated.remove((callback, tolerated))
+                with suppress(OSError):  # the warning may go where that went
+                    warnings.warn(
+                        f"{type(callback).__name__} must be able to write; got: {error}. "
+                        "Training goes on without it.",
+                        RunWarning,
+                        stacklevel=2,
+                    )
+        if not self._users:
+            return
+        with nullcontext() if training is None else kept_randomness(training.predictor.device):
+            for callback in self._users:
+                call(callback)

@@ -1,4 +1,4 @@
-"""Going on with a run: by the settings that it has, or by others where those may change."""
+"""Resuming a run: by the settings that it has, or by others where those may change."""
 
 import shlex
 import warnings
@@ -7,7 +7,7 @@ from typing import cast
 
 import torch
 
-from regard.config import JsonValue, as_saved, as_table, build
+from regard.config import JsonValue, as_saved, as_table, build, format_setting
 from regard.errors import RunError
 from regard.runs import Run, RunWarning
 from regard.runs.history import Changes
@@ -19,18 +19,15 @@ from regard.training.settings import TrainingConfig
 _FIXED = ("corpus", "metric", "optimizer", "pretrained", "seed", "valid_share")
 
 
-def kept_recipe(run: Run) -> Recipe:
-    """The recipe that a run keeps, its settings of training resolved."""
+def saved_recipe(run: Run) -> Recipe:
+    """The recipe of a run, its settings of training resolved."""
     recipe = recipe_from_table(run.recipe)
     saved = as_saved(TrainingConfig, recipe.training)
     return with_training(recipe, as_table(build(TrainingConfig, saved, where="training")))
 
 
-def as_then(recipe: Recipe, run: Run) -> Recipe:
-    """The recipe, with settings of training that are newer than the run as they were then.
-
-    Only those that it says nothing of.
-    """
+def with_saved_defaults(recipe: Recipe, run: Run) -> Recipe:
+    """The recipe, with the defaults of the run's time where it leaves a newer setting open."""
     saved = run.recipe.get("training", {})
     then = {k: v for k, v in as_saved(TrainingConfig, {}).items() if k not in saved}
     return with_training(recipe, {**then, **recipe.training})
@@ -47,24 +44,24 @@ def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
     Raises:
         RunError: Something differs that may not; the message says how to go on.
     """
-    changes = _differences(kept_recipe(run).table(), recipe.table())
+    changes = _differences(saved_recipe(run).table(), recipe.table())
     fixed = [name for name in changes if not _can_change(name)]
     if fixed:
         raise RunError(
-            f"{_told(run, changes, fixed[0])} Model, tokenizer, data and training's "
+            f"{_difference(run, changes, fixed[0])} Model, tokenizer, data and training's "
             f"{', '.join(_FIXED)} stay as a run was begun. Choose another folder: --run FOLDER, or "
             f"the settings of before: {_command(run, {})}."
         )
     if changes and not may_change:
         raise RunError(
-            f"{_told(run, changes, next(iter(changes)))} To go on with it by these: "
+            f"{_difference(run, changes, next(iter(changes)))} To go on with it by these: "
             f"{_command(run, changes)}. To begin anew, choose another folder: --run FOLDER."
         )
     return changes
 
 
 def note_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
-    """Write down in the run what goes on otherwise than before, and warn of other threads."""
+    """Record in the run what changes, and warn of another number of threads."""
     threads = torch.get_num_threads()
     if run.threads not in (None, threads):
         warnings.warn(
@@ -84,7 +81,7 @@ def note_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
 
 
 def resume_command(run: Run, *settings: str) -> str:
-    """The command that goes on with a run, by these settings over its own."""
+    """The command that resumes a run, with these settings over its own."""
     words = ["regard", "train", "--resume", "--run", str(run.path)]
     return shlex.join([*words, *(word for each in settings for word in ("--set", each))])
 
@@ -94,32 +91,25 @@ def _can_change(name: str) -> bool:
     return section == "training" and key not in _FIXED
 
 
-def _differences(kept: RecipeTable, wanted: RecipeTable) -> Changes:
-    found: dict[str, tuple[JsonValue, JsonValue]] = {}
-    sections = cast(Mapping[str, JsonValue], kept)
+def _differences(saved: RecipeTable, wanted: RecipeTable) -> Changes:
+    changes: dict[str, tuple[JsonValue, JsonValue]] = {}
+    sections = cast(Mapping[str, JsonValue], saved)
     for section, settings in cast(Mapping[str, JsonValue], wanted).items():
         before = sections.get(section)
         if not isinstance(settings, dict) or not isinstance(before, dict):
             if before != settings:
-                found[section] = (before, settings)
+                changes[section] = (before, settings)
             continue
         for key in [*settings, *(before.keys() - settings.keys())]:
             if settings.get(key) != before.get(key):
-                found[f"{section}.{key}"] = (before.get(key), settings.get(key))
-    return found
+                changes[f"{section}.{key}"] = (before.get(key), settings.get(key))
+    return changes
 
 
-def _told(run: Run, changes: Changes, name: str) -> str:
+def _difference(run: Run, changes: Changes, name: str) -> str:
     before, now = changes[name]
     return f"{run.path} holds a run with other settings: {name} was {before!r}, now {now!r}."
 
 
 def _command(run: Run, changes: Changes) -> str:
-    return resume_command(run, *(f"{name}={_as_set(now)}" for name, (_, now) in changes.items()))
-
-
-def _as_set(value: JsonValue) -> str:
-    """A value as ``--set`` takes it."""
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+    return resume_command(run, *(format_setting(name, now) for name, (_, now) in changes.items()))

@@ -17,7 +17,7 @@ from regard.devices import (
 )
 from regard.errors import OutOfMemory
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
-from regard.training.precision import compute_dtype, mixed_precision
+from regard.training.optimization.precision import compute_dtype, mixed_precision
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import DEFAULT_BATCH, TaskTraining
 
@@ -138,7 +138,7 @@ def _seconds_an_update(
 ) -> float:
     """Seconds of a forward and a backward pass, of the last of a few batches."""
     device = device_of(model)
-    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     begun, seconds = time.perf_counter(), 0.0
     model.train()
     with kept_randomness(device), mixed_precision(compute_dtype(config.precision, device), device):
@@ -155,7 +155,7 @@ def _seconds_an_update(
     model.zero_grad()
     with torch.no_grad():
         for name, buffer in model.named_buffers():
-            buffer.copy_(kept[name])
+            buffer.copy_(buffers[name])
     return seconds * config.accumulate
 
 
@@ -167,7 +167,7 @@ def _fits(
     tokens: int,
 ) -> bool:
     """Whether the largest batches of so many tokens can be learned from."""
-    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     try:
         _try(training, model, config, device, tokens)
     except (RuntimeError, MemoryError) as error:
@@ -178,7 +178,7 @@ def _fits(
         model.zero_grad()
         with torch.no_grad():
             for name, buffer in model.named_buffers():
-                buffer.copy_(kept[name])
+                buffer.copy_(buffers[name])
         free_memory(device)
     return True
 

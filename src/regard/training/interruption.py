@@ -13,14 +13,17 @@ from regard.errors import Interrupted
 # Ctrl-C; what a system that shuts down sends; and a terminal that is closed, where there is such.
 _IMPATIENT = (signal.SIGINT, signal.SIGTERM)
 _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
+# Set in the processes of torchrun.
+_TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
 class Interruption:
     """Turns a first Ctrl-C, SIGTERM or SIGHUP into a request to stop.
 
     A second Ctrl-C or SIGTERM ends the process at once; a second SIGHUP does not, since the system
-    and the shell both send one when a terminal is closed. SIGHUP that is ignored, as under
-    ``nohup``, stays ignored.
+    and the shell both send one when a terminal is closed, nor does a second SIGTERM under torchrun,
+    which sends one to all when a process has left. SIGHUP that is ignored, as under ``nohup``,
+    stays ignored.
 
     Example:
         >>> with Interruption() as interruption:
@@ -69,7 +72,8 @@ class Interruption:
         return [*_IMPATIENT, _HANGUP]
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.requested and number != _HANGUP:
+        is_torchruns = number == signal.SIGTERM and _TORCHRUN in os.environ
+        if self.requested and number != _HANGUP and not is_torchruns:
             # Impatience: die by the signal itself, as if nobody had caught it.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

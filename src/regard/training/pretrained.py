@@ -84,9 +84,9 @@ class Pretrained:
             )
         before = run.recipe if run is not None else self._reader_of(recipe.task)
         kind, there = TASKS[recipe.task], TASKS[before["task"]]
-        said = _said(recipe)
+        given = _said(recipe)
         type_before = str(before["model"]["type"])
-        self._check("model", before["model"], _chosen(said["model"], {"type"}))
+        self._check("model", before["model"], _chosen(given["model"], {"type"}))
         if kind.models.get(type_before) != there.models.get(type_before):
             raise SettingError(
                 f"training.pretrained must name a run whose model reads text for {recipe.task}; "
@@ -94,12 +94,12 @@ class Pretrained:
                 f"A model here is one of {', '.join(sorted(kind.models))}."
             )
         config = kind.models[type_before].config
-        own = {name: value for name, value in said["model"].items() if name != "type"}
+        own = {name: value for name, value in given["model"].items() if name != "type"}
         inherited = {name: value for name, value in before["model"].items() if name != "type"}
         self._check("model", inherited, _chosen(own, inherited.keys() - _FREE))
         model = build(config, {**inherited, **own}, where="model")
         recipe = replace(recipe, model_type=type_before, model=model)
-        recipe = replace(recipe, tokenizer=self._tokenizer(recipe, before, said["tokenizer"]))
+        recipe = replace(recipe, tokenizer=self._tokenizer(recipe, before, given["tokenizer"]))
         return with_training(recipe, {**recipe.training, "pretrained": str(self.path)})
 
     def vocabularies(self, recipe: Recipe) -> Path | None:
@@ -172,11 +172,11 @@ class Pretrained:
         return known, size
 
     def _tokenizer(
-        self, recipe: Recipe, before: RecipeTable, said: Mapping[str, JsonValue]
+        self, recipe: Recipe, before: RecipeTable, given: Mapping[str, JsonValue]
     ) -> TokenizerConfig | None:
         settings = TASKS[recipe.task].tokenizer
         if settings is None or "tokenizer" not in before:
-            if recipe.task != before["task"] or said:
+            if recipe.task != before["task"] or given:
                 raise SettingError(
                     f"training.pretrained must name a run whose text is cut as {recipe.task} cuts "
                     f"it; got one of {before['task']} in {self.path}. Begin with one of "
@@ -184,8 +184,8 @@ class Pretrained:
                 )
             tokenizer: TokenizerConfig | None = recipe.tokenizer
             return tokenizer
-        made = build(settings, {**before["tokenizer"], **said}, where="tokenizer")
-        self._check("tokenizer", before["tokenizer"], _chosen(as_table(made), said.keys()))
+        made = build(settings, {**before["tokenizer"], **given}, where="tokenizer")
+        self._check("tokenizer", before["tokenizer"], _chosen(as_table(made), given.keys()))
         return made
 
     def _recipe(self) -> RecipeTable:
@@ -229,11 +229,11 @@ class Pretrained:
                     "begin with another run."
                 )
 
-    def _check_size(self, name: str, found: Tensor, wanted: Tensor) -> None:
-        if found.shape != wanted.shape:
+    def _check_size(self, name: str, tensor: Tensor, wanted: Tensor) -> None:
+        if tensor.shape != wanted.shape:
             raise SettingError(
                 f"training.pretrained must name a run of the same vocabulary; got {self.path}, "
-                f"whose {name} is {list(found.shape)}, not {list(wanted.shape)}."
+                f"whose {name} is {list(tensor.shape)}, not {list(wanted.shape)}."
             )
 
 
@@ -286,13 +286,13 @@ def _pooler(model: nn.Module) -> nn.Linear | None:
 
 def _only(model: nn.Module, kind: type[nn.Module]) -> nn.Module:
     """The part of a model that reads the text."""
-    found = [part for part in model.modules() if isinstance(part, kind)]
-    if len(found) != 1:
+    parts = [part for part in model.modules() if isinstance(part, kind)]
+    if len(parts) != 1:
         raise SettingError(
-            f"training.pretrained must be left out for a model with {len(found)} readers; it "
+            f"training.pretrained must be left out for a model with {len(parts)} readers; it "
             "fills the one that reads the text."
         )
-    return found[0]
+    return parts[0]
 
 
 def _as_writer(recipe: RecipeTable) -> RecipeTable:
@@ -327,13 +327,13 @@ def _as_encoder(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     Every text is the first of its row, so that what says so is part of its tokens' embeddings. The
     target's begin as the source's.
     """
-    found = {
+    renamed = {
         ours + name.removeprefix(theirs): tensor
         for name, tensor in weights.items()
         for theirs, ours in _NAMES.items()
         if name.startswith(theirs)
     }
-    found["target_embedding.weight"] = weights["embedding.weight"]
+    renamed["target_embedding.weight"] = weights["embedding.weight"]
     if "segments" in weights:
-        found["source_embedding.weight"] = weights["embedding.weight"] + weights["segments"][0]
-    return found
+        renamed["source_embedding.weight"] = weights["embedding.weight"] + weights["segments"][0]
+    return renamed

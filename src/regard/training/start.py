@@ -1,158 +1,126 @@
-"""From a recipe to a trained run: whatever the task, one path."""
+"""Training from Python: ``regard.train``, and resuming a run."""
 
-import hashlib
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import cast
 
-import torch
-from torch import nn
-
-from regard.choices import choose
-from regard.config import JsonValue, as_table, assign, build
-from regard.devices import CPU, device_of, find_device, find_own_device, told_device
-from regard.devices.kinds import AUTO
-from regard.errors import RunError
-from regard.inference import Predictor
+from regard.config import JsonValue, assign, build
+from regard.errors import RunError, SettingError
 from regard.runs import Run, is_run
-from regard.runs.history import told
-from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
-from regard.tasks.recipe import HELD_OUT, with_training
-from regard.tasks.streaming import Stored
-from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
-from regard.text import BadLines, Tokenizer
-from regard.training.agreement import check_agreement, check_folder, check_shared
-from regard.training.callbacks import Callback, CallbackReporter, OngoingTraining
-from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
+from regard.runs.files import write_file
+from regard.tasks import Recipe, recipe_from_table
+from regard.tasks.recipe import HELD_OUT
+from regard.text.in_memory import Row, is_files, rows_of, write_rows
+from regard.training.callbacks import Callback
+from regard.training.continuing import saved_recipe
 from regard.training.corpora.place import is_on_disk
-from regard.training.corpora.stored_text import StoredText
-from regard.training.corpora.stored_text import Watch as Preparing
-from regard.training.corpora.stored_text import unwatched as not_shown
-from regard.training.encoded import RunCorpora
-from regard.training.fitting import describe_end, settle_batch
-from regard.training.listeners import Listeners, TensorBoardReporter, has_tensorboard
-from regard.training.pretrained import begin_with
-from regard.training.progress import SILENT, ConsoleReporter, Reporter
-from regard.training.ranks import Ranks, joined
+from regard.training.recipes.inferred_task import InferredTask
+from regard.training.recipes.packaged import default_run, is_recipe
+from regard.training.recipes.resolving import RecipeSource, infer_task, resolve
+from regard.training.session import Trained, fit
 from regard.training.settings import TrainingConfig
-from regard.training.task_training import TaskTraining
-from regard.training.trainer import TrainedSummary, Trainer
 
-
-@dataclass(frozen=True)
-class Trained:
-    """Result of a training.
-
-    Attributes:
-        path: The run folder.
-        predictor: The trained model in use.
-        summary: Updates, tokens, seconds, validation figures.
-
-    Example:
-        >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
-        >>> recipe = recipe_from_table({"task": "regression", **settings})
-        >>> kind = TASKS["regression"].task
-        >>> task = kind.learn(recipe, kind.read(recipe, "train"))
-        >>> figures = {"loss": 0.49, "rmse": 0.7}
-        >>> counts = {"updates": 40, "epochs": 2, "target_tokens": 100, "seconds": 1.5}
-        >>> chosen = {"weights": "last", "validation": figures, "candidates": {"last": figures}}
-        >>> predictor = Predictor(task.build_model(), task)
-        >>> trained = Trained(Path("run"), predictor, TrainedSummary(**counts, **chosen))
-        >>> trained.summary["validation"]["rmse"], round(trained.model.predict("1.5")[0].value, 1)
-        (0.7, 2.9)
-    """
-
-    path: Path
-    predictor: Predictor
-    summary: TrainedSummary
-
-    @property
-    def model(self) -> Predictor:
-        """The model as ``regard.load`` gives it: to predict, and to look into."""
-        return self.predictor
+Settings = Mapping[str, JsonValue]
 
 
 def train(
-    recipe: Recipe,
-    path: str | Path,
+    recipe: object = None,
+    run: str | Path | None = None,
     *,
-    reporter: Reporter | None = None,
+    data: object = (),
+    settings: Settings | None = None,
     callbacks: Sequence[Callback] = (),
-    may_change: bool = False,
-    preparing: Preparing = not_shown,
+    reporter: Callback | None = None,
 ) -> Trained:
-    """Train a model into a run folder, or go on with one that was interrupted.
+    """Train a model into a run folder, or resume one that was stopped: ``regard train``.
+
+    ``train("reviews.csv", "runs/reviews")`` infers the task from the data, and so does
+    ``train(data=records)``. A part of the training text is held out to test on, where the recipe
+    names no test text.
 
     Args:
-        recipe: What to train on and how. Where the folder holds a run already, it must be the
-            recipe of that run.
-        path: The run folder, made if it does not exist.
-        reporter: Who is told; None prints to the console.
-        callbacks: Who is called after updates and validations, and may end the training.
-        may_change: Whether a run that is there may go on by other settings of training: its limits,
-            rate, schedule, batches and so on. The run remembers what was changed at which update.
-        preparing: Shows how a text that is kept on disk is read and encoded.
+        recipe: The name of a recipe that comes with regard (``regard recipes`` lists them),
+            the path of a TOML file, the same as a table (``{"task": …, "model": {…}}``), or a
+            ``Recipe``. Or the data: then, and with None, the recipe is inferred from it.
+        run: The run folder, made if it does not exist. A run that is there is resumed, by the
+            settings that it was begun with. None is a folder in runs/, named for the recipe or the
+            file.
+        data: What to train on, over the recipe's ``data.train``: a file, or two of lines; or data
+            in memory: a list of records or of rows, an array with a row a line, a pair (inputs,
+            targets), or a data frame. What is in memory is written beside the run folder, so that
+            the training can be resumed and evaluated later.
+        settings: Values by their dotted names, over the recipe's: ``{"training.updates": 100}``.
+        callbacks: Called after updates and validations; they may end the training.
+        reporter: Called with the progress; None prints to stderr.
+
+    Returns:
+        The trained model, and the summary of the training.
 
     Raises:
+        SettingError: No recipe has that name, a setting is unknown or out of range, or the data may
+            be for several tasks.
         DataError: The text cannot be used.
-        SettingError: A setting is unknown or out of range, or the vocabulary does not fit.
         RunError: The folder holds another recipe's run, is damaged, or is in use.
         TrainingError: The loss was not finite.
-        Interrupted: Asked to stop; the same call goes on.
+        Interrupted: A signal asked to stop; the same call resumes.
+    """
+    source, data = _split_data(recipe, data)
+    folder = Path(run) if run is not None else _default_run(source, data)
+    report = _print if reporter is None else _ignore
+
+    def infer(files: Sequence[str]) -> InferredTask:
+        task = infer_task(files)
+        report(f"{files[0]} is taken for {task.description}: {task.reason}")
+        return task
+
+    resolved = resolve(source, _files(data, folder), settings, infer=infer, report=report)
+    return fit(with_test(resolved, folder), folder, callbacks=callbacks, reporter=reporter)
+
+
+def resume(
+    path: str | Path,
+    *,
+    recipe: Recipe | None = None,
+    settings: Settings | None = None,
+    reporter: Callback | None = None,
+) -> Trained:
+    """Resume the training of a run folder.
+
+    Args:
+        path: The run folder.
+        recipe: The recipe with its settings of training changed; None is the run's own.
+        settings: Values by their dotted names, over the recipe's: ``{"training.updates": 900}``.
+            What a model is and what it reads cannot change. The run records each change, and the
+            update it was made at.
+        reporter: Called with the progress; None prints to stderr.
+
+    Raises:
+        RunError: The folder holds no run, a damaged one, or one that is in use.
+        SettingError: A setting is unknown, out of range, or cannot change.
+        DataError: The text cannot be used any more.
+        TrainingError: The loss was not finite.
+        Interrupted: A signal asked to stop; the same call resumes.
 
     Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "run"
-        >>> train(recipe_from_table({"training": {"updats": 500}}), path)
+        >>> resume("no-run-yet")
         Traceback (most recent call last):
-        regard.errors.SettingError: training.updats is not a setting. Did you mean training.updates?
-        >>> train(recipe_from_table({"training": {"updates": 500}}), path)
-        Traceback (most recent call last):
-        regard.errors.DataError: data.train must name the training text; got nothing.
+        regard.errors.RunError: no-run-yet must be a run folder; got nothing there. Make one with
+        `regard train`.
     """
-    path = Path(path)
-    with joined() as ranks, ExitStack() as stack:
-        check_agreement(ranks, recipe)
-        listeners = _listeners(reporter, path) if ranks.is_first else Listeners(SILENT)
-        prepare = partial(
-            _prepare,
-            recipe,
-            path,
-            stack,
-            ranks,
-            listeners,
-            callbacks,
-            may_change,
-            preparing if ranks.is_first else not_shown,
-        )
-        ready = prepare() if ranks.is_first else None
-        check_folder(ranks, path)
-        ready = ready or prepare()  # the others, from what the first has written
-        model, ongoing = ready.predictor.model, ready.ongoing
-        summary = Trainer(
-            ready.run,
-            model,
-            ready.training,
-            ready.config,
-            listeners,
-            is_stopped=lambda: ongoing.is_stopped,
-            ranks=ranks,
-            valid=ready.training.valid_size,
-        ).fit()
-        (ready.run if ranks.is_first else Run.open(path)).fill(model)
-        model.eval()
-    return Trained(path, ready.predictor, summary)
+    if recipe is None:
+        table = cast(Settings, saved_recipe(Run.open(path)).table())
+        recipe = recipe_from_table(assign(table, settings or {}))
+    return fit(with_test(recipe, path), path, reporter=reporter, may_change=True)
 
 
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:
     """The recipe with a part of its training text held out to test on, where it names no test.
 
     Args:
-        recipe: What is to be trained.
-        path: The run folder. A run that is there goes on with the text that it began with.
+        recipe: The recipe of a training.
+        path: The run folder. A run that is there keeps the text that it began with.
 
     Raises:
         RunError: The run that is there is damaged.
@@ -166,282 +134,82 @@ def with_test(recipe: Recipe, path: str | Path) -> Recipe:
         >>> with_test(recipe_from_table(table), "no-run-yet").data.test
         'test.tsv'
     """
-    run = Run.open(path) if is_run(path) else None
     place = build(TrainingConfig, recipe.training, where="training").corpus
-    if recipe.named("train") and not recipe.data.test and is_on_disk(recipe, place):
-        return recipe
     if recipe.uses_phrasebook or recipe.data.test or not recipe.named("train"):
         return recipe
-    if run is not None and run.recipe["data"].get("test") != HELD_OUT:
+    if is_on_disk(recipe, place):
+        return recipe
+    if is_run(path) and Run.open(path).recipe["data"].get("test") != HELD_OUT:
         return recipe
     return replace(recipe, data=replace(recipe.data, test=HELD_OUT))
 
 
-def resume(
-    path: str | Path,
-    *,
-    settings: Sequence[str] = (),
-    reporter: Reporter | None = None,
-    preparing: Preparing = not_shown,
-) -> Trained:
-    """Go on with the training of a run folder, by the recipe that it keeps.
-
-    Args:
-        path: The run folder.
-        settings: ``training.learning_rate=0.001`` and the like, to go on by instead. What a model
-            is and what it reads cannot change.
-        reporter: Who is told; None prints to the console.
-        preparing: Shows how a text that is kept on disk is read and encoded.
+def _split_data(recipe: object, data: object) -> "tuple[RecipeSource | None, object]":
+    """The recipe, None where it is to be inferred, and the data.
 
     Raises:
-        RunError: The folder holds no run, a damaged one, or one that is in use.
-        SettingError: A setting is unknown, out of range, or cannot change.
-        DataError: The text cannot be used any more.
-        TrainingError: The loss was not finite.
-        Interrupted: Asked to stop; the same call goes on.
-
-    Example:
-        >>> resume("no-run-yet")
-        Traceback (most recent call last):
-        regard.errors.RunError: no-run-yet must be a run folder; got nothing there. Make one with
-        `regard train`.
+        SettingError: There is neither, or data twice.
     """
-    table = cast(dict[str, JsonValue], kept_recipe(Run.open(path)).table())
-    assign(table, settings)
-    recipe = recipe_from_table(table)
-    return train(recipe, path, reporter=reporter, may_change=True, preparing=preparing)
+    is_named = isinstance(recipe, Recipe | Mapping)
+    if isinstance(recipe, str | Path):
+        is_named = is_recipe(str(recipe))
+    if is_named:
+        return cast("RecipeSource", recipe), data
+    if recipe is None and not _is_given(data):
+        raise SettingError("recipe or data must be given; got neither.")
+    if recipe is not None and _is_given(data):
+        raise SettingError(
+            f"recipe must be a name, a file, a table or a Recipe; got {type(recipe).__name__} "
+            f"{str(recipe)[:60]!r} beside data."
+        )
+    return None, data if recipe is None else recipe
 
 
-@dataclass(frozen=True)
-class _Ready:
-    """All that a training begins with."""
-
-    run: Run
-    predictor: Predictor
-    training: TaskTraining[Any, Any, Any, Any]
-    config: TrainingConfig
-    ongoing: OngoingTraining
+def _is_given(data: object) -> bool:
+    return data is not None and not (isinstance(data, list | tuple) and not data)
 
 
-def _prepare(
-    recipe: Recipe,
-    path: Path,
-    stack: ExitStack,
-    ranks: Ranks,
-    listeners: Listeners,
-    callbacks: Sequence[Callback],
-    may_change: bool,
-    preparing: Preparing,
-) -> _Ready:
-    """Read the text, make the model, and open the run, which is held as long as ``stack``."""
-    bad_lines, too_long = BadLines(), BadLines()
-    task_class = choose("task", recipe.task, TASKS).task
-    run: Run | None = None
-    if is_run(path):
-        run = stack.enter_context(_opened(path, ranks))
-        recipe = as_then(recipe, run)
-    config = build(TrainingConfig, recipe.training, where="training")
-    device = _own_device(config.device, ranks)
-    # A run is tied to no device; what was found to fit into one's memory stays.
-    config = replace(config, device=AUTO, batch_tokens=_kept_batch(config, run))
-    config = replace(config, corpus=_corpus(recipe, config, run))
-    recipe = with_training(recipe, as_table(config))
-    if run is not None:
-        recipe = task_class.settled(recipe, {"data": {}, **run.recipe}, ())
-    recipe, pretrained = begin_with(recipe, run)
-    changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
-    stored = _stored(recipe, config, preparing)
-    parts = _parts(recipe, stored, bad_lines)
-    examples, valid = parts.train, parts.valid
-    text = _fingerprint([*examples, *valid], task_class.fingerprint, stored)
-    if run is None:
-        recipe = task_class.settled(recipe, None, examples)
-    elif run.text not in (None, text):
+def _default_run(source: "RecipeSource | None", data: object) -> Path:
+    """The run folder of a recipe with a name, or else of the first file."""
+    name = source if isinstance(source, str | Path) else getattr(source, "name", None)
+    return default_run(str(name or next(iter(_names(data)), "data")))
+
+
+def _names(data: object) -> list[str]:
+    """The names of the files that data is; none of data in memory."""
+    if not is_files(data):
+        return []
+    return [str(data)] if isinstance(data, str | Path) else list(map(str, cast("list[str]", data)))
+
+
+def _files(data: object, run: Path) -> list[str]:
+    """The files of the data; data in memory is written beside the run folder."""
+    if is_files(data) or not _is_given(data):
+        return _names(data)
+    return [_write_data(rows_of(data), run)]
+
+
+def _write_data(rows: Sequence[Row], run: Path) -> str:
+    """Write data in memory beside the run folder, and return the name of the file.
+
+    Raises:
+        RunError: A run that is there was begun with other data.
+    """
+    ending, content = write_rows(rows)
+    path = run.with_name(f"{run.name}.data{ending}")
+    if is_run(run) and path.exists() and path.read_text("utf-8") != content:
         raise RunError(
-            f"{path} must go on with the text it began with; its {task_class.unit} have "
-            "changed since. Restore them, or train the new ones into another folder: "
-            "--run FOLDER."
+            f"{run} must go on with the data it began with, which {path} has; got other data. "
+            "Train it into another folder."
         )
-    is_learned = run is not None and run.has_tokenizer
-    kept = run.tokenizer_folder if run is not None and is_learned else None
-    if kept is None and pretrained is not None:
-        kept = pretrained.vocabularies(recipe)
-    task = _task(recipe, kept, examples, stored)
-    encoded = RunCorpora(run if is_learned else None)
-    samples = _samples(stored, task, bad_lines, too_long)
-    training = TaskTraining(task, examples, valid, config, too_long, encoded, samples)
-    choose("training.metric", config.metric, dict(training.metrics))
-    torch.manual_seed(config.seed)
-    model = training.build_model()
-    check_shared(ranks, model, config, training.examples_a_batch)
-    if pretrained is not None:
-        pretrained.fill(model, recipe, run)
-    model = model.to(device)
-    config = settle_batch(training, model, config, device)
-    recipe = with_training(recipe, {**recipe.training, "batch_tokens": config.batch_tokens})
-    if run is None:
-        # Last, so that nothing is left behind by text or settings that cannot be used.
-        created = Run.create(
-            path,
-            recipe.table(),
-            recipe.task,
-            name=recipe.name,
-            text=text,
-            processes=ranks.size,
-        )
-        run = stack.enter_context(created)
-    if ranks.is_first:
-        _keep(run, None if is_learned else task, encoded)
-        note_changes(run, changes, processes=ranks.size)
-    facts = [*_facts(training, model, bad_lines, too_long, ranks)]
-    is_timed = ranks.is_alone and not config.compile and run.newest_checkpoint() is None
-    facts += [*_told_test(recipe, parts, task.unit), *training.describe_perplexity()]
-    facts += [describe_end(training, model, config, is_timed=is_timed), *told(run.changes)]
-    predictor = Predictor(model, task)
-    ongoing = OngoingTraining(path, predictor)
-    if callbacks and ranks.is_first:
-        listeners.add(CallbackReporter(callbacks, ongoing))
-    listeners.started(facts, counted=task.counted, valid=training.valid_size)
-    return _Ready(run, predictor, training, config, ongoing)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, content.encode())
+    return str(path)
 
 
-def _keep(run: Run, task: AnyTask | None, encoded: RunCorpora) -> None:
-    """Write what was learned from the text; None where the run has it."""
-    if task is not None:
-        with run.new_tokenizer_folder() as folder:
-            task.save(folder)
-    encoded.save(run)
+def _print(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
-def _opened(path: Path, ranks: Ranks) -> Run:
-    """The run, which the first process alone may write."""
-    return Run.open_for_training(path) if ranks.is_first else Run.open(path)
-
-
-def _own_device(name: str, ranks: Ranks) -> torch.device:
-    setting = "training.device"
-    if ranks.is_alone:
-        return find_device(name, setting=setting)
-    return find_own_device(name, number=ranks.local_rank, count=ranks.local_size, setting=setting)
-
-
-def _listeners(reporter: Reporter | None, path: Path) -> Listeners:
-    """Whoever is told of a training by the process that prints."""
-    watchers = [TensorBoardReporter(path)] if has_tensorboard() else []
-    return Listeners(reporter or ConsoleReporter(), *watchers)
-
-
-def _facts(
-    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
-    model: nn.Module,
-    bad_lines: BadLines,
-    too_long: BadLines,
-    ranks: Ranks,
-) -> list[str]:
-    """Describe the training that is about to begin, in lines."""
-    task = training.task
-    parameters = sum(p.numel() for p in model.parameters())
-    facts = [
-        training.told_size,
-        *task.facts(),
-        *_told_size(task),
-        f"{task.recipe.model_type} with {parameters:,} parameters",
-    ]
-    if not ranks.is_alone:
-        facts.append(f"by {ranks.size} processes, the same batches as by one")
-    if (device := device_of(model)) != CPU:
-        facts.append(f"on {told_device(device)}, {training.batch_tokens:,} tokens a batch")
-    for counted, what in (
-        (bad_lines, "left out {:,} lines that cannot be read"),
-        (too_long, f"cut or left out {{:,}} {task.unit} too long"),
-    ):
-        if counted.total:
-            facts.append(f"{what.format(counted.total)}: {counted}")
-    return facts
-
-
-def _told_test(recipe: Recipe, parts: Parts[ExampleT], unit: str) -> list[str]:
-    """Held-out test examples."""
-    if not recipe.holds_out_test:
-        return []
-    if not parts.test:
-        return [f"no {unit} held out to test on: there are too few. data.test names some"]
-    return [
-        f"{len(parts.test):,} {unit} held out to test on, chosen by hash and not trained on; "
-        "data.test names others"
-    ]
-
-
-def _told_size(task: AnyTask) -> list[str]:
-    """Where the vocabulary is smaller than the recipe asks for."""
-    asked = getattr(task.recipe.tokenizer, "vocab_size", None)
-    tokenizer = getattr(task, "tokenizer", None)
-    sides = [tokenizer, *(getattr(tokenizer, name, None) for name in ("source", "target"))]
-    sizes = [side.vocab_size for side in sides if isinstance(side, Tokenizer)]
-    if asked is None or not sizes or min(sizes) >= asked:
-        return []
-    return [f"tokenizer.vocab_size: {min(sizes):,}, not {asked:,}, since the text allows no more"]
-
-
-def _kept_batch(config: TrainingConfig, run: Run | None) -> int | Literal["auto"]:
-    """The size of batches: where it was found by trial, as the run has it."""
-    if config.batch_tokens != "auto" or run is None:
-        return config.batch_tokens
-    return build(TrainingConfig, kept_recipe(run).training, where="training").batch_tokens
-
-
-def _corpus(recipe: Recipe, config: TrainingConfig, run: Run | None) -> Literal["memory", "disk"]:
-    """Where the text is; a run goes on as it began."""
-    place = config.corpus
-    if place == "auto" and run is not None:
-        place = build(TrainingConfig, kept_recipe(run).training, where="training").corpus
-    return "disk" if is_on_disk(recipe, place) else "memory"
-
-
-def _stored(recipe: Recipe, config: TrainingConfig, watch: Preparing) -> StoredText | None:
-    """The text, where it is on disk."""
-    if config.corpus == "memory":
-        return None
-    return StoredText.of(recipe, cache=config.cache, watch=watch)
-
-
-def _parts(recipe: Recipe, stored: StoredText | None, bad_lines: BadLines) -> Parts[object]:
-    """The examples of the training; of a text on disk, some to learn from."""
-    if stored is not None:
-        return stored.parts(bad_lines)
-    return TASKS[recipe.task].task.read_parts(recipe, bad_lines=bad_lines)
-
-
-def _task(
-    recipe: Recipe, kept: Path | None, examples: Sequence[object], stored: StoredText | None
-) -> AnyTask:
-    """The task with its vocabularies: as they are kept somewhere, or learned from the text."""
-    task = TASKS[recipe.task].task
-    if kept is not None:
-        return task.load(recipe, kept)
-    return task.learn(recipe, examples) if stored is None else stored.learned(recipe)
-
-
-def _samples(
-    stored: StoredText | None, task: AnyTask, bad_lines: BadLines, too_long: BadLines
-) -> Stored[object] | None:
-    """Training text, where it is on disk."""
-    if stored is None:
-        return None
-    return stored.encoded(task, bad_lines=bad_lines, too_long=too_long)
-
-
-def _fingerprint(
-    examples: Sequence[ExampleT], of: Callable[[ExampleT], str], stored: StoredText | None
-) -> str:
-    """Fingerprint of a text: a checksum of its examples, in their order.
-
-    Args:
-        examples: Those that are in memory.
-        of: What tells one from others.
-        stored: The text, where it is on disk.
-    """
-    digest = hashlib.sha256(stored.key.encode() if stored else b"")
-    for example in examples:
-        digest.update(of(example).encode())
-    return digest.hexdigest()
+def _ignore(line: str) -> None:
+    """Print nothing."""

@@ -18,9 +18,8 @@ from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Batches
 from regard.text.batches import WINDOW
 from regard.text.normalization import split_words
-from regard.training.encoded import RunCorpora
+from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
 from regard.training.settings import TrainingConfig
-from regard.training.shares import ALL, Share
 
 # Tokens of a batch where nobody says, and nothing tells what memory there is.
 DEFAULT_BATCH = 4096
@@ -41,8 +40,6 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         valid: Examples to validate on.
         config: The training settings.
         too_long: Where examples beyond the maximum length are counted.
-        encoded: Encodes pairs of texts, or has them from the run; None encodes. What other tasks
-            encode is kept nowhere.
         stored: What is learned from, where it is on disk; then ``train`` is some of it.
     """
 
@@ -53,7 +50,6 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         valid: Sequence[ExampleT],
         config: TrainingConfig,
         too_long: BadLines | None = None,
-        encoded: RunCorpora | None = None,
         stored: Stored[EncodedT] | None = None,
     ) -> None:
         self.task, self.config, self.valid = task, config, list(valid)
@@ -61,12 +57,10 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         self.corpus: Sequence[EncodedT]
         if stored is None:
             self.corpus, self._valid_corpus = task.encode_parts(
-                train, self.valid, too_long=too_long, kept=encoded or RunCorpora()
+                train, self.valid, too_long=too_long
             )
         else:
-            _, self._valid_corpus = task.encode_parts(
-                self.valid, self.valid, too_long=BadLines(), kept=RunCorpora()
-            )
+            _, self._valid_corpus = task.encode_parts(self.valid, self.valid, too_long=BadLines())
             self.corpus = stored
         is_encoded = task.is_written or stored is not None
         counted = (self.corpus, self._valid_corpus) if is_encoded else (train, valid)
@@ -86,7 +80,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         return len(self.corpus)
 
     @property
-    def told_size(self) -> str:
+    def size_line(self) -> str:
         """How much there is to learn from and to validate on, in a line for people."""
         learned, valid = self.task.unit, ""
         if isinstance(self.corpus, Stored) and not self.task.is_written:
@@ -132,7 +126,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         self._epoch_corpus = self.task.of_epoch(self.corpus, seed=self.config.seed, epoch=epoch)
 
     def batches(
-        self, epoch: int, cursor: int, share: Share = ALL
+        self, epoch: int, cursor: int, share: BatchShard = WHOLE_BATCH
     ) -> Iterator[tuple[BatchT | None, int]]:
         """The rest of an epoch's batches, each with the cursor after it; or a share of each.
 
@@ -174,9 +168,11 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             total, tokens = total + float(loss_sum), tokens + terms
         loss = total / tokens
         figures = {"loss": loss, "perplexity": float(torch.tensor(loss).exp())}
-        shown = self.valid[: self.config.validation_pairs]
+        scored = self.valid[: self.config.validation_pairs]
         return (
-            {**figures, **self.task.score(self._outputs(model, shown), shown)} if shown else figures
+            {**figures, **self.task.score(self._outputs(model, scored), scored)}
+            if scored
+            else figures
         )
 
     def samples(self, model: nn.Module) -> list[str]:

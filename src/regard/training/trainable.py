@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor, nn
 
-from regard.training.shares import ALL, Share
+from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
 
 BatchT = TypeVar("BatchT")  # what a task makes of examples
 
@@ -30,7 +30,7 @@ class Trainable(Protocol[BatchT]):
         """Called before the first batch of an epoch."""
 
     def batches(
-        self, epoch: int, cursor: int, share: Share = ALL
+        self, epoch: int, cursor: int, share: BatchShard = WHOLE_BATCH
     ) -> Iterator[tuple[BatchT | None, int]]:
         """The rest of an epoch's batches after ``cursor`` samples, each with the next cursor.
 

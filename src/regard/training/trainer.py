@@ -33,13 +33,21 @@ from regard.errors import (
 from regard.runs import Checkpoint, DamageError, Run, average
 from regard.runs.checkpoints import fill_model
 from regard.text.batches import WINDOW
-from regard.training.averaging import MovingAverage
+from regard.training.callbacks import (
+    Callback,
+    OngoingTraining,
+    TrainingSummary,
+    Update,
+    Validation,
+)
 from regard.training.continuing import resume_command
+from regard.training.distributed.strategies import choose_strategy
+from regard.training.distributed.synchronizing import StopFlags, Synchronizer
+from regard.training.distributed.world import SINGLE_PROCESS, World
 from regard.training.interruption import Interruption
-from regard.training.learning import learning
-from regard.training.optimizers import make_optimizer
-from regard.training.position import Position, TrainerState, is_validated
-from regard.training.precision import (
+from regard.training.optimization.averaging import MovingAverage
+from regard.training.optimization.optimizers import make_optimizer
+from regard.training.optimization.precision import (
     LossScale,
     compute_dtype,
     keep_few_primitives,
@@ -47,11 +55,9 @@ from regard.training.precision import (
     mixed_precision,
     products_of,
 )
-from regard.training.progress import Reporter, TrainingSummary
-from regard.training.ranks import ALONE, Ranks
-from regard.training.schedule import peak_rate, rate_at
+from regard.training.optimization.schedule import peak_rate, rate_at
+from regard.training.position import Position, TrainerState, is_validated
 from regard.training.settings import TrainingConfig
-from regard.training.synchronizing import Signs, Synchronizer
 from regard.training.trainable import BatchT, Trainable
 
 # The batches of updates to come, with the cursor after them.
@@ -72,19 +78,19 @@ class Trainer(Generic[BatchT]):
         model: With new weights; a checkpoint's replace them.
         task: Where batches come from and what validation is.
         config: How to train.
-        reporter: Who is told.
-        is_stopped: Asked after each update and validation whether training is to end there; of
-            several processes, in the update after that.
-        ranks: The processes that train the model together. The first alone writes the run; to the
+        callback: Called as training proceeds.
+        ongoing: The training, which may be stopped after each update and validation; of several
+            processes, in the update after that.
+        world: The processes that train the model together. The first alone writes the run; to the
             others it may be open for reading.
         valid: What is validated on: ``48 texts``.
 
     Example:
         >>> import tempfile
         >>> from pathlib import Path
+        >>> from regard.inference import Predictor
         >>> from regard.tasks import recipe_from_table
         >>> from regard.tasks.regression import Regression
-        >>> from regard.training.progress import SILENT
         >>> from regard.training.task_training import TaskTraining
         >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
         >>> recipe = recipe_from_table({"task": "regression", **settings})
@@ -93,7 +99,9 @@ class Trainer(Generic[BatchT]):
         >>> config = TrainingConfig(updates=10, learning_rate=0.1)
         >>> with Run.create(Path(tempfile.mkdtemp()) / "run", recipe.table(), recipe.task) as run:
         ...     training = TaskTraining(task, points, points, config)
-        ...     trainer = Trainer(run, task.build_model(), training, config, SILENT)
+        ...     model = task.build_model()
+        ...     ongoing = OngoingTraining(run.path, Predictor(model, task))
+        ...     trainer = Trainer(run, model, training, config, Callback(), ongoing)
         >>> trainer.peak, trainer.position.update, len(trainer.parameters)  # as it begins
         (0.1, 0, 1)
     """
@@ -104,31 +112,29 @@ class Trainer(Generic[BatchT]):
         model: nn.Module,
         task: Trainable[BatchT],
         config: TrainingConfig,
-        reporter: Reporter,
+        callback: Callback,
+        ongoing: OngoingTraining,
         *,
-        is_stopped: Callable[[], bool] = lambda: False,
-        ranks: Ranks = ALONE,
+        world: World = SINGLE_PROCESS,
         valid: str | None = None,
     ) -> None:
         self.run, self.model, self.task = run, model, task
-        self.config, self.reporter, self._is_stopped = config, reporter, is_stopped
+        self.config, self.callback, self.ongoing = config, callback, ongoing
         self.sign, self._valid = task.metrics[config.metric], valid
         self.position = Position()
         self.device = device_of(model)
-        self.ranks = ranks.on(self.device)
-        self.learning = learning(model, config, self.ranks, self.device)
-        learner = self.learning.learner
+        self.world = world.on_device(self.device)
+        self.strategy = choose_strategy(model, config, self.world, self.device)
+        learner = self.strategy.learner
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
-        # The gradients of parts are added as a backward pass goes.
-        added = self.parameters if self.learning.is_whole else []
-        self._synchronizer = Synchronizer(self.ranks, added, seed=config.seed)
+        self._synchronizer = Synchronizer(self.world, self.strategy.reduced, seed=config.seed)
         self._spare: BatchT | None = None
         self.dtype = compute_dtype(config.precision, self.device)
         self.loss_scale = LossScale.of(self.dtype)
         self.peak = peak_rate(config, task.model_dim)
         self.optimizer = make_optimizer(learner, config, self.peak, dtype=self.dtype)
         self.ema = None if config.ema is None else MovingAverage(model, config.ema)
-        self._interruption, self._agreed = Interruption(), Signs()
+        self._interruption, self._agreed = Interruption(), StopFlags()
         # Whether weights, optimizer, position and random state are of one moment; and the last.
         self._is_whole, self._random = True, random_states(self.device)
         self._saved_at = time.perf_counter()
@@ -149,15 +155,15 @@ class Trainer(Generic[BatchT]):
         with repeatable(self.device), products_of(self.config.precision, self.device):
             torch.manual_seed(self.config.seed)
             self._resume()
-            self.ranks.begin_alike(self.model)
-            self.learning.begin()
+            self.world.broadcast_weights(self.model)
+            self.strategy.load_weights()
             self._random, self._saved_at = random_states(self.device), time.perf_counter()
             with (
                 out_of_memory_told(self._too_large),
                 self._compiled(),
                 self._interruption,
                 self._saved_on_leaving(),
-                self.reporter.training(self._share),
+                self.callback.training(self._share),
             ):
                 self._train()
             return self._finish()
@@ -169,7 +175,7 @@ class Trainer(Generic[BatchT]):
         for batches, cursor, ahead in self._batches():
             self._update(batches, cursor, ahead)
             # By one process alone, what is so just now; of several, what they have agreed on.
-            agreed = self._signs() if self.ranks.is_alone else self._agreed
+            agreed = self._flags() if self.world.is_single else self._agreed
             if agreed.must_leave and not self._is_done():
                 self._interruption.leave()
             if self._owes_validation():
@@ -190,7 +196,7 @@ class Trainer(Generic[BatchT]):
             self._save_and_tell()
             raise
         except BaseException as error:
-            if self._is_whole and self.learning.is_whole:  # for parts the others would be needed
+            if self._is_whole and not self.strategy.is_sharded:  # which would need the others
                 with suppress(Exception):  # what struck first is what counts
                     self._save_and_tell()
             if isinstance(error, ProcessLost) and self._interruption.requested:
@@ -212,10 +218,10 @@ class Trainer(Generic[BatchT]):
         except RuntimeError as error:
             if not type(error).__module__.startswith(_COMPILER):
                 raise
-            said = " ".join(str(error).strip().splitlines()[:2])
+            message = " ".join(str(error).strip().splitlines()[:2])
             raise TrainingError(
                 f"training.compile must be false where torch.compile does not work; got true, and "
-                f"it says: {said} Go on without: "
+                f"it says: {message} Go on without: "
                 f"{resume_command(self.run, 'training.compile=false')}"
             ) from error
         finally:
@@ -224,7 +230,7 @@ class Trainer(Generic[BatchT]):
     def _save_and_tell(self) -> None:
         if self.position.update:
             self._save()
-            self.reporter.interrupted(self.run.path, self.position.update)
+            self.callback.on_interrupt(self.run.path, self.position.update)
 
     def _batches(self) -> Iterator[tuple[tuple[BatchT | None, ...], int, _Ahead[BatchT]]]:
         """The batches of each update, for ever; the cursor after them; where the next come from."""
@@ -241,7 +247,7 @@ class Trainer(Generic[BatchT]):
         count = 0
         for batch, reached in self._shared_batches(epoch, cursor):
             count += 1
-            if batch is not None or not self.learning.is_whole:
+            if batch is not None or self.strategy.is_sharded:
                 group.append(batch)
             if count == self.config.accumulate or reached == self.task.num_samples:
                 yield tuple(group), reached
@@ -249,9 +255,9 @@ class Trainer(Generic[BatchT]):
 
     def _shared_batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT | None, int]]:
         """Shard of each batch for this process."""
-        if self.ranks.is_alone:
+        if self.world.is_single:
             return self.task.batches(epoch, cursor)
-        return self.task.batches(epoch, cursor, self.ranks.share(self.config.accumulate))
+        return self.task.batches(epoch, cursor, self.world.batch_shard(self.config.accumulate))
 
     def _update(
         self, batches: tuple[BatchT | None, ...], cursor: int, following: _Ahead[BatchT]
@@ -261,8 +267,8 @@ class Trainer(Generic[BatchT]):
         self._synchronizer.begin(ahead.update)
         summed, terms = self._add_gradients(batches)
         following.reach()
-        learned = self._synchronizer.add(summed.item(), terms, signs=self._signs())
-        loss, tokens = learned.loss, learned.terms
+        totals = self._synchronizer.add(summed.item(), terms, flags=self._flags())
+        loss, tokens = totals.loss, totals.terms
         rate = rate_at(ahead.update, self._share(ahead), peak=self.peak, config=self.config)
         norm = self._scale_gradients(tokens)
         figures = {"loss": loss / tokens, "learning_rate": rate, "gradient_norm": norm}
@@ -279,12 +285,22 @@ class Trainer(Generic[BatchT]):
         self._note(ahead, figures)
         epoch = self.position.epoch
         self.position, self._random = ahead, random_states(self.device)
-        self._is_whole, self._agreed = True, learned.signs
-        self.reporter.updated(ahead.update, epoch, tokens, {**figures, **learned.waiting})
+        self._is_whole, self._agreed = True, totals.flags
+        self.callback.on_update(
+            Update(
+                number=ahead.update,
+                epoch=epoch,
+                tokens=tokens,
+                figures={**figures, **totals.waiting},
+                training=self.ongoing,
+            )
+        )
 
-    def _signs(self) -> Signs:
+    def _flags(self) -> StopFlags:
         """Stop flags that this process raises."""
-        return Signs(self._interruption.requested, self._is_time_to_save(), self._is_stopped())
+        return StopFlags(
+            self._interruption.requested, self._is_time_to_save(), self.ongoing.is_stopped
+        )
 
     def _note(self, ahead: Position, figures: Mapping[str, float]) -> None:
         """Write down figures now and then; the first ones too: a short training has no others."""
@@ -292,22 +308,22 @@ class Trainer(Generic[BatchT]):
             return
         since_last_line = {**figures, "loss": ahead.loss / ahead.terms}
         record = {"update": ahead.update, "split": "train", **since_last_line}
-        if self.ranks.is_first:
+        if self.world.is_first:
             self.run.append_metrics(record)
         ahead.loss, ahead.terms = 0.0, 0
 
     def _add_gradients(self, batches: tuple[BatchT | None, ...]) -> tuple[Tensor, int]:
         """The summed loss of all batches and its terms, the gradients added to the parameters."""
-        self.learning.learner.train()
+        self.strategy.learner.train()
         loss, tokens = torch.zeros((), device=self.device), 0
         with mixed_precision(self.dtype, self.device):
             for batch in batches:
                 if batch is None:
-                    self._learn_nothing()
+                    self._pass_spare_batch()
                     continue
-                self._spare = None if self.learning.is_whole else batch
+                self._spare = batch if self.strategy.is_sharded else None
                 part, terms = self.task.backward(
-                    self.learning.learner,
+                    self.strategy.learner,
                     batch,
                     smoothing=self.config.label_smoothing,
                     scale=self.loss_scale.factor,
@@ -316,14 +332,14 @@ class Trainer(Generic[BatchT]):
                 tokens += terms
         return loss, tokens
 
-    def _learn_nothing(self) -> None:
-        """Go through the model without learning: the others cannot put its parts together alone."""
+    def _pass_spare_batch(self) -> None:
+        """Pass a batch without gradients: gathering sharded weights takes all processes."""
         if self._spare is None:
             whole, _ = next(self.task.batches(self.position.epoch, 0))
             self._spare = moved(whole, self.device)
         assert self._spare is not None
         smoothing = self.config.label_smoothing
-        self.task.backward(self.learning.learner, self._spare, smoothing=smoothing, scale=0.0)
+        self.task.backward(self.strategy.learner, self._spare, smoothing=smoothing, scale=0.0)
 
     def _step(self, rate: float, update: int, *, is_skipped: bool) -> None:
         for group in self.optimizer.param_groups:
@@ -339,7 +355,7 @@ class Trainer(Generic[BatchT]):
         """Sums over tokens become means, and are clipped; the norm before clipping."""
         grads = [p.grad for p in self.parameters if p.grad is not None]
         tokens *= self.loss_scale.factor
-        norm = self.learning.norm(grads) / tokens
+        norm = self.strategy.norm(grads) / tokens
         limit = self.config.clip_norm
         factor = 1.0 if limit is None or norm <= limit else limit / norm
         torch._foreach_mul_(grads, factor / tokens)
@@ -381,9 +397,9 @@ class Trainer(Generic[BatchT]):
         """Measure, save a checkpoint, and tell; no random number of training is used up."""
         position = self.position
         with kept_randomness(self.device):
-            self.learning.show()
-            figures = self.ranks.from_first(self._measure)
-            if self.ranks.is_first:
+            self.strategy.store_weights()
+            figures = self.world.broadcast(self._measure)
+            if self.world.is_first:
                 self.run.append_metrics({"update": position.update, "split": "valid", **figures})
             score = -self.sign * figures[self.config.metric]
             position.validated = position.update
@@ -392,25 +408,32 @@ class Trainer(Generic[BatchT]):
                 position.best, position.best_update, position.stale = score, position.update, 0
             self._save()
             self._prune()
-            samples = self.task.samples(self.model) if self.ranks.is_first else []
-        is_best = position.stale == 0
-        self.reporter.validated(position.update, figures, is_best=is_best, samples=samples)
+            samples = self.task.samples(self.model) if self.world.is_first else []
+        self.callback.on_validation(
+            Validation(
+                update=position.update,
+                figures=figures,
+                is_best=position.stale == 0,
+                samples=tuple(samples),
+                training=self.ongoing,
+            )
+        )
 
     def _measure(self) -> dict[str, float]:
         self.model.eval()
         smooth = nullcontext() if self.ema is None else self.ema.installed(self.model)
         # Who has all parts only with the others may not leave without them.
-        is_free = self.learning.is_whole
+        is_free = not self.strategy.is_sharded
         leaving = self._interruption.at_once() if is_free else nullcontext()
         with smooth, leaving:
             return self.task.validate(self.model)
 
     def _save(self) -> None:
         self._saved_at = time.perf_counter()
-        if not self.ranks.is_first and self.learning.is_whole:
+        if not self.world.is_first and not self.strategy.is_sharded:
             return
-        weights, optimizer = self.learning.saved(self.optimizer)
-        if not self.ranks.is_first:
+        weights, optimizer = self.strategy.state(self.optimizer)
+        if not self.world.is_first:
             return
         state: TrainerState = {
             "position": asdict(self.position),
@@ -429,7 +452,7 @@ class Trainer(Generic[BatchT]):
 
     def _prune(self) -> None:
         """Keep the newest checkpoints and the best, of those that were validated."""
-        if not self.ranks.is_first:
+        if not self.world.is_first:
             return
         self._drop_passing()
         self.run.prune(keep_last=self.config.keep, best=self.position.best_update or None)
@@ -444,7 +467,7 @@ class Trainer(Generic[BatchT]):
                 saved.delete()
 
     def _resume(self) -> None:
-        checkpoint = self.ranks.from_first(self.run.resume)
+        checkpoint = self.world.broadcast(self.run.resume)
         if checkpoint is None:
             return
         fill_model(self.model, checkpoint.load_model(), checkpoint.folder)
@@ -457,7 +480,7 @@ class Trainer(Generic[BatchT]):
                 f"{checkpoint.folder} must hold the state of this training; it does not. Delete it "
                 "to go on from the checkpoint before it."
             ) from error
-        self.reporter.resumed(self.position.update)
+        self.callback.on_resume(self.position.update)
 
     def _restore(self, checkpoint: Checkpoint, state: TrainerState) -> None:
         """Go on from what a checkpoint holds beside the weights."""
@@ -485,13 +508,13 @@ class Trainer(Generic[BatchT]):
             {name: value for name, value in group.items() if name != "params"}
             for group in self.optimizer.param_groups
         ]
-        self.learning.restore(self.optimizer, state)
+        self.strategy.restore(self.optimizer, state)
         for group, wanted in zip(self.optimizer.param_groups, settings, strict=True):
             group.update(wanted)
 
     def _finish(self) -> TrainedSummary:
         """The summary, when the final weights are written."""
-        return self.ranks.from_first(self._finish_run)
+        return self.world.broadcast(self._finish_run)
 
     def _finish_run(self) -> TrainedSummary:
         """Choose the weights by validation, and write them."""
@@ -515,7 +538,7 @@ class Trainer(Generic[BatchT]):
         if self._valid is not None:
             summary["valid"] = self._valid
         self.run.finish(candidates[chosen](), summary)
-        self.reporter.finished(self.run.path, summary, self.position.seconds)
+        self.callback.on_finish(self.run.path, summary, self.position.seconds)
         return {**summary, "seconds": self.position.seconds}
 
     def _candidates(self) -> dict[str, Callable[[], dict[str, Tensor]]]:
@@ -523,24 +546,24 @@ class Trainer(Generic[BatchT]):
         saved = self.run.checkpoints()
         by_step = {checkpoint.step: checkpoint for checkpoint in saved}
         last = saved[-1]
-        found: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
+        candidates: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
         best = by_step.get(self.position.best_update)
         if best is not None and best.step != last.step:
-            found["best"] = best.load_model
+            candidates["best"] = best.load_model
         newest = self.run.newest_checkpoints(self.config.keep)
         if len(newest) > 1:
-            found[f"average of {len(newest)}"] = lambda: average(newest)
+            candidates[f"average of {len(newest)}"] = lambda: average(newest)
         if self.ema is not None:
             with self.ema.installed(self.model):
                 smooth = deepcopy(self.model.state_dict())  # tied weights stay tied
-            found["moving average"] = lambda: smooth
-        return found
+            candidates["moving average"] = lambda: smooth
+        return candidates
 
     def _share(self, position: Position | None = None) -> float:
         return (position or self.position).share(self.config, self.task.num_samples)
 
     def _is_done(self) -> bool:
-        is_stopped = self._is_stopped() if self.ranks.is_alone else self._agreed.is_over
+        is_stopped = self.ongoing.is_stopped if self.world.is_single else self._agreed.is_over
         return self._share() >= 1 or is_stopped
 
     def _is_stale(self) -> bool:

@@ -3,8 +3,8 @@
 import pytest
 
 from regard.cli import run_command
-from regard.cli.train import find_recipe
-from regard.training.packaged import default_run
+from regard.cli.jobs import parse_arguments
+from regard.training.recipes.packaged import default_run
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def folder(tmp_path, monkeypatch):
 
 def test_folders_and_patterns_of_pairs_are_files_to_train_on(folder):
     for name in ("shards", "shards/*.tsv"):
-        recipe = find_recipe([str(folder / name)], minutes=1)
+        recipe = parse_arguments([str(folder / name)]).resolve({"training.minutes": 1})
         assert recipe.data.train == (str(folder / name),)
-    assert default_run([str(folder / "shards")]).name == "shards"
-    assert default_run([str(folder / "shards" / "*.tsv")]).name == "shards"
+    assert default_run(str(folder / "shards")).name == "shards"
+    assert default_run(str(folder / "shards" / "*.tsv")).name == "shards"
 
 
 @pytest.mark.parametrize("option", [["predict", "run", "--output"], ["serve"]])

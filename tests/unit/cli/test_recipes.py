@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.cli.jobs import find_recipe
+from regard.cli.jobs import parse_arguments
 from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.config import build
 from regard.errors import SettingError
@@ -22,7 +22,7 @@ from regard.text.questions import Answer, Question
 from regard.text.tagged import TaggedWords
 from regard.text.tokenizer import TokenizerConfig
 from regard.training import TrainingConfig
-from regard.training.packaged import default_run
+from regard.training.recipes.packaged import default_run
 
 # Enough text for the vocabularies of each job.
 JOB_EXAMPLES = {
@@ -78,35 +78,37 @@ def test_recurrences_train_on_the_phrasebook_cut_into_characters_and_words(name:
 
 def test_an_unknown_name_is_met_with_the_nearest() -> None:
     with pytest.raises(SettingError, match=r"'dmo' must be a recipe or .*Did you mean 'demo'\?"):
-        find_recipe(["dmo"])
+        parse_arguments(["dmo"]).resolve({})
     with pytest.raises(SettingError, match="must be a recipe or files of text; got nothing"):
-        find_recipe([])
+        parse_arguments([]).resolve({})
     with pytest.raises(SettingError, match="demo comes with regard: leave out the ending"):
-        find_recipe(["demo.toml"])
+        parse_arguments(["demo.toml"]).resolve({})
 
 
 def test_files_after_a_recipe_are_what_it_trains_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    recipe = find_recipe(["rnn-attention", "a.zh", "a.en"], ["model.cell=lstm"])
+    recipe = parse_arguments(["rnn-attention", "a.zh", "a.en"]).resolve({"model.cell": "lstm"})
     assert recipe.files("train") == [tmp_path / "a.zh", tmp_path / "a.en"]
     assert recipe.model.cell == "lstm"
 
 
 def test_paths_set_for_a_packaged_recipe_start_here() -> None:
-    recipe = find_recipe(["rnn-attention"], ["data.train=here.tsv"])
+    recipe = parse_arguments(["rnn-attention"]).resolve({"data.train": "here.tsv"})
     assert recipe.files("train") == [Path("here.tsv")]
 
 
 def test_a_recipe_file_is_read_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('task = "translation"\n[data]\ntrain = "a.tsv"\n', "utf-8")
-    assert find_recipe([str(tmp_path / "mine.toml")]).files("train") == [tmp_path / "a.tsv"]
+    assert parse_arguments([str(tmp_path / "mine.toml")]).resolve({}).files("train") == [
+        tmp_path / "a.tsv"
+    ]
 
 
 @pytest.mark.parametrize(
     ("what", "folder"),
-    [(["demo"], "runs/demo"), (["a/b.tsv.gz"], "runs/b"), (["x.zh", "x.en"], "runs/x")],
+    [("demo", "runs/demo"), ("a/b.tsv.gz", "runs/b"), ("x.zh", "runs/x")],
 )
-def test_a_run_is_named_after_what_it_trains(what: list[str], folder: str) -> None:
+def test_a_run_is_named_after_what_it_trains(what: str, folder: str) -> None:
     assert default_run(what) == Path(folder)

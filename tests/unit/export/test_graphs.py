@@ -39,8 +39,8 @@ from regard.models import (
 from regard.tasks import recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.text import read_lines
-from regard.training import train
-from regard.training.progress import ConsoleReporter
+from regard.training import ConsoleReporter
+from regard.training.session import fit as train
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 

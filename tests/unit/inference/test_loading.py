@@ -13,7 +13,7 @@ import regard
 from regard.errors import DataError, SettingError
 from regard.tasks import recipe_from_table
 from regard.training import ConsoleReporter
-from regard.training import train as fit
+from regard.training.session import fit
 from regard.training.start import with_test
 
 JOBS = ["classification", "language_modelling", "question_answering", "tagging", "translation"]

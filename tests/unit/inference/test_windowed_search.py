@@ -13,7 +13,7 @@ from regard.runtime import PreparedDecoder, prepared
 from regard.tasks import DecodingConfig, recipe_from_table
 from regard.tasks.language_modelling import LanguageModelling
 from regard.text import EOS_ID, TokenizerConfig, train_tokenizer
-from regard.training import train
+from regard.training.session import fit as train
 
 CONTEXT = 8
 MODELS = {

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import write_toml
+from regard.config import parse_settings, write_toml
 from regard.errors import SettingError
 from regard.models import RnnSeq2SeqConfig, TransformerConfig
 from regard.runs.run import Run
@@ -62,7 +62,7 @@ def test_files_are_looked_for_beside_the_recipe(file):
     assert recipe.files("train") == [file.parent / "a.zh", file.parent / "a.en"]
     assert recipe.files("valid") == [file.parent / "valid.tsv"]
     assert recipe.files("test") == []
-    absolute = read_recipe(file, ["data.test=/elsewhere/test.tsv"])
+    absolute = read_recipe(file, {"data.test": "/elsewhere/test.tsv"})
     assert absolute.files("test") == [Path("/elsewhere/test.tsv")]
 
 
@@ -135,12 +135,12 @@ def test_resolved_training_settings_take_the_place_of_the_table():
         (["decoding.max_ratio=-1"], "max_ratio must be at least 0; got -1"),
         (["decoding.batch_tokens=0"], "batch_tokens must be at least 1; got 0"),
         (["model.cell"], "--set must read key=value; got 'model.cell'"),
-        (["task.x=3"], "--set task.x: task is a value, not a table"),
+        (["task.x=3"], "task.x must be a setting of a table; task is a value"),
     ],
 )
 def test_wrong_line_is_named(file, settings, message):
     with pytest.raises(SettingError, match=message):
-        read_recipe(file, settings)
+        read_recipe(file, parse_settings(settings))
 
 
 def test_a_missing_file_is_named(tmp_path):

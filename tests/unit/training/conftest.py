@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from regard.layers import Dropout
 from regard.runs import Run, is_run
 from regard.tasks.chunked_loss import backward_in_chunks
-from regard.training import Trainer, TrainingConfig
+from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig
 
 V, C, SAMPLES = 11, 5, 13
 
@@ -97,35 +97,36 @@ class ToyTask:
         return ["one → two"]
 
 
-class Recorder:
-    """A reporter that keeps what it was told, and may do something after an update."""
+class Recorder(Callback):
+    """Records its calls, and may do something after an update."""
 
     def __init__(self, after_update=None):
         self.events, self.figures, self.after_update = [], [], after_update
 
-    def started(self, facts, *, counted, valid):
-        self.counted = counted
+    def on_start(self, facts, *, loss_unit, valid):
+        self.loss_unit = loss_unit
         self.events.append("started")
 
     def training(self, share):
         self.share = share
         return nullcontext()
 
-    def updated(self, update, epoch, tokens, figures):
-        self.figures.append({"update": update, "epoch": epoch, "tokens": tokens, **figures})
+    def on_update(self, update):
+        counts = {"update": update.number, "epoch": update.epoch, "tokens": update.tokens}
+        self.figures.append({**counts, **update.figures})
         if self.after_update is not None:
-            self.after_update(update)
+            self.after_update(update.number)
 
-    def validated(self, update, figures, *, is_best, samples):
-        self.events.append(("validated", update, is_best))
+    def on_validation(self, validation):
+        self.events.append(("validated", validation.update, validation.is_best))
 
-    def resumed(self, update):
+    def on_resume(self, update):
         self.events.append(("resumed", update))
 
-    def interrupted(self, path, update):
+    def on_interrupt(self, path, update):
         self.events.append(("interrupted", update))
 
-    def finished(self, path, summary, seconds):
+    def on_finish(self, path, summary, seconds):
         self.events.append("finished")
 
 
@@ -136,7 +137,8 @@ def fit(path, *, task=None, model=None, reporter=None, **settings):
     torch.manual_seed(config.seed)
     opened = Run.open_for_training(path) if is_run(path) else Run.create(path, {}, "toy")
     with opened as run:
-        trainer = Trainer(run, model or Toy(), task or ToyTask(), config, reporter or Recorder())
+        model, ongoing = model or Toy(), OngoingTraining(path, None)
+        trainer = Trainer(run, model, task or ToyTask(), config, reporter or Recorder(), ongoing)
         return trainer, trainer.fit()
 
 

@@ -6,8 +6,9 @@ import torch
 import regard
 from regard.runs import Run, RunWarning
 from regard.tasks import recipe_from_table
-from regard.training import Callback, train
+from regard.training import Callback
 from regard.training.callbacks import Update, Validation
+from regard.training.session import fit as train
 
 SIZES = {"embed_dim": 4, "hidden_dim": 4, "attention_dim": 4, "dropout": 0.3}
 
@@ -51,19 +52,6 @@ def fit(recipe, toy, tmp_path):
         return train(recipe, tmp_path / name, reporter=toy.Recorder(), callbacks=callbacks)
 
     return fit
-
-
-def test_a_protocol_of_two_methods():
-    class Whole:
-        def on_update(self, update: Update) -> None: ...
-
-        def on_validation(self, validation: Validation) -> None: ...
-
-    class Half:
-        def on_update(self, update: Update) -> None: ...
-
-    assert isinstance(Whole(), Callback)
-    assert not isinstance(Half(), Callback)
 
 
 def test_one_that_derives_from_it_may_leave_a_method_out(fit):

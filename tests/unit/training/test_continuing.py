@@ -5,11 +5,13 @@ import shlex
 import pytest
 import torch
 
+from regard.config import parse_settings
 from regard.errors import RunError, TrainingError
 from regard.runs import Run, RunWarning
 from regard.runs.files import checksum, seal, unseal
 from regard.tasks import recipe_from_table
-from regard.training import resume, train
+from regard.training import resume
+from regard.training.session import fit as train
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
 
@@ -37,17 +39,14 @@ def made(toy, tmp_path):
     return make, path
 
 
-class Heard:
-    """Keeps the facts told, and figures of updates."""
+def heard_by(toy):
+    """A recorder of the facts, too."""
 
-    def __init__(self, toy):
-        self.facts, self.recorder = [], toy.Recorder()
+    class Recorder(toy.Recorder):
+        def on_start(self, facts, *, loss_unit, valid):
+            self.facts = list(facts)
 
-    def started(self, facts, *, counted, valid):
-        self.facts = list(facts)
-
-    def __getattr__(self, name):
-        return getattr(self.recorder, name)
+    return Recorder()
 
 
 # What may change, with what must be seen of it in the updates that follow.
@@ -71,10 +70,10 @@ CHANGES = {
 @pytest.mark.parametrize("change", sorted(CHANGES))
 def test_a_run_goes_on_by_other_settings_and_remembers(toy, made, change):
     _, path = made
-    heard = Heard(toy)
+    heard = heard_by(toy)
     limit = {"epochs=3": "none", "updates=9": "9"}.get(change, "12")
     settings = [f"training.updates={limit}", f"training.{change}"]
-    found = resume(path, settings=settings, reporter=heard)
+    found = resume(path, settings=parse_settings(settings), reporter=heard)
     assert ("resumed", 6) in heard.events
     assert CHANGES[change](heard.figures)
     name, _, _ = change.partition("=")
@@ -89,11 +88,11 @@ def test_a_run_goes_on_by_other_settings_and_remembers(toy, made, change):
 
 def test_other_settings_hold_whenever_it_goes_on_again(toy, made):
     _, path = made
-    resume(path, settings=["training.updates=9"], reporter=toy.Recorder())
-    resume(path, settings=["training.updates=12", "training.keep=3"])
+    resume(path, settings=parse_settings(["training.updates=9"]), reporter=toy.Recorder())
+    resume(path, settings=parse_settings(["training.updates=12", "training.keep=3"]))
     run = Run.open(path)
     assert [each["update"] for each in run.changes] == [6, 9]
-    heard = Heard(toy)
+    heard = heard_by(toy)
     resume(path, reporter=heard)
     assert Run.open(path).changes == run.changes
     assert [fact.partition(":")[0] for fact in heard.facts[-2:]] == [
@@ -113,7 +112,7 @@ def test_a_run_from_before_a_setting_goes_on_as_it_was_begun(toy, made):
     (path / "run.json").write_bytes(seal(card | {"recipe": checksum(content)}))
     for saved in Run.open(path).checkpoints():
         saved.delete()
-    heard = Heard(toy)
+    heard = heard_by(toy)
     train(make(warmup=100), path, reporter=heard)
     rates = [figures["learning_rate"] for figures in heard.figures]
     assert rates == pytest.approx([0.0001 * update for update in range(1, 7)])
@@ -140,7 +139,7 @@ def test_the_same_call_with_other_settings_teaches_how_to_go_on(made):
     assert words[:5] == ["regard", "train", "--resume", "--run", str(path)]
     settings = [word for word in words[5:] if word != "--set"]
     assert sorted(settings) == ["training.learning_rate=0.005", "training.updates=9"]
-    assert resume(path, settings=settings).summary["updates"] == 9
+    assert resume(path, settings=parse_settings(settings)).summary["updates"] == 9
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,7 @@ def test_what_a_model_is_and_reads_cannot_change(made, setting):
     name, _, _ = setting.partition("=")
     settings = [setting, "training.updates=9", "training.validation_pairs=1"]
     with pytest.raises(RunError, match=f"{name} was .* stay as a run was begun. Choose another"):
-        resume(path, settings=settings)
+        resume(path, settings=parse_settings(settings))
     assert Run.open(path).changes == []
 
 
@@ -187,7 +186,7 @@ def test_other_threads_are_warned_of_once_and_remembered(toy, made, threads):
     assert Run.open(path).threads == threads
     torch.set_num_threads(threads + 1)
     with pytest.warns(RunWarning, match=f"with {threads} threads so far, and goes on with"):
-        resume(path, settings=["training.updates=7"], reporter=toy.Recorder())
+        resume(path, settings=parse_settings(["training.updates=7"]), reporter=toy.Recorder())
     assert Run.open(path).changes[-1]["was"]["threads"] == threads
     assert Run.open(path).threads == threads + 1
-    resume(path, settings=["training.updates=8"], reporter=toy.Recorder())
+    resume(path, settings=parse_settings(["training.updates=8"]), reporter=toy.Recorder())

@@ -48,13 +48,15 @@ def test_a_second_signal_ends_the_process_at_once():
     assert done.stdout == "still here\n"
 
 
-def test_a_terminal_that_is_closed_may_say_so_twice():
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_closed_terminal_and_torchrun_may_say_so_twice(number, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "regard")
     with Interruption() as interruption:
-        os.kill(os.getpid(), signal.SIGHUP)
-        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
         with pytest.raises(Interrupted) as stopped:
             interruption.leave()
-    assert stopped.value.signal_number == signal.SIGHUP
+    assert stopped.value.signal_number == number
 
 
 def test_under_nohup_a_closed_terminal_is_no_request():

@@ -1,10 +1,15 @@
+from dataclasses import replace
+
 import pytest
 
 from regard.runs import Run, RunWarning
-from regard.training import train
-from regard.training.listeners import Listeners, TensorBoardReporter
+from regard.training import Update
+from regard.training.callbacks import Callbacks
+from regard.training.session import fit as train
+from regard.training.tensorboard import TensorBoardReporter
 
 FIGURES = {"loss": 2.0, "learning_rate": 0.1, "gradient_norm": 3.0}
+UPDATE = Update(number=1, epoch=0, tokens=5, figures=FIGURES, training=None)
 
 
 def full_disk(update):
@@ -17,9 +22,9 @@ def mistake(update):
 
 def test_a_reporter_that_cannot_write_is_told_no_more(toy, tmp_path):
     deaf, hears = toy.Recorder(full_disk), toy.Recorder()
-    listeners = Listeners(deaf, hears)
+    callbacks = Callbacks(deaf, hears)
     with pytest.warns(RunWarning, match="Recorder must be able to write; got: .*No space left"):
-        toy.fit(tmp_path / "run", reporter=listeners)
+        toy.fit(tmp_path / "run", reporter=callbacks)
     assert len(deaf.figures) == 1
     assert len(hears.figures) == 12
     assert Run.open(tmp_path / "run").is_finished
@@ -27,13 +32,13 @@ def test_a_reporter_that_cannot_write_is_told_no_more(toy, tmp_path):
 
 def test_a_mistake_in_the_users_reporter_is_theirs_to_see(toy):
     with pytest.raises(ZeroDivisionError):
-        Listeners(toy.Recorder(mistake)).updated(1, 0, 5, FIGURES)
+        Callbacks(toy.Recorder(mistake)).on_update(UPDATE)
 
 
 def test_a_mistake_in_a_watcher_stops_nothing(toy):
-    listeners = Listeners(toy.Recorder(), toy.Recorder(mistake))
+    callbacks = Callbacks(toy.Recorder(), toy.Recorder(mistake))
     with pytest.warns(RunWarning, match="got: ours. Training goes on without it"):
-        listeners.updated(1, 0, 5, FIGURES)
+        callbacks.on_update(UPDATE)
 
 
 def curves(folder):
@@ -51,8 +56,8 @@ def test_tensorboard_shows_the_figures_and_goes_on_with_them(toy, tmp_path):
     for updates in (8, 12):
         watcher = TensorBoardReporter(tmp_path / "run")
         recorder = toy.Recorder()
-        listeners = Listeners(recorder, watcher)
-        toy.fit(tmp_path / "run", reporter=listeners, updates=updates, validate_every=4)
+        callbacks = Callbacks(recorder, watcher)
+        toy.fit(tmp_path / "run", reporter=callbacks, updates=updates, validate_every=4)
     found = curves(tmp_path / "run" / "tensorboard")
     assert [step for step, _ in found["train/loss"]] == list(range(1, 13))
     assert [step for step, _ in found["valid/loss"]] == [4, 8, 12]
@@ -65,7 +70,8 @@ def test_a_point_is_the_mean_since_the_one_before(tmp_path):
     watcher = TensorBoardReporter(tmp_path)
     with watcher.training(lambda: 0.5):
         for update in range(51, 101):
-            watcher.updated(update, 0, update, {"loss": float(update)})
+            figures = {"loss": float(update)}
+            watcher.on_update(replace(UPDATE, number=update, tokens=update, figures=figures))
     [(step, value)] = curves(tmp_path / "tensorboard")["train/loss"]
     assert step == 100
     assert value == pytest.approx(sum(u * u for u in range(51, 101)) / sum(range(51, 101)))
@@ -89,6 +95,6 @@ def test_a_training_writes_curves_where_tensorboard_is_installed(toy, tmp_path, 
     )
     train(recipe, tmp_path / "with", reporter=toy.Recorder())
     assert "valid/loss" in curves(tmp_path / "with" / "tensorboard")
-    monkeypatch.setattr("regard.training.start.has_tensorboard", lambda: False)
+    monkeypatch.setattr("regard.training.session.has_tensorboard", lambda: False)
     train(recipe, tmp_path / "without", reporter=toy.Recorder())
     assert not (tmp_path / "without" / "tensorboard").exists()

@@ -9,7 +9,8 @@ from tests.pretended_device import KIND, pretended
 from regard.errors import OutOfMemory
 from regard.layers import dropping
 from regard.runs import Run
-from regard.training import precision, trainer
+from regard.training import trainer
+from regard.training.optimization import precision
 
 
 class PowerCut(Exception):  # noqa: N818

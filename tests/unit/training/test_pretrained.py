@@ -15,7 +15,7 @@ from regard.runs import Run
 from regard.runtime import PreparedReader
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID
-from regard.training import train
+from regard.training.session import fit as train
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "mat", "road", "and", "don't", "very"]
 FEW = {"updates": 2, "validate_every": 2, "warmup": 1, "schedule": "constant", "batch_tokens": 300}
@@ -342,9 +342,9 @@ def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
     train(recipe, tmp_path / "whole", reporter=toy.Recorder())
 
     class Stopping(toy.Recorder):
-        def updated(self, update, *rest):
-            super().updated(update, *rest)
-            if update == 2:
+        def on_update(self, update):
+            super().on_update(update)
+            if update.number == 2:
                 import os
                 import signal
 

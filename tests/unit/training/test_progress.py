@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from regard.training import ConsoleReporter
-from regard.training import progress as module
+from regard.training import ConsoleReporter, Update, Validation
+from regard.training import console as module
 
 FIGURES = {"loss": 1.2345, "learning_rate": 0.1, "gradient_norm": 3.0}
 
@@ -24,6 +24,10 @@ def console(*, is_terminal=False):
     return Console(file=file, force_terminal=is_terminal, width=120), file
 
 
+def update_of(number, epoch, tokens, figures):
+    return Update(number=number, epoch=epoch, tokens=tokens, figures=figures, training=None)
+
+
 def test_lines_say_loss_speed_and_time_left(clock):
     screen, file = console()
     reporter, share = ConsoleReporter(screen), [0.0]
@@ -31,7 +35,7 @@ def test_lines_say_loss_speed_and_time_left(clock):
         for update in range(1, 26):
             clock[0] += 1
             share[0] = update / 100
-            reporter.updated(update, 0, 500, FIGURES)
+            reporter.on_update(update_of(update, 0, 500, FIGURES))
     lines = file.getvalue().splitlines()
     assert lines == [
         "epoch 1  update 10  loss 1.234  500 tokens/s  10%  1:30 left",
@@ -42,10 +46,10 @@ def test_lines_say_loss_speed_and_time_left(clock):
 def test_speed_is_told_in_what_is_counted(clock):
     screen, file = console()
     reporter = ConsoleReporter(screen)
-    reporter.started([], counted="texts")
+    reporter.on_start([], loss_unit="texts")
     with reporter.training(lambda: 0.5):
         clock[0] += 10
-        reporter.updated(1, 0, 5000, FIGURES)
+        reporter.on_update(update_of(1, 0, 5000, FIGURES))
     assert "loss 1.234  500 texts/s" in file.getvalue()
 
 
@@ -59,7 +63,7 @@ def test_the_line_says_which_share_of_its_time_each_process_waits(clock, process
     with reporter.training(lambda: 0.5):
         for update in range(1, 30):
             clock[0] += 10
-            reporter.updated(update, 0, 5000, {**FIGURES, **waiting})
+            reporter.on_update(update_of(update, 0, 5000, {**FIGURES, **waiting}))
     assert f"500 tokens/s  {said}50%" in file.getvalue().splitlines()[-1]
 
 
@@ -68,7 +72,7 @@ def test_a_terminal_gets_a_bar(clock):
     reporter = ConsoleReporter(screen)
     with reporter.training(lambda: 0.5):
         clock[0] += 1
-        reporter.updated(7, 2, 500, FIGURES)
+        reporter.on_update(update_of(7, 2, 500, FIGURES))
     shown = file.getvalue()
     assert "epoch 3" in shown
     assert "50%" in shown
@@ -79,7 +83,10 @@ def test_validation_shows_figures_and_samples():
     for quiet, expected in ((False, True), (True, False)):
         screen, file = console()
         reporter = ConsoleReporter(screen, quiet=quiet)
-        reporter.validated(100, {"loss": 2.0, "bleu": 31.25}, is_best=True, samples=["[a] → b"])
+        figures, samples = {"loss": 2.0, "bleu": 31.25}, ["[a] → b"]
+        reporter.on_validation(
+            Validation(update=100, figures=figures, is_best=True, samples=samples, training=None)
+        )
         text = file.getvalue()
         assert "validation at update 100: loss 2  bleu 31.25  (best so far)" in text
         assert ("  [a] → b" in text) == expected
@@ -88,11 +95,11 @@ def test_validation_shows_figures_and_samples():
 def test_start_pause_and_end_are_told():
     screen, file = console()
     reporter = ConsoleReporter(screen)
-    reporter.started(["900 pairs to train on"])
-    reporter.resumed(40)
-    reporter.interrupted(Path("run"), 55)
+    reporter.on_start(["900 pairs to train on"])
+    reporter.on_resume(40)
+    reporter.on_interrupt(Path("run"), 55)
     summary = {"updates": 60, "weights": "last", "validation": {"loss": 1.5}}
-    reporter.finished(Path("run"), summary, 3725.0)
+    reporter.on_finish(Path("run"), summary, 3725.0)
     assert file.getvalue().splitlines() == [
         "900 pairs to train on",
         "going on from update 40",
@@ -115,10 +122,10 @@ def test_a_stream_that_takes_nothing_ends_nothing(monkeypatch, kind):
         }[kind]()
     monkeypatch.setattr(module.sys, "stderr", stream)
     reporter = ConsoleReporter()
-    reporter.started(["900 pairs to train on"])
+    reporter.on_start(["900 pairs to train on"])
     with reporter.training(lambda: 0.5):
-        reporter.updated(1, 0, 500, FIGURES)
-    reporter.interrupted(Path("run"), 55)
+        reporter.on_update(update_of(1, 0, 500, FIGURES))
+    reporter.on_interrupt(Path("run"), 55)
     with contextlib.suppress(OSError, AttributeError):
         stream.close()
 

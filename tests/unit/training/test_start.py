@@ -14,7 +14,8 @@ from regard.inference import Predictor
 from regard.runs import Run
 from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.text import BadLines, read_lines
-from regard.training import TrainingConfig, resume, train
+from regard.training import TrainingConfig, resume
+from regard.training.session import fit as train
 from regard.training.task_training import TaskTraining
 
 SMALL = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 8}
@@ -242,7 +243,7 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
     facts = []
 
     class Listening(toy.Recorder):
-        def started(self, told, **_):
+        def on_start(self, told, **_):
             facts.extend(told)
 
     with (tmp_path / "train.tsv").open("a", encoding="utf-8") as file:
@@ -268,8 +269,8 @@ def test_samples_show_source_output_and_reference(toy, tmp_path, recipe):
     shown = []
 
     class Listening(toy.Recorder):
-        def validated(self, update, figures, *, is_best, samples):
-            shown.append(list(samples))
+        def on_validation(self, validation):
+            shown.append(list(validation.samples))
 
     train(recipe(), tmp_path / "run", reporter=Listening())
     assert len(shown[0]) == 3
@@ -338,8 +339,8 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
     class Stopping(toy.Recorder):
-        def updated(self, update, epoch, tokens, figures):
-            if update == 4:
+        def on_update(self, update):
+            if update.number == 4:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -366,7 +367,7 @@ def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
     told = []
 
     class Listening(toy.Recorder):
-        def started(self, facts, **_):
+        def on_start(self, facts, **_):
             told.extend(facts)
 
     made = train(given, tmp_path / "run", reporter=Listening())

@@ -14,8 +14,9 @@ from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
 from regard.inference.evaluation import evaluate_task
 from regard.tasks import TASKS, read_parts, recipe_from_table
-from regard.training import TrainingConfig, train
-from regard.training.shares import Share
+from regard.training import TrainingConfig
+from regard.training.distributed.batch_shards import BatchShard
+from regard.training.session import fit as train
 from regard.training.task_training import TaskTraining
 
 WORDS = ["ba", "be", "bi", "da", "de", "di", "ga", "ge", "gi"]
@@ -148,7 +149,7 @@ def test_windows_of_text_are_the_same_however_many_share_a_batch(recipe):
     work = TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
     work.begin_epoch(0)
     wholes = list(work.batches(0, 0))
-    of_each = [shared(work, Share(rank, 3)) for rank in range(3)]
+    of_each = [shared(work, BatchShard(rank, 3)) for rank in range(3)]
     assert len(wholes) > 3
     for whole, *pieces in zip(wholes, *of_each, strict=True):
         batches = [batch for batch, _ in pieces if batch is not None]
@@ -162,9 +163,9 @@ def test_who_has_no_part_of_a_batch_is_given_none(recipe):
     parts = read_parts(given)
     learned = TASKS["tagging"].task.learn(given, parts.train)
     work = TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
-    whole, _ = shared(work, Share())[0]
+    whole, _ = shared(work, BatchShard())[0]
     rows = len(whole.words)
-    found = [shared(work, Share(rank, rows + 2))[0][0] for rank in range(rows + 2)]
+    found = [shared(work, BatchShard(rank, rows + 2))[0][0] for rank in range(rows + 2)]
     assert found.count(None) >= 2
     assert sum(len(batch.words) for batch in found if batch is not None) == rows
     assert 1 < work.examples_a_batch < len(parts.train)
@@ -209,7 +210,7 @@ def test_speed_is_told_in_what_the_loss_counts(toy, tmp_path, recipe, task, coun
     changes = {"training": {"updates": 1, "validate_every": 1}}
     recorder = toy.Recorder()
     train(recipe(task, **changes), tmp_path / "run", reporter=recorder)
-    assert recorder.counted == counted
+    assert recorder.loss_unit == counted
 
 
 @pytest.mark.slow
@@ -219,9 +220,9 @@ def test_a_job_that_was_stopped_ends_with_the_same_bytes(toy, tmp_path, recipe, 
     train(recipe(task, **changes), tmp_path / "whole", reporter=toy.Recorder())
 
     class Stopping(toy.Recorder):
-        def updated(self, update, *rest):
-            super().updated(update, *rest)
-            if update == 5:
+        def on_update(self, update):
+            super().on_update(update)
+            if update.number == 5:
                 os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(Interrupted):

@@ -5,9 +5,11 @@ import json
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 from regard.config import JsonValue
 from regard.errors import RunError
@@ -21,7 +23,7 @@ from regard.runs.files import (
 )
 from regard.runs.lock import Lock
 from regard.tasks.streaming import Shard
-from regard.text import open_text
+from regard.text import BadLines, open_text
 from regard.version import __version__
 
 # To be raised whenever the same text is encoded or kept otherwise than before.
@@ -43,8 +45,8 @@ def default_cache() -> Path:
 def key_of(table: Mapping[str, JsonValue]) -> str:
     """Fingerprint of the inputs of a cache entry."""
     whole = {**table, "format": _FORMAT, "regard": __version__}
-    said = json.dumps(whole, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    text = json.dumps(whole, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def sum_of(file: Path, cache: Path) -> str:
@@ -66,14 +68,14 @@ def sum_of(file: Path, cache: Path) -> str:
     with file.open("rb") as content:
         while part := content.read(_READ_AT_ONCE):
             digest.update(part)
-    found = digest.hexdigest()
+    hexdigest = digest.hexdigest()
     # A file of its own and a name of its own: others may be at it, too.
     temporary = place.with_name(f"{place.name}.{os.getpid()}")
     with explain_refusal(place):
         place.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps([*now, found]), encoding="utf-8")
+        temporary.write_text(json.dumps([*now, hexdigest]), encoding="utf-8")
         temporary.replace(place)
-    return found
+    return hexdigest
 
 
 def sums_of(shards: Sequence[Shard], cache: Path) -> list[list[str]]:
@@ -117,3 +119,25 @@ def make_anew(folder: Path) -> None:
     with explain_refusal(folder):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+
+
+def as_json_text(raw: bytes | None) -> str | None:
+    """A line as JSON can hold it, whether it is UTF-8 or not."""
+    return None if raw is None else raw.decode("utf-8", "surrogateescape")
+
+
+def raw_of(text: str) -> bytes:
+    """The line that ``as_json_text`` was given."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def counted(lines: BadLines) -> dict[str, JsonValue]:
+    """Lines left out as JSON can hold them."""
+    return {"counts": {**lines.counts}, "examples": {k: [*v] for k, v in lines.examples.items()}}
+
+
+def bad_lines_of(table: JsonValue) -> BadLines:
+    """Decode the arguments of ``counted``."""
+    found = cast(dict[str, JsonValue], table)
+    counts = Counter(cast(dict[str, int], found["counts"]))
+    return BadLines(counts, cast(dict[str, list[str]], found["examples"]))

@@ -1,15 +1,16 @@
-"""Text encoded by several processes into one set of files, which a kill leaves ready to go on."""
+"""Text encoded by several processes into one set of files; a killed encoding can be resumed."""
 
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from queue import SimpleQueue
 from time import monotonic
+from types import ModuleType
 from typing import TypedDict, cast
 
 import numpy as np
@@ -20,22 +21,18 @@ from regard.runs.files import append, cut, fill_file, make_folder, sync_file
 from regard.tasks.streaming import Chunk
 from regard.text import BadLines, Sequences
 from regard.text.mapped import ENDS, IDS, NARROW, WIDE
-from regard.training.corpora.cache import make_anew, read_sealed, write_sealed
-from regard.training.corpora.encoder import Encoded, Encoder, received
-from regard.training.corpora.messages import (
-    Table,
+from regard.training.corpora.cache import (
     bad_lines_of,
-    chunk_table,
     counted,
-    receive,
-    send,
+    make_anew,
+    read_sealed,
+    write_sealed,
 )
+from regard.training.corpora.encoder import Encoded, Encoder, begin, encode
 
 _PROGRESS = "progress.json"
 # Seconds between two moments from which a killed encoding goes on.
 _SAVED_EVERY = 10.0
-# What a process is started with: our own modules' places, and then the loop that waits for chunks.
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,37 +177,31 @@ class _Writer:
 def _results(
     encoder: Encoder, lines: Iterable[Chunk], processes: int
 ) -> Iterator[Iterator[tuple[int, Encoded]]]:
-    """How many lines each chunk has, and what becomes of it, in their order."""
+    """The number of lines of each chunk, and its ids, in their order."""
     if processes == 1:
         yield ((len(chunk.lines), encoder.encode(chunk)) for chunk in lines)
         return
-    with ExitStack() as stack:
-        idle: SimpleQueue[_Process] = SimpleQueue()
-        for _ in range(processes):
-            idle.put(stack.enter_context(_Process.started(encoder)))
-        pool = ThreadPoolExecutor(processes)
-        stack.callback(pool.shutdown, cancel_futures=True)
-
-        def encode(chunk: Chunk) -> Encoded:
-            process = idle.get()
-            try:
-                return process.encode(chunk)
-            finally:
-                idle.put(process)
-
-        yield _in_order(pool, encode, lines, ahead=2 * processes)
+    pool = ProcessPoolExecutor(
+        processes, get_context("spawn"), initializer=begin, initargs=(encoder,)
+    )
+    try:
+        yield _in_order(pool, lines, ahead=2 * processes)
+    except BrokenProcessPool as error:
+        raise TrainingError(
+            "a process that encodes text must run to its end; one has ended. Was there memory "
+            "enough? The same command goes on."
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _in_order(
-    pool: ThreadPoolExecutor,
-    encode: Callable[[Chunk], Encoded],
-    lines: Iterable[Chunk],
-    *,
-    ahead: int,
+    pool: ProcessPoolExecutor, lines: Iterable[Chunk], *, ahead: int
 ) -> Iterator[tuple[int, Encoded]]:
     waiting: deque[tuple[int, Future[Encoded]]] = deque()
     for chunk in lines:
-        waiting.append((len(chunk.lines), pool.submit(encode, chunk)))
+        with _without_main():
+            waiting.append((len(chunk.lines), pool.submit(encode, chunk)))
         while len(waiting) > ahead:
             count, future = waiting.popleft()
             yield count, future.result()
@@ -218,57 +209,15 @@ def _in_order(
         yield count, future.result()
 
 
-class _Process:
-    """A process of its own that encodes what it is given, and ends when nobody gives any more."""
-
-    def __init__(self, program: "subprocess.Popen[bytes]") -> None:
-        self._program = program
-
-    @classmethod
-    @contextmanager
-    def started(cls, encoder: Encoder) -> Iterator["_Process"]:
-        """One that has the encoder; ended with the block."""
-        code = _PROGRAM.format(path=sys.path, module=Encoder.__module__)
-        program = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us, who end it
-        )
-        process = cls(program)
-        try:
-            process._send(encoder.table())
-            yield process
-        finally:
-            program.kill()
-            program.communicate()
-
-    def encode(self, chunk: Chunk) -> Encoded:
-        """Encode a chunk.
-
-        Raises:
-            DataError: A line cannot be used.
-            TrainingError: The process is gone.
-        """
-        self._send(chunk_table(chunk))
-        assert self._program.stdout is not None
-        message = receive(self._program.stdout)
-        if message is None:
-            raise self._gone()
-        return received(message)
-
-    def _send(self, table: Table) -> None:
-        assert self._program.stdin is not None
-        try:
-            send(self._program.stdin, table)
-        except OSError as error:
-            raise self._gone() from error
-
-    def _gone(self) -> TrainingError:
-        return TrainingError(
-            "a process that encodes text must run to its end; one has ended with status "
-            f"{self._program.poll()}. Was there memory enough? The same command goes on."
-        )
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the main module from processes that start, which would run a script again."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _size(file: Path) -> int:

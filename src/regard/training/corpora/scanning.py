@@ -12,7 +12,7 @@ from typing import Literal
 
 from regard.runs.files import fill_file, sync_file
 from regard.tasks.streaming import Chunk, Shard
-from regard.training.corpora.messages import as_json_text, raw_of
+from regard.training.corpora.cache import as_json_text, raw_of
 from regard.training.corpora.shard_lines import CHUNK_LINES, RawLine, raw_lines
 
 # Different lines that a tokenizer is learned from, and those that are held out to validate on.

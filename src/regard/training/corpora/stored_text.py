@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import cast
 
 from regard.config import JsonValue, as_table
 from regard.errors import DataError
+from regard.progress import progress
 from regard.runs.files import checksums, explain_refusal, new_folder, sync_folder
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.held_out import valid_share
@@ -26,6 +26,9 @@ from regard.training.corpora.cache import (
     SCAN,
     TOKENIZERS,
     alone,
+    as_json_text,
+    bad_lines_of,
+    counted,
     default_cache,
     key_of,
     read_sealed,
@@ -34,17 +37,12 @@ from regard.training.corpora.cache import (
 )
 from regard.training.corpora.encoder import Encoder
 from regard.training.corpora.encoding import Layout, encode_into
-from regard.training.corpora.messages import as_json_text, bad_lines_of, counted
 from regard.training.corpora.scanning import (
     read_chunks,
     scan,
     write_lines,
 )
 from regard.training.corpora.shard_lines import CHUNK_LINES, chunks
-
-# What shows how work goes: told what it is and how much (None where nobody knows), it gives what
-# counts it.
-Watch = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
 _SAMPLE, _HELD = "sample.jsonl", "held.jsonl"
 # What of ``[data]`` is no matter of ids: the files, and what is done with the ids later.
@@ -56,11 +54,6 @@ _LATER = {
 _FEW = 2000
 
 
-def unwatched(work: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
-    """Work shown to nobody."""
-    return nullcontext(lambda count: None)
-
-
 @dataclass(frozen=True)
 class StoredText:
     """A training text that is read in parts, and whose ids are on disk.
@@ -70,25 +63,20 @@ class StoredText:
         folder: What is kept of it.
         shards: Its files.
         task: The task's class.
-        watch: Shows how reading and encoding go.
     """
 
     recipe: Recipe
     folder: Path
     shards: list[Shard]
     task: type[StreamedTask[object, object]]
-    watch: Watch
 
     @classmethod
-    def of(
-        cls, recipe: Recipe, *, cache: str | Path | None = None, watch: Watch = unwatched
-    ) -> "StoredText":
+    def of(cls, recipe: Recipe, *, cache: str | Path | None = None) -> "StoredText":
         """The training text of a recipe, its lines counted once.
 
         Args:
             recipe: Of a task that can be streamed.
             cache: Where what is encoded is kept; None is ``default_cache``.
-            watch: Shows how reading and encoding go.
 
         Raises:
             DataError: A file is missing or damaged, or there is no line.
@@ -100,7 +88,7 @@ class StoredText:
         root = default_cache() if cache is None else Path(cache)
         sums = sums_of(shards, root)
         made_of: dict[str, JsonValue] = {"files": sums, "held": _held_by(recipe, task)}
-        text = cls(recipe, root / key_of(made_of), shards, task, watch)
+        text = cls(recipe, root / key_of(made_of), shards, task)
         if read_sealed(text.folder / SCAN) is None:
             with alone(text.folder):
                 if read_sealed(text.folder / SCAN) is None:
@@ -123,12 +111,12 @@ class StoredText:
         Args:
             most: At most about so many; None takes all of the sample.
         """
-        found: list[object] = []
+        examples: list[object] = []
         for chunk in self._kept(_SAMPLE):
-            found += self.task.of_chunk(self.recipe, chunk)
-            if most is not None and len(found) >= most:
+            examples += self.task.of_chunk(self.recipe, chunk)
+            if most is not None and len(examples) >= most:
                 break
-        return found[:most]
+        return examples[:most]
 
     def parts(self, bad_lines: BadLines | None = None) -> Parts[object]:
         """Examples enough to see what language it is, and all that is validated on."""
@@ -160,7 +148,7 @@ class StoredText:
         }
         place = self.folder / TOKENIZERS / key_of(asked)
         if not place.is_dir():
-            with alone(self.folder), self.watch("learning the tokenizer", None):
+            with alone(self.folder):
                 if not place.is_dir():
                     place.parent.mkdir(exist_ok=True)
                     learned = kind.learn(recipe, self.sample())
@@ -223,14 +211,14 @@ class StoredText:
         held = list(self._kept(_HELD)) if task.held_out == "hash" else []
         encoder = Encoder(self.recipe.table(), tokenizer, held)
         layout = Layout(task.stored_as, task.numbered)
-        with self.watch("encoding", until) as progress:
+        with progress("encoding", until) as advance:
             samples, bad_lines, too_long = encode_into(
                 partial_place,
                 layout,
-                lambda skip: self._chunks(lines, until, skip, progress),
+                lambda skip: self._chunks(lines, until, skip, advance),
                 encoder,
                 processes=processes or _processors(),
-                progress=progress,
+                progress=advance,
             )
         if not samples:
             reasons = [each[0] for each in (too_long.examples | bad_lines.examples).values()]
@@ -250,35 +238,35 @@ class StoredText:
         sync_folder(place.parent)
 
     def _chunks(
-        self, lines: list[int], until: int, skip: int, progress: Callable[[int], None]
+        self, lines: list[int], until: int, skip: int, advance: Callable[[int], None]
     ) -> Iterator[Chunk]:
-        progress(min(until, skip * CHUNK_LINES))
+        advance(min(until, skip * CHUNK_LINES))
         return chunks(self.shards, lines, skip=skip, until=until)
 
     def _scan(self) -> None:
         """Look at all lines; what is seen is there when all of it is."""
         held_by = _held_by(self.recipe, self.task)
-        with self.watch("reading the text", None) as progress:
-            found = scan(
+        with progress("reading the text") as advance:
+            summary = scan(
                 self.shards,
                 None if held_by is None else self.task.held_out,
                 share=_held_share(self.recipe),
-                progress=progress,
+                progress=advance,
             )
-        if not found.until:
+        if not summary.until:
             raise DataError("data.train must hold text to learn from; got nothing.")
-        if held_by is not None and not found.held:
+        if held_by is not None and not summary.held:
             raise DataError(
                 f"data.train must hold more {self.unit} where data.valid is not set; got "
-                f"{found.until} lines."
+                f"{summary.until} lines."
             )
-        write_lines(self.folder / _SAMPLE, found.sample)
-        write_lines(self.folder / _HELD, found.held)
+        write_lines(self.folder / _SAMPLE, summary.sample)
+        write_lines(self.folder / _HELD, summary.held)
         about = {
             "files": [str(file) for shard in self.shards for file in shard if file is not None],
-            "lines": found.lines,
-            "headers": [as_json_text(header) for header in found.headers],
-            "until": found.until,
+            "lines": summary.lines,
+            "headers": [as_json_text(header) for header in summary.headers],
+            "until": summary.until,
         }
         write_sealed(self.folder / SCAN, about)
 
@@ -288,9 +276,9 @@ class StoredText:
 
     @cached_property
     def _scanned(self) -> dict[str, JsonValue]:
-        found = read_sealed(self.folder / SCAN)
-        assert found is not None
-        return found
+        table = read_sealed(self.folder / SCAN)
+        assert table is not None
+        return table
 
     @property
     def unit(self) -> str:

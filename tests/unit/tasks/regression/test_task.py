@@ -16,7 +16,8 @@ from regard.models.kernel_regression import SineExample, three_fits
 from regard.runs import Run
 from regard.tasks import read_recipe, recipe_from_table
 from regard.tasks.regression import Guess, Regression
-from regard.training import ConsoleReporter, train
+from regard.training import ConsoleReporter
+from regard.training.session import fit as train
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from regard.errors import DataError, SettingError
+from regard.text import BadLines
 from regard.training.corpora import cache as cache_module
 from regard.training.corpora import place as place_module
-from regard.training.corpora.cache import default_cache, sum_of
+from regard.training.corpora.cache import bad_lines_of, counted, default_cache, sum_of
 from regard.training.corpora.place import LARGE, is_on_disk
 from regard.training.corpora.stored_text import StoredText
 
@@ -72,3 +73,13 @@ def test_what_cannot_be_on_disk_says_why(recipe, monkeypatch, sections, message)
     assert not is_on_disk(recipe(**sections), "auto")
     with pytest.raises(SettingError, match=message):
         is_on_disk(recipe(**sections), "disk")
+
+
+def test_counts_of_lines_left_out_are_kept():
+    lines = BadLines()
+    for number in range(5):
+        lines.add("empty", f"line {number}")
+    found = bad_lines_of(counted(lines))
+    assert (found.counts, found.examples) == (lines.counts, lines.examples)
+    found.add("empty", "another")
+    assert lines.counts["empty"] == 5

@@ -7,9 +7,12 @@ import pytest
 from regard.errors import RunError, SettingError
 from regard.runs import Run
 from regard.text import Batches
-from regard.training import ConsoleReporter, TrainingConfig, train, with_test
-from regard.training.automatic import choose_recipe
+from regard.training import ConsoleReporter, TrainingConfig
 from regard.training.corpora.stored_text import StoredText
+from regard.training.recipes.resolving import file_settings
+from regard.training.recipes.sentence_pairs import choose_recipe
+from regard.training.session import fit as train
+from regard.training.start import with_test
 from regard.training.task_training import TaskTraining
 
 MODEL = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2, "dropout": 0.1}
@@ -52,11 +55,11 @@ class Quiet(ConsoleReporter):
         super().__init__(quiet=True)
         self.stop, self.facts = stop, []
 
-    def started(self, facts, **_):
+    def on_start(self, facts, **_):
         self.facts = list(facts)
 
-    def updated(self, update, epoch, tokens, figures):
-        if update == self.stop:
+    def on_update(self, update):
+        if update.number == self.stop:
             raise KeyboardInterrupt
 
 
@@ -120,8 +123,9 @@ def test_a_task_that_cannot_says_so_before_anything_is_written(recipe, tmp_path)
 
 
 def test_a_recipe_is_chosen_from_a_sample_as_from_the_text(pairs, tmp_path):
-    on_disk = ["training.corpus=disk", f"training.cache={tmp_path / 'cache'}"]
-    one, other = choose_recipe([pairs]), choose_recipe([pairs], settings=on_disk)
+    on_disk = {"training.corpus": "disk", "training.cache": str(tmp_path / "cache")}
+    text = file_settings("train", [pairs])
+    one, other = choose_recipe(text), choose_recipe({**text, **on_disk})
     assert other.reasons[0].startswith("text: 60 pairs, ")
     assert other.reasons[1] == one.reasons[1]
     assert other.recipe.model == one.recipe.model

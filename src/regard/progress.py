@@ -1,0 +1,72 @@
+"""Ambient progress of long work, such as reading or encoding; silent unless a display is set.
+
+Long work names itself and counts what is done; a command on a terminal draws a bar of it, and a
+caller of the library sees nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Adds to the count of what is done.
+Advance = Callable[[float], None]
+# Shows work of a name and a total, which is None where it is unknown.
+Display = Callable[[str, float | None], AbstractContextManager[Advance]]
+
+_display: ContextVar[Display | None] = ContextVar("display", default=None)
+# Items between two advances.
+_EVERY = 128
+
+
+@contextmanager
+def displaying(display: Display | None) -> Iterator[None]:
+    """Show progress on a display inside the block, in this thread; None shows none."""
+    token = _display.set(display)
+    try:
+        yield
+    finally:
+        _display.reset(token)
+
+
+def is_displayed() -> bool:
+    """Whether progress is shown."""
+    return _display.get() is not None
+
+
+def progress(name: str, total: float | None = None) -> AbstractContextManager[Advance]:
+    """A context around long work, which gives the function that advances it.
+
+    Args:
+        name: The work.
+        total: The sum of all advances, 1.0 where those are fractions; None is unknown.
+
+    Example:
+        >>> with progress("reading", 100) as advance:
+        ...     advance(50)
+    """
+    display = _display.get()
+    return nullcontext(_ignore) if display is None else display(name, total)
+
+
+def track(name: str, items: Iterable[T], total: int) -> Iterator[T]:
+    """Iterate over items, advancing by their number.
+
+    Example:
+        >>> list(track("encoding", "abc", 3))
+        ['a', 'b', 'c']
+    """
+    if not is_displayed():
+        yield from items
+        return
+    with progress(name, total) as advance:
+        for number, item in enumerate(items):
+            if number and number % _EVERY == 0:
+                advance(_EVERY)
+            yield item
+
+
+def _ignore(count: float) -> None:
+    """Show nothing."""

@@ -1,0 +1,200 @@
+"""Progress of a training: a bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol, TextIO, cast, runtime_checkable
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from regard.errors import printable
+from regard.progress import displaying
+from regard.training.callbacks import WAITING, Callback, TrainingSummary, Update, Validation
+
+# Seconds between two plain lines.
+_LINE_EVERY = 10.0
+# Processes whose waiting is shown one by one.
+_SHOWN = 8
+
+
+class ConsoleReporter(Callback):
+    """Reports to a console.
+
+    Args:
+        console: Where to; a bar is drawn if it is a terminal. None is stderr, and what that does
+            not take, since its reader has gone or its disk is full, is lost without a word.
+        quiet: Whether samples and notes are left out.
+
+    Example:
+        >>> import io
+        >>> reporter = ConsoleReporter(Console(file=io.StringIO()), quiet=True)
+        >>> reporter.on_start(["100 pairs to train on"], valid="48 pairs")
+        >>> reporter.on_interrupt(Path("run"), 40)
+        >>> print(reporter.console.file.getvalue().rstrip())
+        100 pairs to train on
+        stopped at update 40, saved in run; run the same command to go on
+    """
+
+    def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+        self.console = console or Console(file=cast(TextIO | None, _stderr()), stderr=True)
+        self.quiet = quiet
+        self._share: Callable[[], float] = lambda: 0.0
+        self._bar: Progress | None = None
+        self._bar_task: TaskID | None = None
+        self._speed, self._loss_unit, self._valid = 0.0, "tokens", ""
+        self._waiting: list[float] = []
+        self._clock = self._last_line = time.perf_counter()
+        self._started_at = (0.0, 0.0)
+
+    def on_start(self, facts: Sequence[str], *, loss_unit: str = "tokens", valid: str = "") -> None:
+        """Print the facts."""
+        self._loss_unit, self._valid = loss_unit, f" of {valid}" if valid else ""
+        for fact in facts:
+            self._print(fact)
+
+    @contextmanager
+    def training(self, share: Callable[[], float]) -> Iterator[None]:
+        """Draw the bar, or print lines, inside the block."""
+        self._share = share
+        self._clock = self._last_line = time.perf_counter()
+        self._started_at = (self._clock, share())
+        if not self.console.is_terminal:
+            yield
+            return
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+            console=self.console,
+            redirect_stdout=sys.stdout.isatty(),  # what goes to a file is to get there
+        )
+        self._bar_task = self._bar.add_task("training", total=1.0, figures="")
+        try:
+            with displaying(None), self._bar:  # one bar at a time
+                yield
+        finally:
+            self._bar = None
+
+    def on_update(self, update: Update, /) -> None:
+        """Move the bar, or print a line now and then."""
+        now, figures = time.perf_counter(), update.figures
+        latest = update.tokens / max(now - self._clock, 1e-9)
+        self._speed = latest if self._speed == 0 else 0.95 * self._speed + 0.05 * latest
+        self._clock = now
+        speed = f"{self._speed:,.0f} {self._loss_unit}/s"
+        text = f"update {update.number}  loss {figures['loss']:.3f}  {speed}"
+        text += self._format_waiting(figures)
+        if self._bar is not None and self._bar_task is not None:
+            self._bar.update(
+                self._bar_task,
+                completed=self._share(),
+                description=f"epoch {update.epoch + 1}",
+                figures=text,
+            )
+        elif now - self._last_line >= _LINE_EVERY:
+            self._last_line = now
+            self._print(
+                f"epoch {update.epoch + 1}  {text}  {self._share():.0%}  {self._time_left()} left"
+            )
+
+    def on_validation(self, validation: Validation, /) -> None:
+        """Print the figures, and sample outputs."""
+        figures = "  ".join(f"{name} {value:.4g}" for name, value in validation.figures.items())
+        best = "  (best so far)" if validation.is_best else ""
+        self._print(f"validation{self._valid} at update {validation.update}: {figures}{best}")
+        if not self.quiet:
+            for sample in validation.samples:
+                self._print(f"  {sample}")
+
+    def on_resume(self, update: int) -> None:
+        """Print where training resumes."""
+        self._print(f"going on from update {update}")
+
+    def on_interrupt(self, path: Path, update: int) -> None:
+        """Print how to resume."""
+        self._print(f"stopped at update {update}, saved in {path}; run the same command to go on")
+
+    def on_finish(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
+        """Print the summary."""
+        figures = "  ".join(f"{k} {v:.4g}" for k, v in summary["validation"].items())
+        self._print(
+            f"done: {summary['updates']} updates in {_clock(seconds)}; weights: "
+            f"{summary['weights']}; validation{self._valid}: {figures}; in {path}"
+        )
+
+    def _format_waiting(self, figures: Mapping[str, float]) -> str:
+        """Fraction of the time that each process waits for others; of many, the least and the most.
+
+        Averaged as the speed is.
+        """
+        latest = [share for name, share in figures.items() if name.startswith(WAITING)]
+        before = self._waiting or latest
+        self._waiting = [0.95 * old + 0.05 * new for old, new in zip(before, latest, strict=True)]
+        if not latest:
+            return ""
+        fractions = [f"{share:.0%}" for share in self._waiting]
+        if len(fractions) > _SHOWN:
+            fractions = [f"{min(self._waiting):.0%} to {max(self._waiting):.0%}"]
+        return f"  waiting {' '.join(fractions)}"
+
+    def _time_left(self) -> str:
+        begun, share = self._started_at
+        done = self._share() - share
+        if done <= 0:
+            return "?"
+        return _clock((time.perf_counter() - begun) * (1 - self._share()) / done)
+
+    def _print(self, text: str) -> None:
+        is_log = not self.console.is_terminal  # whose lines stay whole
+        self.console.print(printable(text), highlight=False, markup=False, soft_wrap=is_log)
+
+
+@runtime_checkable
+class _Stream(Protocol):
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
+class _Lossy:
+    """A stream for people: nothing ends because they no longer read it."""
+
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write what the system takes."""
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Push it on, if it can be."""
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+def _stderr() -> _Lossy | None:
+    """This process's stderr, which it may have been started without."""
+    return None if sys.stderr is None else _Lossy(sys.stderr)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,119 @@
+"""The text of a training: examples in memory, or encoded on disk."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from regard.choices import choose
+from regard.errors import RunError
+from regard.runs import Run
+from regard.tasks import TASKS, AnyTask, Parts, Recipe
+from regard.tasks.streaming import Stored
+from regard.text import BadLines
+from regard.training.corpora.stored_text import StoredText
+from regard.training.settings import TrainingConfig
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """Examples to train and to validate on.
+
+    Attributes:
+        recipe: Names the text.
+        parts: The examples; of text on disk, a sample to train on.
+        stored: The text on disk; None where it is in memory.
+        bad_lines: Lines that are left out.
+        too_long: Examples that are left out or cut for their length.
+    """
+
+    recipe: Recipe
+    parts: Parts[object]
+    stored: StoredText | None
+    bad_lines: BadLines
+    too_long: BadLines = field(default_factory=BadLines)
+
+    @classmethod
+    def read(cls, recipe: Recipe, config: TrainingConfig) -> "TrainingText":
+        """The text of a recipe, read from its files.
+
+        Raises:
+            DataError: It cannot be used.
+        """
+        bad_lines = BadLines()
+        if config.corpus == "memory":
+            task = choose("task", recipe.task, TASKS).task
+            return cls(recipe, task.read_parts(recipe, bad_lines=bad_lines), None, bad_lines)
+        stored = StoredText.of(recipe, cache=config.cache)
+        return cls(recipe, stored.parts(bad_lines), stored, bad_lines)
+
+    @property
+    def train(self) -> Sequence[object]:
+        """Examples to train on; of text on disk, a sample."""
+        return self.parts.train
+
+    @property
+    def valid(self) -> Sequence[object]:
+        """Examples to validate on."""
+        return self.parts.valid
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of the examples, in their order."""
+        digest = hashlib.sha256(self.stored.key.encode() if self.stored else b"")
+        identify = TASKS[self.recipe.task].task.fingerprint
+        for example in (*self.train, *self.valid):
+            digest.update(identify(example).encode())
+        return digest.hexdigest()
+
+    def check_same_as(self, run: Run | None) -> None:
+        """Raise RunError if a run was begun with another text."""
+        if run is not None and run.text not in (None, self.fingerprint):
+            raise RunError(
+                f"{run.path} must go on with the text it began with; its "
+                f"{TASKS[self.recipe.task].task.unit} have changed since. Restore them, or train "
+                "the new ones into another folder: --run FOLDER."
+            )
+
+    def learn_task(self, recipe: Recipe, vocabularies: Path | None, *, is_new: bool) -> AnyTask:
+        """The task with its vocabularies, loaded from a folder or learned from the text.
+
+        Args:
+            recipe: The recipe.
+            vocabularies: The folder; None learns them.
+            is_new: Whether what the recipe leaves open, such as languages, is inferred from the
+                text.
+        """
+        task = TASKS[recipe.task].task
+        settled = task.settled(recipe, None, self.train) if is_new else recipe
+        if vocabularies is not None:
+            return task.load(settled, vocabularies)
+        if self.stored is not None:
+            return self.stored.learned(settled)
+        return task.learn(settled, self.train)
+
+    def encoded(self, task: AnyTask) -> Stored[object] | None:
+        """The text on disk as ids; None where it is in memory."""
+        if self.stored is None:
+            return None
+        return self.stored.encoded(task, bad_lines=self.bad_lines, too_long=self.too_long)
+
+    def facts(self) -> list[str]:
+        """Counts of the examples that are left out or held out, in lines."""
+        unit = TASKS[self.recipe.task].task.unit
+        facts = []
+        if self.bad_lines.total:
+            count = f"left out {self.bad_lines.total:,} lines that cannot be read"
+            facts.append(f"{count}: {self.bad_lines}")
+        if self.too_long.total:
+            count = f"cut or left out {self.too_long.total:,} {unit} too long"
+            facts.append(f"{count}: {self.too_long}")
+        if self.recipe.holds_out_test and not self.parts.test:
+            facts.append(f"no {unit} held out to test on: there are too few. data.test names some")
+        elif self.recipe.holds_out_test:
+            facts.append(
+                f"{len(self.parts.test):,} {unit} held out to test on, chosen by hash and not "
+                "trained on; data.test names others"
+            )
+        return facts

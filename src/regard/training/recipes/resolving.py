@@ -1,0 +1,140 @@
+"""One recipe from a name, a file or a table, from the files to train on, and settings over it."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from regard.config import JsonValue, assign
+from regard.errors import SettingError
+from regard.training.recipes.packaged import packaged_recipe, packaged_recipes
+
+if TYPE_CHECKING:
+    from regard.tasks import Recipe
+    from regard.training.recipes.inferred_task import InferredTask, InferredTasks
+
+# Files of which two are read as two of the same, not as a source's and a target's lines.
+_WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
+Settings = Mapping[str, JsonValue]
+RecipeSource: TypeAlias = "str | Path | Recipe | Settings"
+# Infers the task of files.
+Infer: TypeAlias = "Callable[[Sequence[str]], InferredTask]"
+
+
+def infer_task(files: Sequence[str]) -> "InferredTask":
+    """The task of files, inferred from the first.
+
+    Raises:
+        DataError: The file cannot be used.
+        SettingError: It may be for several tasks; the message has a call for each.
+    """
+    tasks = candidate_tasks(files[0])
+    if tasks.is_sure:
+        return tasks.best
+    calls = [
+        f"regard.train({task.recipe!r}, data=…, settings={dict(task.settings)}) "
+        f"for {task.description}"
+        for task in tasks.candidates
+    ]
+    raise SettingError(f"{files[0]} must be for one job; it may be for {'; or '.join(calls)}.")
+
+
+def candidate_tasks(file: str) -> "InferredTasks":
+    """The tasks that a file, a folder or a pattern may be for.
+
+    Raises:
+        DataError: It cannot be used.
+    """
+    from regard.text.shards import shards
+    from regard.training.recipes.inferring import infer_tasks
+
+    tasks: InferredTasks = infer_tasks(shards(Path(file))[0])
+    return tasks
+
+
+def resolve(
+    recipe: "RecipeSource | None",
+    files: Sequence[str] = (),
+    settings: Settings | None = None,
+    *,
+    infer: Infer = infer_task,
+    report: Callable[[str], None] = lambda line: None,
+) -> "Recipe":
+    """The recipe of a training, resolved once.
+
+    Args:
+        recipe: The name of a packaged recipe, a TOML file, a table, or a recipe. None infers it
+            from the first of the files.
+        files: Training files, over the recipe's ``data.train``.
+        settings: Values by their dotted names, over the recipe's.
+        infer: Infers the task of files.
+        report: Called with each reason for what is inferred.
+
+    Raises:
+        SettingError: No recipe has that name, a setting is not known, or the files may be for
+            several tasks.
+        DataError: The files cannot be used.
+
+    Example:
+        >>> resolve("rnn-attention", settings={"model.hidden_dim": 8}).model.hidden_dim
+        8
+    """
+    over = {**file_settings("train", files), **(settings or {})}
+    if recipe is None and not are_pairs(files, over):
+        task = infer(files)
+        recipe, over = task.recipe, {**over, **task.settings, **(settings or {})}
+    if recipe is not None:
+        return _named_recipe(recipe, over)
+    from regard.training.recipes.sentence_pairs import choose_recipe
+
+    chosen = choose_recipe(over)
+    for reason in chosen.reasons:
+        report(reason)
+    return chosen.recipe
+
+
+def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
+    """Whether files are sentence pairs for sure: two of lines, or with columns of pairs."""
+    from regard.text.lines import text_suffix
+
+    is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
+    return is_two or "data.columns" in settings
+
+
+def file_settings(split: str, files: Sequence[str]) -> dict[str, JsonValue]:
+    """The setting that names the files of a split, by their absolute paths.
+
+    Example:
+        >>> file_settings("test", ["held out"]), file_settings("valid", [])
+        ({'data.test': 'held out'}, {})
+    """
+    if not files:
+        return {}
+    if list(files) in (["held out"], ["phrasebook"]):
+        return {f"data.{split}": files[0]}
+    # Not resolve(), which raises RuntimeError on a loop of links; the reader names the file.
+    return {f"data.{split}": [os.path.realpath(file) for file in files]}
+
+
+def _named_recipe(recipe: RecipeSource, settings: Settings) -> "Recipe":
+    """The recipe of a table, a recipe, a file or a name, with settings over it."""
+    from regard.tasks import read_recipe, recipe_from_table
+
+    if isinstance(recipe, Mapping):
+        return recipe_from_table(assign(recipe, settings))
+    if not isinstance(recipe, str | Path):
+        if not settings:
+            return recipe
+        table = cast(Settings, recipe.table())
+        return replace(recipe_from_table(assign(table, settings)), name=recipe.name)
+    name = str(recipe)
+    if not name.endswith(".toml"):
+        return replace(read_recipe(packaged_recipe(name), settings), folder=Path())
+    if not Path(name).is_file():
+        stem = Path(name).name.removesuffix(".toml")
+        cure = f" {stem} comes with regard: leave out the ending."
+        raise SettingError(
+            f"{name} must be a recipe file; there is none.{cure * (stem in packaged_recipes())}"
+        )
+    return read_recipe(Path(name), settings)

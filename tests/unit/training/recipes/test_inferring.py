@@ -1,0 +1,281 @@
+"""What a file is taken for, why, and the command that says so."""
+
+import json
+
+import pytest
+
+from regard.config import format_setting
+from regard.errors import DataError
+from regard.text import PairLayout, read_pairs
+from regard.text.records import read_records
+from regard.text.tables import Field
+from regard.text.tagged import read_tagged, read_words
+from regard.training.recipes.inferring import infer_tasks
+
+ENGLISH = "The cat is on the mat and it was not in the house number"
+GERMAN = "Die Katze ist auf der Matte und war nicht in dem Haus Nummer"
+CHINESE = "我们在北京的学校里学习中文"
+LONG = f"{ENGLISH}. " * 6
+
+
+def table(tmp_path, *rows, ending="tsv", header=None):
+    sign = {"tsv": "\t", "csv": ","}[ending]
+    lines = [*([sign.join(header)] if header else []), *(sign.join(row) for row in rows)]
+    path = tmp_path / f"mine.{ending}"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def objects(tmp_path, *records):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+    return path
+
+
+def many(*cells):
+    return [[cell.format(n=n, odd="yes" if n % 2 else "no") for cell in cells] for n in range(24)]
+
+
+def taken(path):
+    tasks = infer_tasks(path)
+    settings = tuple(format_setting(*each) for each in tasks.best.settings.items())
+    return tasks.is_sure, tasks.best.recipe, settings
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ((ENGLISH + " {n}", "{odd}"), (True, "classification-convolution", ())),
+        (
+            ("{odd}", CHINESE + "{n}"),
+            (True, "classification-chinese", ("data.text=2", "data.label=1")),
+        ),
+        ((ENGLISH + " {n}", GERMAN + " {n}"), (True, None, ())),
+        (
+            ("{n}", ENGLISH + " {n}", CHINESE + "{n}", "x {n}"),
+            (True, None, ("data.columns=[2, 3]",)),
+        ),
+        (
+            (ENGLISH + " {n}", "Is the cat in {n}?", "{odd}"),
+            (True, "pair-matching", ("data.first=1", "data.second=2", "data.label=3")),
+        ),
+        ((LONG + "{n}", "The cat {n}"), (True, "summarisation", ())),
+        (
+            ("The cat {n}", LONG + "{n}"),
+            (True, "summarisation", ("data.document=2", "data.answer=1")),
+        ),
+        (("{n}", "{n}"), (True, "regression", ())),
+        ((ENGLISH + " {n}",), (True, "language-model-characters-fast", ())),
+    ],
+)
+def test_a_table_is_taken_for_what_its_columns_hold(tmp_path, cells, expected):
+    assert taken(table(tmp_path, *many(*cells))) == expected
+
+
+def test_the_lines_of_a_text_file_say_whether_it_is_a_table(tmp_path):
+    path = tmp_path / "deu.txt"
+    row = f"{ENGLISH} {{n}}.\t{GERMAN} {{n}}.\tby hand, in house {{n}}\n"
+    path.write_text("".join(row.format(n=n) for n in range(24)), encoding="utf-8")
+    assert taken(path) == (True, None, ("data.columns=[1, 2]",))
+    assert next(read_pairs(path, layout=PairLayout(columns=(1, 2)))).target == f"{GERMAN} 0."
+    path.write_text("".join(f"{n % 2}\t{ENGLISH} {n}\n" for n in range(24)), encoding="utf-8")
+    assert taken(path)[1:] == ("classification-convolution", ("data.text=2", "data.label=1"))
+    fields = [Field("text", 2), Field("label", 1)]
+    assert next(read_records(path, fields))[0] == {"text": f"{ENGLISH} 0", "label": "0"}
+
+
+def test_a_file_sorted_by_its_labels_is_looked_at_all_over(tmp_path):
+    rows = [[f"{LONG} {n}", "good" if n < 4000 else "bad"] for n in range(6000)]
+    assert taken(table(tmp_path, *rows)) == (True, "classification-convolution", ())
+
+
+def test_columns_go_by_the_names_of_a_header(tmp_path):
+    rows = many("{n}", "{odd}", ENGLISH + " {n}")
+    path = table(tmp_path, *rows, ending="csv", header=["id", "verdict", "what they said"])
+    settings = ("data.text=what they said", "data.label=verdict")
+    assert taken(path) == (True, "classification-convolution", settings)
+    command = "regard train classification-convolution a.csv --set 'data.text=what they said'"
+    assert infer_tasks(path).best.command(["a.csv"]).startswith(command)
+
+
+@pytest.mark.parametrize(
+    ("rows", "job"),
+    [
+        ([["review", "label"], ["great really", "pos"], ["bad", "neg"]], "texts with labels"),
+        ([["source", "target"], ["hello", "hallo"], ["world", "welt"]], "sentence pairs"),
+    ],
+)
+def test_few_rows_are_taken_for_what_their_header_says(tmp_path, rows, job):
+    assert infer_tasks(table(tmp_path, *rows[1:], header=rows[0])).best.description == job
+
+
+def test_what_may_be_for_several_jobs_is_not_sure(tmp_path):
+    rows = [[*row, "abc"[n % 3]] for n, row in enumerate(many(ENGLISH + " {n}", "{odd}"))]
+    tasks = infer_tasks(table(tmp_path, *rows))
+    assert not tasks.is_sure
+    assert [task.recipe for task in tasks.candidates] == [
+        "classification-convolution",
+        "classification-aspect",
+        "classification-convolution",
+    ]
+    rows = [[*row, "first" if n < 12 else "last"] for n, row in enumerate(many(ENGLISH, GERMAN))]
+    rows = [[ENGLISH + f" {n}", LONG + f"{n}", row[2]] for n, row in enumerate(rows)]
+    assert not infer_tasks(table(tmp_path, *rows)).is_sure
+
+
+@pytest.mark.parametrize(
+    ("words", "tags", "recipe"),
+    [
+        ("Ann runs", "B-PER O", "tagging-entities"),
+        ("江 泽", "B-PER I-PER", "tagging-chinese-entities"),
+        ("Ann runs", "NOUN VERB", "tagging-words"),
+    ],
+)
+def test_blocks_of_short_rows_are_tagged_words(tmp_path, words, tags, recipe):
+    block = "".join(f"{w}\t{t}\n" for w, t in zip(words.split(), tags.split(), strict=True))
+    path = tmp_path / "mine.txt"
+    path.write_text("\n".join([block] * 12), encoding="utf-8")
+    assert taken(path) == (True, recipe, ())
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"text": ENGLISH, "label": "a"}, (True, "classification-convolution", ())),
+        (
+            {"review": CHINESE, "label": "a"},
+            (True, "classification-chinese", ("data.text=review",)),
+        ),
+        ({"tokens": ["Ann"], "tags": ["B-PER"]}, (True, "tagging-entities", ())),
+        ({"source": "a", "target": "b"}, (True, None, ())),
+        (
+            {"sentence1": ENGLISH, "sentence2": "a", "gold_label": "c"},
+            (
+                True,
+                "pair-matching",
+                ("data.first=sentence1", "data.second=sentence2", "data.label=gold_label"),
+            ),
+        ),
+        ({"document": "a", "summary": "b"}, (True, "summarisation", ())),
+        (
+            {"abstract": "a", "title": "b"},
+            (True, "summarisation", ("data.document=abstract", "data.answer=title")),
+        ),
+        ({"first": "a", "second": "b", "label": "c"}, (True, "pair-matching", ())),
+        (
+            {"question": "Who?", "context": "It is Ann.", "answers": ["Ann"]},
+            (True, "question-answering", ()),
+        ),
+        (
+            {"question": "Who?", "context": "It is Ann.", "answers": ["Nobody"]},
+            (True, "generation-copy", ()),
+        ),
+        (
+            {"question": "Who?", "context": "a", "answers": ["b"], "choices": ["b", "c"]},
+            (True, "multiple-choice", ()),
+        ),
+        (
+            {"title": "a", "body": ENGLISH, "label": "c"},
+            (False, "classification-convolution", ("data.text=body",)),
+        ),
+    ],
+)
+def test_objects_are_taken_for_what_their_keys_say(tmp_path, record, expected):
+    assert taken(objects(tmp_path, *[record] * 12)) == expected
+
+
+def test_keys_that_nobody_knows_are_taken_for_what_they_hold(tmp_path):
+    record = {"reviewerID": "A3", "asin": "B7", "overall": 5.0, "verified": "true"}
+    records = [{**record, "reviewText": f"{LONG} {n}", "overall": n % 5 + 1.0} for n in range(24)]
+    settings = ("data.text=reviewText", "data.label=overall")
+    path = objects(tmp_path, *records)
+    assert taken(path) == (True, "classification-convolution", settings)
+    fields = [Field("text", "reviewText"), Field("label", "overall")]
+    assert next(read_records(path, fields))[0]["label"] == "1.0"
+
+
+def test_an_object_of_languages_is_a_pair(tmp_path):
+    sides = [{"en": f"{ENGLISH} {n}", "de": f"{GERMAN} {n}"} for n in range(24)]
+    path = objects(tmp_path, *({"id": n, "translation": each} for n, each in enumerate(sides)))
+    assert taken(path) == (True, None, ('data.columns=["translation.en", "translation.de"]',))
+
+
+def test_squads_json_holds_questions(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text('{"data": [{"paragraphs": []}]}', encoding="utf-8")
+    assert taken(path) == (True, "question-answering", ())
+
+
+@pytest.mark.parametrize("escapes", [True, False])
+@pytest.mark.parametrize(
+    ("context", "recipe"),
+    [
+        (f"{CHINESE}。", "question-answering-chinese"),
+        (f'{ENGLISH} "of" 苏轼 (Su Shi). {ENGLISH}', "question-answering"),
+    ],
+)
+def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, recipe, escapes):
+    data = {"data": [{"paragraphs": [{"context": context, "qas": []}]}]}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(data, ensure_ascii=escapes), encoding="utf-8")
+    assert taken(path) == (True, recipe, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "", r"must hold something to learn from; got an empty file"),
+        ("a.csv", "text,label\n\n", r"must hold rows below its header; got 'text,label' alone"),
+        ("a.json", '[{"x": 1}]', r"must say what to learn; got 'x'"),
+        ("a.json", "[1, 2]", r"must hold a JSON object a line; got '\[1, 2\]'"),
+        ("a.jsonl", '{"x": 1}\n', r"must say what to learn; got 'x'. There are text and label"),
+        ("a.txt", "2024-01,3\n2024-02,5\n" * 12, r"no job fits|must hold texts"),
+        (
+            "a.txt",
+            "1\n00:00:01,000 --> 00:00:03,000\nHello.\n\n" * 12,
+            r"got subtitles, .* Take them out: grep -vE .* > a-text.txt",
+        ),
+        ("a.csv", "1,x\n2,y\n" * 24, r"must hold texts; .*column 2 has 2 labels \(x, y\)"),
+        ("a.csv", '"abc,def\n', r"a.csv:1: a quote opens in this row"),
+        ("a.csv", "sep=;\n", r"must hold rows; got none"),
+    ],
+)
+def test_what_nothing_can_be_learned_from_says_why(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        infer_tasks(tmp_path / name)
+
+
+def test_a_header_of_words_and_tags_is_no_tag_and_a_column_may_part_sentences(tmp_path):
+    rows = [["Sentence #", "Word", "POS", "Tag"]]
+    for n in range(12):
+        rows += [[f"Sentence: {n}", "Ann", "NNP", "B-PER"], ["", "sings", "VB", "O"]]
+    path = tmp_path / "ner.csv"
+    path.write_text("".join(",".join(row) + "\n" for row in rows), encoding="utf-8")
+    task = infer_tasks(path).best
+    assert (task.recipe, task.settings) == ("tagging-entities", {})
+    assert "(B-PER, O, …)" in task.reason
+    found = list(read_tagged(path))
+    assert len(found) == 12
+    assert (found[1].words, found[1].tags) == (("Ann", "sings"), ("B-PER", "O"))
+    assert [one.words for one in read_words(path)] == [one.words for one in found]
+
+
+def test_words_with_tags_that_nothing_parts_say_what_would(tmp_path):
+    rows = [["Ann", "NNP"], ["sings", "VB"]] * 12
+    with pytest.raises(DataError, match="must part its sentences; got 'Word' and 'Tag'"):
+        infer_tasks(table(tmp_path, *rows, ending="csv", header=["Word", "Tag"]))
+
+
+def test_words_with_a_slash_and_their_tag_are_told_how_to_become_columns(tmp_path):
+    path = tmp_path / "slash.txt"
+    path.write_text("Ann/B-PER sings/O ./O\n" * 9, encoding="utf-8")
+    with pytest.raises(DataError, match=r"got both in one word. Convert it: sed -E .* slash.conll"):
+        infer_tasks(path)
+
+
+def test_a_large_file_in_another_encoding_is_looked_at_from_its_beginning(tmp_path):
+    rows = "".join(f"{ENGLISH} {n}\t{'yes' if n % 2 else 'no'}\r\n" for n in range(9000))
+    path = tmp_path / "mine.txt"
+    path.write_bytes(rows.encode("utf-16"))
+    assert taken(path) == (True, "classification-convolution", ())

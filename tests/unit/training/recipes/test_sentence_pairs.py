@@ -1,0 +1,153 @@
+from pathlib import Path
+
+import pytest
+
+from regard.errors import DataError, SettingError
+from regard.models import RnnSeq2SeqConfig, TransformerConfig
+from regard.tasks.translation import TranslationTask
+from regard.text import Pair
+from regard.training.recipes import sentence_pairs
+from regard.training.recipes.resolving import file_settings
+from regard.training.settings import TrainingConfig
+
+ZH, EN = "我是第{}个人。", "I am not the man of the number w{}."
+
+
+def recipe_for(files, settings):
+    return sentence_pairs.choose_recipe({**file_settings("train", files), **settings})
+
+
+def corpus(folder: Path, pairs: int, *, source: str = ZH, target: str = EN, words: int = 9) -> Path:
+    """A corpus of as many pairs, with so many different words."""
+    path = folder / "pairs.tsv"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(pairs):
+            text = f"{source.format(number % words)}\t{target.format(number % words)}\n"
+            file.write(text)
+    return path
+
+
+def test_little_text_gets_a_recurrent_model_and_words(tmp_path: Path) -> None:
+    chosen = recipe_for([corpus(tmp_path, 60)], {"training.minutes": 3})
+    recipe = chosen.recipe
+    assert isinstance(recipe.model, RnnSeq2SeqConfig)
+    assert (recipe.tokenizer.type, recipe.tokenizer.shared) == ("words", False)
+    assert (recipe.data.source_language, recipe.data.target_language) == ("zh", "en")
+    assert recipe.data.max_length == 32
+    assert recipe.training["minutes"] == 3.0
+    assert recipe.training["batch_tokens"] == 512
+    said = "\n".join(chosen.reasons)
+    assert "text: 60 pairs, zh to en, 7.0 characters and 11.0 words on average" in said
+    assert "model: recurrent model with attention" in said
+    TrainingConfig(**recipe.training)
+
+
+@pytest.fixture
+def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that tests of larger corpora are quick."""
+    monkeypatch.setattr(sentence_pairs, "_FEW_PAIRS", 200)
+    monkeypatch.setattr(sentence_pairs, "_CLOSED_VOCABULARY", 100)
+
+
+def test_lengths_of_sides_counted_alike_have_one_unit(tmp_path: Path) -> None:
+    chosen = recipe_for([corpus(tmp_path, 60, source="der {} Mann")], {"training.minutes": 3})
+    assert "3.0 and 11.0 words on average" in chosen.reasons[0]
+    (tmp_path / "ja.tsv").write_text("我爱你\t私は君を愛す\n" * 20, "utf-8")
+    chosen = recipe_for([tmp_path / "ja.tsv"], {"training.minutes": 3})
+    assert "3.0 and 6.0 characters on average" in chosen.reasons[0]
+
+
+@pytest.mark.usefixtures("little_is_much")
+def test_a_vocabulary_says_what_it_is_chosen_for(tmp_path: Path) -> None:
+    path = tmp_path / "many.tsv"
+    path.write_text("".join(f"{chr(0x4E00 + n)}\tone\n" for n in range(300)), "utf-8")
+    reasons = "\n".join(recipe_for([path], {"training.minutes": 30}).reasons)
+    assert "for 300 different characters" in reasons
+
+
+@pytest.mark.usefixtures("little_is_much")
+def test_more_text_gets_a_transformer_and_subwords(tmp_path: Path) -> None:
+    path = corpus(tmp_path, 300, source="the {} a", target="der {} ein", words=300)
+    recipe = recipe_for([path], {"training.minutes": 30}).recipe
+    assert isinstance(recipe.model, TransformerConfig)
+    assert recipe.model.model_dim == 128
+    assert (recipe.tokenizer.type, recipe.tokenizer.vocab_size) == ("bpe", 4000)
+    assert recipe.tokenizer.shared
+    assert recipe.model.tie_embeddings == "all"
+
+
+@pytest.mark.usefixtures("little_is_much")
+def test_sides_of_which_one_has_no_spaces_get_a_vocabulary_each(tmp_path: Path) -> None:
+    recipe = recipe_for([corpus(tmp_path, 300, words=300)], {"training.minutes": 30}).recipe
+    assert not recipe.tokenizer.shared
+    assert recipe.model.tie_embeddings == "target"
+
+
+def test_a_larger_model_takes_text_and_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = Pair("我", "I am here", ("I am here",), "a:1")
+    monkeypatch.setattr(sentence_pairs, "_SAMPLE", 100)
+    monkeypatch.setattr(TranslationTask, "read", lambda *_, **__: [pair] * 60_000)
+    sizes = [
+        recipe_for([tmp_path], {"training.minutes": m}).recipe.model.model_dim for m in (5, 600)
+    ]
+    assert sizes == [128, 256]
+
+
+def test_batches_grow_with_the_text(tmp_path: Path) -> None:
+    minutes = {"training.minutes": 9}
+    small, large = (
+        recipe_for([corpus(tmp_path, pairs, target="a b c d e f g h {}")], minutes).recipe
+        for pairs in (60, 4000)
+    )
+    assert (small.training["batch_tokens"], large.training["batch_tokens"]) == (512, 1024)
+
+
+def test_time_is_chosen_where_none_is_set(tmp_path: Path) -> None:
+    chosen = recipe_for([corpus(tmp_path, 60)], {})
+    assert chosen.recipe.training["minutes"] == 5.0
+    assert "--minutes sets another time" in "\n".join(chosen.reasons)
+
+
+def test_settings_go_over_what_is_chosen(tmp_path: Path) -> None:
+    settings = {"model.hidden_dim": 24, "training.minutes": 2, "data.max_length": 9}
+    recipe = recipe_for([corpus(tmp_path, 60)], settings).recipe
+    assert (recipe.model.hidden_dim, recipe.model.embed_dim) == (24, 128)
+    assert recipe.training["minutes"] == 2
+    assert recipe.data.max_length == 9
+
+
+def test_another_type_comes_with_its_own_settings(tmp_path: Path) -> None:
+    settings = {
+        "model.type": "transformer",
+        "model.model_dim": 16,
+        "model.tie_embeddings": "target",
+    }
+    chosen = recipe_for([corpus(tmp_path, 60)], {"training.minutes": 1, **settings})
+    assert chosen.recipe.model == TransformerConfig(model_dim=16, tie_embeddings="target")
+    assert "model: transformer, as you set, with its usual settings" in chosen.reasons
+
+
+def test_the_same_text_gives_the_same_recipe(tmp_path: Path) -> None:
+    path = corpus(tmp_path, 500)
+    first, second = (recipe_for([path], {"training.minutes": 7}).recipe.table() for _ in range(2))
+    assert first == second
+
+
+def test_two_files_of_lines_are_one_corpus(tmp_path: Path) -> None:
+    (tmp_path / "a.zh").write_text("我\n你\n", "utf-8")
+    (tmp_path / "a.en").write_text("I\nYou\n", "utf-8")
+    recipe = recipe_for([tmp_path / "a.zh", tmp_path / "a.en"], {"training.minutes": 1}).recipe
+    assert recipe.files("train") == [tmp_path / "a.zh", tmp_path / "a.en"]
+
+
+def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="minutes must be above 0; got 0"):
+        recipe_for([corpus(tmp_path, 60)], {"training.minutes": 0})
+    with pytest.raises(DataError, match=r"nothing.tsv must exist; it does not"):
+        recipe_for([tmp_path / "nothing.tsv"], {})
+    with pytest.raises(SettingError, match=r"model.hiden_dim is not a setting. Did you mean"):
+        recipe_for([corpus(tmp_path, 60)], {"model.hiden_dim": 3})
+    with pytest.raises(SettingError, match=r"training must be a table: \[training\]; got 3"):
+        recipe_for([corpus(tmp_path, 60)], {"training": 3})
