@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.devices import device_of, in_halves, moved
 from regard.inference.preparation import batch_tokens
 from regard.tasks import OnePassTask
-from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
+from regard.tasks.task import AnswerT, ExampleT
 from regard.text import batched
 
 # Tokens of a batch, padding included.
@@ -22,7 +22,7 @@ _Call = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 
 @torch.no_grad()
 def answer_in_one_pass(
-    task: OnePassTask[ExampleT, EncodedT, BatchT, AnswerT],
+    task: OnePassTask[ExampleT, AnswerT],
     model: nn.Module,
     ready: nn.Module,
     examples: Sequence[ExampleT],

@@ -10,7 +10,7 @@ from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.inference.looking import look_at, look_into
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.multiple_choice.task import Choices
+from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.text.questions import Answer, Question
 from regard.viewer import Document
