@@ -87,7 +87,7 @@ class WindowedSearch:
         self._model, self._tokenizer, self._batch_tokens = ready, task.tokenizer, batch_tokens
         self._device, self._samples = device_of(model), decoding.n_best
         self._decoding = decoding.changed(n_best=1)
-        self._context = None if model.is_recurrent else task.data.context
+        self._context: int | None = None if model.is_recurrent else task.data.context
 
     def __call__(
         self, prompts: Sequence[str], *, progress: Callable[[int], None] | None = None
