@@ -82,7 +82,7 @@ PRODUCT = """
 import sys
 import numpy as np
 from regard.kernels.products import packed
-states, weight = np.ones((3, 5), np.float32), packed.in_panels(np.eye(7, 5, dtype=np.float32))
+states, weight = np.ones((3, 5), np.float32), packed.pack(np.eye(7, 5, dtype=np.float32))
 def multiply():
     out = np.zeros((3, 7), np.float32)
     packed.multiply_panels(0, 1, states, weight, np.zeros(packed.OUTPUTS, np.float32), out)
