@@ -15,7 +15,7 @@ from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
 from regard.inference.generator import Generator
 from regard.tasks import recipe_from_table
-from regard.tasks.tagging.word_pieces import joined_words
+from regard.tasks.word_pieces import joined_words
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
 from regard.text.checkpoint_pieces import borrow_pieces
 from regard.training.session import fit as train
@@ -162,7 +162,7 @@ def test_a_classifier_begins_with_the_states_of_its_checkpoint(home, recipe_of, 
             trained = train(recipe_of("classification", name), tmp_path / name)
         labeller = trained.predictor
         batch = labeller.task.collate(labeller.task.encode([labeller.task.request(text, "here")]))
-        ours = labeller.model.reader(batch.ids, batch.lengths)[0]
+        ours = labeller.model.reader(batch["ids"], batch["lengths"])[0]
         torch.testing.assert_close(
             ours, states_of_theirs(home / name, text), atol=1e-5, rtol=1e-5, msg=name
         )
@@ -240,8 +240,8 @@ def test_pairs_begin_with_the_states_of_a_checkpoint(home, recipe_of, tmp_path, 
     with torch.enable_grad():
         labeller = train(made, tmp_path / "run").predictor
     job = labeller.task
-    batch = job.collate(job.encode([job.request(f"{first}\t{second}", "here")])).pairs
-    ours = labeller.model.reader(batch.ids, batch.lengths, **batch.reading)[0]
+    batch = job.collate(job.encode([job.request(f"{first}\t{second}", "here")]))
+    ours = labeller.model.reader(batch["ids"], batch["lengths"], **batch["reading"])[0]
     theirs = states_of_theirs(home / "bert", first, second)
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 

@@ -72,9 +72,11 @@ def sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type
 
 
 def _described(config: type) -> Iterator[str]:
-    _, _, rest = inspect.cleandoc(config.__doc__ or "").partition("Attributes:\n")
-    listed, _, _ = rest.partition("\n\n")
-    meanings = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(listed)}
+    meanings: dict[str, str] = {}
+    for kind in reversed(config.__mro__):  # settings that classes share are explained once
+        _, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
+        listed, _, _ = rest.partition("\n\n")
+        meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(listed)}
     for field in fields(config):
         yield f"{field.name} = {_default(field)}  {meanings.get(field.name, '')}".rstrip()
 

@@ -15,7 +15,7 @@ from regard.decoding.step import StateT, Step
 from regard.decoding.writing import write_all
 from regard.errors import SettingError, ShapeError
 from regard.kernels import why_not
-from regard.kernels.threads import share_out
+from regard.kernels.threads import parallel_for
 
 Seeds = int | Int[Tensor, " B"]
 
@@ -159,7 +159,7 @@ class Draw:
             *(most, float(self.top_p), shares.numpy(), tokens),
         )
         tasks = min(rows, torch.get_num_threads())
-        share_out(
+        parallel_for(
             tasks,
             lambda task: draw_tokens(task * rows // tasks, (task + 1) * rows // tasks, *given),
         )

@@ -31,7 +31,8 @@ from regard.inference.searcher import Searcher, SequenceSearch
 from regard.layers.choices import Precision
 from regard.models import Seq2Seq
 from regard.runs.run import Run
-from regard.runtime import PreparedReader, in_precision
+from regard.runtime.precision import in_precision
+from regard.runtime.preparing import warm_up
 from regard.tasks import (
     TASKS,
     AnyTask,
@@ -87,9 +88,7 @@ class Predictor(Generic[AnswerT]):
         if isinstance(self.task, SequenceTask):
             self.translate(["."])
             return
-        for module in self.preparation.of(self.model).modules():
-            if isinstance(module, PreparedReader):
-                module(torch.zeros(1, 1, dtype=torch.long))
+        warm_up(self.preparation.of(self.model))
 
     @classmethod
     def load(
@@ -374,7 +373,7 @@ class Predictor(Generic[AnswerT]):
     @torch.no_grad()
     def _in_one_pass(
         self,
-        task: OnePassTask[ExampleT, EncodedT, BatchT, AnswerT],
+        task: OnePassTask[ExampleT, AnswerT],
         examples: Sequence[ExampleT],
         progress: Callable[[int], None] | None,
         *,

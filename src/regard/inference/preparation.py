@@ -7,7 +7,7 @@ from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
 from regard.devices import device_of
-from regard.runtime import prepared
+from regard.runtime.preparing import prepared
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 

@@ -19,7 +19,8 @@ from regard.inference.predictor import Predictor
 from regard.inference.report import AnswerReport
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.plotting import new_figure
-from regard.tasks.regression import PointBatch, Regression
+from regard.tasks.batches import Batch
+from regard.tasks.regression import Regression
 from regard.tasks.task import Table
 from regard.text.points import Point
 
@@ -139,7 +140,7 @@ def _draw_regression(
     figure.set_size_inches(13, 8)
     above, below = figure.subplots(2, 3)
     guesses = [task.guesses(each, asked)[:, 0].numpy() for each in models.values()]
-    every = [task.seen[:, 0].numpy(), batch.targets[:, 0].numpy(), *guesses]
+    every = [task.seen[:, 0].numpy(), batch["target"][:, 0].numpy(), *guesses]
     low, high = (pick(float(pick(each)) for each in every) for pick in (min, max))
     for axes, name, guessed in zip(above, models, guesses, strict=True):
         if has_curve:
@@ -174,48 +175,46 @@ def _models(model: nn.Module, task: Regression) -> dict[str, KernelRegression]:
     }
 
 
-def _curve_batch(task: Regression, batch: PointBatch) -> PointBatch:
+def _curve_batch(task: Regression, batch: Batch) -> Batch:
     """Places close together, over the whole range of the points learned and of those asked."""
-    every = torch.cat([task.places[:, 0], batch.asked[:, 0]])
+    every = torch.cat([task.places[:, 0], batch["inputs"][:, 0]])
     places = torch.linspace(float(every.min()), float(every.max()), _PLACES)[:, None]
-    return PointBatch(places, torch.full((_PLACES, 1), torch.nan), torch.full((_PLACES,), -1))
+    return {"inputs": places, "own": torch.full((_PLACES,), -1)}
 
 
 def _draw_curve(
     axes: "Axes",
     task: Regression,
-    batch: PointBatch,
-    curve: PointBatch,
+    batch: Batch,
+    curve: Batch,
     guessed: Float[np.ndarray, " N"],
 ) -> None:
     learned, asked, line = (
         (each * task.step + task.origin)[:, 0].tolist()
-        for each in (task.places, batch.asked, curve.asked)
+        for each in (task.places, batch["inputs"], curve["inputs"])
     )
     seen = list(zip(learned, task.seen[:, 0].tolist(), strict=True))
     points = zip(*_spread(seen, _MOST_POINTS), strict=True)
     axes.plot(*points, "o", color="#999999", ms=4, label="training")
     is_curve = task.data.example != "none" and not task.recipe.named("train")
-    right = batch.targets[:, 0].tolist()
+    right = batch["target"][:, 0].tolist()
     axes.plot(asked, right, "--" if is_curve else "o", color=_VALID, ms=4, label="right")
     axes.plot(line, guessed, color=_TRAIN, label="predicted")
     axes.set_xlabel(task.names[0])
     axes.legend()
 
 
-def _draw_against(axes: "Axes", batch: PointBatch, guessed: Float[np.ndarray, " N"]) -> None:
-    right = batch.targets[:, 0].tolist()
+def _draw_against(axes: "Axes", batch: Batch, guessed: Float[np.ndarray, " N"]) -> None:
+    right = batch["target"][:, 0].tolist()
     axes.axline((right[0], right[0]), slope=1, color="#999999", ls="--")
     axes.plot(right, guessed, "o", color=_TRAIN, ms=4)
     axes.set_xlabel("right")
     axes.set_ylabel("guessed")
 
 
-def _weights(
-    model: KernelRegression, task: Regression, batch: PointBatch
-) -> Float[np.ndarray, "N M"]:
+def _weights(model: KernelRegression, task: Regression, batch: Batch) -> Float[np.ndarray, "N M"]:
     order = task.places[:, 0].argsort()
-    found = model.weights(batch.asked, task.places[order])
+    found = model.weights(batch["inputs"], task.places[order])
     return found[:, _spread(range(len(order)), _MOST)].numpy()
 
 

@@ -50,7 +50,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.forget)
 
 
-def share_out(tasks: int, work: Callable[[int], None]) -> None:
+def parallel_for(tasks: int, work: Callable[[int], None]) -> None:
     """Call ``work(task)`` for every task from 0 on, on all threads that torch may use.
 
     Args:
@@ -85,21 +85,21 @@ def share_out(tasks: int, work: Callable[[int], None]) -> None:
         raise errors[0]
 
 
-def by_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> None:
+def parallel_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> None:
     """Share rows out among threads, if there is enough to do; ``operations`` of each row."""
     threads = min(rows, torch.get_num_threads())
     if threads == 1 or rows * operations < _FEWEST_OPERATIONS:
         work(0, rows)
         return
     each = -(-rows // threads)
-    share_out(threads, lambda task: work(min(rows, task * each), min(rows, (task + 1) * each)))
+    parallel_for(threads, lambda task: work(min(rows, task * each), min(rows, (task + 1) * each)))
 
 
-def in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
+def parallel_blocks(rows: int, work: Callable[[int, int], None]) -> None:
     """Share rows out in even blocks, each of which goes through all weights by itself."""
     each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // torch.get_num_threads())))
     blocks = min(-(-rows // each), rows // _FEWEST_ROWS)
     if blocks <= 1:
         work(0, rows)
         return
-    share_out(blocks, lambda task: work(task * rows // blocks, (task + 1) * rows // blocks))
+    parallel_for(blocks, lambda task: work(task * rows // blocks, (task + 1) * rows // blocks))

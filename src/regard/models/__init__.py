@@ -6,7 +6,12 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.models.classifier import Classifier, MultipleChoice
-    from regard.models.configs.heads import ClassifierConfig, SpanFinderConfig, TaggerConfig
+    from regard.models.configs.heads import (
+        ClassifierConfig,
+        KernelRegressionConfig,
+        SpanFinderConfig,
+        TaggerConfig,
+    )
     from regard.models.configs.language_models import DecoderConfig, RecurrentLmConfig
     from regard.models.configs.readers import (
         BagReaderConfig,
@@ -18,7 +23,6 @@ if TYPE_CHECKING:
         RecurrentReaderConfig,
         VisionTransformerConfig,
     )
-    from regard.models.configs.regression import KernelRegressionConfig
     from regard.models.configs.seq2seq import ConvSeq2SeqConfig, RnnSeq2SeqConfig, TransformerConfig
     from regard.models.conv_seq2seq import ConvSeq2Seq, ConvState
     from regard.models.decoder import Decoder, DecoderState

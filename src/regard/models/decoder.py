@@ -17,10 +17,9 @@ from regard.layers import Dropout, Packing, TokenEmbedding
 from regard.layers.norms import final_norm
 from regard.layers.positions import added_positions
 from regard.models.configs.language_models import DecoderConfig
-from regard.models.decoding_state import DecodingState
+from regard.models.decoding_state import AlignedPrompt, DecodingState
 from regard.models.encoder import transformer_layers
 from regard.models.interfaces import LanguageModel
-from regard.models.prompt import AlignedPrompt
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Decoder states between two tokens, and the memory that they attend to."""
+"""Decoder states between two tokens, the memory that they attend to, and prompts before them."""
 
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
@@ -7,7 +7,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention import KeyValueCache, Mask, lengths
+from regard.attention import KeyValueCache, Mask
+from regard.attention import lengths as lengths_mask
+from regard.errors import ShapeError
 
 T = TypeVar("T", bound="DecodingState")
 
@@ -53,7 +55,7 @@ class SourceMemory:
     def select(self, rows: Int[Tensor, " K"]) -> "SourceMemory":
         """The memory of these rows, in this order."""
         kept = self.lengths[rows]
-        return SourceMemory(self.keys[rows], self.values[rows], kept, lengths(kept))
+        return SourceMemory(self.keys[rows], self.values[rows], kept, lengths_mask(kept))
 
     @property
     def places(self) -> Float[Tensor, " S"]:
@@ -65,3 +67,47 @@ class SourceMemory:
     def is_padding(self) -> Bool[Tensor, "B S"]:
         """Mask of the padded positions."""
         return self.places > self.lengths[:, None]
+
+
+@dataclass(frozen=True)
+class AlignedPrompt:
+    """Prompts without their last tokens, ended on one column.
+
+    Attributes:
+        aligned: All tokens of each row but its last, padded on the left.
+        padding: How many columns of a row are padding.
+        last: The last token of each row; None if the prompts have no columns.
+        is_even: Whether there is no padding.
+
+    Example:
+        >>> AlignedPrompt.of(torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([3, 2])).aligned
+        tensor([[5, 6],
+                [0, 8]])
+    """
+
+    aligned: Int[Tensor, "B T"]
+    padding: Int[Tensor, " B"]
+    last: Int[Tensor, " B"] | None
+    is_even: bool
+
+    @classmethod
+    def of(cls, prompt: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> "AlignedPrompt":
+        """Cut prompts that are padded on the right.
+
+        Raises:
+            ShapeError: A row is empty, or longer than it is wide.
+        """
+        S = prompt.shape[1]
+        if not S or not len(prompt):
+            return cls(prompt[:, :0], torch.zeros_like(lengths), None, True)
+        shortest, longest = int(lengths.min()), int(lengths.max())
+        if not 1 <= shortest <= longest <= S:
+            raise ShapeError(
+                f"prompt_lengths must be from 1 to S = {S}; got {shortest} to {longest}. "
+                "Begin every prompt with a token that begins a text."
+            )
+        padding = longest - lengths
+        columns = torch.arange(longest, device=prompt.device) - padding[:, None]
+        # Padding reads as whatever the row holds: no state sees it.
+        turned = prompt.gather(1, columns % longest)
+        return cls(turned[:, :-1], padding, turned[:, -1], shortest == longest)

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from regard.layers import Dropout, TokenEmbedding
 from regard.models.configs.language_models import RecurrentLmConfig
-from regard.models.decoding_state import DecodingState
+from regard.models.decoding_state import AlignedPrompt, DecodingState
 from regard.models.interfaces import LanguageModel
-from regard.models.prompt import AlignedPrompt
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,46 @@
-"""Base of prepared models: all but the step function is the model's."""
+"""Forwarding of a model whose steps the runtime computes."""
 
 from collections.abc import Callable
+from typing import Any, Generic
 
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.models.interfaces import LanguageModel, Seq2Seq, StateT
 
 
-class PreparedSeq2Seq(Seq2Seq[StateT]):
+class Forwarding(nn.Module, Generic[StateT]):
+    """Forwards all calls but those of steps to a model.
+
+    Args:
+        model: In evaluation mode.
+    """
+
+    _steps: Callable[[Tensor, StateT], tuple[Tensor, StateT]]
+
+    def __init__(self, model: Seq2Seq | LanguageModel) -> None:
+        super().__init__()
+        self.model, self.max_length = model, model.max_length
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """See the model."""
+        return self.model.forward(*inputs, **options)
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """See the model."""
+        return self.model.project(states)
+
+    def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
+        """See the model."""
+        return self._steps(token, state)
+
+    @property
+    def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
+        """Step function of a search."""
+        return self._steps
+
+
+class PreparedSeq2Seq(Forwarding[StateT], Seq2Seq[StateT]):
     """An encoder-decoder whose decoder steps cost little; it gives the same answers.
 
     Its weights may be copies: prepare it again when the model has learned more.
@@ -27,38 +59,12 @@ class PreparedSeq2Seq(Seq2Seq[StateT]):
         (True, True)
     """
 
-    _steps: Callable[[Tensor, StateT], tuple[Tensor, StateT]]
-
     def __init__(self, model: Seq2Seq) -> None:
-        super().__init__()
-        self.model = model
-        self.max_length, self.begins_source = model.max_length, model.begins_source
-
-    def forward(
-        self,
-        source: Int[Tensor, "B S"],
-        source_lengths: Int[Tensor, " B"],
-        target: Int[Tensor, "B T"],
-        target_lengths: Int[Tensor, " B"] | None = None,
-    ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, ""] | None]:
-        """See the model."""
-        return self.model.forward(source, source_lengths, target, target_lengths)
-
-    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """See the model."""
-        return self.model.project(states)
-
-    def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
-        """See the model."""
-        return self._steps(token, state)
-
-    @property
-    def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
-        """Step function of a search."""
-        return self._steps
+        super().__init__(model)
+        self.begins_source = model.begins_source
 
 
-class PreparedLanguageModel(LanguageModel[StateT]):
+class PreparedLanguageModel(Forwarding[StateT], LanguageModel[StateT]):
     """A language model whose steps cost little; it gives the same answers.
 
     Its weights may be copies: prepare it again when the model has learned more.
@@ -67,28 +73,6 @@ class PreparedLanguageModel(LanguageModel[StateT]):
         model: In evaluation mode.
     """
 
-    _steps: Callable[[Tensor, StateT], tuple[Tensor, StateT]]
-
     def __init__(self, model: LanguageModel) -> None:
-        super().__init__()
-        self.model = model
-        self.max_length, self.output_dim = model.max_length, model.output_dim
-
-    def forward(
-        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
-    ) -> Float[Tensor, "B N C"]:
-        """See the model."""
-        return self.model.forward(ids, lengths)
-
-    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """See the model."""
-        return self.model.project(states)
-
-    def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
-        """See the model."""
-        return self._steps(token, state)
-
-    @property
-    def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
-        """Step function of a search."""
-        return self._steps
+        super().__init__(model)
+        self.output_dim = model.output_dim

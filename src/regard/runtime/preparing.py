@@ -1,20 +1,17 @@
-"""A model made ready, whichever it is."""
+"""The gate of the runtime: a model packed for use, where loops can be compiled."""
 
 from typing import TypeVar, cast
 
+import torch
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
+from regard.kernels import why_not
 from regard.models.decoder import Decoder
 from regard.models.interfaces import LanguageModel, Seq2Seq
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq
 from regard.models.transformer import Transformer
-from regard.runtime.parts import with_prepared_parts
-from regard.runtime.recurrent.language_model import PreparedRecurrentLm
-from regard.runtime.recurrent.translator import PreparedRnnSeq2Seq
-from regard.runtime.transformer.language_model import PreparedDecoder
-from regard.runtime.transformer.translator import PreparedTransformer
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
@@ -45,9 +42,17 @@ def prepared(model: ModelT) -> ModelT:
         >>> prepared(relative) is relative
         True
     """
-    made: nn.Module = model
-    if current_editor() is not None or current_observer() is not None:
+    is_watched = current_editor() is not None or current_observer() is not None
+    if is_watched or why_not() is not None:
         return model
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.runtime.modules import with_packed_modules
+    from regard.runtime.recurrent.language_model import PreparedRecurrentLm
+    from regard.runtime.recurrent.translator import PreparedRnnSeq2Seq
+    from regard.runtime.transformer.language_model import PreparedDecoder
+    from regard.runtime.transformer.translator import PreparedTransformer
+
+    made: nn.Module = model
     if type(made) is Transformer and PreparedTransformer.refuse(made) is None:
         made = PreparedTransformer(made).eval()
     elif type(made) is Decoder and PreparedDecoder.refuse(made) is None:
@@ -57,5 +62,16 @@ def prepared(model: ModelT) -> ModelT:
     elif type(made) is RecurrentLm and PreparedRecurrentLm.refuse(made) is None:
         made = PreparedRecurrentLm(made).eval()
     elif not isinstance(model, Seq2Seq | LanguageModel):
-        made = with_prepared_parts(model)
+        made = with_packed_modules(model)
     return cast(ModelT, made)
+
+
+def warm_up(model: nn.Module) -> None:
+    """Load the compiled loops of the encoders in a prepared model."""
+    if why_not() is not None:
+        return
+    from regard.runtime.transformer.reader import PreparedReader
+
+    for module in model.modules():
+        if isinstance(module, PreparedReader):
+            module(torch.zeros(1, 1, dtype=torch.long))

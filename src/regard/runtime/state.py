@@ -8,10 +8,11 @@ import torch
 from jaxtyping import Float, Float32, Int, Int32, Int64
 from torch import Tensor
 
-from regard.kernels.threads import by_rows
+from regard.kernels.threads import parallel_rows
+from regard.kernels.transformer.decoder import gather
 from regard.runtime.memory import room_of
 
-# Places of a new store; they double as answers grow.
+# Positions of a new store; they double as answers grow.
 _PLACES = 8
 
 
@@ -24,11 +25,11 @@ class Store:
         layers: Of the decoder.
         slots: As many rows may be written at a place.
         width: Of what a layer keeps.
-        filled: Places that are written, or are about to be.
+        filled: Positions that are written, or are about to be.
 
     Attributes:
         kept: Keys and values side by side, (L, S, T, W): those of a slot are read in a row.
-        filled: Places that are written.
+        filled: Positions that are written.
     """
 
     def __init__(self, layers: int, slots: int, width: int, *, filled: int = 0) -> None:
@@ -51,13 +52,10 @@ class Store:
         Args:
             ancestors: The slot that each row had at each place.
         """
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.transformer.decoder import gather
-
         (layers, _, _, width), (rows, filled) = self.kept.shape, ancestors.shape
         made = Store(layers, rows, width, filled=filled)
         args = (self.kept, ancestors, made.kept)
-        by_rows(rows, layers * filled * width, lambda *part: gather(*part, *args))
+        parallel_rows(rows, layers * filled * width, lambda *part: gather(*part, *args))
         return made
 
 
@@ -69,7 +67,7 @@ class PreparedState:
         store: Keys and values of the places so far.
         ancestors: The slot that each row had at each place.
         starts: The first place that each row sees: padding stands before it.
-        length: Places so far.
+        length: Positions so far.
         sentences: The source of each row.
         memory: Keys and values of the sources, by layer; without entries there are none.
         lengths: How many places of each source are real.
@@ -149,7 +147,7 @@ def begin(
         width: Of what a layer keeps of a place: a key and a value side by side, all heads together.
         memory: What stands in the sources.
         lengths: How many places of each source are real.
-        length: Places that the caller fills with what rows have seen before.
+        length: Positions that the caller fills with what rows have seen before.
     """
     store = Store(layers, rows, width, filled=length)
     return PreparedState(

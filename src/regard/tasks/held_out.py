@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample
-from regard.tasks.recipe import AskedData, Recipe
+from regard.tasks.recipe import Recipe
+from regard.tasks.settings import DataFiles
 from regard.text import BadLines
 from regard.text.questions import Question, read_questions
 
@@ -139,7 +140,7 @@ def read_asked(
         spans: Whether an answer must stand in its text.
         bad_lines: Where questions left out are counted.
     """
-    handling = recipe.settings(AskedData).on_bad_line
+    handling = recipe.settings(DataFiles).on_bad_line
     return [
         question
         for file in recipe.files(split)

@@ -1,23 +1,19 @@
 """Labels of whole texts: their numbers in training, and the most probable one as an answer."""
 
 import re
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Annotated
 
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.fields import several
-from regard.metrics.labels import accuracy, macro_f1
-from regard.tasks.one_pass_task import OnePassTask
-from regard.tasks.task import EncodedT
 from regard.text.lines import text_suffix
 from regard.text.tables import TABLES
 
@@ -141,66 +137,3 @@ def label_predictions(logits: Float[Tensor, "B K"], labels: Sequence[str]) -> li
 def tell_labels(labels: Sequence[str]) -> str:
     """How many labels there are, and the first of them, in a line for people."""
     return f"{len(labels)} labels: {', '.join(labels[:10])}{' …' if len(labels) > 10 else ''}"
-
-
-@runtime_checkable
-class Labelled(Protocol):
-    """An example with a label."""
-
-    @property
-    def label(self) -> str | None:
-        """None where it is asked for."""
-
-
-@runtime_checkable
-class NumberedBatch(Protocol):
-    """A batch with the numbers of its labels."""
-
-    @property
-    def labels(self) -> Int[Tensor, " B"]:
-        """One each; -1 where it is not known."""
-
-
-LabelledT = TypeVar("LabelledT", bound=Labelled)
-NumberedT = TypeVar("NumberedT", bound=NumberedBatch)
-
-
-class LabelTask(OnePassTask[LabelledT, EncodedT, NumberedT, LabelPrediction]):
-    """A task that gives each example one of the labels met in training.
-
-    Attributes:
-        labels: In order of their numbers.
-    """
-
-    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
-    labels: list[str]
-
-    @abstractmethod
-    def logits(
-        self, model: nn.Module, batch: NumberedT
-    ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]:
-        """The logits, and what the head adds to the loss, where there is a head."""
-
-    def loss(
-        self, model: nn.Module, batch: NumberedT, *, smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
-        """The summed cross-entropy with the head's penalty, and how many labels are known."""
-        logits, penalty = self.logits(model, batch)
-        return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
-
-    def predict(self, model: nn.Module, batch: NumberedT) -> list[LabelPrediction]:
-        """The label of each example."""
-        return label_predictions(self.logits(model, batch)[0], self.labels)
-
-    def score(
-        self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledT]
-    ) -> dict[str, float]:
-        """Accuracy, and F1 averaged over labels where it is asked for, in percent."""
-        given = [answer.label for answer in answers]
-        right = [example.label or "" for example in examples]
-        found = {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
-        return {name: found[name] for name in self.metrics}
-
-    def example_score(self, answer: LabelPrediction, example: LabelledT) -> float:
-        """The probability of the right label."""
-        return answer.probabilities.get(example.label or "", 0.0)

@@ -1,33 +1,58 @@
 """Tasks whose answers are computed in one pass, not searched for: labels, tags, spans."""
 
+import typing
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias, get_type_hints
 
-from jaxtyping import Float
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from regard.errors import DataError
 from regard.progress import progress
+from regard.tasks.batches import collate
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash, valid_share
-from regard.tasks.recipe import Recipe, RecipeTable
+from regard.tasks.recipe import Recipe, RecipeTable, check_not_smoothed, tell_pieces
 from regard.tasks.showing import Said, Shown
-from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT, Table, Task
-from regard.text import BadLines, Line, PairTokenizer
+from regard.tasks.task import AnswerT, ExampleT, Table, Task
+from regard.text import BadLines, Line, PairTokenizer, load_tokenizer
+from regard.text.files import read_kept, write_plain
 from regard.text.lines import readable
 from regard.text.records import object_of, record_in
 
+# A sum over the terms of a batch, and how many they are.
+Loss: TypeAlias = tuple[Float[Tensor, ""], int]
+# mypy knows TypedDict as a form of the language, not as what makes a class of names and types.
+_table_of: Callable[[str, Mapping[str, Any]], type[dict[str, Any]]] = vars(typing)["TypedDict"]
 
-class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
+
+class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     """A task whose answers are computed in one pass, not searched for: labels, tags, spans.
+
+    It declares what it learns from the training text, which is saved and loaded here, and says how
+    an example becomes a ``Sample``, ids and numbers by name, which are padded to a ``Batch`` here;
+    a task may have classes of its own in their place.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training text; None where the task cuts none.
+        learned: All that ``learned`` names.
 
     Attributes:
         are_texts: Whether examples are texts, which have a length.
         least_for_test: Fewer different texts than these hold none out to test on.
+        learned: Attributes that are learned besides the tokenizer: plain data, of the types that
+            the class annotates them with.
+        file: Where they are saved.
+        can_smooth: Whether its labels can be smoothed.
+        padding: What the lists of a sample are padded with, by name, where that is not 0.
 
     Example:
-        >>> class Spelling(OnePassTask[str, str, str, str]):
+        >>> class Spelling(OnePassTask[str, str]):
         ...     unit = "words"
         >>> train, valid = Spelling.hold_out(Recipe(), [f"word {n}" for n in range(10)])
         >>> len(train), valid, Spelling.is_written
@@ -36,6 +61,22 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
 
     are_texts: ClassVar[bool] = True
     least_for_test: ClassVar[int] = LEAST_FOR_TEST
+    learned: ClassVar[tuple[str, ...]] = ()
+    file: ClassVar[str] = "learned.json"
+    can_smooth: ClassVar[bool] = False
+    padding: ClassVar[Mapping[str, int]] = {}
+    data: Any
+    tokenizer: Any
+
+    def __init__(self, recipe: Recipe, tokenizer: Any = None, **learned: object) -> None:
+        self.recipe, self.data, self.tokenizer = recipe, recipe.data, tokenizer
+        for name in self.learned:
+            setattr(self, name, learned[name])
+
+    @property
+    def counted(self) -> str:
+        """Unit that ``loss`` counts, in the plural: the examples."""
+        return self.unit
 
     @staticmethod
     @abstractmethod
@@ -48,7 +89,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         """Texts and labels of an example, to be checked before training."""
 
     @abstractmethod
-    def predict(self, model: nn.Module, batch: BatchT) -> list[AnswerT]:
+    def predict(self, model: nn.Module, batch: Any) -> list[AnswerT]:
         """Predict each example."""
 
     @abstractmethod
@@ -66,6 +107,46 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         """Where the figures come from: by label, by length, what was taken for what."""
 
     @classmethod
+    def load_tokenizer(cls, recipe: Recipe, folder: Path) -> Any:
+        """The tokenizer that was saved; None where the recipe has none."""
+        return None if recipe.tokenizer is None else load_tokenizer(folder)
+
+    @classmethod
+    def load_learned(cls, folder: Path) -> dict[str, Any]:
+        """What ``save`` wrote of ``learned``, checked to be of the types it is annotated with.
+
+        Raises:
+            RunError: The file is missing or damaged.
+        """
+        hints = get_type_hints(cls, include_extras=True)
+        kind = _table_of(cls.__name__, {name: hints[name] for name in cls.learned})
+        table = read_kept(folder, cls.file, kind) if cls.learned else {}
+        return {name: table[name] for name in cls.learned}
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "OnePassTask[ExampleT, AnswerT]":
+        """The task with what ``save`` wrote.
+
+        Raises:
+            RunError: A file is missing or damaged.
+        """
+        tokenizer = cls.load_tokenizer(recipe, folder / "text")
+        return cls(recipe, tokenizer, **cls.load_learned(folder))
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, if there is one, and what else is learned."""
+        if self.tokenizer is not None:
+            self.tokenizer.save(folder / "text")
+        if self.learned:
+            write_plain(folder, {name: getattr(self, name) for name in self.learned}, self.file)
+
+    def facts(self) -> list[str]:
+        """Describe what is learned from the text, in lines."""
+        if self.tokenizer is None:
+            return []
+        return [tell_pieces(self.recipe, self.tokenizer.vocab_size)]
+
+    @classmethod
     def hold_out(
         cls, recipe: Recipe, examples: Sequence[ExampleT]
     ) -> tuple[list[ExampleT], list[ExampleT]]:
@@ -80,7 +161,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         held = [example for place, example in enumerate(examples) if place in places]
         return [example for place, example in enumerate(examples) if place not in places], held
 
-    def shown(self, example: ExampleT, encoded: EncodedT, answer: AnswerT) -> Shown | None:
+    def shown(self, example: ExampleT, encoded: Any, answer: AnswerT) -> Shown | None:
         """The texts people are shown, their tokens, and which calls of attention belong to them.
 
         None shows what was asked and ``answer.text()``, and the attention between the words of the
@@ -91,7 +172,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         """
         return None
 
-    def said(self, model: nn.Module, example: ExampleT, encoded: EncodedT, answer: AnswerT) -> Said:
+    def said(self, model: nn.Module, example: ExampleT, encoded: Any, answer: AnswerT) -> Said:
         """The answer in words and numbers, and what the model says of each token that is shown."""
         return Said()
 
@@ -166,14 +247,44 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         record = object_of(text, line.where) if ending == ".jsonl" else record_in(text)
         return self.request(record, line.where)
 
+    def encode_one(self, example: ExampleT, too_long: BadLines) -> Any:
+        """The sample of one example.
+
+        Args:
+            example: What goes in.
+            too_long: Where what is cut off for its length is counted.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must have encode_one, or samples.")
+
+    def samples(
+        self, examples: Sequence[ExampleT], too_long: BadLines, *, training: bool
+    ) -> Iterable[Any]:
+        """The samples of examples, by default one each; in training some may be left out."""
+        return (self.encode_one(example, too_long) for example in examples)
+
+    def encode(
+        self,
+        examples: Iterable[ExampleT],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> Sequence[Any]:
+        """The samples of examples, as ``samples`` makes them.
+
+        Raises:
+            DataError: A label was not met in training, or an example cannot be read.
+        """
+        counts = BadLines() if too_long is None else too_long
+        return list(self.samples(list(examples), counts, training=training))
+
     def encode_parts(
         self,
         train: Sequence[ExampleT],
         valid: Sequence[ExampleT],
         *,
         too_long: BadLines,
-    ) -> tuple[Sequence[EncodedT], Sequence[EncodedT]]:
-        """Ids of the training examples, and of the validation examples.
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Samples of what is learned from, and of what is validated on.
 
         Raises:
             DataError: No example is left to learn from, or one cannot be validated on.
@@ -188,13 +299,44 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
             )
         return encoded, self.encode(valid)
 
-    def of_epoch(self, encoded: Sequence[EncodedT], *, seed: int, epoch: int) -> Sequence[EncodedT]:
+    def of_epoch(self, encoded: Sequence[Any], *, seed: int, epoch: int) -> Sequence[Any]:
         """Return the same examples in every epoch."""
         return encoded
 
+    def length(self, sample: Any) -> int:
+        """Cost of a sample in ``training.batch_tokens``: its ids, or 1 where it has none."""
+        return len(sample["ids"]) if "ids" in sample else 1
+
+    def lengths(self, encoded: Sequence[Any]) -> Int64[np.ndarray, " n"]:
+        """Cost of each sample in ``training.batch_tokens``."""
+        return np.array([self.length(sample) for sample in encoded], dtype=np.int64)
+
+    def collate(self, encoded: Sequence[Any], *, generator: torch.Generator | None = None) -> Any:
+        """A padded batch; with a generator, in training, as ``noisy`` makes it."""
+        batch = collate(encoded, self.padding)
+        return batch if generator is None else self.noisy(batch, generator)
+
+    def noisy(self, batch: Any, generator: torch.Generator) -> Any:
+        """The batch with the noise of training drawn; by default there is none."""
+        return batch
+
+    @abstractmethod
+    def batch_loss(self, model: nn.Module, batch: Any, smoothing: float) -> Loss:
+        """The loss summed over what is predicted, and how many that are."""
+
+    def loss(self, model: nn.Module, batch: Any, *, smoothing: float = 0.0) -> Loss:
+        """The loss summed over what is predicted, and how many that are.
+
+        Raises:
+            SettingError: Labels are to be smoothed, which the loss has no sense of.
+        """
+        if not self.can_smooth:
+            check_not_smoothed(self.recipe, smoothing)
+        return self.batch_loss(model, batch, smoothing)
+
     def backward(
-        self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float = 1.0
-    ) -> tuple[Float[Tensor, ""], int]:
+        self, model: nn.Module, batch: Any, *, smoothing: float, scale: float = 1.0
+    ) -> Loss:
         """The loss, detached, and its terms; its gradient, times ``scale``, is added."""
         loss, terms = self.loss(model, batch, smoothing=smoothing)
         (loss if scale == 1 else loss * scale).backward()  # type: ignore[no-untyped-call]

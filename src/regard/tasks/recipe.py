@@ -21,18 +21,6 @@ SettingsT = TypeVar("SettingsT")
 HELD_OUT = "held out"
 
 
-class AskedData:
-    """Settings ``[data]`` of questions about texts.
-
-    Attributes:
-        on_bad_line: Whether a question that cannot be used is an ``error``, or is left out.
-    """
-
-    __slots__ = ()
-
-    on_bad_line: OnBadLine
-
-
 class SequenceData:
     """Settings ``[data]`` of sequence-to-sequence tasks.
 

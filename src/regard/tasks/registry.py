@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import regard.models as models
@@ -21,18 +22,9 @@ from regard.models import (
     VisionTransformerConfig,
 )
 from regard.tasks import (
-    classification,
     generation,
-    image_classification,
     language_modelling,
-    masked_language_modelling,
-    multiple_choice,
-    pair_matching,
-    question_answering,
-    regression,
-    sentence_extraction,
-    sentence_selection,
-    tagging,
+    settings,
     translation,
 )
 from regard.tasks.decoding import DecodingConfig
@@ -106,16 +98,26 @@ class TaskEntry:
         return self.task.is_written
 
 
+def _class(module: str, name: str) -> Callable[[], type[AnyTask]]:
+    """Import a task, and with it torch, when it is first needed."""
+
+    def load() -> type[AnyTask]:
+        task: type[AnyTask] = getattr(import_module(f"regard.tasks.{module}"), name)
+        return task
+
+    return load
+
+
 _MEMORY_NETWORKS: Mapping[str, Architecture[Module]] = {
     "memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)
 }
 
 TASKS: dict[str, TaskEntry] = {
     "classification": TaskEntry(
-        data=classification.ClassificationData,
+        data=settings.ClassificationData,
         models=READERS,
         head=ClassifierConfig,
-        load=lambda: classification.Classification,
+        load=_class("classification", "Classification"),
     ),
     "generation": TaskEntry(
         data=generation.DocumentData,
@@ -124,14 +126,14 @@ TASKS: dict[str, TaskEntry] = {
         load=lambda: generation.GenerationTask,
     ),
     "image_classification": TaskEntry(
-        data=image_classification.PicturesData,
+        data=settings.PicturesData,
         tokenizer=None,
         models={
             "vision_transformer": Architecture(
                 VisionTransformerConfig, lambda: models.VisionTransformer
             )
         },
-        load=lambda: image_classification.ImageClassification,
+        load=_class("image_classification", "ImageClassification"),
     ),
     "language_modelling": TaskEntry(
         data=language_modelling.TextData,
@@ -140,64 +142,64 @@ TASKS: dict[str, TaskEntry] = {
         load=lambda: language_modelling.LanguageModelling,
     ),
     "masked_language_modelling": TaskEntry(
-        data=masked_language_modelling.MaskedTextData,
+        data=settings.MaskedTextData,
         models={"transformer": READERS["transformer"]},
         begins=True,
-        load=lambda: masked_language_modelling.MaskedLanguageModelling,
+        load=_class("masked_language_modelling", "MaskedLanguageModelling"),
     ),
     "multiple_choice": TaskEntry(
-        data=multiple_choice.ChoicesData,
+        data=settings.ChoicesData,
         models=PAIR_READERS,
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        load=lambda: multiple_choice.MultipleChoiceAnswering,
+        load=_class("multiple_choice", "MultipleChoiceAnswering"),
     ),
     "pair_matching": TaskEntry(
-        data=pair_matching.PairsData,
+        data=settings.PairsData,
         models=PAIR_MODELS,
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        load=lambda: pair_matching.PairMatching,
+        load=_class("pair_matching", "PairMatching"),
     ),
     "question_answering": TaskEntry(
-        data=question_answering.QuestionsData,
+        data=settings.QuestionsData,
         models=PAIR_READERS,
         head=SpanFinderConfig,
         begins=True,
         beside=True,
-        load=lambda: question_answering.QuestionAnswering,
+        load=_class("question_answering", "QuestionAnswering"),
     ),
     "regression": TaskEntry(
-        data=regression.RegressionData,
+        data=settings.RegressionData,
         tokenizer=None,
         models={
             "kernel_regression": Architecture(
                 KernelRegressionConfig, lambda: models.KernelRegression
             )
         },
-        head=regression.RegressionConfig,
-        load=lambda: regression.Regression,
+        head=settings.RegressionConfig,
+        load=_class("regression", "Regression"),
     ),
     "sentence_extraction": TaskEntry(
-        data=sentence_extraction.ExtractionData,
+        data=settings.ExtractionData,
         models=READERS,
         head=TaggerConfig,
-        load=lambda: sentence_extraction.SentenceExtraction,
+        load=_class("sentence_extraction", "SentenceExtraction"),
     ),
     "sentence_selection": TaskEntry(
-        data=sentence_selection.SentencesData,
+        data=settings.SentencesData,
         tokenizer=None,
         models=_MEMORY_NETWORKS,
-        load=lambda: sentence_selection.SentenceSelection,
+        load=_class("sentence_selection", "SentenceSelection"),
     ),
     "tagging": TaskEntry(
-        data=tagging.TaggingData,
+        data=settings.TaggingData,
         cuts=False,
         models=READERS,
         head=TaggerConfig,
-        load=lambda: tagging.Tagging,
+        load=_class("tagging", "Tagging"),
     ),
     "translation": TaskEntry(
         data=DataConfig,

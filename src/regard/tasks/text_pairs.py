@@ -7,12 +7,12 @@ from functools import cache, partial
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int
-from torch import Tensor
+from jaxtyping import Float32
 
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.models import PAIR_MODELS, PairClassifier, Reader
+from regard.tasks.batches import Batch, Sample
 from regard.tasks.recipe import Recipe
 from regard.tasks.showing import Crossing, ShownText, TextPart
 from regard.text import BOS_ID, EOS_ID, Tokenizer, words_of_spans
@@ -127,24 +127,6 @@ def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
     return of_words[text.owners]
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedPair:
-    """A text beside another, as ids.
-
-    Attributes:
-        ids: Of the text.
-        other: Of the other.
-        features: What is said of each token of the text.
-        other_features: And of the other, where both stand in one row; None where they do not, or
-            nothing is asked of it.
-    """
-
-    ids: list[int]
-    other: list[int]
-    features: Float32[np.ndarray, "n F"]
-    other_features: Float32[np.ndarray, "m F"] | None
-
-
 def encode_pair(
     text: CutText,
     other: CutText,
@@ -152,8 +134,11 @@ def encode_pair(
     *,
     kept: slice = _ALL,
     other_kept: slice = _ALL,
-) -> EncodedPair:
-    """A text beside another as the recipe's reader asks for them.
+) -> Sample:
+    """A text beside another as the recipe's reader asks for them: a sample.
+
+    Its ``ids`` and ``features`` are of the text; ``other`` and ``other_features`` of the other, the
+    last None unless both stand in one row, and the model reads features.
 
     Args:
         text: What is read.
@@ -164,33 +149,18 @@ def encode_pair(
     """
     model = pair_model(recipe)
     of_both = model.reads_features and not model.reads_apart
-    return EncodedPair(
-        text.ids[kept],
-        other.ids[other_kept],
-        match_features(text, other)[kept],
-        match_features(other, text)[other_kept] if of_both else None,
-    )
+    return {
+        "ids": text.ids[kept],
+        "other": other.ids[other_kept],
+        "features": match_features(text, other)[kept],
+        "other_features": match_features(other, text)[other_kept] if of_both else None,
+    }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairBatch:
-    """Padded pairs, as a reader takes them.
+def collate_pairs(pairs: Sequence[Sample], recipe: Recipe, *, every: int = 1) -> Batch:
+    """The pairs as the recipe's reader takes them: ``ids``, ``lengths``, and more as ``reading``.
 
-    Attributes:
-        ids: What is read: the text, or both texts in one row.
-        lengths: How many of each row are real.
-        reading: What else the reader takes.
-        firsts: Where the text begins in its row.
-    """
-
-    ids: Int[Tensor, "R N"]
-    lengths: Int[Tensor, " R"]
-    reading: dict[str, Tensor]
-    firsts: list[int]
-
-
-def collate_pairs(pairs: Sequence[EncodedPair], recipe: Recipe, *, every: int = 1) -> PairBatch:
-    """The pairs as the recipe's reader takes them.
+    ``firsts`` are the positions in their rows at which the texts begin.
 
     One that matches a text with the other gets both; every other reads ``begin other end text
     end``, which text a token is of being told to those that ask.
@@ -202,30 +172,30 @@ def collate_pairs(pairs: Sequence[EncodedPair], recipe: Recipe, *, every: int = 
     """
     model = pair_model(recipe)
     if model.reads_apart:
-        rows = [[BOS_ID, *pair.ids] for pair in pairs]
+        rows = [[BOS_ID, *pair["ids"]] for pair in pairs]
         firsts = [1] * len(rows)
-        others = [[*pair.other, EOS_ID] for pair in pairs[::every]]
+        others = [[*pair["other"], EOS_ID] for pair in pairs[::every]]
         reading = {"other": padded(others), "other_lengths": lengths_of(others)}
     else:
-        rows = [[BOS_ID, *pair.other, EOS_ID, *pair.ids, EOS_ID] for pair in pairs]
-        firsts = [len(pair.other) + 2 for pair in pairs]
+        rows = [[BOS_ID, *pair["other"], EOS_ID, *pair["ids"], EOS_ID] for pair in pairs]
+        firsts = [len(pair["other"]) + 2 for pair in pairs]
         reading = {}
     ids, lengths = padded(rows), lengths_of(rows)
     if model.reads_features:
         features = np.zeros((*ids.shape, len(FEATURES)), dtype=np.float32)
         for row, (pair, first) in enumerate(zip(pairs, firsts, strict=True)):
-            features[row, first : first + len(pair.ids)] = pair.features
-            if pair.other_features is not None:
-                features[row, 1 : 1 + len(pair.other)] = pair.other_features
+            features[row, first : first + len(pair["ids"])] = pair["features"]
+            if pair["other_features"] is not None:
+                features[row, 1 : 1 + len(pair["other"])] = pair["other_features"]
         reading["features"] = torch.from_numpy(features)
     if getattr(recipe.model, "num_segments", 0) > 1:
         reading["segments"] = (torch.arange(ids.shape[1]) >= torch.tensor(firsts)[:, None]).long()
-    return PairBatch(ids, lengths, reading, firsts)
+    return {"ids": ids, "lengths": lengths, "reading": reading, "firsts": firsts}
 
 
-def pair_length(pair: EncodedPair) -> int:
+def pair_length(pair: Sample) -> int:
     """Tokens of both texts, with what parts them."""
-    return len(pair.ids) + len(pair.other) + 3
+    return len(pair["ids"]) + len(pair["other"]) + 3
 
 
 def pair_model(recipe: Recipe) -> type[Reader | PairClassifier]:

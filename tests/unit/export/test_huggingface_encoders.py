@@ -45,12 +45,12 @@ def test_a_masked_language_model_guesses_alike(tmp_path, tokenizer, model, asks)
     for text in ("I love [MASK].", "This is [MASK] [MASK]! </s>", "[MASK]"):
         (encoded,) = task.encode([task.request(text, "here")])
         batch, asked = task.collate([encoded]), cut(text, return_tensors="pt")
-        assert asked["input_ids"].tolist() == batch.ids.tolist()
+        assert asked["input_ids"].tolist() == batch["ids"].tolist()
         with torch.no_grad():
-            states = ours(batch.ids, batch.lengths)
+            states = ours(batch["ids"], batch["lengths"])
             found = [each(**asked) for each in (theirs, again)]
             words = [each.prediction_logits for each in found]
-            words.append(back.project(back(batch.ids, batch.lengths)))
+            words.append(back.project(back(batch["ids"], batch["lengths"])))
             for each in words:
                 torch.testing.assert_close(each, ours.project(states), atol=1e-4, rtol=0)
             for each in found:
@@ -78,9 +78,9 @@ def test_a_tagger_tags_alike(tmp_path, tokenizer, model):
     for _, text in PAIRS:
         batch = predictor.task.collate(predictor.task.encode([predictor.task.request(text, "")]))
         ids, lengths = (
-            (batch.words, batch.lengths)
-            if batch.pieces is None
-            else (batch.pieces.ids, batch.pieces.lengths)
+            (batch["words"], batch["lengths"])
+            if batch["pieces"] is None
+            else (batch["pieces"]["ids"], batch["pieces"]["lengths"])
         )
         if tokenizer is not None:
             cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")

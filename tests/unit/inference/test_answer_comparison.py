@@ -4,8 +4,7 @@ import pytest
 
 from regard.errors import DataError
 from regard.inference.answer_comparison import compare_answers
-from regard.tasks.classification import Classification
-from regard.tasks.classification.data import LabelledText
+from regard.tasks.classification import Classification, LabelledText
 from regard.tasks.labels import certain
 
 COUNT = 60

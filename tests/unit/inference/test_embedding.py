@@ -74,7 +74,7 @@ def test_it_is_the_mean_of_the_states():
     (encoded,) = model.task.encode(asked(model, TEXTS[:1]))
     with torch.no_grad():
         batch = model.task.collate([encoded])
-        states = model.model.eval().reader(batch.ids, batch.lengths)
+        states = model.model.eval().reader(batch["ids"], batch["lengths"])
     assert found.vector == pytest.approx(states[0].mean(0).tolist(), rel=1e-5)
     assert found.to_dict() == {"embedding": found.vector}
     assert [float(value) for value in found.text().split()] == list(found.vector)

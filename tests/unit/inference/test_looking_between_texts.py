@@ -10,7 +10,7 @@ from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.inference.looking import look_at, look_into
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.multiple_choice.task import Choices
+from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.text.questions import Answer, Question
 from regard.viewer import Document
@@ -60,7 +60,7 @@ def calls_of(labeller, asked):
     return found
 
 
-def maps_of(example, kind="cross"):
+def projections_of(example, kind="cross"):
     return {(m.layer, m.head): torch.tensor(m.rows) for m in example.maps if m.kind == kind}
 
 
@@ -82,7 +82,7 @@ def test_a_cross_encoder_looks_both_ways_in_its_row():
             whole = seen["encoder", layer][0, head]
             for example, rows, columns in ((first, question, text), (second, text, question)):
                 near = {"atol": 1e-4, "rtol": 1e-3}
-                cross, own = (maps_of(example, kind) for kind in ("cross", "encoder"))
+                cross, own = (projections_of(example, kind) for kind in ("cross", "encoder"))
                 torch.testing.assert_close(cross[layer, head], whole[rows, columns], **near)
                 torch.testing.assert_close(own[layer, head], whole[columns, columns], **near)
     (answer,) = labeller.predict([asked])
@@ -117,7 +117,7 @@ def test_a_reader_that_matches_has_what_its_text_looks_at(task):
     asked = json.loads(ASKED[task]) if task == "multiple_choice" else ASKED[task]
     seen = calls_of(labeller, asked)
     rows, columns = len(example.output_tokens), len(example.source_tokens)
-    found = maps_of(example)
+    found = projections_of(example)
     assert set(found) == {(1, 0), (2, 0)}
     for layer in (1, 2):
         # A begin stands before the text that looks, an end behind what it looks at.
@@ -132,9 +132,9 @@ def test_esim_looks_once_each_way():
     first, second = look_into(labeller, ASKED["pair_matching"]).examples
     seen = calls_of(labeller, ASKED["pair_matching"])
     near = {"atol": 1e-4, "rtol": 1e-3}
-    assert (set(maps_of(first)), set(maps_of(second))) == ({(0, 0)}, {(1, 0)})
-    torch.testing.assert_close(maps_of(first)[0, 0], seen["cross", 0][0, :3, 1:4], **near)
-    torch.testing.assert_close(maps_of(second)[1, 0], seen["cross", 1][0, 1:4, :3], **near)
+    assert (set(projections_of(first)), set(projections_of(second))) == ({(0, 0)}, {(1, 0)})
+    torch.testing.assert_close(projections_of(first)[0, 0], seen["cross", 0][0, :3, 1:4], **near)
+    torch.testing.assert_close(projections_of(second)[1, 0], seen["cross", 1][0, 1:4, :3], **near)
     assert (first.output, first.source) == (second.source, second.output) == ("何时？", "成立于")
 
 
@@ -144,7 +144,7 @@ def test_a_long_text_is_looked_at_in_the_window_of_its_answer():
     first, _ = look_into(labeller, asked).examples
     (answer,) = labeller.predict([asked])
     places = [place for place, t in enumerate(first.source_tokens) if t.start == answer.start]
-    looked_at = maps_of(first)[0, 0].sum(0)
+    looked_at = projections_of(first)[0, 0].sum(0)
     assert len(looked_at) == len(CONTEXT)
     assert looked_at[places[0]] > 0
     assert int((looked_at > 0).sum()) == 6
@@ -153,7 +153,7 @@ def test_a_long_text_is_looked_at_in_the_window_of_its_answer():
 def test_layers_and_heads_may_be_chosen_and_some_models_look_at_nothing():
     labeller = a_labeller("pair_matching", TRANSFORMER)
     first, _ = look_into(labeller, ASKED["pair_matching"], layers=[2], heads=[1]).examples
-    assert set(maps_of(first)) == {(2, 1)}
+    assert set(projections_of(first)) == {(2, 1)}
     with pytest.raises(SettingError, match=r"layers must be of 0, 1, 2; got 7\."):
         look_into(labeller, ASKED["pair_matching"], layers=[7])
     labeller = a_labeller("pair_matching", {"type": "recurrent", "embed_dim": 6, "hidden_dim": 5})

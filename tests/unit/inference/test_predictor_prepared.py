@@ -51,8 +51,8 @@ def predictor(model=MODEL, **decoding):
 def ran(monkeypatch):
     """Which steps were run: the compiled one, the model's own."""
     calls = set()
-    whole_step, step = kernels.whole_step, Transformer.step
-    monkeypatch.setattr(kernels, "whole_step", lambda *all: calls.add("loop") or whole_step(*all))
+    decode_step, step = kernels.decode_step, Transformer.step
+    monkeypatch.setattr(kernels, "decode_step", lambda *all: calls.add("loop") or decode_step(*all))
     monkeypatch.setattr(Transformer, "step", lambda *all: calls.add("model") or step(*all))
     return calls
 
@@ -185,11 +185,11 @@ def labeller():
 
 
 def test_a_compiled_loop_labels_one_text_as_it_does_many(monkeypatch):
-    made, loop, calls = labeller(), encoder_kernels.read_texts, []
+    made, loop, calls = labeller(), encoder_kernels.encode_texts, []
     plain = Predictor(made.model, made.task)
     plain.preparation.of = lambda model: model.eval()
     right = plain.predict(TEXTS)
-    monkeypatch.setattr(encoder_kernels, "read_texts", lambda *all: calls.append(0) or loop(*all))
+    monkeypatch.setattr(encoder_kernels, "encode_texts", lambda *all: calls.append(0) or loop(*all))
     made.warm_up()
     assert len(calls) == 1
     found = made.predict(TEXTS)

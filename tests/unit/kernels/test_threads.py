@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.kernels import libraries
-from regard.kernels.threads import share_out
+from regard.kernels.threads import parallel_for
 
 
 @pytest.fixture(params=["torch's", "others"], autouse=True)
@@ -35,7 +35,7 @@ def test_every_task_is_done_once_by_so_many_threads_at_most(threads, tasks):
         time.sleep(0.001)
         done.append(task)
 
-    share_out(tasks, work)
+    parallel_for(tasks, work)
     assert sorted(done) == list(range(tasks))
     assert len(by) <= min(threads, max(1, tasks))
     if threads > 1 and tasks == 97:
@@ -52,9 +52,9 @@ def test_the_first_error_is_raised_and_nothing_more_is_begun(threads):
         time.sleep(0.002)
 
     with pytest.raises(ZeroDivisionError, match="three"):
-        share_out(1000, work)
+        parallel_for(1000, work)
     assert len(done) < 100
-    share_out(5, done.append)  # and the threads serve again
+    parallel_for(5, done.append)  # and the threads serve again
 
 
 def test_an_interrupt_of_any_thread_reaches_the_caller(threads):
@@ -64,7 +64,7 @@ def test_an_interrupt_of_any_thread_reaches_the_caller(threads):
         time.sleep(0.001)
 
     with pytest.raises(KeyboardInterrupt):
-        share_out(1000, work)
+        parallel_for(1000, work)
 
 
 def test_callers_in_several_threads_do_not_meet(threads):
@@ -77,7 +77,7 @@ def test_callers_in_several_threads_do_not_meet(threads):
             with lock:
                 totals[place] += task
 
-        share_out(50, work)
+        parallel_for(50, work)
 
     callers = [threading.Thread(target=call, args=(place,)) for place in range(4)]
     for caller in callers:
@@ -89,12 +89,12 @@ def test_callers_in_several_threads_do_not_meet(threads):
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_makes_threads_of_its_own(threads):
-    share_out(10, lambda task: None)
+    parallel_for(10, lambda task: None)
     child = os.fork()
     if child == 0:
         done = []
         try:
-            share_out(10, done.append)
+            parallel_for(10, done.append)
         finally:
             os._exit(0 if sorted(done) == list(range(10)) else 1)
     until = time.monotonic() + 60

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.cases import pairwise
 
-from regard.kernels.threads import in_blocks
+from regard.kernels.threads import parallel_blocks
 from regard.runtime.memory import room_of
 
 
@@ -17,7 +17,7 @@ from regard.runtime.memory import room_of
 def test_blocks_are_even_and_none_is_a_handful(rows, threads, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     blocks = []
-    in_blocks(rows, lambda first, stop: blocks.append((first, stop)))
+    parallel_blocks(rows, lambda first, stop: blocks.append((first, stop)))
     blocks.sort()
     assert [first for first, _ in blocks] == [0, *(stop for _, stop in blocks[:-1])]
     assert blocks[-1][1] == rows

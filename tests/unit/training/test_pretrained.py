@@ -209,14 +209,16 @@ def test_tags_stand_at_the_first_piece_of_each_word(toy, begin, tmp_path):
     job, model = trained.predictor.task, trained.predictor.model.eval()
     words = ("the", "catdogmat", "don't", "ran")
     (encoded,) = job.encode([job.request({"tokens": list(words)}, "here")])
-    assert [job.tokenizer.decode(ids).strip() for ids in encoded.pieces] == list(words)
-    assert len(encoded.pieces[1]) > 1
+    assert [job.tokenizer.decode(ids).strip() for ids in encoded["pieces"]] == list(words)
+    assert len(encoded["pieces"][1]) > 1
     batch = job.collate([encoded])
-    row, places = batch.pieces.ids[0].tolist(), batch.pieces.places[0].tolist()
-    assert row == [BOS_ID, *(one for ids in encoded.pieces for one in ids), EOS_ID]
-    assert [row[place] for place in places] == [ids[0] for ids in encoded.pieces]
-    states = model.reader(batch.pieces.ids, batch.pieces.lengths)[0]
-    scores = model(batch.pieces.ids, batch.pieces.lengths, places=batch.pieces.places)
+    row, places = batch["pieces"]["ids"][0].tolist(), batch["pieces"]["places"][0].tolist()
+    assert row == [BOS_ID, *(one for ids in encoded["pieces"] for one in ids), EOS_ID]
+    assert [row[place] for place in places] == [ids[0] for ids in encoded["pieces"]]
+    states = model.reader(batch["pieces"]["ids"], batch["pieces"]["lengths"])[0]
+    scores = model(
+        batch["pieces"]["ids"], batch["pieces"]["lengths"], places=batch["pieces"]["places"]
+    )
     torch.testing.assert_close(scores[0], model.output(states[places]))
     # Loaded again it answers the same, and another begins with it.
     asked = [{"tokens": list(words)}]
@@ -232,9 +234,9 @@ def test_a_long_sentence_is_read_in_parts_of_so_many_pieces(toy, begin, tmp_path
     job = train(made, tmp_path / "run", reporter=toy.Recorder()).predictor.task
     (encoded,) = job.encode([job.request("the catdogmatroadunder cat ran on the mat", "here")])
     batch = job.collate([encoded])
-    assert int(batch.pieces.lengths.max()) <= 5 + 2
-    assert batch.lengths.sum() == 7
-    assert batch.owners == [0] * len(batch.owners)
+    assert int(batch["pieces"]["lengths"].max()) <= 5 + 2
+    assert batch["lengths"].sum() == 7
+    assert batch["owners"] == [0] * len(batch["owners"])
 
 
 def test_words_that_have_an_id_each_go_on_so(toy, begin, tmp_path):

@@ -164,10 +164,10 @@ def test_who_has_no_part_of_a_batch_is_given_none(recipe):
     learned = TASKS["tagging"].task.learn(given, parts.train)
     work = TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
     whole, _ = shared(work, BatchShard())[0]
-    rows = len(whole.words)
+    rows = len(whole["words"])
     found = [shared(work, BatchShard(rank, rows + 2))[0][0] for rank in range(rows + 2)]
     assert found.count(None) >= 2
-    assert sum(len(batch.words) for batch in found if batch is not None) == rows
+    assert sum(len(batch["words"]) for batch in found if batch is not None) == rows
     assert 1 < work.examples_a_batch < len(parts.train)
 
 

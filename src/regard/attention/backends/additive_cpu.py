@@ -32,7 +32,7 @@ from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
 from regard.kernels import why_not
-from regard.kernels.threads import share_out
+from regard.kernels.threads import parallel_for
 
 # Pairs of a block, for each of which a mask takes a byte, a bias or dropout four.
 _PAIRS = 2**22
@@ -189,7 +189,7 @@ class _Work:
         origin, first = (corner, 0) if self.apart else ((0, 0), block.keys[0].start)
         return (*corner, block.rows.start, len(block.heads), *origin, first, first + self.width)
 
-    def share_out(self, rows: int, do: Callable[[_Span, _Span, int], None]) -> None:
+    def parallel_for(self, rows: int, do: Callable[[_Span, _Span, int], None]) -> None:
         """Call ``do(lanes, rows, number)`` for tasks that cover the block, on several threads.
 
         Args:
@@ -205,7 +205,7 @@ class _Work:
             lane, row = group * lanes, number * rows
             do((lane, min(lane + lanes, self.lanes)), (row, min(row + rows, self.rows)), number)
 
-        share_out(-(-self.lanes // lanes) * across, one)
+        parallel_for(-(-self.lanes // lanes) * across, one)
 
 
 def _array(tensor: Tensor) -> NDArray[np.generic]:
@@ -244,7 +244,7 @@ class _Additive(torch.autograd.Function):
             def do(lanes: _Span, rows: _Span, number: int) -> None:
                 additive.forward(*work.inputs, *found, work.place, lanes, rows)
 
-            work.share_out(max(1, _UNITS_OF_A_TASK // max(1, work.units)), do)
+            work.parallel_for(max(1, _UNITS_OF_A_TASK // max(1, work.units)), do)
 
         for block in job.blocks():
             mix(_Work(job, block, inputs, factors))
@@ -318,7 +318,7 @@ class _Gradients:
                 some,
             )
 
-        work.share_out(rows, do)
+        work.parallel_for(rows, do)
         if work.apart:
             for total, each in zip((self.key, self.value), of_keys, strict=True):
                 add_to_keys(total, block, each.sum(dim=0))

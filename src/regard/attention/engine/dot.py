@@ -19,7 +19,7 @@ from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
 from regard.attention.engine.noise import bits_of_keys, bits_of_queries, threshold_of
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Weighting
-from regard.kernels.threads import share_out
+from regard.kernels.threads import parallel_for
 
 if TYPE_CHECKING:
     from regard.kernels.attention.dot import Pairs, Place
@@ -114,7 +114,7 @@ class Work:
                     block.is_last,
                 )
 
-            share_out(len(tasks), mix)
+            parallel_for(len(tasks), mix)
         return out, top, total
 
     def gradients(self, wanted: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
@@ -158,7 +158,7 @@ class Work:
                         spans[number],
                     )
 
-            share_out(len(units) * len(spans), add)
+            parallel_for(len(units) * len(spans), add)
             for part in parts[1:]:
                 sums.add(part)
         return sums.totals(self.inputs, wanted)

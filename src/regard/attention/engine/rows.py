@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention.weighting import Weighting
 from regard.kernels import why_not
-from regard.kernels.threads import share_out
+from regard.kernels.threads import parallel_for
 
 # Numbers that are worth handing to a thread: a fraction of a millisecond.
 _NUMBERS_OF_A_TASK = 2**17
@@ -58,5 +58,5 @@ def _applied(loop: Callable[..., None], *rows: Tensor) -> Tensor:
     def do(task: int) -> None:
         loop(*(array[task * many : (task + 1) * many] for array in arrays))
 
-    share_out(-(-len(arrays[0]) // many) if out.numel() else 0, do)
+    parallel_for(-(-len(arrays[0]) // many) if out.numel() else 0, do)
     return out

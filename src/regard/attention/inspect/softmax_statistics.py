@@ -31,7 +31,7 @@ from regard.attention.inspect.statistics import Ask, Statistics, rows_of_map
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Softmax
 from regard.kernels import why_not
-from regard.kernels.threads import share_out
+from regard.kernels.threads import parallel_for
 
 # Queries whose scores are worked out at once, and pairs: fewer where they are of several heads.
 _ROWS, _PAIRS, _PAIRS_OF_HEADS = 64, 2**20, 2**18
@@ -59,7 +59,7 @@ def of_all(job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None
         counted: Which queries count, (B or 1, 1, N).
     """
     work = _Work(job, ask, _Scores(job, inputs), counted)
-    share_out(len(work.tasks), work.do)
+    parallel_for(len(work.tasks), work.do)
     return work.finished()
 
 
@@ -130,10 +130,10 @@ class _Work:
         self._memory = list[Tensor]()
         self._loops = statistics
         # As the loop reads and writes them: what tasks do not share keeps the interpreter's lock.
-        self._seen = statistics.Seen(*map(_array, (*self._ranges, counted, sinks)))
+        self._seen = statistics.Visibility(*map(_array, (*self._ranges, counted, sinks)))
         parts = zip(self._received, self._pooled, strict=True)
         self._written = [
-            statistics.Found(*map(_array, self._found._replace(received=received, pooled=pooled)))
+            statistics.Output(*map(_array, self._found._replace(received=received, pooled=pooled)))
             for received, pooled in parts
         ]
 

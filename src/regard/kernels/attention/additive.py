@@ -10,6 +10,9 @@ Keys are taken four at a time, so that what belongs to a query is read and writt
 four; one by one where a mask hides some of them. Backward, what is read and written of four keys
 lies in one array, constant distances apart: rows that might overlap for all that is known would be
 worked on a number at a time.
+
+Buys 25 times the speed of the formula written out, in a fortieth of its memory:
+``benchmarks/records/additive_attention.json``.
 """
 
 import math

@@ -5,6 +5,9 @@ cache, a row of it in the first. For softmax, the best score and the sum of powe
 the tiles, as in Milakov & Gimelshein (2018), https://arxiv.org/abs/1805.02867; for other weightings
 a tile has all the keys. The backward pass works the scores out again, as in Dao et al. (2022),
 https://arxiv.org/abs/2205.14135.
+
+Buys, of a window, 11 times the speed of torch's fused kernel with a dense mask:
+``benchmarks/records/attention.json``.
 """
 
 from typing import NamedTuple

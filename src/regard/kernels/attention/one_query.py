@@ -155,7 +155,7 @@ def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim
 
 
 @shared
-def look(query, store, places, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
+def attend_one_query(query, store, places, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
     """One row's heads over ``count`` keys and values, side by side in rows ``places`` of ``store``.
 
     Args:

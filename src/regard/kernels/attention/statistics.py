@@ -2,6 +2,9 @@
 
 A row is read three times while it is in the cache: for the best scores, for powers and their sums,
 and for what keys receive.
+
+Buys a summary in 0.85 to 0.9 of the time of torch's fused kernel alone:
+``benchmarks/records/inspection.json``.
 """
 
 from math import exp as power_of
@@ -25,7 +28,7 @@ _NOTHING = f32(-np.inf)
 _LOWEST = f32(-100.0)
 
 
-class Seen(NamedTuple):
+class Visibility(NamedTuple):
     """Visible keys of queries, and the counted queries; an empty array stands for all.
 
     Attributes:
@@ -41,7 +44,7 @@ class Seen(NamedTuple):
     sinks: Float32[np.ndarray, " H"]
 
 
-class Found(NamedTuple):
+class Output(NamedTuple):
     """Where the numbers are written, in the order of ``inspect.statistics.Statistics``.
 
     Attributes:
@@ -73,7 +76,7 @@ class Place(NamedTuple):
         head: Its first head.
         row: Its first query.
         shift: How far the place of a query is after its number.
-        rows: The place of query 0, counted from the first bucket of ``Found.pooled``.
+        rows: The place of query 0, counted from the first bucket of ``Output.pooled``.
         row_width: How many queries share a bucket.
         keys: The place of key 0, counted from the first bucket.
         key_width: How many keys share a bucket.
@@ -258,8 +261,8 @@ def summarize(
     scores: Float32[np.ndarray, "b h n m"],
     pieces: Int64[np.ndarray, "P 3"],
     hidden: Bool[np.ndarray, "..."],
-    seen: Seen,
-    found: Found,
+    seen: Visibility,
+    found: Output,
     place: Place,
 ) -> None:
     """Write the statistics of some rows, and add to what keys receive of them.

@@ -6,7 +6,8 @@ added up in the same order whatever the tile, so that a state's product does not
 neighbours. Weights that come from memory are fetched ahead: a tile of several states has time to
 fetch the panels of the next.
 
-``pairwise`` and ``bytewise`` round what is multiplied by int8, and lay out its weights.
+``int8`` rounds what is multiplied in int8, and packs its weights. Of float32, what this buys over
+calls of torch's BLAS is in ``benchmarks/records/decoding_speed.json``, the columns of float32.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +53,7 @@ _PAIRS = ir.VectorType(ir.IntType(16), PAIRED_STEP)
 _HAS_PAIRS = has("avx2")
 
 
-def in_panels(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"]:
+def pack(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"]:
     """Weights as they are multiplied, with zeros where outputs are missing."""
     outputs, inputs = weight.shape
     panels = -(-outputs // OUTPUTS)
@@ -61,25 +62,23 @@ def in_panels(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"
     return np.ascontiguousarray(room.reshape(panels, OUTPUTS, inputs).transpose(0, 2, 1))
 
 
-def stacked(
+def pack_each(
     weights: Sequence[Float32[np.ndarray, "O I"]], inputs: int = 0
 ) -> Float32[np.ndarray, "L o I p"]:
-    """``in_panels`` of each, one on the other; of none of so many inputs without entries."""
+    """``pack`` of each, one on the other; of none of so many inputs without entries."""
     if not weights:
         return np.zeros((0, 0, inputs, OUTPUTS), f32)
-    return np.stack([in_panels(weight) for weight in weights])
+    return np.stack([pack(weight) for weight in weights])
 
 
-def stacked_lanes(
+def pad_each(
     numbers: Sequence[Float32[np.ndarray, " O"]], outputs: int = OUTPUTS
 ) -> Float32[np.ndarray, "L op"]:
-    """``in_lanes`` of each, one on the other."""
-    return np.stack([in_lanes(each, outputs) for each in numbers])
+    """``pad`` of each, one on the other."""
+    return np.stack([pad(each, outputs) for each in numbers])
 
 
-def in_lanes(
-    numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS
-) -> Float32[np.ndarray, " op"]:
+def pad(numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS) -> Float32[np.ndarray, " op"]:
     """A number of each output, with zeros where outputs are missing of as many side by side."""
     missing = -len(numbers) % outputs
     return np.pad(numbers, (0, missing)) if missing else numbers
@@ -133,7 +132,7 @@ class _Plain:
 
     @classmethod
     def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Those of one step."""
+        """Weights of one step."""
         return read(builder, at, cls.sums)
 
     @classmethod
@@ -170,7 +169,7 @@ class Pairs:
 
     @staticmethod
     def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Those of one step, in sixteen bits."""
+        """Weights of one step, in sixteen bits."""
         return builder.sext(read(builder, at, ir.VectorType(ir.IntType(8), PAIRED_STEP)), _PAIRS)
 
     @staticmethod
@@ -226,7 +225,7 @@ class Bytes(Pairs):
 
     @classmethod
     def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Those of one step, four inputs of sixteen outputs."""
+        """Weights of one step, four inputs of sixteen outputs."""
         return read(builder, at, cls.sums)
 
     @classmethod
@@ -396,8 +395,8 @@ def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
 
     Args:
         states: (R, I).
-        weight: ``in_panels``.
-        bias: Zeros where there is none, ``in_lanes``.
+        weight: ``pack``.
+        bias: Zeros where there is none, ``pad``.
         out: (R, O).
     """
     _plain_panels(i64(0), weight.shape[0], states, weight, bias, out)

@@ -6,19 +6,16 @@ import numpy as np
 from jaxtyping import Float32, Int8
 
 from regard.kernels.compiling import inlined, shared
-from regard.kernels.products import bytewise, packed, pairwise
+from regard.kernels.products import int8, packed
 
 f32 = np.float32
-# How rounded weights lie, and what multiplies them.
-rounded = bytewise if bytewise.has_bytes() else pairwise
-_multiply_rows, _weight_at = rounded.multiply_rows, rounded.weight_at
 # A number that is written out would make a function of its own of each that is called with it.
 i64 = np.int64
 
 NO_NUMBERS, _NO_WHOLE = np.zeros((0, 0), f32), np.zeros((0, 0, 0, 0), np.int8)
 
 
-class Map(NamedTuple):
+class Projections(NamedTuple):
     """Linear maps of one kind, a layer's on the other; what there is none of has no entries.
 
     Attributes:
@@ -36,10 +33,12 @@ class Map(NamedTuple):
     bias: Float32[np.ndarray, "L op"]
 
 
-NO_MAP = Map(0, np.zeros((0, 0, 0, packed.OUTPUTS), f32), _NO_WHOLE, NO_NUMBERS, NO_NUMBERS)
+NO_PROJECTIONS = Projections(
+    0, np.zeros((0, 0, 0, packed.OUTPUTS), f32), _NO_WHOLE, NO_NUMBERS, NO_NUMBERS
+)
 
 
-class Table(NamedTuple):
+class EmbeddingTable(NamedTuple):
     """Vectors of tokens; what there is none of has no entries.
 
     Attributes:
@@ -56,11 +55,11 @@ class Table(NamedTuple):
 
 
 @shared
-def mapped(states, maps, layer, out):  # type: ignore[no-untyped-def]
+def project(states, maps, layer, out):  # type: ignore[no-untyped-def]
     """A layer's map of the states."""
     bias = maps.bias[layer]
     if maps.rounded.size:
-        _multiply_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
+        int8.multiply_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
     else:
         packed.plain_rows(states, maps.weight[layer], bias, out)
 
@@ -71,7 +70,7 @@ def embed(table, token, place, out):  # type: ignore[no-untyped-def]
     if table.values.size:
         scale = table.scales[token] * table.scale
         for c in range(out.size):
-            out[c] = f32(_weight_at(table.values, token, c)) * scale + place[c]
+            out[c] = f32(int8.weight_at(table.values, token, c)) * scale + place[c]
     else:
         vector = table.vectors[token]
         for c in range(out.size):

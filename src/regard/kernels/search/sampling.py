@@ -2,6 +2,9 @@
 
 Which tokens are likely enough is found by their bits: twelve of each tell its class, the sums of
 the classes say in which one the least likely of them is, and so on with the next twelve there.
+
+Buys samples of top-k and top-p at the speed of greedy search:
+``benchmarks/records/generation_speed.json``.
 """
 
 import numpy as np

@@ -5,6 +5,9 @@ keys and values, place t of a row's past is in the slot that its ancestor of tha
 a search may reorder its beginnings without moving what they have seen.
 
 Each loop does rows ``first`` to ``stop``; what it writes for a row does not depend on the others.
+
+Buys, with ``products``, 1.2 to 2.3 times the tokens per second of CTranslate2 in float32, and twice
+those of transformers: ``benchmarks/records/decoding_speed.json``, ``generation_speed.json``.
 """
 
 from typing import NamedTuple
@@ -12,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int32, Int64
 
-from regard.kernels.attention.one_query import look
+from regard.kernels.attention.one_query import attend_one_query
 from regard.kernels.compiling import compiled, inlined, shared
 from regard.kernels.elementary import exp, largest, sigmoid
 from regard.kernels.products.packed import OUTPUTS
-from regard.kernels.products.projections import Map, Table, embed, i64, mapped
+from regard.kernels.products.projections import EmbeddingTable, Projections, embed, i64, project
 from regard.kernels.vectors import copy
 
 f32, i32 = np.float32, np.int32
@@ -38,16 +41,16 @@ class Weights(NamedTuple):
         embedding_norm_bias: Of that.
     """
 
-    own: Map
-    own_out: Map
-    ask: Map
-    ask_out: Map
-    inner: Map
-    outer: Map
+    own: Projections
+    own_out: Projections
+    ask: Projections
+    ask_out: Projections
+    inner: Projections
+    outer: Projections
     norms: Float32[np.ndarray, "n C"]
     norm_biases: Float32[np.ndarray, "n C"]
-    table: Map
-    embedding: Table
+    table: Projections
+    embedding: EmbeddingTable
     embedding_norm: Float32[np.ndarray, " C"]
     embedding_norm_bias: Float32[np.ndarray, " C"]
 
@@ -80,7 +83,7 @@ class Options(NamedTuple):
     pair_apart: int
 
 
-class Past(NamedTuple):
+class DecoderCache(NamedTuple):
     """Cached keys and values of rows.
 
     Attributes:
@@ -90,7 +93,7 @@ class Past(NamedTuple):
         memory: Keys and values of the sources, by layer; without entries there are none.
         lengths: How many places of each source are real.
         sentences: The source of each row.
-        waves: Sines and cosines of the angles of each row's place, or of all rows', one for each
+        rotary: Sines and cosines of the angles of each row's place, or of all rows', one for each
             pair that is turned.
     """
 
@@ -100,7 +103,7 @@ class Past(NamedTuple):
     memory: Float32[np.ndarray, "L B M W"]
     lengths: Int64[np.ndarray, " B"]
     sentences: Int64[np.ndarray, " R"]
-    waves: Float32[np.ndarray, "r 2 P"]
+    rotary: Float32[np.ndarray, "r 2 P"]
 
 
 # In the order of ``Options.activation``.
@@ -108,35 +111,35 @@ ACTIVATIONS = ("relu", "silu", "gelu_tanh", "gelu")
 
 
 @inlined
-def turn(heads, count, waves, options):  # type: ignore[no-untyped-def]
+def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
     """Turn the pairs of so many heads side by side by this place's angles."""
     apart, D = options.pair_apart, options.head_dim
     step = 2 if apart == 1 else 1
     for h in range(count):
         head = heads[h * D : (h + 1) * D]
-        for i in range(waves.shape[1]):
-            sine, cosine = waves[0, i], waves[1, i]
+        for i in range(rotary.shape[1]):
+            sine, cosine = rotary[0, i], rotary[1, i]
             one, other = head[i * step], head[i * step + apart]
             head[i * step] = one * cosine - other * sine
             head[i * step + apart] = other * cosine + one * sine
 
 
 @shared
-def _look_back(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """See ``look_back``; ``projected`` and ``out`` begin with row ``first``."""
+def _attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+    """See ``attend_to_past``; ``projected`` and ``out`` begin with row ``first``."""
     slots, room, width = store.shape
     asked = options.heads * options.head_dim
     flat = store.reshape(slots * room, width)
     places = np.empty(now + 1, np.int64)
     for r in range(first, stop):
-        waves = past.waves[min(r, len(past.waves) - 1)]
-        turn(projected[r - first], options.heads + options.key_heads, waves, options)
+        rotary = past.rotary[min(r, len(past.rotary) - 1)]
+        rotate(projected[r - first], options.heads + options.key_heads, rotary, options)
         copy(projected[r - first, asked:], store[r, now])
         begin = min(past.starts[r], now)
         for t in range(begin, now):
             places[t - begin] = past.ancestors[r, t] * room + t
         places[now - begin] = r * room + now
-        look(
+        attend_one_query(
             projected[r - first],
             flat,
             places,
@@ -149,8 +152,8 @@ def _look_back(first, stop, projected, store, past, now, options, scores, out): 
 
 
 @shared
-def _look_at_memory(first, stop, query, memory, past, options, scores, out):  # type: ignore[no-untyped-def]
-    """See ``look_at_memory``; ``query`` and ``out`` begin with row ``first``."""
+def _attend_to_memory(first, stop, query, memory, past, options, scores, out):  # type: ignore[no-untyped-def]
+    """See ``attend_to_memory``; ``query`` and ``out`` begin with row ``first``."""
     M, width = memory.shape[1], memory.shape[2]
     flat = memory.reshape(memory.shape[0] * M, width)
     places = np.empty(M, np.int64)
@@ -159,7 +162,7 @@ def _look_at_memory(first, stop, query, memory, past, options, scores, out):  # 
         count = past.lengths[sentence]
         for m in range(count):
             places[m] = sentence * M + m
-        look(
+        attend_one_query(
             query[r - first],
             flat,
             places,
@@ -252,7 +255,7 @@ def best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def look_back(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+def attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
     """Keep each row's key and value at place ``now``, and look at its past and itself.
 
     Args:
@@ -267,13 +270,15 @@ def look_back(first, stop, projected, store, past, now, options, scores, out):  
         out: What is gathered, (R, H D).
     """
     part = projected[first:stop]
-    _look_back(first, stop, part, store, past, now, options, scores, out[first:stop])
+    _attend_to_past(first, stop, part, store, past, now, options, scores, out[first:stop])
 
 
 @compiled
-def look_at_memory(first, stop, query, memory, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+def attend_to_memory(first, stop, query, memory, past, now, options, scores, out):  # type: ignore[no-untyped-def]
     """Look at the memory of each row's sentence, one layer's (B, M, W')."""
-    _look_at_memory(first, stop, query[first:stop], memory, past, options, scores, out[first:stop])
+    _attend_to_memory(
+        first, stop, query[first:stop], memory, past, options, scores, out[first:stop]
+    )
 
 
 @compiled
@@ -363,7 +368,7 @@ def _copy_rows(rows, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def whole_step(  # type: ignore[no-untyped-def]
+def decode_step(  # type: ignore[no-untyped-def]
     first, stop, token, places, weights, past, now, options, queries, states, hidden, values, tokens
 ):
     """A step of all layers and the likeliest tokens after it, for a block of rows.
@@ -404,28 +409,28 @@ def whole_step(  # type: ignore[no-untyped-def]
         met = 1
     for layer in range(layers):
         store = past.store[layer]
-        mapped(normed, weights.own, layer, projected)
-        _look_back(first, stop, projected, store, past, now, options, scores, mixed)
-        mapped(mixed, weights.own_out, layer, change)
+        project(normed, weights.own, layer, projected)
+        _attend_to_past(first, stop, projected, store, past, now, options, scores, mixed)
+        project(mixed, weights.own_out, layer, change)
         if has_memory:
             add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1
             asked = queries[layer, first:stop]
-            mapped(normed, weights.ask, layer, asked)
-            _look_at_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
-            mapped(mixed, weights.ask_out, layer, change)
+            project(normed, weights.ask, layer, asked)
+            _attend_to_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
+            project(mixed, weights.ask_out, layer, change)
         add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
         met += 1
-        mapped(normed, weights.inner, layer, inner)
+        project(normed, weights.inner, layer, inner)
         activate(inner, options.activation)
-        mapped(inner, weights.outer, layer, change)
+        project(inner, weights.outer, layer, change)
         add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
         met += 1
     if weights.table.outputs == 0:
         _copy_rows(normed, states[first:stop])
         return
     logits = np.empty((rows, weights.table.outputs), np.float32)
-    mapped(normed, weights.table, i64(0), logits)
+    project(normed, weights.table, i64(0), logits)
     tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
     for r in range(rows):
         best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])

@@ -11,8 +11,8 @@ from jaxtyping import Float32, Int64
 
 from regard.kernels.compiling import compiled, inlined, shared
 from regard.kernels.products.packed import OUTPUTS, plain_rows
-from regard.kernels.products.projections import Map, Table, embed, mapped
-from regard.kernels.transformer.decoder import activate, add_norm_rows, norm_rows, turn
+from regard.kernels.products.projections import EmbeddingTable, Projections, embed, project
+from regard.kernels.transformer.decoder import activate, add_norm_rows, norm_rows, rotate
 from regard.kernels.vectors import copy, to_weights
 
 f32 = np.float32
@@ -29,15 +29,15 @@ class Layers(NamedTuple):
         norm_biases: Of those, if they have any.
     """
 
-    own: Map
-    own_out: Map
-    inner: Map
-    outer: Map
+    own: Projections
+    own_out: Projections
+    inner: Projections
+    outer: Projections
     norms: Float32[np.ndarray, "n C"]
     norm_biases: Float32[np.ndarray, "n C"]
 
 
-class Ends(NamedTuple):
+class Embeddings(NamedTuple):
     """The weights before the layers, and behind them where there is a decoder.
 
     Attributes:
@@ -48,22 +48,22 @@ class Ends(NamedTuple):
         embedding_norm_bias: Of that.
     """
 
-    key: Map
-    value: Map
-    embedding: Table
+    key: Projections
+    value: Projections
+    embedding: EmbeddingTable
     embedding_norm: Float32[np.ndarray, " C"]
     embedding_norm_bias: Float32[np.ndarray, " C"]
 
 
-class Seen(NamedTuple):
+class EncoderPositions(NamedTuple):
     """Rotary angles, and how far a token sees.
 
     Attributes:
-        waves: Sines and cosines of each place's angles, one for each pair that is turned.
-        reach: Places on each side.
+        rotary: Sines and cosines of each place's angles, one for each pair that is turned.
+        reach: Positions on each side.
     """
 
-    waves: Float32[np.ndarray, "P 2 p"]
+    rotary: Float32[np.ndarray, "P 2 p"]
     reach: int
 
 
@@ -174,17 +174,17 @@ def _look_with(h, shares_key, projected, reach, options, room, mixed):  # type: 
 
 
 @inlined
-def _turn_source(projected, waves, options):  # type: ignore[no-untyped-def]
+def _turn_source(projected, rotary, options):  # type: ignore[no-untyped-def]
     """Queries and keys of one source turned by their places."""
     for n in range(projected.shape[0]):
-        turn(projected[n], options.heads + options.key_heads, waves[n], options)
+        rotate(projected[n], options.heads + options.key_heads, rotary[n], options)
 
 
 @shared
-def _look_around(projected, waves, reach, options, mixed):  # type: ignore[no-untyped-def]
+def _look_around(projected, rotary, reach, options, mixed):  # type: ignore[no-untyped-def]
     """All heads of one source: queries, keys and values side by side, (N, W), to (N, H D)."""
     room = _room_to_look(projected.shape[0], options)
-    _turn_source(projected, waves, options)
+    _turn_source(projected, rotary, options)
     for h in range(options.heads):
         shares_key = h % (options.heads // options.key_heads) > 0
         _look_with(h, shares_key, projected, reach, options, room, mixed)
@@ -224,11 +224,11 @@ def _project(first, stop, states, embedded, sources, ends, memory):  # type: ign
     for layer in range(memory.shape[0]):
         for side in range(2):
             if side == 0:
-                mapped(states, ends.key, layer, seen)
+                project(states, ends.key, layer, seen)
             elif sources.mixes_embeddings:
-                mapped(embedded, ends.value, layer, seen)
+                project(embedded, ends.value, layer, seen)
             else:
-                mapped(states, ends.value, layer, seen)
+                project(states, ends.value, layer, seen)
             _keep(first, stop, sources, seen, side, memory[layer])
 
 
@@ -246,16 +246,16 @@ def _through_layers(first, stop, begins, seen, layers, options, x):  # type: ign
         norm_rows(x, norms[0], biases[0], options, normed)
         met = 1
     for layer in range(norms.shape[0] // 2):
-        mapped(normed, layers.own, layer, projected)
+        project(normed, layers.own, layer, projected)
         for b in range(first, stop):
             at, to = begins[b] - begin, begins[b + 1] - begin
             if to > at:
-                _look_around(projected[at:to], seen.waves, seen.reach, options, mixed[at:to])
-        mapped(mixed, layers.own_out, layer, change)
+                _look_around(projected[at:to], seen.rotary, seen.reach, options, mixed[at:to])
+        project(mixed, layers.own_out, layer, change)
         add_norm_rows(x, change, norms[met], biases[met], options, normed)
-        mapped(normed, layers.inner, layer, inner)
+        project(normed, layers.inner, layer, inner)
         activate(inner, options.activation)
-        mapped(inner, layers.outer, layer, change)
+        project(inner, layers.outer, layer, change)
         met += 1
         add_norm_rows(x, change, norms[met], biases[met], options, normed)
         met += 1
@@ -263,7 +263,7 @@ def _through_layers(first, stop, begins, seen, layers, options, x):  # type: ign
 
 
 @compiled
-def read_sources(first, stop, sources, seen, ends, layers, options, memory):  # type: ignore[no-untyped-def]
+def encode_sources(first, stop, sources, seen, ends, layers, options, memory):  # type: ignore[no-untyped-def]
     """Read a block of sources, and project them for every layer of the decoder.
 
     Args:
@@ -287,7 +287,7 @@ def read_sources(first, stop, sources, seen, ends, layers, options, memory):  # 
 
 
 @compiled
-def read_texts(first, stop, texts, given, seen, ends, layers, options, states):  # type: ignore[no-untyped-def]
+def encode_texts(first, stop, texts, given, seen, ends, layers, options, states):  # type: ignore[no-untyped-def]
     """Read a block of texts, a few at a time: what one needs stays in the cache of a core.
 
     Args:
@@ -324,20 +324,20 @@ def read_texts(first, stop, texts, given, seen, ends, layers, options, states): 
 
 @compiled
 def embed_sources(first, stop, sources, ends, options, x, embedded):  # type: ignore[no-untyped-def]
-    """The vectors of some sources' tokens, with their places and without; see ``read_sources``."""
+    """Vectors of some sources' tokens, with their positions and without; see ``encode_sources``."""
     at, to = sources.begins[first], sources.begins[stop]
     _embed_all(first, stop, sources, ends, options, x[at:to], embedded[at:to])
 
 
 @compiled
-def turn_sources(first, stop, begins, seen, options, projected):  # type: ignore[no-untyped-def]
+def rotate_sources(first, stop, begins, seen, options, projected):  # type: ignore[no-untyped-def]
     """Queries and keys of some sources turned by their places."""
     for b in range(first, stop):
-        _turn_source(projected[begins[b] : begins[b + 1]], seen.waves, options)
+        _turn_source(projected[begins[b] : begins[b + 1]], seen.rotary, options)
 
 
 @compiled
-def look_by_heads(first, stop, begins, seen, options, projected, mixed):  # type: ignore[no-untyped-def]
+def attend_by_heads(first, stop, begins, seen, options, projected, mixed):  # type: ignore[no-untyped-def]
     """Self-attention of some heads, those of a source one after the other; see ``_look_around``.
 
     Args:

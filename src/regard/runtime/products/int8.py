@@ -1,8 +1,7 @@
 """Matrix products in int8: what is multiplied is rounded, and the result is not.
 
 Weights are rounded once, by row; states as they come, by row too, so that an answer does not depend
-on its neighbours: to eight bits where the processor multiplies bytes (``bytewise``), else to up to
-fourteen (``pairwise``).
+on its neighbours; see ``kernels.products.int8``.
 """
 
 import numpy as np
@@ -10,7 +9,14 @@ import torch
 from jaxtyping import Float, Float32, Int, Int8
 from torch import Tensor, nn
 
-from regard.kernels.threads import by_rows
+from regard.errors import SettingError
+from regard.kernels.products import int8
+from regard.kernels.products.packed import pad
+from regard.kernels.threads import parallel_rows
+from regard.layers import TokenEmbedding
+from regard.layers.block import TransformerBlock
+from regard.models.decoder import Decoder
+from regard.models.transformer import Transformer
 
 
 def rounded_rows(weight: Float[Tensor, "O I"]) -> tuple[Int[Tensor, "O I"], Float[Tensor, " O"]]:
@@ -27,24 +33,17 @@ class _Matrix:
     """
 
     def __init__(self, values: Int[Tensor, "O I"], scales: Float[Tensor, " O"]) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.products import bytewise, pairwise
-        from regard.kernels.products import packed as panels
-
-        self._loops = bytewise if bytewise.has_bytes() else pairwise
-        self._in_lanes = panels.in_lanes
         self._outputs, self._inputs = values.shape
-        self.panels: Int8[np.ndarray, "o i p"] = self._loops.lay_out(values.numpy())
+        self.panels: Int8[np.ndarray, "o i p"] = int8.pack(values.numpy())
         self._scales = self._lanes(scales)
         self._nothing = np.zeros_like(self._scales)
 
     def _lanes(self, numbers: Float[Tensor, " O"]) -> Float32[np.ndarray, " op"]:
-        lanes: np.ndarray = self._in_lanes(numbers.numpy(), self._loops.OUTPUTS)
-        return lanes
+        return pad(numbers.numpy(), int8.OUTPUTS)
 
     def some(self, ids: Int[Tensor, " N"]) -> Int[Tensor, "N I"]:
         """The weights of some outputs."""
-        return torch.from_numpy(self._loops.weights_of(self.panels, ids.numpy(), self._inputs))
+        return torch.from_numpy(int8.unpack(self.panels, ids.numpy(), self._inputs))
 
     def rounded(self) -> tuple[Int[Tensor, "O I"], Float[Tensor, " O"]]:
         """The weights, and what gives back those of each output."""
@@ -55,15 +54,17 @@ class _Matrix:
         self, states: Float[Tensor, "*batch I"], bias: Float[Tensor, " O"] | None
     ) -> Float[Tensor, "*batch O"]:
         """``states @ weightᵀ + bias``, its rows and panels shared out among threads."""
-        loops, flat = self._loops, states.float().reshape(-1, self._inputs).contiguous().numpy()
+        flat = states.float().reshape(-1, self._inputs).contiguous().numpy()
         added = self._nothing if bias is None else self._lanes(bias)
         (rows, inputs), (panels, steps, _) = flat.shape, self.panels.shape
-        given = np.empty((rows, loops.INPUTS * steps), loops.ROUNDED)
+        given = np.empty((rows, int8.INPUTS * steps), int8.ROUNDED)
         begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
-        out = np.empty((rows, panels * loops.OUTPUTS), np.float32)
-        by_rows(rows, inputs, lambda *part: loops.round_part(*part, flat, given, begins, sizes))
+        out = np.empty((rows, panels * int8.OUTPUTS), np.float32)
+        parallel_rows(
+            rows, inputs, lambda *part: int8.round_part(*part, flat, given, begins, sizes)
+        )
         rest = (given, self.panels, begins, sizes, self._scales, added, out)
-        by_rows(panels, rows * inputs, lambda *part: loops.multiply_part(*part, *rest))
+        parallel_rows(panels, rows * inputs, lambda *part: int8.multiply_part(*part, *rest))
         # Loops are compiled for how numbers lie: of one row and of several it is to be the same.
         products = torch.from_numpy(out)[:, : self._outputs].contiguous()
         return products.view(*states.shape[:-1], self._outputs)
@@ -159,3 +160,49 @@ class Int8Embedding(_Rounded):
     ) -> Float[Tensor, "*batch V"]:
         """How well each state matches each token."""
         return self.matrix.product(states, bias)
+
+
+def round_weights(model: nn.Module) -> None:
+    """Round the weights of a model's Transformer layers and tables to int8, in place.
+
+    Raises:
+        SettingError: It has no such layers, or is on a GPU.
+    """
+    blocks = [each for each in model.modules() if isinstance(each, TransformerBlock)]
+    if not blocks or any(p.device.type != "cpu" for p in model.parameters()):
+        reason = "it is on a GPU" if blocks else "it has no layers of a Transformer"
+        raise SettingError(
+            f"precision must be one for this model; got int8, but {reason}. Use float32."
+        )
+    mixes_embeddings = isinstance(model, Transformer) and model.config.values == "embeddings"
+    for block in blocks:
+        _replace(block.attend, "query_key_value", "output")
+        _replace(block.feed, "inner", "outer")
+        if block.look is not None:
+            # Keys and values of two inputs take a part of one matrix each.
+            of_memory = () if mixes_embeddings else ("key_value",)
+            _replace(block.look, "query", "output", *of_memory)
+    if isinstance(model, Transformer):
+        _replace_tables(model, ("source_embedding", "target_embedding", "output"))
+    elif isinstance(model, Decoder):
+        _replace_tables(model, ("embedding", "output"))
+
+
+def _replace(layer: nn.Module, *names: str) -> None:
+    """Put a linear map in int8 in the place of each of these."""
+    for name in names:
+        linear = layer.get_submodule(name)
+        if isinstance(linear, nn.Linear):
+            layer._modules[name] = Int8Linear(linear)
+
+
+def _replace_tables(model: nn.Module, names: tuple[str, ...]) -> None:
+    """Convert embedding tables, some of which are tied."""
+    made: dict[nn.Module, Int8Embedding] = {}
+    tables = {name: model.get_submodule(name) for name in names}
+    for name, table in tables.items():
+        if not isinstance(table, TokenEmbedding):
+            continue
+        if table not in made:
+            made[table] = Int8Embedding(table.weight, table.scale)
+        model._modules[name] = made[table]

@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.kernels.threads import by_rows
+from regard.kernels.products import packed
+from regard.kernels.threads import parallel_rows
 from regard.layers import TokenEmbedding
 
 
@@ -27,13 +28,10 @@ class Linear:
     """
 
     def __init__(self, weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.products import packed as panels
-
         added = weight.new_zeros(len(weight)) if bias is None else bias.detach()
-        self._multiply, self._outputs = panels.multiply_panels, len(weight)
-        self._panels = panels.in_panels(weight.detach().numpy())
-        self._bias = panels.in_lanes(added.numpy())
+        self._multiply, self._outputs = packed.multiply_panels, len(weight)
+        self._panels = packed.pack(weight.detach().numpy())
+        self._bias = packed.pad(added.numpy())
 
     def __call__(self, states: Float[Tensor, "R I"]) -> Float[Tensor, "R O"]:
         """The states mapped."""
@@ -44,7 +42,7 @@ class Linear:
         def work(first: int, stop: int) -> None:
             self._multiply(first, stop, asked, self._panels, self._bias, out)
 
-        by_rows(len(self._panels), 2 * rows * self._panels[0].size, work)
+        parallel_rows(len(self._panels), 2 * rows * self._panels[0].size, work)
         return made
 
 
@@ -100,8 +98,8 @@ class PreparedEmbedding(TokenEmbedding):
         return logits if bias is None else logits + bias
 
 
-def mapping(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
-    """Map of a layer: by compiled loops, if it is linear and in float32."""
+def projection_of(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
+    """Projections of a layer: by compiled loops, if it is linear and in float32."""
     if isinstance(layer, nn.Linear):
         return Linear(layer.weight, layer.bias)
     return nn.Identity() if layer is None else layer

@@ -8,15 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.kernels.products import projections
-from regard.kernels.products.packed import stacked, stacked_lanes
-from regard.kernels.products.projections import NO_MAP as NO_MAP
-from regard.kernels.products.projections import NO_NUMBERS, Map, Table
+from regard.kernels.products import int8
+from regard.kernels.products.packed import pack_each, pad_each
+from regard.kernels.products.projections import NO_NUMBERS, EmbeddingTable, Projections
+from regard.kernels.products.projections import NO_PROJECTIONS as NO_PROJECTIONS
 from regard.layers import TokenEmbedding
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
 
 f32 = np.float32
-_rounded = projections.rounded
 
 
 class Part(NamedTuple):
@@ -53,32 +52,32 @@ def output_of(output: TokenEmbedding | Int8Embedding, bias: Float[Tensor, " V"] 
     return Part(output.weight.detach(), None, added)
 
 
-def map_of(parts: Sequence[Part]) -> Map:
+def pack_projections(parts: Sequence[Part]) -> Projections:
     """The maps of one kind, all in float32 or all rounded."""
     if not parts:
-        return NO_MAP
+        return NO_PROJECTIONS
     outputs = len(parts[0].weight)
     nothing = torch.zeros(outputs)
     biases = [(nothing if part.bias is None else part.bias).numpy() for part in parts]
-    made = NO_MAP._replace(outputs=outputs, bias=stacked_lanes(biases))
+    made = NO_PROJECTIONS._replace(outputs=outputs, bias=pad_each(biases))
     scales = [part.scales.float().numpy() for part in parts if part.scales is not None]
     if not scales:
-        return made._replace(weight=stacked([part.weight.numpy() for part in parts]))
-    rounded = np.stack([_rounded.lay_out(part.weight.numpy()) for part in parts])
+        return made._replace(weight=pack_each([part.weight.numpy() for part in parts]))
+    rounded = np.stack([int8.pack(part.weight.numpy()) for part in parts])
     for part, shared_with in zip(parts, rounded, strict=True):
         if part.layer is not None:
             part.layer.share(shared_with)
     return made._replace(
         rounded=rounded,
-        bias=stacked_lanes(biases, _rounded.OUTPUTS),
-        scales=stacked_lanes(scales, _rounded.OUTPUTS),
+        bias=pad_each(biases, int8.OUTPUTS),
+        scales=pad_each(scales, int8.OUTPUTS),
     )
 
 
-def table_of(embedding: TokenEmbedding | Int8Embedding) -> Table:
+def embedding_table(embedding: TokenEmbedding | Int8Embedding) -> EmbeddingTable:
     """The vectors of an embedding, where they are."""
     scale = f32(embedding.scale)
     if isinstance(embedding, Int8Embedding):
-        return Table(NO_NUMBERS, embedding.panels, embedding.scales.numpy(), scale)
+        return EmbeddingTable(NO_NUMBERS, embedding.panels, embedding.scales.numpy(), scale)
     nothing = np.zeros((0, 0, 0), np.int8)
-    return Table(embedding.weight.detach().numpy(), nothing, np.zeros(0, f32), scale)
+    return EmbeddingTable(embedding.weight.detach().numpy(), nothing, np.zeros(0, f32), scale)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,12 +11,11 @@ from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.attention import Mask, lengths
-from regard.kernels.threads import in_blocks
+from regard.kernels import recurrent as kernels
+from regard.kernels.products import packed as packing
+from regard.kernels.threads import parallel_blocks
 from regard.layers import TokenEmbedding
-from regard.runtime.looped import LoopedSteps, Then
-
-if TYPE_CHECKING:
-    from regard.kernels import recurrent as recurrent_kernels
+from regard.runtime.steps import CompiledSteps, Then
 
 
 class Layer(NamedTuple):
@@ -59,7 +58,7 @@ def packed(
     readout: Linear,
     ask: Float[Tensor, "A h"] | None = None,
     units: Float[Tensor, " A"] | None = None,
-) -> "recurrent_kernels.Weights":
+) -> kernels.Weights:
     """Weights as a step goes through them, but for the output's.
 
     Args:
@@ -69,24 +68,21 @@ def packed(
         ask: What queries are multiplied with, if they are.
         units: Of an additive score.
     """
-    from regard.kernels import recurrent as recurrent_kernels
-    from regard.kernels.products import packed as panels
-
     inputs, input_biases, hidden, hidden_biases = (
         [_numbers(each) for each in of] for of in zip(*layers, strict=True)
     )
-    return recurrent_kernels.Weights(
+    return kernels.Weights(
         embedding=_numbers(embedding.weight),
         embedding_scale=np.float32(embedding.scale),
-        first=panels.in_panels(inputs[0]),
-        later=panels.stacked(inputs[1:], hidden[0].shape[1]),
-        input_biases=panels.stacked_lanes(input_biases),
-        hidden=panels.stacked(hidden),
-        hidden_biases=panels.stacked_lanes(hidden_biases),
-        ask=panels.in_panels(_numbers(torch.zeros(0, 0) if ask is None else ask)),
+        first=packing.pack(inputs[0]),
+        later=packing.pack_each(inputs[1:], hidden[0].shape[1]),
+        input_biases=packing.pad_each(input_biases),
+        hidden=packing.pack_each(hidden),
+        hidden_biases=packing.pad_each(hidden_biases),
+        ask=packing.pack(_numbers(torch.zeros(0, 0) if ask is None else ask)),
         units=_numbers(torch.zeros(0) if units is None else units),
-        readout=panels.in_panels(_numbers(readout.weight)),
-        readout_bias=panels.in_lanes(_numbers(readout.bias)),
+        readout=packing.pack(_numbers(readout.weight)),
+        readout_bias=packing.pad(_numbers(readout.bias)),
     )
 
 
@@ -190,7 +186,7 @@ class RecurrentState:
 Show = Callable[[RecurrentState, RecurrentState], None]
 
 
-class PreparedRecurrence(LoopedSteps[RecurrentState]):
+class RecurrentDecoder(CompiledSteps[RecurrentState]):
     """Recurrent layers, their embedding and their output, ready for many steps.
 
     Args:
@@ -203,18 +199,14 @@ class PreparedRecurrence(LoopedSteps[RecurrentState]):
 
     def __init__(
         self,
-        weights: "recurrent_kernels.Weights",
-        options: "recurrent_kernels.Options",
+        weights: kernels.Weights,
+        options: kernels.Options,
         *,
         output: TokenEmbedding,
         output_bias: Tensor | None,
         show: Show | None = None,
     ) -> None:
         super().__init__(output, output_bias)
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels import recurrent as recurrent_kernels
-
-        self._step, self._memory = recurrent_kernels.step, recurrent_kernels.Memory
         self._options, self._show = options, show
         self._weights = weights._replace(table=self.table, table_bias=self.table_bias)
 
@@ -229,10 +221,10 @@ class PreparedRecurrence(LoopedSteps[RecurrentState]):
         rows = len(token)
         after = np.empty((rows, state.carried.shape[1]), np.float32)
         sources = state.view.sources
-        memory = self._memory(sources.keys, sources.values, sources.lengths, state.sentences)
+        memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.sentences)
 
         def go(first: int, stop: int) -> None:
-            self._step(
+            kernels.step(
                 first,
                 stop,
                 token,
@@ -248,7 +240,7 @@ class PreparedRecurrence(LoopedSteps[RecurrentState]):
             if then is not None:
                 then(first, stop, logits)
 
-        in_blocks(rows, go)
+        parallel_blocks(rows, go)
         made = replace(state, carried=after, places=np.arange(rows), pending=None)
         if self._show is not None:
             self._show(state, made)

@@ -5,7 +5,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.kernels.threads import in_blocks
+from regard.kernels import recurrent as kernels
+from regard.kernels.products import packed as packing
+from regard.kernels.threads import parallel_blocks
 from regard.layers import RecurrentEncoder
 from regard.runtime.recurrent.decoder import layers_of
 
@@ -18,13 +20,9 @@ class PreparedEncoder(nn.Module):
     """
 
     def __init__(self, encoder: RecurrentEncoder) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels import recurrent as kernels
-        from regard.kernels.products import packed as panels
-
         super().__init__()
         recurrence = encoder.recurrence
-        self._read, self.hidden_dim = kernels.read, encoder.hidden_dim
+        self.hidden_dim = encoder.hidden_dim
         self._cell = kernels.CELLS.index(recurrence.mode)
         ways = zip(layers_of(recurrence), layers_of(recurrence, "_reverse"), strict=True)
         # Of each kind, that of each layer: of both directions one on the other.
@@ -32,14 +30,14 @@ class PreparedEncoder(nn.Module):
             [[each.detach().numpy() for each in pair] for pair in of]
             for of in zip(*(zip(*both, strict=True) for both in ways), strict=True)
         )
-        first, *later = (panels.stacked(pair) for pair in inputs)
-        none = np.zeros((0, *first.shape[:2], 2 * encoder.hidden_dim, panels.OUTPUTS), np.float32)
-        own = np.stack([panels.stacked(pair) for pair in hidden])
+        first, *later = (packing.pack_each(pair) for pair in inputs)
+        none = np.zeros((0, *first.shape[:2], 2 * encoder.hidden_dim, packing.OUTPUTS), np.float32)
+        own = np.stack([packing.pack_each(pair) for pair in hidden])
         of_inputs, of_hidden = (
-            np.stack([panels.stacked_lanes(pair) for pair in of])
+            np.stack([packing.pad_each(pair) for pair in of])
             for of in (input_biases, hidden_biases)
         )
-        self._weights = kernels.Readers(
+        self._weights = kernels.EncoderWeights(
             first, np.stack(later) if later else none, of_inputs, own, of_hidden
         )
 
@@ -55,7 +53,7 @@ class PreparedEncoder(nn.Module):
         out, ends = states.numpy(), last.numpy()
 
         def go(first: int, stop: int) -> None:
-            self._read(first, stop, read, real, order, self._weights, self._cell, out, ends)
+            kernels.encode(first, stop, read, real, order, self._weights, self._cell, out, ends)
 
-        in_blocks(B, go)
+        parallel_blocks(B, go)
         return states, last

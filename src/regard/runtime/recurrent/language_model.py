@@ -4,17 +4,18 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from regard.kernels import recurrent as kernels
 from regard.models.recurrent_lm import RecurrentLm
 from regard.runtime.base import PreparedLanguageModel
-from regard.runtime.looped import why_not_looped
 from regard.runtime.recurrent.decoder import (
     Linear,
-    PreparedRecurrence,
+    RecurrentDecoder,
     RecurrentState,
     Sources,
     layers_of,
     packed,
 )
+from regard.runtime.steps import why_not_compiled
 
 
 class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
@@ -42,13 +43,10 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
 
     def __init__(self, model: RecurrentLm) -> None:
         super().__init__(model)
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels import recurrent as kernels
-
         readout = Linear()
         if isinstance(model.readout, nn.Linear):
             readout = Linear(model.readout.weight, model.readout.bias)
-        self._steps = PreparedRecurrence(
+        self._steps = RecurrentDecoder(
             packed(layers_of(model.recurrence), embedding=model.embedding, readout=readout),
             kernels.Options(
                 cell=kernels.CELLS.index(model.recurrence.mode),
@@ -62,7 +60,7 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
     @staticmethod
     def refuse(model: RecurrentLm) -> str | None:
         """Why a model cannot be prepared, or None if it can."""
-        return why_not_looped(model, model)
+        return why_not_compiled(model, model)
 
     @torch.no_grad()
     def start(

@@ -10,6 +10,7 @@ from regard.attention import at
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Additive, Bilinear, Dot, Score
+from regard.kernels import recurrent as kernels
 from regard.layers import (
     AdditiveAttention,
     BilinearAttention,
@@ -19,17 +20,17 @@ from regard.layers import (
 from regard.models.recurrent_attention import Soft
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
 from regard.runtime.base import PreparedSeq2Seq
-from regard.runtime.looped import why_not_looped
-from regard.runtime.parts import with_prepared_parts
+from regard.runtime.modules import with_packed_modules
 from regard.runtime.recurrent.decoder import (
     Layer,
     Linear,
-    PreparedRecurrence,
+    RecurrentDecoder,
     RecurrentState,
     Sources,
     packed,
 )
 from regard.runtime.recurrent.encoder import PreparedEncoder
+from regard.runtime.steps import why_not_compiled
 
 
 class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
@@ -54,13 +55,10 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
     """
 
     model: RnnSeq2Seq
-    _steps: PreparedRecurrence
+    _steps: RecurrentDecoder
 
     def __init__(self, model: RnnSeq2Seq) -> None:
         super().__init__(model)
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels import recurrent as kernels
-
         cells = cast(list[RecurrentCell], list(model.cells))
         is_luong = model.config.decoder == "luong"
         layers = [
@@ -72,10 +70,10 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         if is_luong:  # where the context stands before the state
             readout = readout.roll(cells[-1].hidden_dim, dims=1)
         self._encoder = PreparedEncoder(model.encoder)
-        self._begin = with_prepared_parts(model).begin
+        self._begin = with_packed_modules(model).begin
         self._asks_before = not is_luong
         self._state_dim = cells[-1].state_dim
-        self._steps = PreparedRecurrence(
+        self._steps = RecurrentDecoder(
             packed(
                 [layers[0]._replace(input=with_context), *layers[1:]],
                 embedding=model.target_embedding,
@@ -102,7 +100,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             return "it does not look at all places alike"
         if model.look is not None and not isinstance(_score_of(model.look), _SCORES):
             return "its score is neither additive nor a dot product"
-        return why_not_looped(model, model)
+        return why_not_compiled(model, model)
 
     @torch.no_grad()
     def start(

@@ -7,7 +7,7 @@ threads, and compiled loops between them.
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,18 +17,22 @@ from torch import Tensor, nn
 from regard.attention import at, lengths
 from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
-from regard.kernels.threads import by_rows, in_blocks
+from regard.kernels.products.int8 import HAS_BYTES
+from regard.kernels.products.packed import OUTPUTS
+from regard.kernels.threads import parallel_blocks, parallel_rows
+from regard.kernels.transformer import decoder as kernels
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.runtime.products import projections
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
-from regard.runtime.products.linear import Linear, mapping
+from regard.runtime.products.linear import Linear, projection_of
 from regard.runtime.state import PreparedState
 from regard.runtime.transformer.layers import (
     MOST_BYTES,
-    Places,
-    Waves,
+    PositionTable,
+    RotaryTable,
     activation_of,
     attentions,
     bytes_of,
@@ -36,9 +40,6 @@ from regard.runtime.transformer.layers import (
     numbers_of,
     options_of,
 )
-
-if TYPE_CHECKING:
-    from regard.kernels.transformer import decoder as kernels
 
 # Rounded weights up to so many bytes are gone through for each block of rows: of a base model.
 _MOST_BYTES_OF_BYTES = 2**26
@@ -53,7 +54,7 @@ class Output(Protocol):
         ...
 
 
-class PreparedStack:
+class DecoderStack:
     """Decoder layers, their embedding and their output, ready for many steps.
 
     Args:
@@ -64,7 +65,7 @@ class PreparedStack:
         norm: What ends the stack.
         output: The last layer.
         output_bias: Its bias.
-        window: Places before itself that a token sees; None is all.
+        window: Positions before itself that a token sees; None is all.
         alibi_heads: How many heads have ALiBi's slopes; None is none.
     """
 
@@ -81,17 +82,13 @@ class PreparedStack:
         window: int | None,
         alibi_heads: int | None,
     ) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.products import bytewise
-        from regard.kernels.transformer import decoder as kernels
-        from regard.runtime.products import projections as maps
-
-        self._kernels, self._maps = kernels, maps
-        self._has_bytes = bytewise.has_bytes()
         self._blocks, self._embedding = list(blocks), embedding
         self._embedding_norm = nn.Identity() if embedding_norm is None else embedding_norm
         attend = attentions(blocks[0])[0]
-        self._places, self._waves = Places(positions, attend.query_dim), Waves(attend.rotary)
+        self._places, self._rotary = (
+            PositionTable(positions, attend.query_dim),
+            RotaryTable(attend.rotary),
+        )
         self._output, self._output_bias, self._window = output, output_bias, window
         self._options = options_of(self._blocks, alibi_heads)
         self._looks = sum(block.look is not None for block in blocks)
@@ -142,7 +139,7 @@ class PreparedStack:
             queries = self._room_for_queries(rows)
 
             def go(first: int, stop: int) -> None:
-                self._kernels.whole_step(
+                kernels.decode_step(
                     first,
                     stop,
                     last,
@@ -158,7 +155,7 @@ class PreparedStack:
                     tokens,
                 )
 
-            in_blocks(rows, go)
+            parallel_blocks(rows, go)
             self._announce_all(state, queries)
             heads = (self._options.heads, self._options.head_dim)
             state = state.after(list(queries.reshape(*queries.shape[:2], *heads)))
@@ -169,9 +166,9 @@ class PreparedStack:
                 found = self._logits_of(seen).numpy()
 
             def choose(first: int, stop: int) -> None:
-                self._kernels.best_tokens(first, stop, found, never, values, tokens)
+                kernels.best_tokens(first, stop, found, never, values, tokens)
 
-            by_rows(rows, 4 * found.shape[1], choose)
+            parallel_rows(rows, 4 * found.shape[1], choose)
         return torch.from_numpy(values), torch.from_numpy(tokens), state
 
     def _embedded(self, token: Tensor, state: PreparedState) -> Tensor:
@@ -189,34 +186,36 @@ class PreparedStack:
         )
 
     @staticmethod
-    def _of_places(table: Places | Waves, state: PreparedState) -> Float32[np.ndarray, "r ..."]:
+    def _of_places(
+        table: PositionTable | RotaryTable, state: PreparedState
+    ) -> Float32[np.ndarray, "r ..."]:
         """Position embedding of each row, or of all where none is padded."""
         places = state.length - state.starts if state.starts.any() else np.array([state.length])
         rows: np.ndarray = table.until(int(places.max()) + 1)[places]
         return rows
 
-    def _past(self, state: PreparedState) -> "kernels.Past":
+    def _past(self, state: PreparedState) -> kernels.DecoderCache:
         starts = state.starts
         if self._window is not None:
             starts = np.maximum(starts, np.int32(state.length - self._window))
-        return self._kernels.Past(
+        return kernels.DecoderCache(
             state.store.kept,
             state.ancestors,
             starts,
             state.memory,
             state.lengths,
             state.sentences,
-            self._of_places(self._waves, state),
+            self._of_places(self._rotary, state),
         )
 
     @torch.no_grad()
     def _last_states(self, token: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
         """Final states of a step, computed layer by layer."""
-        kernels, options, now = self._kernels, self._options, state.length
+        options, now = self._options, state.length
         states, past = self._embedded(token, state), self._past(state)
         normed = torch.empty_like(states) if options.is_pre else states
         rows, x, y = len(token), states.numpy(), normed.numpy()
-        room = max(now + 1, state.memory.shape[2]) + kernels.OUTPUTS
+        room = max(now + 1, state.memory.shape[2]) + OUTPUTS
         norms = iter(self._norms)
         if options.is_pre:
             kernels.norm(0, rows, x, *next(norms), options, y)
@@ -234,18 +233,18 @@ class PreparedStack:
                 scores = np.empty((options.heads, room), np.float32)
                 look(first, stop, asked, store, past, now, options, scores, out)
 
-            by_rows(rows, 4 * seen * mixed.shape[1], go)
+            parallel_rows(rows, 4 * seen * mixed.shape[1], go)
             return mixed
 
         queries: list[np.ndarray] = []
         for place, layer in enumerate(self._layers):
             kept = state.store.kept[place]
-            add(layer.own_out(looked(kernels.look_back, layer.own(normed), kept, now + 1)))
+            add(layer.own_out(looked(kernels.attend_to_past, layer.own(normed), kept, now + 1)))
             if layer.look is not None:
                 query, memory = layer.ask(normed), state.memory[place]
                 queries.append(self._in_heads(query.numpy()))
                 self._announce(place, layer.look, query, state)
-                mixed = looked(kernels.look_at_memory, query, memory, memory.shape[1])
+                mixed = looked(kernels.attend_to_memory, query, memory, memory.shape[1])
                 add(layer.ask_out(mixed))
             add(layer.outer(layer.activation(layer.inner(normed))))
         return normed, state.after(queries)
@@ -296,23 +295,25 @@ class PreparedStack:
             return Linear(output.weight, bias)
         return lambda states: output.logits(states, bias)
 
-    def _all_weights(self) -> "kernels.Weights | None":
+    def _all_weights(self) -> kernels.Weights | None:
         """All weights in a few arrays, if one loop can take them."""
         output, embedding = self._output, self._embedding
         if self._options.activation < 0 or not isinstance(output, TokenEmbedding | Int8Embedding):
             return None
-        parts = [_maps_of(block) for block in self._blocks]
+        parts = [_projections_of(block) for block in self._blocks]
         # Products of bytes are worth reading the weights again for each block of rows.
-        is_in_bytes = isinstance(output, Int8Embedding) and self._has_bytes
+        is_in_bytes = isinstance(output, Int8Embedding) and HAS_BYTES
         most = _MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES
         if bytes_of([output, *(each for several in parts for each in several)]) > most:
             return None
         own, own_out, ask, ask_out, inner, outer = (
-            self._maps.map_of([self._maps.part_of(each) for each in several if each is not None])
+            projections.pack_projections(
+                [projections.part_of(each) for each in several if each is not None]
+            )
             for several in zip(*parts, strict=True)
         )
         embedding_norm, embedding_norm_bias = numbers_of(self._embedding_norm)
-        return self._kernels.Weights(
+        return kernels.Weights(
             own=own,
             own_out=own_out,
             ask=ask,
@@ -321,8 +322,8 @@ class PreparedStack:
             outer=outer,
             norms=np.stack([weight for weight, _ in self._norms]),
             norm_biases=np.stack([bias for _, bias in self._norms]),
-            table=self._maps.map_of([self._maps.output_of(output, self._output_bias)]),
-            embedding=self._maps.table_of(embedding),
+            table=projections.pack_projections([projections.output_of(output, self._output_bias)]),
+            embedding=projections.embedding_table(embedding),
             embedding_norm=embedding_norm,
             embedding_norm_bias=embedding_norm_bias,
         )
@@ -341,7 +342,7 @@ class _Layer(NamedTuple):
     look: MultiHeadAttention | None
 
 
-def _maps_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
+def _projections_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
     """The linear maps of a layer, in the order of ``kernels.transformer.decoder.Weights``."""
     look = block.look
     return [
@@ -354,8 +355,8 @@ def _maps_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | None]:
     ]
 
 
-def _layer_of(block: TransformerBlock, options: "kernels.Options") -> _Layer:
-    own, own_out, ask, ask_out, inner, outer = map(mapping, _maps_of(block))
+def _layer_of(block: TransformerBlock, options: kernels.Options) -> _Layer:
+    own, own_out, ask, ask_out, inner, outer = map(projection_of, _projections_of(block))
     return _Layer(
         own,
         own_out,

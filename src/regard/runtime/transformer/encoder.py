@@ -2,31 +2,30 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from jaxtyping import Float32, Int
 from torch import Tensor, nn
 
-from regard.kernels.threads import in_blocks
+from regard.kernels.threads import parallel_blocks
+from regard.kernels.transformer import encoder as kernels
+from regard.kernels.transformer.encoder import EncoderPositions, Layers, Sources
 from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.models.transformer import Transformer
+from regard.runtime.products import projections
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
-from regard.runtime.transformer.layered import LayeredEncoder, maps_of
 from regard.runtime.transformer.layers import (
     MOST_BYTES,
-    Places,
-    Waves,
+    PositionTable,
+    RotaryTable,
     bytes_of,
     norms_of,
     numbers_of,
     options_of,
 )
-
-if TYPE_CHECKING:
-    from regard.kernels.transformer.encoder import Layers, Seen, Sources
+from regard.runtime.transformer.layerwise import LayerwiseEncoder, projections_of
 
 
 class PreparedEncoder:
@@ -37,10 +36,6 @@ class PreparedEncoder:
     """
 
     def __init__(self, model: Transformer) -> None:
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.transformer import encoder as kernels
-        from regard.runtime.products import projections as maps
-
         blocks, config = list(model.encoder), model.config
         embedding_norm, embedding_norm_bias = numbers_of(model.source_norm)
         embedding = model.source_embedding
@@ -48,29 +43,31 @@ class PreparedEncoder:
         looks = [block.look for block in model.decoder if block.look is not None]
         width = looks[0].num_key_heads * looks[0].head_dim
         alibi_heads = config.num_heads if config.positions == "alibi" else None
-        self._kernels, self._options = kernels, options_of(blocks, alibi_heads)
+        self._options = options_of(blocks, alibi_heads)
         projects = [_of_memory(look) for look in looks]
-        self._layers: Layers | LayeredEncoder
-        key = value = maps.NO_MAP
+        self._layers: Layers | LayerwiseEncoder
+        key = value = projections.NO_PROJECTIONS
         if fit_one_loop(blocks, projects):
             self._layers = layers_of(blocks, model.encoder_norm)
             key, value = (
-                maps.map_of([maps.part_of(each, outputs) for each in projects])
+                projections.pack_projections(
+                    [projections.part_of(each, outputs) for each in projects]
+                )
                 for outputs in (slice(width), slice(width, None))
             )
         else:
-            self._layers = LayeredEncoder(blocks, model.encoder_norm, self._options, projects)
-        self._ends = kernels.Ends(
+            self._layers = LayerwiseEncoder(blocks, model.encoder_norm, self._options, projects)
+        self._ends = kernels.Embeddings(
             key=key,
             value=value,
-            embedding=maps.table_of(embedding),
+            embedding=projections.embedding_table(embedding),
             embedding_norm=embedding_norm,
             embedding_norm_bias=embedding_norm_bias,
         )
         attend = blocks[0].attend
         assert attend is not None
-        self._places = Places(model.positions, config.model_dim)
-        self._waves = Waves(attend.rotary)
+        self._places = PositionTable(model.positions, config.model_dim)
+        self._rotary = RotaryTable(attend.rotary)
         self._reach, self._mixes_embeddings = config.window, config.values == "embeddings"
         self._begin_id = model.begin_id if config.source_begin else None
         self._shape, self._width = (len(looks), 2 * width), config.model_dim
@@ -86,7 +83,7 @@ class PreparedEncoder:
         ]
         begins = np.array([0, *accumulate(map(len, rows))])
         longest = source.shape[1] + len(begin)
-        sources = self._kernels.Sources(
+        sources = kernels.Sources(
             tokens=np.array([token for row in rows for token in row], np.int64),
             begins=begins,
             unseen=len(begin),
@@ -94,24 +91,24 @@ class PreparedEncoder:
             mixes_embeddings=self._mixes_embeddings,
         )
         reach = longest if self._reach is None else self._reach
-        seen = self._kernels.Seen(self._waves.until(longest), reach)
+        seen = kernels.EncoderPositions(self._rotary.until(longest), reach)
         layers, width = self._shape
         memory = np.zeros((layers, *source.shape, width), np.float32)
-        if isinstance(self._layers, LayeredEncoder):
+        if isinstance(self._layers, LayerwiseEncoder):
             self._read_by_layers(self._layers, sources, seen, memory)
             return memory
         given = (sources, seen, self._ends, self._layers, self._options, memory)
-        in_blocks(len(rows), lambda *part: self._kernels.read_sources(*part, *given))
+        parallel_blocks(len(rows), lambda *part: kernels.encode_sources(*part, *given))
         return memory
 
     def _read_by_layers(
         self,
-        layers: LayeredEncoder,
-        sources: "Sources",
-        seen: "Seen",
+        layers: LayerwiseEncoder,
+        sources: Sources,
+        seen: EncoderPositions,
         memory: Float32[np.ndarray, "L B M W"],
     ) -> None:
-        """Run ``read_sources`` layer by layer."""
+        """Run ``encode_sources`` layer by layer."""
         begins, half = sources.begins, self._shape[1] // 2
         x, embedded = layers.embed(sources, self._ends, self._width)
         states = torch.from_numpy(layers(x, begins, seen))
@@ -124,14 +121,11 @@ class PreparedEncoder:
                     kept[b, : len(real)] = real
 
 
-def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> "Layers":
+def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
     """The weights of an encoder's layers, and of the norm behind them where it is pre-norm."""
-    # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.transformer import encoder as kernels
-    from regard.runtime.products import projections as maps
-
     own, own_out, inner, outer = (
-        maps.map_of([maps.part_of(each) for each in several]) for several in maps_of(blocks)
+        projections.pack_projections([projections.part_of(each) for each in several])
+        for several in projections_of(blocks)
     )
     norms = norms_of(blocks, last)
     return kernels.Layers(
@@ -151,7 +145,7 @@ def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module]
         blocks: The layers.
         others: Maps besides theirs.
     """
-    parts: list[nn.Module | None] = [each for several in maps_of(blocks) for each in several]
+    parts: list[nn.Module | None] = [each for several in projections_of(blocks) for each in several]
     return options_of(blocks, None).activation >= 0 and bytes_of([*parts, *others]) <= MOST_BYTES
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.models.decoder import Decoder
 from regard.runtime.base import PreparedLanguageModel
 from regard.runtime.state import PreparedState, begin
-from regard.runtime.transformer.decoder import PreparedStack
+from regard.runtime.transformer.decoder import DecoderStack
 from regard.runtime.transformer.layers import why_not_prepared
 
 
@@ -34,11 +34,11 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
     """
 
     model: Decoder
-    _steps: PreparedStack
+    _steps: DecoderStack
 
     def __init__(self, model: Decoder) -> None:
         super().__init__(model)
-        self._steps = PreparedStack(
+        self._steps = DecoderStack(
             list(model.layers),
             embedding=model.embedding,
             positions=model.positions,

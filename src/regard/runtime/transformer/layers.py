@@ -1,7 +1,6 @@
 """Parameters of Transformer layers, in the form of compiled loops."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,16 +10,15 @@ from torch import Tensor, nn
 from regard.attention.biases import alibi_slopes
 from regard.attention.scores import Dot, ScaledDot
 from regard.kernels import why_not
-from regard.kernels.threads import by_rows
+from regard.kernels.threads import parallel_rows
+from regard.kernels.transformer import decoder as kernels
+from regard.kernels.transformer.decoder import Options
 from regard.layers import MultiHeadAttention
 from regard.layers.block import TransformerBlock
 from regard.layers.feedforward import ACTIVATIONS, swiglu
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.layers.residual import Residual
 from regard.runtime.products.int8 import Int8Embedding, Int8Linear
-
-if TYPE_CHECKING:
-    from regard.kernels.transformer.decoder import Options
 
 # Weights up to so many bytes stay in the cache of a core while it goes through them for its rows.
 MOST_BYTES = 2**25
@@ -44,30 +42,27 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
 
 
 def attentions(block: TransformerBlock) -> list[MultiHeadAttention]:
-    """Those of a layer: to itself, and to a memory."""
+    """Attentions of a layer: to itself, and to a memory."""
     return [block.attend] if block.look is None else [block.attend, block.look]
 
 
 def residuals(block: TransformerBlock) -> list[Residual]:
-    """Those of a layer, in the order in which they are met."""
+    """Residual connections of a layer, in their order."""
     all_three = (block.attend_residual, block.look_residual, block.feed_residual)
     return [each for each in all_three if each is not None]
 
 
-def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "Options":
+def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> Options:
     """Settings that layers share.
 
     Args:
         blocks: The layers.
         alibi_heads: How many heads have ALiBi's slopes; None is none.
     """
-    # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.transformer import decoder as kernels
-
     attend, residual = attentions(blocks[0])[0], blocks[0].attend_residual
     first = residual.norm
     assert isinstance(first, NORMS)
-    return kernels.Options(
+    return Options(
         attend.num_heads,
         attend.num_key_heads,
         attend.head_dim,
@@ -81,14 +76,12 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> "
     )
 
 
-def activation_of(block: TransformerBlock, options: "Options") -> Callable[[Tensor], Tensor]:
+def activation_of(block: TransformerBlock, options: Options) -> Callable[[Tensor], Tensor]:
     """Activation between two maps; it may work in place.
 
     torch works out the last few numbers of all by another formula, which are those of one state
     or of another.
     """
-    from regard.kernels.transformer import decoder as kernels
-
     is_gated = block.feed.activation is swiglu
     if is_gated:
         options = options._replace(activation=kernels.ACTIVATIONS.index("silu"))
@@ -97,7 +90,7 @@ def activation_of(block: TransformerBlock, options: "Options") -> Callable[[Tens
 
     def activate(inner: Tensor) -> Tensor:
         (rows, width), numbers = inner.shape, inner.numpy()
-        by_rows(rows, 8 * width, lambda *part: kernels.activate_rows(*part, numbers, options))
+        parallel_rows(rows, 8 * width, lambda *part: kernels.activate_rows(*part, numbers, options))
         return inner
 
     def gate(inner: Tensor) -> Tensor:
@@ -141,7 +134,7 @@ def bytes_of(parts: Sequence[nn.Module | None]) -> int:
     return total
 
 
-class Places:
+class PositionTable:
     """Position embeddings, computed as far as they are needed.
 
     Args:
@@ -161,7 +154,7 @@ class Places:
         return self._positions is not None
 
     def until(self, stop: int) -> Float32[np.ndarray, "P C"]:
-        """That of places before ``stop``, and of some after."""
+        """Embeddings of positions before ``stop``, and of some after."""
         known = self._known  # of this thread: another may work out more meanwhile
         while len(known) < stop:
             known = self._known = np.concatenate([known, self._next(len(known))])
@@ -177,8 +170,8 @@ class Places:
         return more
 
 
-class Waves:
-    """Sines and cosines by which queries and keys of each place are turned; none if they are not.
+class RotaryTable:
+    """Sines and cosines that rotate queries and keys of each position; none without rotation.
 
     Args:
         rotary: What turns them.
@@ -190,7 +183,7 @@ class Waves:
         self._known = np.zeros((0, 2, pairs), np.float32)
 
     def until(self, stop: int) -> Float32[np.ndarray, "P 2 p"]:
-        """Those of places before ``stop``, and of some after."""
+        """Sines and cosines of positions before ``stop``, and of some after."""
         known = self._known  # of this thread: another may work out more meanwhile
         while len(known) < stop:
             known = self._known = np.concatenate([known, self._next(len(known))])

@@ -8,19 +8,21 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.observing import current_editor, current_observer
-from regard.kernels.threads import in_blocks
+from regard.kernels.threads import parallel_blocks
+from regard.kernels.transformer import encoder as kernels
 from regard.layers import Packing
 from regard.models.encoder import Encoder
 from regard.models.interfaces import TextReader
+from regard.runtime.products import projections
 from regard.runtime.transformer.encoder import fit_one_loop, layers_of
-from regard.runtime.transformer.layered import LayeredEncoder
 from regard.runtime.transformer.layers import (
-    Places,
-    Waves,
+    PositionTable,
+    RotaryTable,
     numbers_of,
     options_of,
     why_not_prepared,
 )
+from regard.runtime.transformer.layerwise import LayerwiseEncoder
 
 # The longest texts that one loop reads: it has all scores of a text and a head at once.
 _LONGEST = 1024
@@ -49,10 +51,6 @@ class PreparedReader(TextReader):
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.transformer import encoder as kernels
-        from regard.runtime.products import projections as maps
-
         blocks = list(encoder.layers)
         attend = blocks[0].attend
         assert attend is not None
@@ -60,21 +58,20 @@ class PreparedReader(TextReader):
         self.encoder = encoder
         self.embedding = encoder.embedding  # a head may guess words by it
         self.max_length, self.output_dim = encoder.max_length, encoder.output_dim
-        self._kernels = kernels
-        self._ends = kernels.Ends(
-            key=maps.NO_MAP,
-            value=maps.NO_MAP,
-            embedding=maps.table_of(encoder.embedding),
+        self._ends = kernels.Embeddings(
+            key=projections.NO_PROJECTIONS,
+            value=projections.NO_PROJECTIONS,
+            embedding=projections.embedding_table(encoder.embedding),
             embedding_norm=norm,
             embedding_norm_bias=norm_bias,
         )
-        self._options, self._waves = options_of(blocks, None), Waves(attend.rotary)
+        self._options, self._rotary = options_of(blocks, None), RotaryTable(attend.rotary)
         self._layers = (
             layers_of(blocks, encoder.norm)
             if fit_one_loop(blocks)
-            else LayeredEncoder(blocks, encoder.norm, self._options)
+            else LayerwiseEncoder(blocks, encoder.norm, self._options)
         )
-        self._places = Places(encoder.positions, encoder.output_dim)
+        self._places = PositionTable(encoder.positions, encoder.output_dim)
         segments = encoder.segments
         self._first_segment = None if segments is None else segments[0].detach().numpy()
 
@@ -106,22 +103,22 @@ class PreparedReader(TextReader):
         if any(each is not None for each in reading.values()):
             given = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
         places = self._places.until(N)[:N]
-        texts = self._kernels.Sources(
+        texts = kernels.Sources(
             tokens=packing.pack(ids).numpy(),
             begins=np.array([0, *accumulate(lengths.tolist())]),
             unseen=0,
             places=places if self._first_segment is None else places + self._first_segment,
             mixes_embeddings=False,
         )
-        seen = self._kernels.Seen(self._waves.until(N), N)
-        if isinstance(self._layers, LayeredEncoder):
+        seen = kernels.EncoderPositions(self._rotary.until(N), N)
+        if isinstance(self._layers, LayerwiseEncoder):
             layers, width = self._layers, self.output_dim
             x = given.copy() if given.size else layers.embed(texts, self._ends, width)[0]
             read = layers(x, texts.begins, seen)
             return packing.pad(torch.from_numpy(read))
         made = torch.empty(B, N, self.output_dim)
         rest = (texts, given, seen, self._ends, self._layers, self._options, made.numpy())
-        in_blocks(B, lambda *part: self._kernels.read_texts(*part, *rest))
+        parallel_blocks(B, lambda *part: kernels.encode_texts(*part, *rest))
         return made
 
     def _one_by_one(

@@ -10,7 +10,7 @@ from regard.models.transformer import Transformer
 from regard.runtime.base import PreparedSeq2Seq
 from regard.runtime.memory import hand_back
 from regard.runtime.state import PreparedState, begin
-from regard.runtime.transformer.decoder import PreparedStack
+from regard.runtime.transformer.decoder import DecoderStack
 from regard.runtime.transformer.encoder import PreparedEncoder
 from regard.runtime.transformer.layers import why_not_prepared
 
@@ -37,11 +37,11 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
     """
 
     model: Transformer
-    _steps: PreparedStack
+    _steps: DecoderStack
 
     def __init__(self, model: Transformer) -> None:
         super().__init__(model)
-        self._steps = PreparedStack(
+        self._steps = DecoderStack(
             list(model.decoder),
             embedding=model.target_embedding,
             positions=model.target_positions or model.positions,

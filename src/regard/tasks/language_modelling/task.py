@@ -27,7 +27,7 @@ from regard.tasks.language_modelling.running_text import (
     text_shards,
 )
 from regard.tasks.language_modelling.settings import TextData
-from regard.tasks.one_pass_task import OnePassTask
+from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.streaming import Stored, StreamedTask
@@ -124,9 +124,7 @@ class StoredWindows(Stored[Stretch]):
         return np.full((2, len(indices)), self._context)
 
 
-class LanguageModelling(
-    OnePassTask[Passage, Stretch, WindowBatch, Surprise], StreamedTask[Passage, Stretch]
-):
+class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, Stretch]):
     """Running text to predictions.
 
     A line's end is the end token, so that a line break is one more thing to predict.
@@ -150,6 +148,7 @@ class LanguageModelling(
 
     unit: ClassVar[str] = "passages"
     counted = "tokens"
+    can_smooth: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
     read = staticmethod(read_passages)
     hold_out = staticmethod(hold_out_end)
@@ -276,9 +275,7 @@ class LanguageModelling(
         owners = whole.owners[kept] - rows.start
         return WindowBatch(whole.ids[kept], whole.labels[kept], owners, rows.stop - rows.start)
 
-    def loss(
-        self, model: nn.Module, batch: WindowBatch, *, smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
+    def batch_loss(self, model: nn.Module, batch: WindowBatch, smoothing: float) -> Loss:
         """The summed cross-entropy in nats, and the tokens it is over."""
         logits = model.project(model(batch.ids))  # type: ignore[operator]
         loss = F.cross_entropy(

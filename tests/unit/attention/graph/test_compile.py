@@ -84,7 +84,7 @@ def weight(*shape):
     return (torch.rand(shape, generator=torch.Generator().manual_seed(1)) + 0.5).requires_grad_()
 
 
-# Options of ``attend``, made from a learned tensor inside the function that is compiled.
+# CallOptions of ``attend``, made from a learned tensor inside the function that is compiled.
 CASES = {
     "plain": (weight(), lambda w: {}),
     "causal": (weight(), lambda w: {"mask": causal()}),

@@ -7,7 +7,7 @@ from llvmlite import ir
 from tests import cases
 
 from regard.kernels.products import packed as panels
-from regard.kernels.products.packed import in_lanes, in_panels
+from regard.kernels.products.packed import pack, pad
 
 f32 = np.float32
 
@@ -30,7 +30,7 @@ def multiply_plainly(states, weight, bias, out):
 
 def plain_product(states, weight, bias):
     out = np.full((len(states), len(weight)), np.nan, f32)
-    multiply_plainly(states, in_panels(weight), in_lanes(bias), out)
+    multiply_plainly(states, pack(weight), pad(bias), out)
     return out
 
 

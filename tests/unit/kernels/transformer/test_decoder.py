@@ -33,14 +33,14 @@ def options(**changed):
 
 
 def past(store, memory, **changed):
-    plain = kernels.Past(
+    plain = kernels.DecoderCache(
         store=store,
         ancestors=np.random.default_rng(3).integers(0, S, (R, T)).astype(np.int32),
         starts=np.zeros(R, np.int32),
         memory=memory,
         lengths=np.array([4, 1, 9], np.int64),
         sentences=np.array([2, 0, 1, 0, 2], np.int64),
-        waves=np.zeros((1, 2, 0), f32),
+        rotary=np.zeros((1, 2, 0), f32),
     )
     return plain._replace(**changed)
 
@@ -75,7 +75,7 @@ def test_a_row_looks_at_what_its_ancestors_kept_and_at_itself(now, slopes, start
     seen = past(NO_STORE, NO_MEMORY, starts=np.array(starts, np.int32))
     before, out = store.copy(), np.zeros((R, H * D), f32)
     given = options() if slopes is None else options(slopes=slopes)
-    kernels.look_back(0, R, projected, store, seen, now, given, room(T), out)
+    kernels.attend_to_past(0, R, projected, store, seen, now, given, room(T), out)
     own = projected[:, H * D :]
     for r in range(R):
         slots = [seen.ancestors[r, t] for t in range(min(starts[r], now), now)]
@@ -95,7 +95,7 @@ def test_a_row_looks_at_the_real_places_of_its_sentence():
     out = np.zeros((R, H * D), f32)
     # Distances count in self-attention alone.
     given = options(slopes=np.ones(H, f32))
-    kernels.look_at_memory(0, R, query, memory, seen, 0, given, room(9), out)
+    kernels.attend_to_memory(0, R, query, memory, seen, 0, given, room(9), out)
     for r, sentence in enumerate(seen.sentences):
         real = memory[sentence, : seen.lengths[sentence]]
         right = looked(query[r], real[:, : G * D], real[:, G * D :], 0.7)
@@ -105,7 +105,7 @@ def test_a_row_looks_at_the_real_places_of_its_sentence():
 def test_scores_far_apart_neither_overflow_nor_vanish():
     query, memory = 100 * draw(R, H * D), 100 * draw(3, 9, 2 * G * D)
     seen, out = past(NO_STORE, NO_MEMORY), np.zeros((R, H * D), f32)
-    kernels.look_at_memory(0, R, query, memory, seen, 0, options(), room(9), out)
+    kernels.attend_to_memory(0, R, query, memory, seen, 0, options(), room(9), out)
     for r, sentence in enumerate(seen.sentences):
         real = memory[sentence, : seen.lengths[sentence]]
         right = looked(query[r], real[:, : G * D], real[:, G * D :], 0.7)
@@ -116,8 +116,8 @@ def test_only_the_rows_asked_for_are_done():
     projected, store = draw(R, (H + 2 * G) * D), draw(1, S, T, 2 * G * D)[0]
     seen, before = past(NO_STORE, NO_MEMORY), store.copy()
     whole, part = np.zeros((R, H * D), f32), np.zeros((R, H * D), f32)
-    kernels.look_back(0, R, projected, store.copy(), seen, 3, options(), room(T), whole)
-    kernels.look_back(1, 4, projected, store, seen, 3, options(), room(T), part)
+    kernels.attend_to_past(0, R, projected, store.copy(), seen, 3, options(), room(T), whole)
+    kernels.attend_to_past(1, 4, projected, store, seen, 3, options(), room(T), part)
     np.testing.assert_array_equal(part[1:4], whole[1:4])
     assert not part[[0, 4]].any()
     np.testing.assert_array_equal(store[[0, 4], 3], before[[0, 4], 3])

@@ -5,7 +5,7 @@ import torch
 from tests.cases import pairwise
 from torch import nn
 
-from regard.runtime.products.linear import Linear, mapping
+from regard.runtime.products.linear import Linear, projection_of
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
@@ -26,7 +26,7 @@ def threads():
 )
 def test_products_are_those_of_float64(rows, outputs, width, has_bias):
     linear, states = nn.Linear(width, outputs, bias=has_bias), torch.randn(rows, width)
-    found = mapping(linear)(states)
+    found = projection_of(linear)(states)
     torch.testing.assert_close(found, linear.double()(states.double()).float(), atol=2e-6, rtol=0)
 
 
@@ -64,5 +64,5 @@ def test_numbers_that_are_none_stay_in_their_rows():
 
 def test_what_is_no_map_in_float32_stays_as_it_is():
     norm, nothing = nn.LayerNorm(4), torch.randn(2, 4)
-    assert mapping(norm) is norm
-    assert mapping(None)(nothing) is nothing
+    assert projection_of(norm) is norm
+    assert projection_of(None)(nothing) is nothing

@@ -61,7 +61,7 @@ def test_only_the_sentences_asked_for_are_read():
     found = []
     for first, stop in ((0, 5), (1, 3)):
         states, last = np.full((5, 4, 2 * H), 9, np.float32), np.full((5, 2 * H), 9, np.float32)
-        recurrent_kernels.read(first, stop, *given, model._weights, model._cell, states, last)
+        recurrent_kernels.encode(first, stop, *given, model._weights, model._cell, states, last)
         found.append((states, last))
     (states, last), (part, part_last) = found
     np.testing.assert_allclose(part[[3, 4], :3], states[[3, 4], :3], atol=1e-6)

@@ -70,8 +70,10 @@ def check_reads(made, reader, ids, lengths, **reading):
 @pytest.fixture
 def calls(monkeypatch):
     """What the loop was called with."""
-    seen, loop = [], encoder_kernels.read_texts
-    monkeypatch.setattr(encoder_kernels, "read_texts", lambda *all: seen.append(all) or loop(*all))
+    seen, loop = [], encoder_kernels.encode_texts
+    monkeypatch.setattr(
+        encoder_kernels, "encode_texts", lambda *all: seen.append(all) or loop(*all)
+    )
     return seen
 
 

@@ -81,8 +81,10 @@ def test_learned_positions_are_used_to_the_last():
 )
 def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops, monkeypatch):
     calls = []
-    whole_step, best_tokens = kernels.whole_step, kernels.best_tokens
-    monkeypatch.setattr(kernels, "whole_step", lambda *all: calls.append("one") or whole_step(*all))
+    decode_step, best_tokens = kernels.decode_step, kernels.best_tokens
+    monkeypatch.setattr(
+        kernels, "decode_step", lambda *all: calls.append("one") or decode_step(*all)
+    )
     monkeypatch.setattr(
         kernels, "best_tokens", lambda *all: calls.append("many") or best_tokens(*all)
     )

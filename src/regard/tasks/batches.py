@@ -1,0 +1,67 @@
+"""Samples, which are encoded examples by name, and padded batches of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Int32
+from torch import Tensor
+
+from regard.text import PAD_ID
+from regard.text.padding import lengths_of, padded
+
+# Numbers, lists of ids, tensors and texts of one encoded example, by name.
+Sample: TypeAlias = dict[str, Any]
+# The same names for a batch of samples: tensors, batch first; or lists of what is no number.
+Batch: TypeAlias = dict[str, Any]
+
+
+def collate(samples: Sequence[Sample], padding: Mapping[str, int] | None = None) -> Batch:
+    """A padded batch with the names of its samples, and the ``lengths`` of their ``ids``.
+
+    Numbers become a vector; lists of whole numbers the rows of a matrix, padded on the right; lists
+    and tensors of floats, all of one size, are stacked; matrices of ids become a padded box. All
+    else stays a list.
+
+    Args:
+        samples: One or more, with the same names.
+        padding: What lists of a name are padded with; 0 where it says nothing.
+
+    Example:
+        >>> batch = collate([{"ids": [7, 8], "label": 1}, {"ids": [9], "label": 0}])
+        >>> batch["ids"].tolist(), batch["lengths"].tolist(), batch["label"].tolist()
+        ([[7, 8], [9, 0]], [2, 1], [1, 0])
+    """
+    fillers = padding or {}
+    batch: Batch = {
+        name: _together([sample[name] for sample in samples], fillers.get(name, PAD_ID))
+        for name in samples[0]
+    }
+    if "ids" in batch:
+        batch["lengths"] = lengths_of([sample["ids"] for sample in samples])
+    return batch
+
+
+def boxed(rows: Sequence[Int32[Tensor, "_ _"]]) -> Tensor:
+    """Pad matrices of ids, (N, L), on both axes to one tensor, (B, N, L)."""
+    longest, most = (max(row.shape[axis] for row in rows) for axis in (0, 1))
+    box = torch.full((len(rows), longest, most), PAD_ID)
+    for place, row in enumerate(rows):
+        box[place, : row.shape[0], : row.shape[1]] = row
+    return box
+
+
+def _together(values: Sequence[Any], filler: int) -> Any:
+    first = values[0]
+    if isinstance(first, int | float) or (isinstance(first, list) and _are_floats(first)):
+        return torch.tensor(values)
+    if isinstance(first, list | np.ndarray):
+        return padded(values, filler)
+    if isinstance(first, Tensor):
+        return torch.stack(list(values)) if first.is_floating_point() else boxed(values)
+    return list(values)
+
+
+def _are_floats(values: Sequence[object]) -> bool:
+    return bool(values) and isinstance(values[0], float)

@@ -1,0 +1,461 @@
+"""Masked language modelling: words left out of a text, guessed from those on both sides."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.config import JsonValue
+from regard.errors import DataError, SettingError
+from regard.models import EncoderConfig, MaskedLanguageModel
+from regard.tasks.batches import Batch
+from regard.tasks.language_modelling import Passage
+from regard.tasks.language_modelling.running_text import (
+    checked_passage,
+    hold_out_end,
+    passages_of_chunk,
+    perplexity,
+    read_passages,
+    text_shards,
+)
+from regard.tasks.masked_windows import (
+    FIRST_ID,
+    MaskedStretch,
+    StoredStretches,
+    Window,
+    cut_into_stretches,
+    mask_windows,
+    windows_of,
+)
+from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.settings import MaskedTextData
+from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
+from regard.tasks.streaming import StreamedTask
+from regard.tasks.task import Table
+from regard.text import (
+    BOS_ID,
+    EOS_ID,
+    BadLines,
+    Sequences,
+    Tokenizer,
+    TokenizerConfig,
+    normalize,
+    train_tokenizer,
+    words_of_spans,
+)
+from regard.text.mapped import MappedArrays
+from regard.text.masking import NO_WORD
+from regard.text.padding import padded
+from regard.text.pieces import BEGIN, END
+from regard.text.whole_words import WholeWords
+
+# What a line to be filled in has in place of a token, and how many guesses it gets.
+_BLANK = re.compile(r"\[MASK\]|<mask>")
+_GUESSES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """Predictions of a model for one passage.
+
+    Attributes:
+        nats: −log p of all that was masked.
+        right: How many guesses were right.
+        count: How many there were.
+        pairs: How many halves were told apart rightly, and of how many.
+        likeliest: For each masked token, in order: the likeliest tokens, with their probabilities.
+        answers: What each was; of a blank to fill in, the mask's own id.
+    """
+
+    nats: float
+    right: int
+    count: int
+    pairs: tuple[int, int]
+    likeliest: tuple[tuple[tuple[str, float], ...], ...]
+    answers: tuple[str, ...]
+
+    def text(self) -> str:
+        """The likeliest token for each blank, with its probability."""
+        return "\t".join(
+            " ".join(f"{piece}/{share:.3f}" for piece, share in each) for each in self.likeliest
+        )
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        return {
+            "blanks": [
+                [{"piece": piece, "probability": round(share, 6)} for piece, share in each]
+                for each in self.likeliest
+            ]
+        }
+
+
+class MaskedLanguageModelling(
+    OnePassTask[Passage, Guesses],
+    StreamedTask[Passage, MaskedStretch],
+):
+    """Running text to guesses of its words.
+
+    ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the
+    mask is one id more than the tokenizer has, so that a reader without it has the same ids.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training text.
+        words: Where its words are.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "masked_language_modelling", "tokenizer": {"type": "words"}}
+        >>> text = Passage(("I love China.",), "a.txt:1")
+        >>> task = MaskedLanguageModelling.learn(recipe_from_table(table), [text])
+        >>> batch = task.collate(task.encode([task.request("I [MASK] China.", "a.txt:2")]))
+        >>> batch["ids"].shape, batch["chosen"][0].tolist()
+        (torch.Size([1, 6]), [False, False, True, False, False, False])
+    """
+
+    unit: ClassVar[str] = "passages"
+    counted = "masked tokens"
+    can_smooth: ClassVar[bool] = True
+    metrics: ClassVar[Mapping[str, int]] = {"masked accuracy": 1, "perplexity": -1}
+    read = staticmethod(read_passages)
+    hold_out = staticmethod(hold_out_end)
+    subject = staticmethod(Passage.text)
+    checked = staticmethod(checked_passage)
+    least_for_test: ClassVar[int] = 3  # a passage is many lines, and two are left of three
+    held_out: ClassVar[Literal["hash", "end"]] = "end"
+    stored_as: ClassVar[tuple[str, ...]] = ("text", "words")
+    numbered: ClassVar[tuple[str, ...]] = ("words",)
+    shards = staticmethod(text_shards)
+    of_chunk = staticmethod(passages_of_chunk)
+
+    data: MaskedTextData
+    tokenizer: Tokenizer
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, words: WholeWords) -> None:
+        super().__init__(recipe, tokenizer)
+        self.words, self.mask_id = words, tokenizer.vocab_size
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "MaskedLanguageModelling":
+        """The task with a tokenizer, and Chinese words, learned from the training text."""
+        lines = [line for passage in examples for line in passage.lines]
+        is_whole = recipe.settings(MaskedTextData).masking == "words"
+        words = WholeWords.learn(lines) if is_whole else WholeWords(None)
+        return cls(recipe, train_tokenizer(lines, recipe.settings(TokenizerConfig)), words)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "MaskedLanguageModelling":
+        """The task with what ``save`` wrote."""
+        words = WholeWords.load(folder / "words")
+        return cls(recipe, cls.load_tokenizer(recipe, folder / "text"), words)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, and what cuts Chinese into words."""
+        super().save(folder)
+        self.words.save(folder / "words")
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights.
+
+        Raises:
+            SettingError: It cannot take a window, or tell the halves of one apart.
+        """
+        data, config = self.data, self.recipe.settings(EncoderConfig)
+        model = MaskedLanguageModel(config, vocab_size=self.mask_id + 1)
+        check_positions(model, "data.context", data.context)
+        if data.next_sentence and config.num_segments < 2:
+            raise SettingError(
+                "model.num_segments must be at least 2 with data.next_sentence; "
+                f"got {config.num_segments}."
+            )
+        return model
+
+    def facts(self) -> list[str]:
+        """Describe the vocabulary learned from the text, in lines."""
+        data, (pieces,) = self.data, super().facts()
+        masked = f"{data.rate:.0%} of {data.masking} masked"
+        return [f"{pieces}; windows of {data.context} tokens, {masked}"]
+
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Passage:
+        """The text whose blanks a line or a JSON record asks for.
+
+        Raises:
+            DataError: It has no blank.
+        """
+        text = record if isinstance(record, str) else record.get("text")
+        if not isinstance(text, str) or not _BLANK.search(text):
+            raise DataError(f"{where}: text must have a blank to fill in, [MASK]; got {text!r}.")
+        return Passage((normalize(text),), where)
+
+    def encode(
+        self,
+        examples: Iterable[Passage],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[MaskedStretch]:
+        """In training, windows of the whole text; else each passage."""
+        if not training:
+            return [self._encoded(passage) for passage in examples]
+        return cut_into_stretches([self._encoded(passage) for passage in examples], self._inside)
+
+    @classmethod
+    def apart(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
+        """All of them: what is held out is another part of the text."""
+        return list(examples)
+
+    def to_store(
+        self, examples: Sequence[Passage], *, too_long: BadLines
+    ) -> Mapping[str, Sequences]:
+        """The tokens and line ends of the passages, and the number of each one's word."""
+        (whole,) = cut_into_stretches([self._encoded(passage) for passage in examples], None)
+        return {
+            name: Sequences(ids, np.array([0, len(ids)], dtype=np.int64))
+            for name, ids in (("text", whole.ids.astype(np.int32)), ("words", whole.words))
+        }
+
+    def stored(self, arrays: MappedArrays) -> StoredStretches:
+        """Stretches of a text on disk."""
+        return StoredStretches(arrays, self._inside)
+
+    def length(self, sample: MaskedStretch) -> int:
+        """Tokens of a stretch."""
+        return sample.length
+
+    def collate(
+        self, encoded: Sequence[MaskedStretch], *, generator: torch.Generator | None = None
+    ) -> Batch:
+        """Windows of ``data.context`` tokens, some of their words masked.
+
+        ``answers`` is what stood at the ``chosen`` places; ``owners`` are the stretches that rows
+        are of; ``follows``, where that is asked, says whether second halves follow the first.
+        A generator shifts and masks them anew each time; without one a window is always masked
+        alike.
+        """
+        data = self.data
+        rows: list[tuple[int, Window]] = []
+        for owner, each in enumerate(encoded):
+            found = windows_of(
+                each, length=self._inside, halves=data.next_sentence, generator=generator
+            )
+            rows += [(owner, window) for window in found]
+        owners, windows = zip(*rows, strict=True)
+        masked = mask_windows(windows, mask_id=self.mask_id, rate=data.rate, generator=generator)
+        follows = [each.follows for each in windows if each.follows is not None]
+        return {
+            "ids": masked.ids,
+            "lengths": torch.tensor([len(each.ids) for each in windows]),
+            "segments": padded([each.segments for each in windows]),
+            "chosen": masked.chosen,
+            "answers": padded([each.ids for each in windows])[masked.chosen],
+            "follows": torch.tensor(follows, dtype=torch.int64),
+            "owners": torch.tensor(owners),
+            "count": len(encoded),
+        }
+
+    def collate_part(
+        self, encoded: Sequence[MaskedStretch], rows: slice, *, generator: torch.Generator
+    ) -> Batch:
+        """Some of the windows of a batch, shifted and masked as they are in the whole."""
+        whole = self.collate(encoded, generator=generator)
+        rows_of = whole["owners"]
+        kept = (rows_of >= rows.start) & (rows_of < rows.stop)
+        by_row = ("ids", "lengths", "segments", "chosen", "owners")
+        part: Batch = {name: whole[name][kept] for name in by_row}
+        follows = whole["follows"]
+        return {
+            **part,
+            "answers": whole["answers"][kept[whole["chosen"].nonzero()[:, 0]]],
+            "follows": follows[kept] if len(follows) else follows,
+            "owners": part["owners"] - rows.start,
+            "count": rows.stop - rows.start,
+        }
+
+    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
+        """The summed cross-entropy of what is masked, and how much that is.
+
+        The question whether a half follows weighs as much as all masked words, as in the paper.
+        """
+        states, logits = self._logits(model, batch)
+        loss = F.cross_entropy(logits, batch["answers"], reduction="sum", label_smoothing=smoothing)
+        if len(batch["follows"]):
+            follows = model.follows(states).float()  # type: ignore[operator]
+            loss = loss + len(batch["answers"]) * F.cross_entropy(follows, 1 - batch["follows"])
+        return loss, len(batch["answers"])
+
+    def predict(self, model: nn.Module, batch: Batch) -> list[Guesses]:
+        """Predictions for each span."""
+        states, logits = self._logits(model, batch)
+        nats = F.cross_entropy(logits, batch["answers"], reduction="none").tolist()
+        shares, ids = logits.softmax(-1).topk(min(_GUESSES, self.mask_id), dim=-1)
+        is_right = (ids[:, 0] == batch["answers"]).tolist()
+        likeliest = [
+            tuple((self._shown(token), share) for token, share in zip(*row, strict=True))
+            for row in zip(ids.tolist(), shares.tolist(), strict=True)
+        ]
+        wanted = [self._shown(token) for token in batch["answers"].tolist()]
+        places: list[list[int]] = [[] for _ in range(batch["count"])]
+        for place, owner in enumerate(batch["owners"][batch["chosen"].nonzero()[:, 0]].tolist()):
+            places[owner].append(place)
+        return [
+            Guesses(
+                nats=math.fsum(nats[place] for place in own),
+                right=sum(is_right[place] for place in own),
+                count=len(own),
+                pairs=pairs,
+                likeliest=tuple(likeliest[place] for place in own),
+                answers=tuple(wanted[place] for place in own),
+            )
+            for own, pairs in zip(places, self._told_apart(model, states, batch), strict=True)
+        ]
+
+    def score(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> dict[str, float]:
+        """How many guesses are right, in percent, and the perplexity of what is masked."""
+        count = max(1, sum(answer.count for answer in answers))
+        nats = sum(answer.nats for answer in answers)
+        figures = {
+            "masked accuracy": 100 * sum(answer.right for answer in answers) / count,
+            "perplexity": perplexity(nats, count),
+        }
+        if pairs := sum(answer.pairs[1] for answer in answers):
+            right = sum(answer.pairs[0] for answer in answers)
+            figures["next sentence accuracy"] = 100 * right / pairs
+        return figures
+
+    def example_score(self, answer: Guesses, example: Passage) -> float:
+        """The share of right guesses."""
+        return answer.right / max(1, answer.count)
+
+    def baselines(
+        self, train: Sequence[Passage], examples: Sequence[Passage]
+    ) -> dict[str, list[Guesses]]:
+        """Every token by its frequency in training, one count added; always the same guess."""
+        size = self.mask_id
+        counts = np.ones(size)
+        for passage in train:
+            counts += np.bincount(self._encoded(passage).ids, minlength=size)
+        counts[:FIRST_ID] = 1
+        cost = -np.log(counts / counts.sum())
+        most = int(counts.argmax())
+        found = []
+        for encoded in self.encode(examples):
+            wanted = self.collate([encoded])["answers"].numpy()
+            nats, right = float(cost[wanted].sum()), int((wanted == most).sum())
+            found.append(Guesses(nats, right, len(wanted), (0, 0), (), ()))
+        return {f"always {self._shown(most)}, by frequency": found}
+
+    def tables(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> list[Table]:
+        """Most frequent confusions (true word, predicted word)."""
+        taken = Counter(
+            (wanted, guesses[0][0])
+            for answer in answers
+            for wanted, guesses in zip(answer.answers, answer.likeliest, strict=True)
+            if guesses[0][0] != wanted
+        )
+        most = sorted(taken.items(), key=lambda item: (-item[1], item[0]))[:10]
+        rows = tuple((wanted, guess, count) for (wanted, guess), count in most)
+        return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
+
+    def show(self, example: Passage, answer: Guesses) -> str:
+        """How a passage begins, and the first guesses of it."""
+        pairs = zip(answer.answers, answer.likeliest, strict=True)
+        shown = ", ".join(f"{wanted}→{guesses[0][0]}" for wanted, guesses in list(pairs)[:8])
+        return f"{example.beginning} ({answer.right} of {answer.count} right: {shown})"
+
+    @property
+    def _inside(self) -> int:
+        """Tokens of the text in a window, without begin and end."""
+        return self.data.context - 2 - self.data.next_sentence
+
+    def _logits(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The states, and the logits of what is masked; the mask itself is no answer."""
+        asks = self.data.next_sentence
+        segments = batch["segments"] if asks else None
+        states = model(batch["ids"], batch["lengths"], segments=segments)
+        logits = model.project(states[batch["chosen"]]).float()  # type: ignore[operator]
+        mask = torch.tensor([self.mask_id], device=logits.device)
+        return states, logits.index_fill(-1, mask, -1e4)
+
+    def _told_apart(self, model: nn.Module, states: Tensor, batch: Batch) -> list[tuple[int, int]]:
+        """How many halves of each stretch were told apart rightly, and of how many."""
+        told = [(0, 0)] * batch["count"]
+        if len(batch["follows"]):
+            right = model.follows(states).argmax(-1) == 1 - batch["follows"]  # type: ignore[operator]
+            for owner, is_right in zip(batch["owners"].tolist(), right.tolist(), strict=True):
+                told[owner] = (told[owner][0] + is_right, told[owner][1] + 1)
+        return told
+
+    def shown(self, example: Passage, encoded: MaskedStretch, answer: Guesses) -> Shown:
+        """The tokens that are read, and the likeliest token for each blank.
+
+        Raises:
+            DataError: The text is too long for one window.
+        """
+        check_shown_length(encoded.length, self._inside, "tokens")
+        read = self.collate([encoded])
+        ids = read["ids"][0, : int(read["lengths"][0])].tolist()
+        tokens = [self._token(token) for token in ids]
+        guessed = [each[0][0] for each in answer.likeliest if each]
+        return Shown(text=ShownText.of_words(tokens), output=ShownText.of_words(guessed))
+
+    def said(
+        self, model: nn.Module, example: Passage, encoded: MaskedStretch, answer: Guesses
+    ) -> Said:
+        """The likeliest token at each blank; of the first, the others too."""
+        read = self.collate([encoded])
+        guesses = iter(answer.likeliest)
+        tags = tuple(
+            next(guesses)[0][0] if is_chosen else ""
+            for is_chosen in read["chosen"][0, : int(read["lengths"][0])].tolist()
+        )
+        return Said(labels=answer.likeliest[0] if answer.likeliest else (), tags=tags)
+
+    def _token(self, token: int) -> str:
+        return {BOS_ID: BEGIN, EOS_ID: END}.get(token) or self._shown(token)
+
+    def _encoded(self, passage: Passage) -> MaskedStretch:
+        """Its tokens and line ends; a blank is the mask."""
+        ids: list[int] = []
+        words: list[int] = []
+        is_whole, next_word = self.data.masking == "words", 0
+        blanks = any(_BLANK.search(line) for line in passage.lines)
+        for line in passage.lines:
+            if blanks:
+                pieces = self._with_blanks(line)
+                ids += [*pieces, EOS_ID]
+                words += [NO_WORD] * (len(pieces) + 1)
+                continue
+            found = self.tokenizer.pieces(line)
+            ids += [piece.id for piece in found] + [EOS_ID]
+            if is_whole:
+                spans = [(piece.start, piece.end) for piece in found]
+                numbers = words_of_spans(spans, self.words.spans(line))
+            else:
+                numbers = list(range(len(found)))
+            words += [NO_WORD if n == NO_WORD else n + next_word for n in numbers] + [NO_WORD]
+            next_word += max(numbers, default=-1) + 1
+        return MaskedStretch(
+            np.array(ids, dtype=np.int64), np.array(words, dtype=np.int64), 0, len(ids), blanks
+        )
+
+    def _with_blanks(self, line: str) -> list[int]:
+        ids: list[int] = []
+        for place, part in enumerate(_BLANK.split(line)):
+            ids += [self.mask_id] * (place > 0)
+            ids += self.tokenizer.encode(part)
+        return ids
+
+    def _shown(self, token: int) -> str:
+        if token == self.mask_id:
+            return "[MASK]"
+        return self.tokenizer.decode([token]).strip() or f"<{token}>"

@@ -1,0 +1,399 @@
+"""Multiple choice: which of several answers to a question about a text is the right one."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.config import JsonValue
+from regard.errors import DataError
+from regard.metrics.labels import accuracy
+from regard.metrics.question_answering import answer_words
+from regard.models import ClassifierConfig, MultipleChoice
+from regard.tasks.baselines.sliding_window import SlidingWindow
+from regard.tasks.batches import Batch, Sample
+from regard.tasks.checking import CheckedExample
+from regard.tasks.held_out import hold_out_contexts
+from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.recipe import Recipe
+from regard.tasks.settings import ChoicesData
+from regard.tasks.showing import Said, Shown, ShownText, ShownToken, by_share
+from regard.tasks.tables import by_group, length_group, question_word
+from regard.tasks.task import Table
+from regard.tasks.text_pairs import (
+    build_reader,
+    collate_pairs,
+    crossings,
+    encode_pair,
+    joined,
+    pair_length,
+    pair_model,
+    text_cutter,
+)
+from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
+from regard.text.pieces import END
+from regard.text.questions import Question, question_of, read_questions
+from regard.text.records import Handling, usable
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A question with answers to choose from.
+
+    Attributes:
+        text: The question.
+        context: The text it is about.
+        choices: The answers, at least two.
+        right: The place of the right one; −1 where it is asked for.
+        where: Where it was read.
+    """
+
+    text: str
+    context: str
+    choices: tuple[str, ...]
+    right: int
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The answer chosen.
+
+    Attributes:
+        answer: Its text.
+        place: Its place among the choices, from 0.
+        probabilities: Of every choice.
+
+    Example:
+        >>> answer = Choice("the king", 1, (0.25, 0.75))
+        >>> answer.probabilities[answer.place], answer.to_dict()
+        (0.75, {'answer': 'the king', 'choice': 1, 'probabilities': [0.25, 0.75]})
+    """
+
+    answer: str
+    place: int
+    probabilities: tuple[float, ...]
+
+    def text(self) -> str:
+        """The answer and its probability."""
+        return f"{self.answer}\t{self.probabilities[self.place]:.4f}"
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        shares = [round(share, 6) for share in self.probabilities]
+        return {"answer": self.answer, "choice": self.place, "probabilities": shares}
+
+
+class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
+    """Questions with answers to choose from to the right ones.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from questions, answers and texts of training.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> asked = Choices("Who was old?", "A king was old.", ("a dog", "the king"), 1, "a:1")
+        >>> recipe = recipe_from_table({"task": "multiple_choice", "tokenizer": {"type": "words"}})
+        >>> task = MultipleChoiceAnswering.learn(recipe, [asked])
+        >>> task.collate(task.encode([asked]))["answer_lengths"].shape  # one question, two answers
+        torch.Size([1, 2])
+        >>> task.score(task.baselines([], [asked])["longest overlap"], [asked])
+        {'accuracy': 100.0}
+    """
+
+    unit: ClassVar[str] = "questions"
+    can_smooth: ClassVar[bool] = True
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+    hold_out = staticmethod(hold_out_contexts)
+    data: ChoicesData
+    tokenizer: Tokenizer
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Choices]:
+        """The questions of a split; none if the recipe names no file.
+
+        Raises:
+            DataError: A question has no choices, and its story not enough other answers.
+        """
+        data = recipe.settings(ChoicesData)
+        handling: Handling = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
+        return [
+            choices
+            for file in recipe.files(split)
+            for choices in _read_file(file, data.num_wrong, handling)
+        ]
+
+    @staticmethod
+    def subject(example: Choices) -> str:
+        """The text that the question is about."""
+        return example.context
+
+    @staticmethod
+    def checked(example: Choices) -> CheckedExample:
+        """The question, its text and the choices."""
+        return CheckedExample((example.text, example.context), (), example.where, example.choices)
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Choices]) -> "MultipleChoiceAnswering":
+        """The task with the tokenizer of the training questions, answers and texts."""
+        texts = dict.fromkeys(example.context for example in examples)
+        asked = (f"{e.text} {e.choices[e.right]}" for e in examples)
+        return cls(recipe, train_tokenizer([*texts, *asked], recipe.settings(TokenizerConfig)))
+
+    def build_model(self) -> nn.Module:
+        """The recipe's reader with new weights, and what scores an answer on it."""
+        longest = self.data.max_length + self.data.max_answer + 3
+        reader = build_reader(self.recipe, vocab_size=self.tokenizer.vocab_size, longest=longest)
+        return MultipleChoice(self.recipe.settings(ClassifierConfig), reader)
+
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Choices:
+        """The question of a JSON record with its "context" and "choices".
+
+        Raises:
+            DataError: One of them is missing.
+        """
+        if isinstance(record, str):
+            raise DataError(
+                f"{where}: expected a JSON object with question, context and choices; got a "
+                "line of text. Give a .jsonl file."
+            )
+        question = question_of(record, where)
+        if len(question.choices) < 2:
+            raise DataError(f"{where}: choices must be at least two; got {list(question.choices)}.")
+        return Choices(question.text, question.context, question.choices, -1, where)
+
+    def samples(
+        self, examples: Sequence[Choices], too_long: BadLines, *, training: bool
+    ) -> Iterator[Sample]:
+        """Ids of each answer, after its question, beside the text."""
+        longest = self.data.max_length
+        # The question's end asks.
+        parts = {"kept": slice(-self.data.max_answer, None), "other_kept": slice(longest)}
+        cut = text_cutter(self.tokenizer)
+        for example in examples:
+            text, asked = cut(example.context), cut(example.text)
+            too_long.add_cut("text", example.where, size=len(text.ids), longest=longest)
+            answers = [joined(asked, cut(choice)) for choice in example.choices]
+            pairs = [encode_pair(answer, text, self.recipe, **parts) for answer in answers]
+            yield {"pairs": pairs, "choices": example.choices, "right": example.right}
+
+    def length(self, sample: Sample) -> int:
+        """Tokens of all answers, each beside the text; a text that is read once counts once."""
+        pairs, once = sample["pairs"], pair_model(self.recipe).reads_apart
+        return sum(map(pair_length, pairs)) - (len(pairs) - 1) * len(pairs[0]["other"]) * once
+
+    def collate(
+        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
+    ) -> Batch:
+        """A padded batch, a row for each answer; questions with fewer have rows without tokens."""
+        counts = torch.tensor([len(each["pairs"]) for each in encoded])
+        most = int(counts.max())
+        rows = [
+            each["pairs"][min(place, len(each["pairs"]) - 1)]
+            for each in encoded
+            for place in range(most)
+        ]
+        pairs = collate_pairs(rows, self.recipe, every=most)
+        is_answer = torch.arange(most) < counts[:, None]
+        return {
+            **pairs,
+            "answer_lengths": pairs["lengths"].view(-1, most) * is_answer,
+            "right": torch.tensor([each["right"] for each in encoded]),
+            "choices": [each["choices"] for each in encoded],
+        }
+
+    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
+        """The summed cross-entropy with the head's penalty, and how many questions there are."""
+        logits, penalty = self._logits(model, batch)
+        right, is_answer = batch["right"], batch["answer_lengths"] > 0
+        log_probs, known = logits.log_softmax(-1), right >= 0
+        loss = F.nll_loss(log_probs, right.clamp(min=0), reduction="none")
+        # What is no answer has no probability to be smoothed.
+        spread = -log_probs.masked_fill(~is_answer, 0).sum(-1) / is_answer.sum(-1)
+        each = (1 - smoothing) * loss + smoothing * spread + penalty
+        return (each * known).sum(), int(known.sum())
+
+    def predict(self, model: nn.Module, batch: Batch) -> list[Choice]:
+        """The answer chosen for each question."""
+        rows = self._logits(model, batch)[0].softmax(-1).tolist()
+        return [
+            _chosen(choices, row[: len(choices)])
+            for row, choices in zip(rows, batch["choices"], strict=True)
+        ]
+
+    def score(self, answers: Sequence[Choice], examples: Sequence[Choices]) -> dict[str, float]:
+        """Accuracy in percent."""
+        given = [str(answer.place) for answer in answers]
+        return {"accuracy": accuracy(given, [str(example.right) for example in examples])}
+
+    def example_score(self, answer: Choice, example: Choices) -> float:
+        """The probability of the right answer."""
+        return answer.probabilities[example.right]
+
+    def baselines(
+        self, train: Sequence[Choices], examples: Sequence[Choices]
+    ) -> dict[str, list[Choice]]:
+        """Always the first, the answer most of whose words the text has, and a sliding window."""
+        window = SlidingWindow(())
+        scores: dict[str, Callable[[Choices, str], float]] = {
+            "always the first": lambda e, choice: -float(e.choices.index(choice)),
+            "longest overlap": lambda e, choice: _overlap(choice, e.context),
+            "sliding window": lambda e, choice: window.score(e.text, choice, e.context),
+        }
+        return {
+            name: [
+                _certain(e.choices, [score(e, choice) for choice in e.choices]) for e in examples
+            ]
+            for name, score in scores.items()
+        }
+
+    def tables(self, answers: Sequence[Choice], examples: Sequence[Choices]) -> list[Table]:
+        """By question word, by length, by whether the text has the very answer."""
+        hits = [float(a.place == e.right) for a, e in zip(answers, examples, strict=True)]
+        scores = {"accuracy": hits}
+        literal = ["yes" if _is_literal(e.choices[e.right], e.context) else "no" for e in examples]
+        lengths = [length_group(len(example.context)) for example in examples]
+        return [
+            by_group("question word", [question_word(e.text) for e in examples], scores),
+            by_group("characters of the text", lengths, scores, ordered=True),
+            by_group("right answer word for word in the text", literal, scores),
+        ]
+
+    def shown(self, example: Choices, encoded: Sample, answer: Choice) -> Shown:
+        """Question and text, and what the answer chosen looks at in the text."""
+        pair = encoded["pairs"][answer.place]
+        context = self.tokenizer.pieces(example.context)[: len(pair["other"])]
+        question, end = (
+            ShownText.of_pieces(example.text, self.tokenizer.pieces(example.text)),
+            len(example.text),
+        )
+        tokens = (
+            *question.tokens,
+            ShownToken(END, end, end),
+            *(
+                ShownToken(piece.text, piece.start + end + 1, piece.end + end + 1)
+                for piece in self.tokenizer.pieces(answer.answer)
+            ),
+        )
+        read = ShownText(f"{example.text} {answer.answer}", tokens[-len(pair["ids"]) :])
+        found = crossings(
+            self.recipe,
+            ("answer", read),
+            ("text", ShownText.of_pieces(example.context, context)),
+            row=answer.place,
+        )
+        return Shown(
+            text=ShownText.of_words((example.text, example.context), "\n"),
+            output=ShownText.of_words([answer.answer]),
+            crossings=found[::-1],
+        )
+
+    def said(self, model: nn.Module, example: Choices, encoded: Sample, answer: Choice) -> Said:
+        """How likely each choice is."""
+        return Said(labels=by_share(zip(example.choices, answer.probabilities, strict=True)))
+
+    def show(self, example: Choices, answer: Choice) -> str:
+        """The question, the answer chosen and the right one."""
+        share = answer.probabilities[answer.place]
+        right = example.choices[example.right] if example.right >= 0 else "?"
+        return f"{example.text} → {answer.answer} ({share:.2f}; right: {right})"
+
+    def _logits(
+        self, model: nn.Module, batch: Batch
+    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, " B"]]:
+        """The logits, and what the head adds to the loss."""
+        lengths = batch["answer_lengths"]
+        # What is read once for all answers has an axis of one answer.
+        by_answer = {
+            name: each.view(len(lengths), -1, *each.shape[1:])
+            for name, each in batch["reading"].items()
+        }
+        ids = batch["ids"].view(*lengths.shape, -1)
+        logits, penalty = model(ids, lengths, return_penalty=True, **by_answer)
+        return logits.float(), penalty
+
+
+def _read_file(file: Path, num_wrong: int, handling: Handling) -> Iterable[Choices]:
+    questions = list(read_questions(file, spans=False, **handling))
+    stories: dict[str, list[Question]] = {}
+    for question in questions:
+        stories.setdefault(question.article or question.context, []).append(question)
+
+    def make(question: Question) -> Choices:
+        story = stories[question.article or question.context]
+        return _with_choices(question, story, num_wrong)
+
+    return usable(questions, make, "choices", **handling)
+
+
+def _with_choices(question: Question, story: Sequence[Question], num_wrong: int) -> Choices:
+    """The question with its choices, or with answers to other questions about the same story.
+
+    The same questions get the same choices in the same order, whatever else a file holds.
+    """
+    right, choices = question.answers[0].text if question.answers else "", question.choices
+    if choices and right not in choices:
+        raise DataError(
+            f"{question.where}: the first of answers must be one of choices; got {right!r} "
+            f"and {list(choices)}."
+        )
+    if not choices:
+        choices = _drawn(question, right, story, num_wrong)
+    return Choices(question.text, question.context, choices, choices.index(right), question.where)
+
+
+def _drawn(
+    question: Question, right: str, story: Sequence[Question], num_wrong: int
+) -> tuple[str, ...]:
+    """The right answer among wrong ones, which are right ones to other questions."""
+    known = {answer_words(answer.text) for answer in question.answers}
+    dice = random.Random(f"{question.text}\0{question.context}")
+    others = dict.fromkeys(o.answers[0].text for o in story if o.answers)
+    wrong: list[str] = []
+    for other in dice.sample(list(others), len(others)):
+        if len(wrong) < num_wrong and answer_words(other) not in known:
+            known.add(answer_words(other))
+            wrong.append(other)
+    if len(wrong) < num_wrong:
+        raise DataError(
+            f"{question.where}: its story must have {num_wrong} other answers to draw wrong ones "
+            f"from; got {len(wrong)}. Give choices, lower data.num_wrong, or leave the question "
+            "out: on_bad_line = skip."
+        )
+    return tuple(dice.sample([right, *wrong], num_wrong + 1))
+
+
+def _chosen(choices: Sequence[str], shares: Sequence[float]) -> Choice:
+    """The likeliest choice, the first of equals."""
+    place = shares.index(max(shares))
+    return Choice(choices[place], place, tuple(shares))
+
+
+def _certain(choices: Sequence[str], scores: Sequence[float]) -> Choice:
+    """The choice with the highest score, the first of equals, as if nothing else were possible."""
+    best = scores.index(max(scores))
+    return _chosen(choices, [float(place == best) for place in range(len(scores))])
+
+
+def _overlap(answer: str, context: str) -> float:
+    """The share of an answer's words that stand in the text, and how long a run of them does."""
+    words, text = answer_words(answer), answer_words(context)
+    if not words:
+        return 0.0
+    known, shared = Counter(text), Counter(words)
+    return (known & shared).total() / len(words) + 0.001 * len(words)
+
+
+def _is_literal(answer: str, context: str) -> bool:
+    """Whether the text has the words of an answer, one after another."""
+    return f" {' '.join(answer_words(answer))} " in f" {' '.join(answer_words(context))} "

@@ -1,0 +1,340 @@
+"""Extractive question answering: the stretch of a text that answers a question, if one does."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.config import JsonValue
+from regard.metrics.question_answering import exact_match, f1
+from regard.models import SpanFinder, SpanFinderConfig, best_spans
+from regard.models.span_finder import NO_ANSWER
+from regard.tasks.baselines.sliding_window import SlidingWindow
+from regard.tasks.batches import Batch, Sample
+from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
+from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.recipe import Recipe
+from regard.tasks.settings import QuestionsData
+from regard.tasks.showing import Said, Shown, ShownText
+from regard.tasks.tables import (
+    by_group,
+    confusion_table,
+    kind_of_answer,
+    length_group,
+    question_word,
+)
+from regard.tasks.task import Table
+from regard.tasks.text_pairs import (
+    build_reader,
+    collate_pairs,
+    crossings,
+    encode_pair,
+    text_cutter,
+)
+from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
+from regard.text.questions import QUESTION_FIELDS, Question, asked_question
+from regard.text.tables import Field
+
+
+@dataclass(frozen=True, slots=True)
+class SpanAnswer:
+    """The answer to one question.
+
+    Attributes:
+        answer: As the text has it; empty if the text does not answer.
+        start: Its place in the text, in characters; −1 if there is none.
+        end: One past its last character.
+        probability: Of its two ends in the window it was found in.
+
+    Example:
+        >>> text = "A king had a son. The son was called Hans."
+        >>> answer = SpanAnswer("Hans", 37, 41, 0.9)
+        >>> text[answer.start : answer.end], answer.to_dict()
+        ('Hans', {'answer': 'Hans', 'start': 37, 'end': 41, 'probability': 0.9})
+    """
+
+    answer: str
+    start: int
+    end: int
+    probability: float
+
+    def text(self) -> str:
+        """The answer in one line."""
+        return " ".join(self.answer.split())
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        return {**asdict(self), "probability": round(self.probability, 6)}
+
+
+class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
+    """Questions to stretches of their texts.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from questions and texts of training.
+        may_have_none: Whether training had questions that their texts do not answer, so that "no
+            answer" is one.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.text.questions import Answer
+        >>> asked = Question("Who was old?", "A king was old.", (Answer("A king", 0),))
+        >>> table = {"task": "question_answering", "tokenizer": {"type": "words"}}
+        >>> task = QuestionAnswering.learn(recipe_from_table(table), [asked])
+        >>> task.encode([asked])[0]["answers"]  # the first and the last token of "A king"
+        [(0, 1)]
+        >>> task.score([SpanAnswer("king", 2, 6, 0.9)], [asked])
+        {'exact_match': 100.0, 'f1': 100.0}
+    """
+
+    unit: ClassVar[str] = "questions"
+    counted = "windows"
+    metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
+    learned = ("may_have_none",)
+    file = "answering.json"
+    read = staticmethod(read_asked)
+    hold_out = staticmethod(hold_out_contexts)
+    subject = staticmethod(attrgetter("context"))
+    checked = staticmethod(checked_question)
+    request = staticmethod(asked_question)
+    data: QuestionsData
+    tokenizer: Tokenizer
+    may_have_none: bool
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The question, and the text that answers it."""
+        return QUESTION_FIELDS
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":
+        """The task with the tokenizer of the training questions and texts."""
+        texts = dict.fromkeys(example.context for example in examples)
+        lines = [*texts, *(example.text for example in examples)]
+        tokenizer = train_tokenizer(lines, recipe.settings(TokenizerConfig))
+        return cls(recipe, tokenizer, may_have_none=any(not e.answers for e in examples))
+
+    def build_model(self) -> nn.Module:
+        """The recipe's reader with new weights, and what finds spans on it."""
+        longest = self.data.max_length + self.data.max_question + 3
+        reader = build_reader(self.recipe, vocab_size=self.tokenizer.vocab_size, longest=longest)
+        return SpanFinder(self.recipe.settings(SpanFinderConfig), reader)
+
+    def facts(self) -> list[str]:
+        """Describe the vocabulary learned from the text, in lines."""
+        some = ["some questions have no answer in their text"] if self.may_have_none else []
+        return [*super().facts(), *some]
+
+    def samples(
+        self, examples: Sequence[Question], too_long: BadLines, *, training: bool
+    ) -> Iterator[Sample]:
+        """Ids of each question and its text, and the first and last token of each answer."""
+        most, cut = self.data.max_question, text_cutter(self.tokenizer)
+        for example in examples:
+            text, asked = cut(example.context), cut(example.text)
+            too_long.add_cut("question", example.where, size=len(asked.ids), longest=most)
+            sample = encode_pair(text, asked, self.recipe, other_kept=slice(most))
+            sample["spans"], sample["context"] = text.spans, example.context
+            sample["answers"] = [_tokens_of(text.spans, a.start, a.end) for a in example.answers]
+            yield sample
+
+    def length(self, sample: Sample) -> int:
+        """Tokens of all windows of a text, and of its question beside each."""
+        return sum(len(window) + len(sample["other"]) + 3 for window in self._windows(sample))
+
+    def collate(
+        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
+    ) -> Batch:
+        """Padded windows of texts beside their questions; a long text takes several rows.
+
+        ``allowed`` is where an answer may stand, ``starts`` and ``ends`` are the places of one that
+        does, ``NO_ANSWER`` where there is none. With a generator, one of several is drawn.
+        """
+        rows = [
+            (owner, window) for owner, each in enumerate(encoded) for window in self._windows(each)
+        ]
+        pairs = collate_pairs(
+            [_part(encoded[owner], window) for owner, window in rows], self.recipe
+        )
+        places = torch.arange(pairs["ids"].shape[1])
+        firsts = torch.tensor(pairs["firsts"])[:, None]
+        inside = torch.tensor([len(window) for _, window in rows])[:, None]
+        ends = [
+            _drawn_answer(encoded[owner]["answers"], window, first, generator)
+            for (owner, window), first in zip(rows, pairs["firsts"], strict=True)
+        ]
+        return {
+            **pairs,
+            "allowed": (places >= firsts) & (places < firsts + inside),
+            "starts": torch.tensor([start for start, _ in ends]),
+            "ends": torch.tensor([end for _, end in ends]),
+            "owners": [owner for owner, _ in rows],
+            "windows": [window for _, window in rows],
+            "questions": list(encoded),
+        }
+
+    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
+        """Minus the log-probability of the answers' ends, and how many windows there are."""
+        start, end = _logits(model, batch)
+        return SpanFinder.loss(start, end, batch["starts"], batch["ends"]), len(batch["owners"])
+
+    def predict(self, model: nn.Module, batch: Batch) -> list[SpanAnswer]:
+        """The answer to each question: the best of its windows.
+
+        Windows are compared by how much better their answer is than none.
+        """
+        start, end = _logits(model, batch)
+        spans = best_spans(start, end, batch["allowed"], max_length=self.data.max_answer)
+        total = start.logsumexp(-1) + end.logsumexp(-1)
+        numbers = (spans.start, spans.end, spans.score, spans.none, total)
+        best: list[tuple[float, SpanAnswer] | None] = [None] * len(batch["questions"])
+        rows = zip(
+            batch["owners"],
+            batch["windows"],
+            batch["firsts"],
+            *(each.tolist() for each in numbers),
+            strict=True,
+        )
+        for owner, window, before, first, last, score, none, norm in rows:
+            known = best[owner]
+            if known is not None and known[0] >= score - none:
+                continue
+            question = batch["questions"][owner]
+            begin = question["spans"][window.start + first - before][0]
+            finish = question["spans"][window.start + last - before][1]
+            text, share = question["context"][begin:finish], float(np.exp(score - norm))
+            best[owner] = (score - none, SpanAnswer(text, begin, finish, share))
+        return [self._unless_none(each) for each in best]
+
+    def score(
+        self, answers: Sequence[SpanAnswer], examples: Sequence[Question]
+    ) -> dict[str, float]:
+        """Exact match and F1 of words, the nearest of the right answers counting, in percent."""
+        pairs = [(a.answer, _right(e)) for a, e in zip(answers, examples, strict=True)]
+        count = max(1, len(examples))
+        return {
+            "exact_match": 100 * sum(exact_match(*pair) for pair in pairs) / count,
+            "f1": 100 * sum(f1(*pair) for pair in pairs) / count,
+        }
+
+    def example_score(self, answer: SpanAnswer, example: Question) -> float:
+        """The F1 of its words."""
+        return f1(answer.answer, _right(example))
+
+    def baselines(
+        self, train: Sequence[Question], examples: Sequence[Question]
+    ) -> dict[str, list[SpanAnswer]]:
+        """The sliding window of Richardson et al. (2013)."""
+        find = SlidingWindow.learn(list(dict.fromkeys(example.context for example in train)))
+        spans = [find.answer(example.text, example.context) for example in examples]
+        return {
+            "sliding window": [
+                SpanAnswer(example.context[start:end], start, end, 0.0)
+                for example, (start, end) in zip(examples, spans, strict=True)
+            ]
+        }
+
+    def tables(self, answers: Sequence[SpanAnswer], examples: Sequence[Question]) -> list[Table]:
+        """By question word, by length, by kind of answer, and which kind was given for which."""
+        right = [_right(example) for example in examples]
+        pairs = list(zip((answer.answer for answer in answers), right, strict=True))
+        scores = {
+            "exact match": [exact_match(*pair) for pair in pairs],
+            "F1": [f1(*pair) for pair in pairs],
+        }
+        texts = [length_group(len(example.context)) for example in examples]
+        given = [kind_of_answer(answer.answer) for answer in answers]
+        kinds = [kind_of_answer(each[0] if each else "") for each in right]
+        return [
+            by_group("question word", [question_word(e.text) for e in examples], scores),
+            by_group("characters of the text", texts, scores, ordered=True),
+            by_group("kind of answer", kinds, scores),
+            confusion_table(given, kinds),
+        ]
+
+    def shown(self, example: Question, encoded: Sample, answer: SpanAnswer) -> Shown:
+        """The text, and what it and the question look at in each other where the answer stands."""
+        spans, windows = encoded["spans"], self._windows(encoded)
+        text = ShownText.of_spans(encoded["context"], spans)
+        asked = self.tokenizer.pieces(example.text)[: len(encoded["other"])]
+        begins = [place for place, (start, _) in enumerate(spans) if start == answer.start]
+        held = (row for row, window in enumerate(windows) if begins and begins[0] in window)
+        row = next(held, 0)
+        return Shown(
+            text=text,
+            output=ShownText.of_words([answer.answer or "no answer"]),
+            crossings=crossings(
+                self.recipe,
+                ("text", text),
+                ("question", ShownText.of_pieces(example.text, asked)),
+                read=windows[row],
+                row=row,
+            ),
+        )
+
+    def said(
+        self, model: nn.Module, example: Question, encoded: Sample, answer: SpanAnswer
+    ) -> Said:
+        """The answer, marked in its text."""
+        is_inside = (answer.start <= start < answer.end for start, _ in encoded["spans"])
+        return Said(
+            labels=((answer.answer or "no answer", answer.probability),),
+            tags=tuple("answer" if inside else "" for inside in is_inside),
+        )
+
+    def show(self, example: Question, answer: SpanAnswer) -> str:
+        """The question, the model's answer and those of people."""
+        right = " | ".join(dict.fromkeys(_right(example))) or "none"
+        given = answer.text() or "none"
+        return f"{example.text} → {given} ({answer.probability:.2f}; right: {right})"
+
+    def _unless_none(self, found: tuple[float, SpanAnswer] | None) -> SpanAnswer:
+        if found is None or (self.may_have_none and found[0] < 0):
+            return SpanAnswer("", -1, -1, 0.0)
+        return found[1]
+
+    def _windows(self, sample: Sample) -> list[range]:
+        """The tokens of the text that are read at once, several times for a long one."""
+        data, count = self.data, len(sample["ids"])
+        last = max(0, count - data.max_length)
+        starts = [*range(0, last, data.stride), last]
+        return [range(start, min(count, start + data.max_length)) for start in starts]
+
+
+def _logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    start, end = model(batch["ids"], batch["lengths"], **batch["reading"])
+    return start.float(), end.float()
+
+
+def _part(sample: Sample, window: range) -> Sample:
+    part = slice(window.start, window.stop)
+    return {**sample, "ids": sample["ids"][part], "features": sample["features"][part]}
+
+
+def _tokens_of(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
+    """The first and the last token of a stretch of text."""
+    inside = [place for place, (first, last) in enumerate(spans) if first < end and last > start]
+    return (inside[0], inside[-1]) if inside else (0, 0)
+
+
+def _drawn_answer(
+    answers: Sequence[tuple[int, int]],
+    window: range,
+    first: int,
+    generator: torch.Generator | None,
+) -> tuple[int, int]:
+    """The places of one of the answers that stand in a window."""
+    inside = [answer for answer in answers if answer[0] in window and answer[1] in window]
+    if not inside:
+        return NO_ANSWER, NO_ANSWER
+    drawn = 0 if generator is None else int(torch.randint(len(inside), (), generator=generator))
+    start, end = inside[drawn]
+    return start - window.start + first, end - window.start + first
+
+
+def _right(example: Question) -> tuple[str, ...]:
+    return tuple(answer.text for answer in example.answers)

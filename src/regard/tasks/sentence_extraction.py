@@ -1,0 +1,320 @@
+"""Sentence extraction: which sentences of a document make its summary, by a tagger over them.
+
+Each sentence has a begin before it, whose state says whether it is taken out: Liu & Lapata (2019),
+https://arxiv.org/abs/1908.08345, section 3.1, with any reader for their BERT.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean
+from typing import ClassVar, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.config import JsonValue
+from regard.fields import Count
+from regard.metrics import sentence_rouge_l, sentence_rouge_n
+from regard.metrics.rouge import n_grams, words
+from regard.models import READERS, Tagger, TaggerConfig
+from regard.tasks.batches import Batch, Sample
+from regard.tasks.checking import CheckedExample
+from regard.tasks.generation.documents import (
+    DocumentExample,
+    chosen,
+    parse_document,
+    read_documents,
+    sentences,
+)
+from regard.tasks.generation.extracts import extracts
+from regard.tasks.generation.settings import DocumentData
+from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.settings import ExtractionData
+from regard.tasks.showing import Said, Shown, ShownText
+from regard.tasks.task import Table
+from regard.text import BOS_ID, BadLines, Line, Tokenizer, TokenizerConfig, train_tokenizer
+from regard.text.padding import lengths_of
+
+_LONGEST = 240  # characters of an example to read
+# How often a text has each word, and each two in a row.
+_Grams: TypeAlias = tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """The sentences taken out of a document.
+
+    Attributes:
+        summary: They, in the document's order.
+        sentences: All that were read.
+        probabilities: Of each to be one of the best; empty where nothing was computed.
+    """
+
+    summary: str
+    sentences: tuple[str, ...] = ()
+    probabilities: tuple[float, ...] = ()
+
+    def text(self) -> str:
+        """The sentences taken out."""
+        return self.summary
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        rounded: list[JsonValue] = [round(share, 6) for share in self.probabilities]
+        return {
+            "summary": self.summary,
+            "sentences": list(self.sentences),
+            "probabilities": rounded,
+        }
+
+
+class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
+    """Documents to some of their sentences.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Of the documents.
+        sentences: How many are taken out.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> tale = DocumentExample("A king was old. He had a son.", "", ("An old king.",), "a:1")
+        >>> table = {"task": "sentence_extraction", "tokenizer": {"type": "words"}}
+        >>> task = SentenceExtraction.learn(recipe_from_table(table), [tale])
+        >>> (sample,) = task.encode([tale])
+        >>> sample["sentences"], sample["labels"], task.sentences
+        (('A king was old.', 'He had a son.'), [1, 0], 1)
+    """
+
+    unit: ClassVar[str] = "documents"
+    counted = "sentences"
+    metrics: ClassVar[Mapping[str, int]] = {"rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
+    learned = ("sentences",)
+    file = "extraction.json"
+    data: ExtractionData
+    tokenizer: Tokenizer
+    sentences: Count
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[DocumentExample]:
+        """The documents of a split with their summaries; none if the recipe names no file."""
+        data = _reading(recipe.settings(ExtractionData))
+        return read_documents(recipe.files(split), data, bad_lines=bad_lines)
+
+    @staticmethod
+    def subject(example: DocumentExample) -> str:
+        """The document."""
+        return example.text
+
+    @staticmethod
+    def checked(example: DocumentExample) -> CheckedExample:
+        """The document and its summaries."""
+        return CheckedExample((example.text,), (), example.where, example.answers)
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[DocumentExample]) -> "SentenceExtraction":
+        """The task with the tokenizer of the documents, and how many sentences summaries have."""
+        known = [len(sentences(answer)) for example in examples for answer in example.answers]
+        count = recipe.settings(ExtractionData).sentences or max(1, round(fmean(known)))
+        texts = [example.text for example in examples]
+        tokenizer = train_tokenizer(texts, recipe.settings(TokenizerConfig))
+        return cls(recipe, tokenizer, sentences=count)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's reader with new weights, and the tagger on it."""
+        read = READERS[self.recipe.model_type].load()
+        reader = read(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
+        check_positions(reader, "data.max_length", self.data.max_length)
+        return Tagger(self.recipe.settings(TaggerConfig), reader, num_tags=2)
+
+    def facts(self) -> list[str]:
+        """How text is cut, and how many sentences are taken out."""
+        taken = f"{self.sentences} sentence" + "s" * (self.sentences > 1)
+        return [*super().facts(), f"{taken} of each document taken out"]
+
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> DocumentExample:
+        """The document of a text, or of a JSON record.
+
+        Raises:
+            DataError: There is none.
+        """
+        text = record if isinstance(record, str) else json.dumps(record)
+        return parse_document(Line(text, where), _reading(self.data), "")
+
+    def encode_one(self, example: DocumentExample, too_long: BadLines) -> Sample:
+        """Ids of a document as far as it is read, where its sentences begin, which are the best."""
+        parts, most = sentences(example.text), self.data.max_length
+        ids: list[int] = []
+        places: list[int] = []
+        for part in parts:
+            if len(ids) >= most - 1:  # a begin and a token at least
+                break
+            places.append(len(ids))
+            ids += [BOS_ID, *self.tokenizer.encode(part)]
+        too_long.add_cut("document", example.where, size=len(ids), longest=most)
+        read, labels = tuple(parts[: len(places)]), [0] * len(places)
+        if example.answers:
+            best = best_sentences(read, example.answers[0], self.sentences)
+            labels = [int(place in best) for place in range(len(read))]
+        return {"ids": ids[:most], "places": places, "labels": labels, "sentences": read}
+
+    def collate(
+        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
+    ) -> Batch:
+        """A padded batch; ``counts`` are the sentences of each document."""
+        counts = lengths_of([sample["places"] for sample in encoded])
+        return {**super().collate(encoded), "counts": counts}
+
+    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
+        """Minus the log-probability of which sentences are the best, and how many there are."""
+        counts, scores = batch["counts"], _scores(model, batch)
+        loss: Tensor = model.loss(scores, batch["labels"], counts)  # type: ignore[operator]
+        return loss, int(counts.sum())
+
+    def predict(self, model: nn.Module, batch: Batch) -> list[Extract]:
+        """The likeliest sentences of each document, in its order."""
+        shares = _scores(model, batch).softmax(-1)[..., 1].tolist()
+        answers = []
+        for read, row in zip(batch["sentences"], shares, strict=True):
+            share = row[: len(read)]
+            likeliest = sorted(range(len(share)), key=lambda place: -share[place])
+            summary = chosen(read, sorted(likeliest[: self.sentences]))
+            answers.append(Extract(summary, read, tuple(share)))
+        return answers
+
+    def score(
+        self, answers: Sequence[Extract], examples: Sequence[DocumentExample]
+    ) -> dict[str, float]:
+        """ROUGE of the sentences taken out, the best of the summaries for each."""
+        rows = [_rouge(a.summary, e.answers) for a, e in zip(answers, examples, strict=True)]
+        columns = zip(*rows, strict=True)
+        return dict(zip(self.metrics, map(fmean, columns), strict=True))
+
+    def example_score(self, answer: Extract, example: DocumentExample) -> float:
+        """ROUGE-L, from 0 to 1."""
+        return _rouge(answer.summary, example.answers)[0] / 100
+
+    def baselines(
+        self, train: Sequence[DocumentExample], examples: Sequence[DocumentExample]
+    ) -> dict[str, list[Extract]]:
+        """Sentences that are chosen without a model: see ``extracts``."""
+        known = [answer for one in train for answer in one.answers]
+        return {
+            name: [Extract(text) for text in texts]
+            for name, texts in extracts(examples, known).items()
+        }
+
+    def tables(
+        self, answers: Sequence[Extract], examples: Sequence[DocumentExample]
+    ) -> list[Table]:
+        """Greedy oracle: an upper bound for extraction, up to the greedy choice."""
+        best = [Extract(_best_extract(example, self.sentences)) for example in examples]
+        rows: list[tuple[str | int | float, ...]] = [
+            (name, *self.score(found, examples).values())
+            for name, found in (
+                ("taken out", answers),
+                ("nearest to the summary, which is not known", best),
+            )
+        ]
+        columns = ("", *self.metrics)
+        return [Table("beside the best choice of sentences", columns, tuple(rows))]
+
+    def shown(self, example: DocumentExample, encoded: Sample, answer: Extract) -> Shown:
+        """The pieces that are read, with the begin of each sentence."""
+        decode = self.tokenizer.decode
+        named = [
+            "⟨sentence⟩" if one == BOS_ID else decode([one]).strip() or "␣"
+            for one in encoded["ids"]
+        ]
+        return Shown(text=ShownText.of_words(named), output=ShownText.of_words([answer.summary]))
+
+    def said(
+        self, model: nn.Module, example: DocumentExample, encoded: Sample, answer: Extract
+    ) -> Said:
+        """How likely each sentence is to be one of the best, at its begin."""
+        values = [0.0] * len(encoded["ids"])
+        for place, share in zip(encoded["places"], answer.probabilities, strict=True):
+            values[place] = share
+        return Said(values=tuple(values), measure="the likelier to be taken out")
+
+    def show(self, example: DocumentExample, answer: Extract) -> str:
+        """The sentences taken out, and a summary."""
+        text = f"{answer.summary} (right: {' | '.join(example.answers)})"
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def best_sentences(sentences: Sequence[str], summary: str, most: int) -> list[int]:
+    """The sentences that come nearest to a summary together, in the document's order.
+
+    Greedy, by the sum of ROUGE-1 and ROUGE-2, until another one makes them no better: the labels of
+    Nallapati et al. (2017), https://arxiv.org/abs/1611.04230, section 3. One at least.
+
+    Args:
+        sentences: Of the document.
+        summary: What to come near to.
+        most: How many at most.
+
+    Example:
+        >>> best_sentences(["Rain fell.", "A king ran.", "He got old."], "A king got old.", 2)
+        [1, 2]
+    """
+    held = [_grams(words(sentence)) for sentence in sentences]
+    wanted = _grams(words(summary))
+    taken: list[int] = []
+    reached = 0.0
+    while len(taken) < min(most, len(sentences)):
+        values = {
+            place: _nearness([held[each] for each in (*taken, place)], wanted)
+            for place in range(len(sentences))
+            if place not in taken
+        }
+        best = max(values, key=values.__getitem__)
+        if taken and values[best] <= reached:
+            break
+        taken.append(best)
+        reached = values[best]
+    return sorted(taken)
+
+
+def _grams(text: Sequence[str]) -> _Grams:
+    return Counter(n_grams(text, 1)), Counter(n_grams(text, 2))
+
+
+def _nearness(held: Sequence[_Grams], wanted: _Grams) -> float:
+    """ROUGE-1 and ROUGE-2 of some sentences, in which no bigram spans two of them."""
+    total = 0.0
+    for order, there in enumerate(wanted):
+        made = sum((each[order] for each in held), Counter[tuple[str, ...]]())
+        common = (made & there).total()
+        total += 2 * common / max(1, made.total() + there.total())
+    return total
+
+
+@lru_cache(maxsize=1 << 16)
+def _rouge(summary: str, right: tuple[str, ...]) -> tuple[float, float, float]:
+    """ROUGE-L, -1 and -2 of a summary, which intervals ask for again and again."""
+    (longest,) = sentence_rouge_l([summary], [right])
+    one, two = (sentence_rouge_n([summary], [right], n=n)[0] for n in (1, 2))
+    return longest, one, two
+
+
+def _best_extract(example: DocumentExample, count: int) -> str:
+    parts = sentences(example.text)
+    return chosen(parts, best_sentences(parts, example.answers[0], count))
+
+
+def _reading(data: ExtractionData) -> DocumentData:
+    """The settings by which documents are read."""
+    return DocumentData(document=data.document, answer=data.summary, on_bad_line=data.on_bad_line)
+
+
+def _scores(model: nn.Module, batch: Batch) -> Float[Tensor, "B W 2"]:
+    scores: Tensor = model(batch["ids"], batch["lengths"], places=batch["places"])
+    return scores.float()

@@ -1,0 +1,269 @@
+"""Sentence selection: which sentence of a text answers a question, found by a memory network."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.config import JsonValue
+from regard.errors import DataError
+from regard.models import MemoryNetwork, MemoryNetworkConfig
+from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of, words_of
+from regard.tasks.batches import Batch, Sample, boxed
+from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
+from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.recipe import Recipe
+from regard.tasks.settings import SentencesData
+from regard.tasks.showing import Said, Shade, Shown, ShownText
+from regard.tasks.tables import by_group, question_word
+from regard.tasks.task import Table
+from regard.text import BadLines
+from regard.text.padding import padded
+from regard.text.questions import QUESTION_FIELDS, Question, asked_question
+from regard.text.tables import Field
+from regard.text.vocabulary import Vocabulary
+
+# What the last hop, whose query is the question and what was found before, looks at.
+_LAST_HOP = Shade(
+    kind="cross", layer=None, query=0, measure="the more the question looks at it in the last hop"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceAnswer:
+    """The sentence that answers one question.
+
+    Attributes:
+        sentence: Its text.
+        start: Its place in the text, in characters.
+        probability: Of the sentence.
+    """
+
+    sentence: str
+    start: int
+    probability: float
+
+    @property
+    def end(self) -> int:
+        """One past its last character."""
+        return self.start + len(self.sentence)
+
+    def text(self) -> str:
+        """The sentence in one line."""
+        return " ".join(self.sentence.split())
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        places = {"start": self.start, "end": self.end}
+        return {"sentence": self.sentence, **places, "probability": round(self.probability, 6)}
+
+
+class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
+    """Questions to sentences of their texts.
+
+    Args:
+        recipe: Whose settings hold.
+        words: Of questions and texts of training.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.text.questions import Answer
+        >>> asked = Question("Who was old?", "A king was old. He ran.", (Answer("A king", 0),))
+        >>> recipe = recipe_from_table({"task": "sentence_selection"})
+        >>> task = SentenceSelection.learn(recipe, [asked])
+        >>> task.encode([asked])[0]["right"]
+        [True, False]
+        >>> task.baselines([], [asked])["word overlap"][0].to_dict()
+        {'sentence': 'A king was old.', 'start': 0, 'end': 15, 'probability': 1.0}
+    """
+
+    unit: ClassVar[str] = "questions"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+    learned = ("words",)
+    file = "words.json"
+    hold_out = staticmethod(hold_out_contexts)
+    subject = staticmethod(attrgetter("context"))
+    checked = staticmethod(checked_question)
+    request = staticmethod(asked_question)
+    data: SentencesData
+    words: list[str]
+
+    def __init__(self, recipe: Recipe, tokenizer: None = None, *, words: list[str]) -> None:
+        super().__init__(recipe, words=words)
+        self.vocabulary = Vocabulary(words, buckets=self.data.oov_buckets)
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Question]:
+        """The questions of a split that have an answer; none if the recipe names no file."""
+        asked = read_asked(recipe, split, spans=True, bad_lines=bad_lines)
+        return [question for question in asked if question.answers]
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
+        """The task with the words of the training questions and texts."""
+        texts = [*dict.fromkeys(e.context for e in examples), *(e.text for e in examples)]
+        words = (word.text for text in texts for word in words_of(text))
+        least = recipe.settings(SentencesData).min_count
+        return cls(recipe, words=Vocabulary.learn(words, min_count=least).units)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's memory network with new weights."""
+        config = self.recipe.settings(MemoryNetworkConfig)
+        return MemoryNetwork(config, vocab_size=len(self.vocabulary))
+
+    def facts(self) -> list[str]:
+        """Describe the vocabulary learned from the text, in lines."""
+        hops = self.recipe.settings(MemoryNetworkConfig).num_hops
+        return [f"{len(self.words):,} words, {hops} hops"]
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The question, and the text that answers it."""
+        return QUESTION_FIELDS
+
+    def samples(
+        self, examples: Sequence[Question], too_long: BadLines, *, training: bool
+    ) -> Iterator[Sample]:
+        """Ids of the words of each question and of its text's sentences, and which are right.
+
+        Raises:
+            DataError: A text has more sentences than the memory has room for, and it is not to
+                learn from; or it has none.
+        """
+        most = self.recipe.settings(MemoryNetworkConfig).max_sentences
+
+        @cache
+        def cut(context: str) -> tuple[list[tuple[int, int]], list[list[int]]]:
+            spans, longest = sentences_of(context), self.data.max_words
+            return spans, [self._ids(context[start:end])[:longest] for start, end in spans]
+
+        for example in examples:
+            spans, sentences = cut(example.context)
+            if not 0 < len(spans) <= most:
+                message = (
+                    f"{example.where}: the text must have 1 to {most} sentences, as many as "
+                    f"model.max_sentences; got {len(spans)}. Raise it, or cut the text up."
+                )
+                if not training:
+                    raise DataError(message)
+                too_long.add("sentences", message)
+                continue
+            right = [
+                any(start <= answer.start < end for answer in example.answers)
+                for start, end in spans
+            ]
+            if any(right) or not training:  # an answer may be between two sentences
+                read = {"question": self._ids(example.text) or [1], "sentences": sentences}
+                yield {**read, "spans": spans, "context": example.context, "right": right}
+
+    def length(self, sample: Sample) -> int:
+        """Words of a text, padded, and of its question."""
+        sentences = sample["sentences"]
+        return len(sentences) * max(map(len, sentences)) + len(sample["question"])
+
+    def collate(
+        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
+    ) -> Batch:
+        """A padded batch, in the order that a memory network takes its parts."""
+        return {
+            "sentences": boxed([padded(each["sentences"]) for each in encoded]),
+            "counts": torch.tensor([len(each["sentences"]) for each in encoded]),
+            "question": padded([each["question"] for each in encoded]),
+            "right": padded([each["right"] for each in encoded], False).bool(),
+            "samples": list(encoded),
+        }
+
+    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
+        """Minus the log-probability that a right sentence is chosen, and how many questions."""
+        log_probs, right = _logits(model, batch).log_softmax(-1), batch["right"]
+        known = right.any(-1)
+        of_right = log_probs.masked_fill(~right, -torch.inf)[known].logsumexp(-1)
+        return -of_right.sum(), int(known.sum())
+
+    def predict(self, model: nn.Module, batch: Batch) -> list[SentenceAnswer]:
+        """The most probable sentence for each question."""
+        share, place = _logits(model, batch).softmax(-1).max(-1)
+        return [
+            _sentence(each["context"], each["spans"][at], probability)
+            for each, at, probability in zip(
+                batch["samples"], place.tolist(), share.tolist(), strict=True
+            )
+        ]
+
+    def score(
+        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
+    ) -> dict[str, float]:
+        """The share of questions whose answer is right, in percent."""
+        return {"accuracy": 100 * sum(self._hits(answers, examples)) / max(1, len(examples))}
+
+    def example_score(self, answer: SentenceAnswer, example: Question) -> float:
+        """Its probability if it has an answer, else 0."""
+        has_one = any(answer.start <= each.start < answer.end for each in example.answers)
+        return answer.probability if has_one else 0.0
+
+    def baselines(
+        self, train: Sequence[Question], examples: Sequence[Question]
+    ) -> dict[str, list[SentenceAnswer]]:
+        """The first sentence, the longest, and the one that shares most words with the question."""
+        names = ("first sentence", "longest sentence", "word overlap")
+        found: dict[str, list[SentenceAnswer]] = {name: [] for name in names}
+        window = SlidingWindow(())
+        for example in examples:
+            spans = sentences_of(example.context)
+            shared = [
+                window.shared(example.text, example.context[start:end], example.context)
+                for start, end in spans
+            ]
+            longest = max(spans, key=lambda span: span[1] - span[0])
+            nearest = spans[shared.index(max(shared))]
+            for answers, span in zip(found.values(), (spans[0], longest, nearest), strict=True):
+                answers.append(_sentence(example.context, span, 1.0))
+        return found
+
+    def tables(
+        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
+    ) -> list[Table]:
+        """By question word, and by how many sentences there are."""
+        scores = {"accuracy": self._hits(answers, examples)}
+        counts = [str(len(sentences_of(example.context))) for example in examples]
+        return [
+            by_group("question word", [question_word(each.text) for each in examples], scores),
+            by_group("number of sentences", counts, scores, ordered=True),
+        ]
+
+    def shown(self, example: Question, encoded: Sample, answer: SentenceAnswer) -> Shown:
+        """The sentences, which each hop looks at, and the answer."""
+        text = ShownText.of_spans(encoded["context"], encoded["spans"])
+        return Shown(text=text, output=ShownText.of_words([answer.text().partition("\t")[0]]))
+
+    def said(
+        self, model: nn.Module, example: Question, encoded: Sample, answer: SentenceAnswer
+    ) -> Said:
+        """How much the last hop looks at each sentence."""
+        return Said(shade=_LAST_HOP)
+
+    def show(self, example: Question, answer: SentenceAnswer) -> str:
+        """The question, the sentence chosen and the right answer."""
+        right = example.answers[0].text if example.answers else "?"
+        return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
+
+    def _ids(self, text: str) -> list[int]:
+        return self.vocabulary.ids(word.text for word in words_of(text))
+
+    def _hits(self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]) -> list[float]:
+        return [float(self.example_score(a, e) > 0) for a, e in zip(answers, examples, strict=True)]
+
+
+def _logits(model: nn.Module, batch: Batch) -> Float[Tensor, "B Y"]:
+    logits: Tensor = model(batch["sentences"], batch["counts"], batch["question"])
+    return logits.float()
+
+
+def _sentence(context: str, span: tuple[int, int], probability: float) -> SentenceAnswer:
+    return SentenceAnswer(context[slice(*span)], span[0], probability)

@@ -1,0 +1,431 @@
+"""Settings ``[data]`` of the tasks that answer in one pass, without torch."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from regard.checks import check_fraction, check_positive
+from regard.errors import SettingError
+from regard.fields import Count, Natural, Share, Weight, at_least, check_fields
+from regard.tasks.language_modelling.settings import RunningTextData
+from regard.tasks.recipe import check_different_columns
+from regard.tasks.word_parts import WordPartsName
+from regard.text.records import OnBadLine
+from regard.text.tables import Column
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataFiles:
+    """The files of a task's examples.
+
+    Attributes:
+        train: Training files.
+        valid: The same, for validation; empty takes a few examples from the training ones.
+        test: The same, for ``evaluate``; or ``held out`` of the training ones.
+        on_bad_line: Whether a line, or an example, that cannot be used is an ``error``, or is left
+            out (``skip``).
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelledData(DataFiles):
+    """Where labelled texts are.
+
+    Attributes:
+        train: TSV, CSV or JSONL files, or tables of Parquet or Arrow.
+        text: The text's column in a table: its number from 1, or its name in the header. A name is
+            its key in JSONL, Parquet and Arrow, too, which is else "text".
+        label: The label's column, likewise; the key is else "label".
+
+    Raises:
+        SettingError: Two columns are one.
+    """
+
+    text: Column = 1
+    label: Column = 2
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_different_columns(text=self.text, label=self.label)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassificationData(LabelledData):
+    """Where the labelled texts are.
+
+    Attributes:
+        aspect: The column of what of the text is asked about, such as the kind of goods a review is
+            of, likewise; the key is else "aspect". 0: there is none.
+        parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
+            ``characters`` or ``ngrams`` of them; or its pairs with its ``neighbours``, which suit
+            text cut into characters.
+        drop_words: Share of the words that are read as unknown in training, so that a text is
+            judged by all of them (Iyyer et al., 2015, https://aclanthology.org/P15-1162). Their
+            parts stay.
+        max_length: Longest text, in tokens; what is beyond is cut off.
+
+    Raises:
+        SettingError: Two columns are one.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "classification", "data": {"train": "goods.tsv", "aspect": 3}}
+        >>> recipe_from_table(table).data.max_length
+        256
+        >>> ClassificationData(text=2)
+        Traceback (most recent call last):
+        regard.errors.SettingError: text, label and aspect must be different columns; got 2, 2
+        and 0.
+    """
+
+    aspect: Natural | str = 0
+    parts: WordPartsName = "ngrams"
+    drop_words: Share = 0.0
+    max_length: Count = 256
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_different_columns(text=self.text, label=self.label, aspect=self.aspect)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairsData(DataFiles):
+    """Where the pairs are.
+
+    Attributes:
+        train: .tsv, .csv, .jsonl or a table of Parquet or Arrow, of pairs with a label; or .json as
+            SQuAD's, which gives two pairs a question: with its own passage ("match"), and with
+            another of the same article ("other").
+        first: The first text's column in a table: its number from 1, or its name in the header. A
+            name is its key in JSONL, Parquet and Arrow, too, which is else "first".
+        second: The second text's, likewise; the key is else "second".
+        label: The label's, likewise; the key is else "label".
+        max_length: Most tokens of each text; what is beyond is cut off.
+
+    Raises:
+        SettingError: Two columns are one.
+
+    Example:
+        >>> PairsData(train="pairs.tsv", first="question", second="passage", label="fits").second
+        'passage'
+        >>> PairsData(train="pairs.tsv", first=2)
+        Traceback (most recent call last):
+        regard.errors.SettingError: first, second and label must be different columns; got 2, 2 and
+        3.
+    """
+
+    first: Column = 1
+    second: Column = 2
+    label: Column = 3
+    max_length: Count = 192
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_different_columns(first=self.first, second=self.second, label=self.label)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PicturesData(DataFiles):
+    """Where the pictures are.
+
+    Attributes:
+        train: JSONL files, each line an object with "pixels", rows of numbers (or of lists of
+            numbers, such as red, green, blue), and "label"; or folders that hold a folder of
+            picture files for each label, which need Pillow. All pictures are of one size.
+        size: Rows and columns that pictures of folders are scaled to; 0 leaves them as they are.
+        shift: Pixels that a picture is moved by at most in training, to each side at random; what
+            comes in at the edges is as dark as can be.
+        example: What there is without files: ``digits``, the 1,797 handwritten ones of 8 × 8 pixels
+            that scikit-learn has, or ``none``.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "image_classification", "data": {"example": "digits", "shift": 1}}
+        >>> recipe_from_table(table).data.shift
+        1
+        >>> PicturesData(shift=-1)
+        Traceback (most recent call last):
+        regard.errors.SettingError: shift must be at least 0; got -1.
+    """
+
+    size: Natural = 0
+    shift: Natural = 0
+    example: Literal["none", "digits"] = "none"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegressionData(DataFiles):
+    """Where the points are.
+
+    Attributes:
+        train: CSV or TSV files. What is guessed from, too: a kernel regression is its points.
+        inputs: Names of the input columns in the header, or their numbers from 1, as text; none
+            means all but the target.
+        target: Name or number of the target's column; empty is the last.
+        scale: Whether inputs are taken as they are (``none``), or from their mean and in standard
+            deviations (``deviation``), so that one bandwidth suits them all.
+        example: What there is without files: ``sine``, y = 2 sin x + x^0.8, or ``none``.
+        points: How many points of the example are drawn.
+        noise: Deviation of the noise in their targets.
+        seed: Another one draws others.
+
+    Example:
+        >>> from regard.tasks import read_parts, recipe_from_table
+        >>> table = {"example": "sine", "points": 3, "noise": 0.0}
+        >>> parts = read_parts(recipe_from_table({"task": "regression", "data": table}))
+        >>> [(round(point.inputs[0], 2), round(point.target, 2)) for point in parts.train]
+        [(0.44, 1.38), (2.48, 3.3), (3.84, 1.65)]
+    """
+
+    inputs: tuple[str, ...] = ()
+    target: str = ""
+    scale: Literal["none", "deviation"] = "none"
+    example: Literal["none", "sine"] = "none"
+    points: Annotated[int, at_least(2)] = 50
+    noise: Weight = 0.5
+    seed: Natural = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegressionConfig:
+    """Objective that training minimises.
+
+    Attributes:
+        loss: The ``mean`` of a batch's squared errors, or their ``sum``.
+
+    Raises:
+        SettingError: ``loss`` is none of these.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> recipe_from_table({"task": "regression", "head": {"loss": "sum"}}).head
+        RegressionConfig(loss='sum')
+        >>> recipe_from_table({"task": "regression", "head": {"loss": "median"}})
+        Traceback (most recent call last):
+        regard.errors.SettingError: head.loss must be one of mean, sum; got 'median'. Did you mean
+        'mean'?
+    """
+
+    loss: Literal["mean", "sum"] = "mean"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChoicesData(DataFiles):
+    """Where the questions with answers to choose from are.
+
+    Attributes:
+        train: .jsonl with "question", "context", "answers" (the first is the right one) and
+            "choices", or with "story" instead of those: then wrong answers are drawn from the
+            answers to other questions about the same story. Or .json as SQuAD's, whose articles are
+            the stories.
+        num_wrong: Wrong answers drawn for a question without choices.
+        max_length: Most tokens of a text that are read; what is beyond is cut off.
+        max_answer: Most tokens of question and answer together.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "multiple_choice", "data": {"train": "tales.jsonl", "num_wrong": 2}}
+        >>> recipe_from_table(table).data.num_wrong
+        2
+        >>> recipe_from_table({"task": "multiple_choice", "data": {"num_wrongs": 2}})
+        Traceback (most recent call last):
+        regard.errors.SettingError: data.num_wrongs is not a setting. Did you mean data.num_wrong?
+    """
+
+    num_wrong: Count = 3
+    max_length: Count = 384
+    max_answer: Count = 96
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuestionsData(DataFiles):
+    """Where the questions are that texts answer.
+
+    Attributes:
+        train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
+        max_length: Most tokens of a text that are read at once; a longer one is read in windows,
+            and the best answer of all windows is taken.
+        stride: Tokens from the beginning of one window to that of the next.
+        max_question: Longest question, in tokens; what is beyond is cut off.
+        max_answer: Longest answer that is given, in tokens.
+
+    Raises:
+        SettingError: ``stride`` is above ``max_length``.
+
+    Example:
+        >>> QuestionsData(train="squad.json", max_length=256, stride=128).max_answer
+        30
+        >>> QuestionsData(train="squad.json", max_length=128)
+        Traceback (most recent call last):
+        regard.errors.SettingError: stride must be at most max_length, or text between two windows
+        is never read; got stride=192, max_length=128.
+    """
+
+    max_length: Count = 384
+    stride: Count = 192
+    max_question: Count = 64
+    max_answer: Count = 30
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.stride > self.max_length:
+            raise SettingError(
+                f"stride must be at most max_length, or text between two windows is never read; "
+                f"got stride={self.stride}, max_length={self.max_length}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SentencesData(DataFiles):
+    """Where the questions are that a sentence of a text answers.
+
+    Attributes:
+        train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
+        min_count: How often a word must occur to get an id; words are read in lower case.
+        max_words: Most words of a sentence; what is beyond is cut off.
+        oov_buckets: Ids that all other words share by their spelling, so that a name that stands in
+            question and text is seen to be the same; 0 gives them one id.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(SentencesData, {"train": "squad.json", "min_count": 1}, where="data").max_words
+        60
+        >>> build(SentencesData, {"train": "squad.json", "min_count": 0}, where="data")
+        Traceback (most recent call last):
+        regard.errors.SettingError: data.min_count must be at least 1; got 0.
+    """
+
+    min_count: Count = 2
+    max_words: Count = 60
+    oov_buckets: Natural = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExtractionData(DataFiles):
+    """Where documents and their summaries are.
+
+    Attributes:
+        train: TSV files, or JSONL with "document" and "summary" or several "summaries".
+        document: TSV: column of the document, from 1.
+        summary: TSV: column of the summary.
+        sentences: Sentences that are taken out; None takes as many as summaries of the training
+            text have on average.
+        max_length: Most tokens of a document that are read, a begin for each sentence among them.
+
+    Raises:
+        SettingError: Both columns are one.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(ExtractionData, {"train": "news.tsv", "sentences": 3}, where="data").max_length
+        1024
+        >>> build(ExtractionData, {"train": "news.tsv", "document": 2}, where="data")
+        Traceback (most recent call last):
+        regard.errors.SettingError: [data] document and summary must be different columns; got 2 and
+        2.
+    """
+
+    document: Count = 1
+    summary: Count = 2
+    sentences: Count | None = None
+    max_length: Count = 1024
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_different_columns(document=self.document, summary=self.summary)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaggingData(DataFiles):
+    """Where the tagged sentences are.
+
+    Words have an id each; or, in a recipe with ``[tokenizer]``, such as one that begins with a
+    masked language model, they are cut into its pieces, the first of which carries the tag.
+
+    Attributes:
+        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv) or as in .csv, or
+            .jsonl, or tables of Parquet or Arrow.
+        word: The word's column, its number from 1 or its name in a header; not of .conllu. A name
+            is the key of the words in .jsonl and tables, too, which is else "tokens".
+        tag: The tag's column, likewise; the key is else "tags".
+        lowercase: Whether words are looked up in lower case; their characters are read as they are.
+        min_count: How often a word must occur to get an id.
+        parts: What ``model.parts`` reads of each word: its ``characters``, ``ngrams`` of them, or
+            its pairs with its ``neighbours``, which suit text whose words are single characters.
+        parts_min_count: How often a part must occur to get an id.
+        drop_words: In training, the probability that a word which occurs once there is read as
+            unknown, so that the model learns what to do about those.
+        drop_parts: In training, the probability that a part is read as unknown.
+        join_entities: In training, whether sentences are read a second time without the marks
+            between two entities of one type, so that names in a row are told apart.
+        max_length: Longest sentence, in words, or in their pieces, that is read at once; a longer
+            one is read in parts.
+
+    Raises:
+        SettingError: ``word`` and ``tag`` are one column.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"train": "names.conllu", "tag": "upos", "lowercase": True}
+        >>> recipe_from_table({"task": "tagging", "data": table}).data.tag
+        'upos'
+        >>> TaggingData(word=2)
+        Traceback (most recent call last):
+        regard.errors.SettingError: word and tag must be different columns; got 2 for both.
+    """
+
+    word: Column = 1
+    tag: Column = 2
+    lowercase: bool = False
+    min_count: Count = 1
+    parts: WordPartsName = "characters"
+    parts_min_count: Count = 1
+    drop_words: Share = 0.0
+    drop_parts: Share = 0.0
+    join_entities: bool = False
+    max_length: Count = 256
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.word == self.tag:
+            raise SettingError(f"word and tag must be different columns; got {self.word} for both.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MaskedTextData(RunningTextData):
+    """Where the running text is, and what of it is guessed.
+
+    Attributes:
+        context: Tokens that a window holds, begin and ends included; windows are full, whatever
+            the lines in them.
+        rate: The share of words, or pieces, to guess.
+        masking: ``words`` masks whole words, Chinese ones too; ``pieces`` single tokens.
+        next_sentence: Whether the model is also asked if the second half of a window follows the
+            first; in half of them it comes from elsewhere.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(MaskedTextData, {"train": "tales.txt", "rate": 0.2}, where="data").masking
+        'words'
+        >>> build(MaskedTextData, {"train": "tales.txt", "rate": 15}, where="data")
+        Traceback (most recent call last):
+        regard.errors.SettingError: data.rate must be at least 0 and below 1; got 15.0.
+    """
+
+    context: Annotated[int, at_least(8)] = 128
+    rate: Annotated[float, check_positive, check_fraction] = 0.15
+    masking: Literal["words", "pieces"] = "words"
+    next_sentence: bool = False

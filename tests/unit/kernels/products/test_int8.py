@@ -1,0 +1,97 @@
+"""Products in int8 beside the same in float64, by whichever instructions the processor has."""
+
+import numba
+import numpy as np
+import pytest
+from tests import cases
+
+from regard.kernels.products import int8, packed
+from regard.kernels.products.packed import pad
+
+f32 = np.float32
+
+
+@numba.njit
+def multiply(states, weight, scales, bias, out):
+    int8.multiply_rows(states, weight, scales, bias, out)
+
+
+def draw(rows, outputs, inputs):
+    random = np.random.default_rng([rows, outputs, inputs])
+    states = random.normal(size=(rows, inputs)).astype(f32)
+    weight = random.integers(-127, 128, (outputs, inputs)).astype(np.int8)
+    scales, bias = random.random(outputs).astype(f32), random.normal(size=outputs).astype(f32)
+    return states, weight, scales, bias
+
+
+def product(states, weight, scales, bias):
+    out = np.full((len(states), len(weight)), np.nan, f32)
+    lanes = (pad(each, int8.OUTPUTS) for each in (scales, bias))
+    multiply(states, int8.pack(weight), *lanes, out)
+    return out
+
+
+ROWS, OUTPUTS, INPUTS = [1, 2, 3, 4, 5, 13], [1, 7, 8, 9, 24, 29, 48, 57], [1, 2, 13, 64]
+
+
+@pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (16, 4), (37, 13), (64, 32)])
+def test_weights_are_given_back(outputs, inputs):
+    weight = draw(1, outputs, inputs)[1]
+    panels, ids = int8.pack(weight), np.arange(outputs)[::-1]
+    np.testing.assert_array_equal(int8.unpack(panels, ids, inputs), weight[ids])
+
+
+@cases.pairwise(rows=ROWS, outputs=OUTPUTS, inputs=INPUTS)
+def test_they_are_those_of_the_formula(rows, outputs, inputs):
+    states, weight, scales, bias = draw(rows, outputs, inputs)
+    right = states.astype(np.float64) @ weight.T.astype(np.float64) * scales + bias
+    # A state is off by half of one in 127 or 16,383 of its largest number, an output by as many.
+    steps = 250 if int8.HAS_BYTES else 32_000
+    most = np.abs(states).max(axis=1)[:, None] / steps * np.abs(weight.astype(int)).sum(axis=1)
+    away = np.abs(product(states, weight, scales, bias) - right)
+    assert (away <= most * scales + 1e-4).all()
+    assert away.max() > 0
+
+
+def test_a_state_has_the_same_in_any_company():
+    states, weight, scales, bias = draw(11, 61, 97)
+    whole = product(states, weight, scales, bias)
+    for rows in ([0], [10], [7, 3], [9, 8, 1, 2, 5, 4, 0]):
+        part = product(np.ascontiguousarray(states[rows]), weight, scales, bias)
+        np.testing.assert_array_equal(part, whole[rows])
+
+
+@pytest.mark.parametrize("inputs", [64, 5001])
+def test_no_sum_overflows(inputs):
+    states, weight = np.ones((2, inputs), f32), np.full((9, inputs), 127, np.int8)
+    ones, zeros = np.ones(9, f32), np.zeros(9, f32)
+    np.testing.assert_allclose(product(states, weight, ones, zeros), 127 * inputs, rtol=1e-6)
+    np.testing.assert_allclose(product(-states, weight, ones, zeros), -127 * inputs, rtol=1e-6)
+
+
+def test_states_of_nothing_and_of_nan_stay_what_they_are():
+    states, weight, scales, bias = draw(3, 9, 5)
+    states[0], states[1, 2] = 0, np.nan
+    found = product(states, weight, scales, bias)
+    np.testing.assert_array_equal(found[0], bias)
+    assert np.isnan(found[1]).all()
+    assert np.isfinite(found[2]).all()
+
+
+@pytest.mark.skipif(int8.HAS_BYTES, reason="it multiplies bytes")
+def test_a_processor_without_pairs_gets_the_same(monkeypatch):
+    states, weight, scales, bias = draw(3, 9, 5)
+    right = product(states, weight, scales, bias)
+    monkeypatch.setattr(packed, "_HAS_PAIRS", False)
+    by_tiles = packed.tiling(packed.Pairs)
+
+    @numba.njit
+    def multiply_all(states, weight, sizes, scales, bias, out):
+        by_tiles(0, len(weight), states, weight, sizes, sizes, scales, bias, out)
+
+    sizes = np.abs(states).max(axis=1) / f32(16383)
+    whole = np.zeros((3, 6), np.int16)
+    whole[:, :5] = np.rint(states / sizes[:, None])
+    out = np.zeros((3, 16), f32)
+    multiply_all(whole, int8.pack(weight), sizes, pad(scales, 8), pad(bias, 8), out)
+    np.testing.assert_allclose(out[:, :9], right, rtol=1e-6, atol=1e-4)

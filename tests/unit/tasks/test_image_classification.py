@@ -1,0 +1,144 @@
+"""Pictures to labels: what is read, what is moved, what stands beside it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from regard.errors import DataError, SettingError
+from regard.inference import Predictor
+from regard.tasks import TASKS, recipe_from_table
+from regard.tasks.image_classification import ImageClassification, digits, shifted
+from regard.text.pictures import Picture
+
+MODEL = {"patch": 2, "model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 8}
+
+
+def picture(value: float, label: str | None = "a", shape: tuple[int, ...] = (4, 4, 1)) -> Picture:
+    pixels = np.zeros(shape, dtype=np.float32)
+    pixels[1, 2] = value
+    return Picture(pixels, label, f"picture {value:g}")
+
+
+def job(**data) -> ImageClassification:
+    table = {"task": "image_classification", "data": data, "model": MODEL}
+    recipe = recipe_from_table({**table, "training": {"updates": 1}})
+    return TASKS["image_classification"].task.learn(
+        recipe, [picture(3, "a"), picture(5, "b"), picture(4, "a")]
+    )
+
+
+def test_pixels_are_scaled_by_those_of_training():
+    made = job()
+    (encoded,) = made.encode([picture(5, "b")])
+    expected = (picture(5).pixels - made.mean) / made.deviation
+    torch.testing.assert_close(encoded["pixels"], torch.from_numpy(expected).float().movedim(-1, 0))
+    assert encoded["label"] == 1
+
+
+def test_what_was_learned_is_kept(tmp_path: Path):
+    made = job()
+    (tmp_path / "kept").mkdir()
+    made.save(tmp_path / "kept")
+    again = ImageClassification.load(made.recipe, tmp_path / "kept")
+    for name in ("labels", "shape", "mean", "deviation", "darkest"):
+        assert getattr(again, name) == getattr(made, name)
+
+
+def test_pictures_are_moved_in_training_only():
+    made = job(shift=1)
+    encoded = made.encode([picture(3), picture(4), picture(5)])
+    still = made.collate(encoded)["pixels"]
+    torch.testing.assert_close(still, torch.stack([each["pixels"] for each in encoded]))
+    moved = made.collate(encoded, generator=torch.Generator().manual_seed(1))["pixels"]
+    assert not torch.equal(moved, still)
+    unmoved = job().collate(encoded, generator=torch.Generator().manual_seed(1))["pixels"]
+    torch.testing.assert_close(unmoved, still)
+
+
+def test_moves_reach_every_place_and_bring_in_the_dark():
+    one = torch.zeros(200, 1, 3, 3)
+    one[:, :, 1, 1] = 1.0
+    found = shifted(one, 1, fill=-7.0, generator=torch.Generator().manual_seed(0))
+    places = {tuple(each.flatten().eq(1).nonzero().flatten().tolist()) for each in found}
+    assert places == {(place,) for place in range(9)}
+    corner = found[[each[0, 0, 0].eq(1).item() for each in found]][0, 0]
+    assert corner.tolist() == [[1.0, 0.0, -7.0], [0.0, 0.0, -7.0], [-7.0, -7.0, -7.0]]
+
+
+def test_baselines_are_those_of_their_names():
+    train = [picture(1, "low"), picture(2, "low"), picture(9, "high")]
+    asked = [picture(1.4, "low"), picture(7, "high"), picture(5.4, "low")]
+    found = job().baselines(train, asked)
+    given = {way: [answer.label for answer in answers] for way, answers in found.items()}
+    assert given == {
+        "always low": ["low"] * 3,
+        "nearest mean": ["low", "high", "high"],  # means of 1.5 and 9
+        "nearest picture": ["low", "high", "low"],  # 5.4 is nearer to 2 than to 9
+    }
+
+
+def test_the_digits_have_parts_without_overlap():
+    pytest.importorskip("sklearn")
+    parts = {split: digits(split) for split in ("train", "valid", "test")}
+    assert {split: len(found) for split, found in parts.items()} == {
+        "train": 1197,
+        "valid": 300,
+        "test": 300,
+    }
+    every = [each for found in parts.values() for each in found]
+    assert len({repr(each) for each in every}) == 1797
+    assert {each.label for each in every} == set("0123456789")
+    assert every[0].pixels.shape == (8, 8, 1)
+
+
+def test_a_picture_of_a_split_is_asked_for_by_number():
+    pytest.importorskip("sklearn")
+    table = {"task": "image_classification", "data": {"example": "digits"}, "model": MODEL}
+    recipe = recipe_from_table({**table, "training": {"updates": 1}})
+    made = ImageClassification.learn(recipe, digits("train"))
+    found = made.request("test:3", "stdin:1")
+    np.testing.assert_array_equal(found.pixels, digits("test")[2].pixels)
+    message = "stdin:1: test:301 must be one of the 300 pictures of test, counted from 1"
+    with pytest.raises(DataError, match=message):
+        made.request("test:301", "stdin:1")
+
+
+def test_a_record_is_a_picture():
+    record = {"pixels": picture(2).pixels[..., 0].tolist()}
+    for given in (record, json.dumps(record)):
+        np.testing.assert_array_equal(job().request(given, "here").pixels, picture(2).pixels)
+    with pytest.raises(DataError, match=r"here: pixels must be 4 × 4 × 1 .* got 4 × 5 × 1"):
+        job().request({"pixels": [[0] * 5] * 4}, "here")
+
+
+def test_pictures_that_cannot_be_learned_from():
+    recipe = job().recipe
+    with pytest.raises(DataError, match=r"pixels must be 4 × 4 × 1 .* got 2 × 4 × 1"):
+        ImageClassification.learn(recipe, [picture(1), picture(1, shape=(2, 4, 1))])
+    with pytest.raises(DataError, match="pictures that show something; every pixel is 0"):
+        ImageClassification.learn(recipe, [picture(0, "a"), picture(0, "b")])
+
+
+def test_a_patch_that_does_not_divide_the_picture_is_refused():
+    made = job()
+    made.shape = (5, 4, 1)
+    with pytest.raises(SettingError, match=r"patch must divide .* 5 × 4; got 2"):
+        made.build_model()
+
+
+def test_a_folder_of_pictures_is_learned_from_and_a_file_is_asked_about(tmp_path: Path):
+    image = pytest.importorskip("PIL.Image")
+    for place, label in enumerate(("dark", "light")):
+        (tmp_path / label).mkdir()
+        pixels = np.full((5 + place, 6, 3), 200 * place, np.uint8)
+        image.fromarray(pixels).save(tmp_path / label / "a.png")
+    data = {"train": [str(tmp_path)], "size": 4}
+    recipe = recipe_from_table({"task": "image_classification", "data": data, "model": MODEL})
+    task = ImageClassification.learn(recipe, ImageClassification.read(recipe, "train"))
+    assert (task.labels, task.shape) == (["dark", "light"], (4, 4, 3))
+    files = [tmp_path / "light" / "a.png", np.full((4, 4, 3), 200)]
+    one, other = Predictor(task.build_model(), task).predict(files)
+    assert one.to_dict() == other.to_dict()

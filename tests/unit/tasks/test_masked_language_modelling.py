@@ -1,0 +1,208 @@
+"""Masked language models: what is masked, what is asked, what is answered."""
+
+import random
+
+import pytest
+import torch
+
+from regard.errors import DataError, SettingError
+from regard.inference import Predictor
+from regard.inference.looking import look_into
+from regard.tasks import TASKS, recipe_from_table
+from regard.text import BOS_ID, EOS_ID, PAD_ID
+from regard.text.whole_words import WholeWords
+
+WORDS = ["cat", "dog", "sat", "ran", "under", "mattress", "road", "don't"]
+CHINESE = [first + second for first in "酒房服早我不" for second in "店间务餐们错很"]
+
+
+def lines(count, seed, words=WORDS, between=" "):
+    dice = random.Random(seed)
+    return [between.join(dice.choices(words, k=dice.randint(4, 9))) + "." for _ in range(count)]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A maker of a job with its examples."""
+
+    def made(text=None, **data):
+        (tmp_path / "text.txt").write_text("\n".join(text or lines(250, 1)) + "\n", "utf-8")
+        table = {
+            "task": "masked_language_modelling",
+            "data": {"train": "text.txt", "context": 24, **data},
+            "tokenizer": {"type": "characters"},
+            "model": {"model_dim": 12, "num_heads": 2, "num_layers": 1, "ffn_dim": 16},
+        }
+        recipe = recipe_from_table(table, folder=tmp_path)
+        kind = TASKS["masked_language_modelling"].task
+        examples = kind.read(recipe, "train")
+        return kind.learn(recipe, examples), examples
+
+    return made
+
+
+def dice(seed=1):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("next_sentence", [False, True])
+def test_windows_are_full_begin_with_begin_and_hide_what_is_asked(make, next_sentence):
+    job, examples = make(next_sentence=next_sentence)
+    encoded = job.encode(examples, training=True)
+    batch = job.collate(encoded, generator=dice())
+    assert batch["ids"][:, 0].eq(BOS_ID).all()
+    rows = range(len(batch["ids"]))
+    assert all(batch["ids"][row, batch["lengths"][row] - 1] == EOS_ID for row in rows)
+    assert int(batch["lengths"].min()) >= 24 - 2
+    assert batch["ids"].shape[1] <= 24
+    share = batch["chosen"].sum() / (batch["ids"] > EOS_ID).sum()
+    assert 0.12 < share < 0.22
+    masked = (batch["ids"][batch["chosen"]] == job.mask_id).float().mean()
+    same = (batch["ids"][batch["chosen"]] == batch["answers"]).float().mean()
+    assert 0.74 < masked < 0.86
+    assert 0.05 < same < 0.2
+    assert not batch["chosen"][(batch["ids"] == PAD_ID) | (batch["ids"] == BOS_ID)].any()
+    assert batch["answers"].max() < job.mask_id
+    if next_sentence:
+        assert 0.25 < batch["follows"].float().mean() < 0.75
+        assert batch["segments"].max() == 1
+        first_of_second = batch["segments"].argmax(1)
+        before = batch["ids"].gather(1, first_of_second[:, None] - 1)
+        assert before.eq(EOS_ID).float().mean() > 0.9  # halves are cut where a line ends
+    else:
+        assert len(batch["follows"]) == 0
+
+
+def test_halves_that_follow_are_the_text_and_others_are_not(make):
+    job, examples = make(next_sentence=True, rate=0.01)
+    encoded = job.encode(examples, training=True)
+    batch = job.collate(encoded, generator=dice(3))
+    text = "".join(map(chr, encoded[0].ids.tolist()))
+    for row, follows in enumerate(batch["follows"].tolist()):
+        ids = batch["ids"][row].clone()
+        kept = ~batch["chosen"][row]
+        inner = ids[1 : batch["lengths"][row] - 1]
+        if not kept[1 : batch["lengths"][row] - 1].all():
+            continue
+        found = "".join(map(chr, inner.tolist())) in text
+        assert found or not follows
+
+
+def test_whole_words_are_masked_together(make):
+    job, examples = make()
+    batch = job.collate(job.encode(examples, training=True), generator=dice())
+    letters = set(job.tokenizer.encode("catdogsnruemo'"))
+    alone = 0
+    for row in range(len(batch["ids"])):
+        chosen = batch["chosen"][row].tolist()
+        for place in range(2, int(batch["lengths"][row]) - 1):
+            neighbours = {int(batch["ids"][row, place + step]) for step in (-1, 0, 1)}
+            if chosen[place] and neighbours <= letters | {job.mask_id}:
+                alone += not (chosen[place - 1] or chosen[place + 1])
+    assert alone == 0
+    job, examples = make(masking="pieces")
+    batch = job.collate(job.encode(examples, training=True), generator=dice())
+    runs = (batch["chosen"][:, 1:] & batch["chosen"][:, :-1]).sum() / batch["chosen"].sum()
+    assert runs < 0.35
+
+
+@pytest.mark.parametrize("next_sentence", [False, True])
+def test_parts_of_a_batch_are_masked_as_the_whole_is(make, next_sentence):
+    job, examples = make(next_sentence=next_sentence)
+    encoded = job.encode(examples, training=True)[:7]
+    whole = job.collate(encoded, generator=dice())
+    cuts = [slice(0, 3), slice(3, 4), slice(4, 7)]
+    parts = [job.collate_part(encoded, rows, generator=dice()) for rows in cuts]
+    for name in ("ids", "lengths", "segments", "chosen", "answers", "follows"):
+        joined = torch.cat([part[name] for part in parts])
+        assert joined.equal(whole[name]), name
+    assert [part["owners"].tolist() for part in parts] == [[0, 1, 2], [0], [0, 1, 2]]
+    assert [part["count"] for part in parts] == [3, 1, 3]
+
+
+def test_without_a_generator_a_window_is_always_masked_alike(make):
+    job, examples = make()
+    encoded = job.encode(examples)
+    together, alone = job.collate(encoded), job.collate(encoded[1:2])
+    of_second = together["owners"] == 1
+    width = alone["ids"].shape[1]
+    assert together["ids"][of_second, :width].equal(alone["ids"])
+    assert together["chosen"][of_second, :width].equal(alone["chosen"])
+
+
+def test_the_loss_is_of_what_is_masked_and_never_of_the_mask(make):
+    job, examples = make()
+    model = job.build_model().eval()
+    batch = job.collate(job.encode(examples))
+    loss, count = job.loss(model, batch)
+    answers = job.predict(model, batch)
+    assert count == int(batch["chosen"].sum()) == sum(answer.count for answer in answers)
+    assert loss.item() == pytest.approx(sum(answer.nats for answer in answers), rel=1e-5)
+    figures = job.score(answers, examples)
+    assert figures["masked accuracy"] == 100 * sum(a.right for a in answers) / count
+    assert all(piece != "[MASK]" for a in answers for each in a.likeliest for piece, _ in each)
+    # Guessing by frequency costs less than guessing blindly.
+    (baseline,) = job.baselines(examples, examples).values()
+    assert job.score(baseline, examples)["perplexity"] < job.tokenizer.vocab_size
+
+
+def test_next_sentences_weigh_as_much_as_all_words(make):
+    job, examples = make(next_sentence=True)
+    model = job.build_model().eval()
+    batch = job.collate(job.encode(examples))
+    loss, count = job.loss(model, batch)
+    answers = job.predict(model, batch)
+    words = sum(answer.nats for answer in answers)
+    states = model(batch["ids"], batch["lengths"], segments=batch["segments"])
+    nats = torch.nn.functional.cross_entropy(model.follows(states), 1 - batch["follows"])
+    assert loss.item() == pytest.approx(words + count * nats.item(), rel=1e-5)
+    pairs = job.score(answers, examples)["next sentence accuracy"]
+    right = (model.follows(states)[:, 0] > model.follows(states)[:, 1]) == (batch["follows"] == 1)
+    assert pairs == pytest.approx(100 * float(right.float().mean()), rel=1e-5)
+
+
+def test_windows_beyond_the_positions_are_named(tmp_path):
+    def build(data, model):
+        table = {"task": "masked_language_modelling", "data": data, "model": model}
+        recipe = recipe_from_table({**table, "tokenizer": {"type": "characters"}})
+        kind = TASKS["masked_language_modelling"].task
+        from regard.tasks.language_modelling import Passage
+
+        return kind.learn(recipe, [Passage(("ab",), "x:1")]).build_model()
+
+    with pytest.raises(SettingError, match=r"model.max_length must be at least data.context = 600"):
+        build({"context": 600}, {"max_length": 512})
+    with pytest.raises(SettingError, match=r"model.num_segments must be at least 2 with"):
+        build({"next_sentence": True}, {"num_segments": 1})
+    with pytest.raises(SettingError, match="context must be at least 8; got 5"):
+        build({"context": 5}, {})
+
+
+def test_chinese_words_are_found_by_what_is_repeated(tmp_path):
+    words = WholeWords.learn(lines(400, 2, CHINESE, ""))
+    text = "我们房间, ok 早餐!"
+    found = [text[start:end] for start, end in words.spans(text)]
+    assert "".join(found) == text.replace(" ", "")
+    assert {"我们", "房间", "早餐", "ok"} & set(found) > {"ok"}
+    assert all("," not in word or word == "," for word in found)
+    words.save(tmp_path / "words")
+    assert WholeWords.load(tmp_path / "words").spans(text) == words.spans(text)
+    # Characters it has never seen are words by themselves, each once.
+    assert words.spans("薛") == [(0, 1)]
+    assert WholeWords.load(tmp_path / "nothing").spans("中国") == [(0, 1), (1, 2)]
+
+
+def test_blanks_are_shown_with_what_is_guessed_for_them(make):
+    job, _ = make()
+    predictor = Predictor(job.build_model(), job)
+    (example,) = look_into(predictor, "a [MASK]at ran").examples
+    tokens = [token.text for token in example.source_tokens]
+    assert tokens[0] == "⟨begin⟩"
+    assert tokens.count("[MASK]") == 1
+    tags = example.answer.tags
+    assert len(tags) == len(tokens)
+    assert [place for place, tag in enumerate(tags) if tag] == [tokens.index("[MASK]")]
+    assert example.answer.labels[0][0] == example.output_tokens[0].text
+    assert {shown.kind for shown in example.maps} == {"encoder"}
+    with pytest.raises(DataError, match="text must be at most 22 tokens long to be looked at"):
+        look_into(predictor, "a [MASK]at ran under the mattress and sat")

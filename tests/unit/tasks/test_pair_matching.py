@@ -1,0 +1,149 @@
+"""Pair matching: pairs of questions and passages, models apart and in one row, bad input."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.errors import DataError, SettingError
+from regard.models import ClassifierConfig
+from regard.tasks import recipe_from_table
+from regard.tasks.baselines import word_overlap
+from regard.tasks.baselines.word_overlap import WordOverlap
+from regard.tasks.pair_matching import MATCH, OTHER, LabelledPair, PairMatching
+from regard.text import BadLines
+
+SHIP, KING = "Ann built the ship in 1725.", "The king had a son and a golden bird."
+PAIRS = [
+    LabelledPair("Who built the ship?", SHIP, MATCH, "q:1"),
+    LabelledPair("Who built the ship?", KING, OTHER, "q:1"),
+    LabelledPair("What had the king?", KING, MATCH, "q:2"),
+    LabelledPair("What had the king?", SHIP, OTHER, "q:2"),
+]
+
+
+def recipe(model="esim", folder=None, **data):
+    sizes = {
+        "esim": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0},
+        "match": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0},
+        "transformer": {"model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 16},
+    }[model]
+    table = {
+        "task": "pair_matching",
+        "data": data,
+        "tokenizer": {"type": "words"},
+        "model": {"type": model, **sizes},
+        "head": {"dropout": 0.0},
+    }
+    found = recipe_from_table(table)
+    return found if folder is None else replace(found, folder=folder)
+
+
+def squad(folder, *articles):
+    def article(texts):
+        qas = [
+            {"id": t, "question": f"{t}?", "answers": [{"text": t, "answer_start": 0}]}
+            for t in texts
+        ]
+        return [{"context": t, "qas": [qa]} for t, qa in zip(texts, qas, strict=True)]
+
+    data = [{"title": str(n), "paragraphs": article(texts)} for n, texts in enumerate(articles)]
+    (folder / "q.json").write_text(json.dumps({"data": data}), encoding="utf-8")
+
+
+def test_a_question_stands_with_its_passage_and_with_another_of_the_article(tmp_path):
+    squad(tmp_path, ["aa", "bb", "cc"], ["dd", "ee"])
+    found = PairMatching.read(recipe(folder=tmp_path, train="q.json"), "train")
+    assert len(found) == 10
+    for own, other in zip(found[::2], found[1::2], strict=True):
+        assert (own.first, own.label, other.label) == (f"{own.second}?", MATCH, OTHER)
+        assert other.first == own.first
+        assert other.second != own.second
+        assert (own.second in "ddee") == (other.second in "ddee")
+
+
+def test_an_article_of_one_passage_is_named_or_left_out(tmp_path):
+    squad(tmp_path, ["aa"], ["dd", "ee"])
+    with pytest.raises(DataError, match="question aa: its article must have another passage"):
+        PairMatching.read(recipe(folder=tmp_path, train="q.json"), "train")
+    bad = BadLines()
+    skipping = recipe(folder=tmp_path, train="q.json", on_bad_line="skip")
+    assert len(PairMatching.read(skipping, "train", bad_lines=bad)) == 4
+    assert bad.counts == {"pairs": 1}
+
+
+def test_labelled_pairs_of_tables(tmp_path):
+    (tmp_path / "p.tsv").write_text("a\tb\t1\nc\td\t0\n", encoding="utf-8")
+    first, _ = PairMatching.read(recipe(folder=tmp_path, train="p.tsv"), "train")
+    assert (first.first, first.second, first.label) == ("a", "b", "1")
+    (tmp_path / "p.tsv").write_text("a\tb\t1\nc\td\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"p\.tsv:2: expected 3 columns, found 2"):
+        PairMatching.read(recipe(folder=tmp_path, train="p.tsv"), "train")
+    with pytest.raises(SettingError, match="first, second and label must be different columns"):
+        recipe(first=2)
+
+
+@pytest.mark.parametrize("model", ["esim", "match", "transformer"])
+def test_each_model_learns_four_pairs(model):
+    torch.manual_seed(0)
+    job = PairMatching.learn(recipe(model), PAIRS)
+    network = job.build_model()
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
+    batch = job.collate(job.encode(PAIRS))
+    for _ in range(60):
+        loss, count = job.loss(network, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    network.eval()
+    answers = job.predict(network, batch)
+    assert (count, job.score(answers, PAIRS)) == (4, {"accuracy": 100.0})
+    # Padding changes nothing: each pair by itself.
+    for pair, answer in zip(PAIRS, answers, strict=True):
+        (alone,) = job.predict(network, job.collate(job.encode([pair])))
+        assert alone.probabilities == pytest.approx(answer.probabilities, abs=1e-4)
+
+
+def test_the_penalty_of_the_head_is_in_the_loss_that_is_trained_on():
+    def losses(penalty):
+        torch.manual_seed(0)
+        head = ClassifierConfig(pooling="structured", num_hops=3, penalty=penalty, dropout=0.0)
+        job = PairMatching.learn(replace(recipe("match"), head=head), PAIRS)
+        network, batch = job.build_model(), job.collate(job.encode(PAIRS))
+        return [job.loss(network.train(mode), batch)[0].item() for mode in (True, False)]
+
+    (none, measured), (once, same), (twice, _) = map(losses, (0.0, 1.0, 2.0))
+    assert once - none > 0.1
+    assert twice - none == pytest.approx(2 * (once - none), rel=1e-3)
+    assert measured == same
+
+
+def test_word_overlap_parts_what_shares_words():
+    job = PairMatching.learn(recipe(), PAIRS)
+    found = job.baselines(PAIRS, PAIRS)
+    assert job.score(found["word overlap"], PAIRS) == {"accuracy": 100.0}
+    assert job.score(found[f"always {MATCH}"], PAIRS) == {"accuracy": 50.0}
+
+
+def test_bad_requests_and_labels(tmp_path):
+    job = PairMatching.learn(recipe(), PAIRS)
+    assert job.request("a\tb", "x:1").second == "b"
+    with pytest.raises(DataError, match="x:1: second must hold something to read; got ''"):
+        job.request("a", "x:1")
+    with pytest.raises(DataError, match=r"q:9: label must be one met in training \(match, other\)"):
+        job.encode([LabelledPair("a", "b", "maybe", "q:9")])
+    with pytest.raises(DataError, match="at least two different labels"):
+        PairMatching.learn(recipe(), PAIRS[:1])
+    job.save(tmp_path)
+    assert PairMatching.load(job.recipe, tmp_path).labels == job.labels
+
+
+def test_word_overlap_sees_both_labels_of_files_that_alternate_them(monkeypatch):
+    monkeypatch.setattr(word_overlap, "_ENOUGH", 20)
+    pairs = [
+        (f"w{i}", f"the w{i} ran" if i % 2 else "a dog sat", "match" if i % 2 else "other")
+        for i in range(80)
+    ]
+    overlap = WordOverlap(pairs)
+    assert [overlap.label(first, second) for first, second, _ in pairs] == [p[2] for p in pairs]

@@ -1,0 +1,222 @@
+"""Extractive question answering: windows, spans, no answer, baselines, bad input."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.errors import DataError, SettingError
+from regard.tasks import recipe_from_table
+from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of
+from regard.tasks.question_answering import QuestionAnswering, SpanAnswer
+from regard.text.questions import Answer, Question
+
+CONTEXT = "Ann Lee built the ship in 1725.  It sank near Hull, and nobody was hurt at all."
+ASKED = {"Who built the ship?": "Ann Lee", "When was the ship built?": "1725"}
+
+
+def question(text, *answers, context=CONTEXT):
+    found = tuple(Answer(answer, context.index(answer)) for answer in answers)
+    return Question(text, context, found, where="q.json: question 1")
+
+
+QUESTIONS = [question(text, answer) for text, answer in ASKED.items()]
+
+
+def recipe(model="match", head=None, **data):
+    sizes = {
+        "match": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0},
+        "recurrent": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0},
+        "transformer": {"model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 16},
+    }[model]
+    table = {
+        "task": "question_answering",
+        "data": {"max_length": 64, "stride": 32, "max_question": 16} | data,
+        "tokenizer": {"type": "words"},
+        "model": {"type": model, **sizes},
+        "head": {"dropout": 0.0} | (head or {}),
+    }
+    return recipe_from_table(table)
+
+
+def job_of(*examples, **settings):
+    return QuestionAnswering.learn(recipe(**settings), examples or QUESTIONS)
+
+
+class Fixed(torch.nn.Module):
+    """Logits that wish for given tokens as the two ends, and for none by ``none``."""
+
+    def __init__(self, first, last, none=-9.0):
+        super().__init__()
+        self.first, self.last, self.none = first, last, none
+
+    def forward(self, ids, lengths, **reading):
+        start, end = (ids == self.first).float() * 5, (ids == self.last).float() * 5
+        start[:, 0] = end[:, 0] = self.none
+        return start, end
+
+
+@pytest.mark.parametrize("model", ["match", "recurrent", "transformer"])
+def test_the_places_of_an_answer_are_those_of_its_tokens(model):
+    job = job_of(model=model)
+    encoded = job.encode(QUESTIONS)
+    batch = job.collate(encoded)
+    for row, example in enumerate(QUESTIONS):
+        first = batch["ids"][row, batch["starts"][row] : batch["ends"][row] + 1].tolist()
+        assert job.tokenizer.decode(first) == example.answers[0].text
+        inside = batch["ids"][row][batch["allowed"][row]].tolist()
+        assert inside == job.tokenizer.encode(example.context)
+
+
+def told_as_written(job):
+    """The words of question and text that are said to stand in the other, in their order."""
+    pairs = job.collate(job.encode(QUESTIONS[:1]))
+    places = pairs["reading"]["features"][0, :, 0].nonzero().flatten().tolist()
+    return [job.tokenizer.decode([pairs["ids"][0, place].item()]) for place in places]
+
+
+def test_tokens_are_told_whether_their_words_stand_in_the_other_text():
+    of_context, of_question = ["built", "the", "ship"], ["built", "the", "ship"]
+    assert told_as_written(job_of(model="match")) == of_context
+    assert told_as_written(job_of(model="transformer")) == of_question + of_context
+    batch = job_of(model="match").collate(job_of(model="match").encode(QUESTIONS[:1]))
+    assert ((batch["reading"]["features"][0, :, -1] > 0) == batch["allowed"][0]).all()
+
+
+def test_an_answer_is_the_very_text_of_its_context_with_its_place():
+    job = job_of()
+    ids = job.tokenizer.encode(CONTEXT)
+    words = job.tokenizer.pieces(CONTEXT)
+    first, last = (next(i for i, p in enumerate(words) if p.text == w) for w in ("1725", "sank"))
+    (found,) = job.predict(Fixed(ids[first], ids[last]), job.collate(job.encode(QUESTIONS[:1])))
+    assert found.answer == "1725.  It sank"  # both spaces, as the text has them
+    assert CONTEXT[found.start : found.end] == found.answer
+    assert found.text() == "1725. It sank"
+    assert found.to_dict()["start"] == CONTEXT.index("1725")
+
+
+def test_a_long_text_is_read_in_windows_and_its_best_answer_is_taken():
+    context = " ".join(["no word of it"] * 40) + " but Ann at the end."
+    example = question("Who?", "Ann", context=context)
+    job = job_of(example, *QUESTIONS, max_length=24, stride=12)
+    (encoded,) = job.encode([example])
+    batch = job.collate([encoded])
+    assert len(batch["owners"]) > 5
+    with_answer = (batch["starts"] > 0).nonzero().flatten().tolist()
+    assert 0 < len(with_answer) < len(batch["owners"])
+    for row in with_answer:
+        ids = batch["ids"][row, batch["starts"][row] : batch["ends"][row] + 1].tolist()
+        assert job.tokenizer.decode(ids) == "Ann"
+    (wanted,) = job.tokenizer.encode("Ann")
+    (found,) = job.predict(Fixed(wanted, wanted), batch)
+    assert (found.answer, found.start) == ("Ann", context.index("Ann"))
+    read = {token for window in job._windows(encoded) for token in window}
+    assert read == set(range(len(encoded["ids"])))
+    assert job.lengths([encoded])[0] == sum(
+        len(window) + len(encoded["other"]) + 3 for window in job._windows(encoded)
+    )
+
+
+def test_no_answer_is_one_only_where_training_had_it():
+    without = replace(QUESTIONS[0], answers=())
+    may, must = job_of(*QUESTIONS, without), job_of()
+    for job, answer in ((may, ""), (must, "Ann")):
+        (wanted,) = job.tokenizer.encode("Ann")
+        batch = job.collate(job.encode(QUESTIONS[:1]))
+        assert job.predict(Fixed(wanted, wanted, none=6.0), batch)[0].answer == answer
+    batch = may.collate(may.encode([without]))
+    assert (batch["starts"].item(), batch["ends"].item()) == (0, 0)
+    assert "some questions have no answer in their text" in may.facts()
+
+
+def test_training_draws_one_of_several_answers():
+    example = question("What of the ship?", "Ann Lee", "1725", "Hull")
+    job = job_of(example)
+    encoded = job.encode([example])
+    generator = torch.Generator().manual_seed(0)
+    drawn = {job.collate(encoded, generator=generator)["starts"].item() for _ in range(40)}
+    assert len(drawn) == 3
+    assert len({job.collate(encoded)["starts"].item() for _ in range(9)}) == 1
+
+
+def test_a_job_comes_back_as_it_was_saved(tmp_path):
+    job = job_of(*QUESTIONS, replace(QUESTIONS[0], answers=()))
+    job.save(tmp_path)
+    again = QuestionAnswering.load(job.recipe, tmp_path)
+    assert again.may_have_none
+    ours, theirs = job.encode(QUESTIONS)[1], again.encode(QUESTIONS)[1]
+    assert ours["ids"] == theirs["ids"]
+    assert (ours["features"] == theirs["features"]).all()
+
+
+def test_held_out_questions_are_about_other_texts():
+    examples = [
+        question(text, context=f"{CONTEXT} {number}") for number in range(20) for text in ASKED
+    ]
+    rest, held = QuestionAnswering.hold_out(recipe(), examples)
+    assert held
+    assert len(rest) + len(held) == 40
+    assert not {e.context for e in rest} & {e.context for e in held}
+
+
+def test_figures_and_tables():
+    job = job_of()
+    given = [SpanAnswer("Ann", 0, 3, 0.5), SpanAnswer("in 1725", 23, 30, 0.5)]
+    assert job.score(given, QUESTIONS) == pytest.approx({"exact_match": 0, "f1": 200 / 3})
+    by_word, by_length, by_kind, confusion = job.tables(given, QUESTIONS)
+    assert [row[0] for row in by_word.rows] == ["when", "who"]
+    assert by_length.rows[0][0] == "1-500"
+    assert {row[0] for row in by_kind.rows} == {"name", "number"}
+    assert confusion.is_matrix
+    assert job.show(QUESTIONS[0], given[0]) == "Who built the ship? → Ann (0.50; right: Ann Lee)"
+
+
+def test_the_sliding_window_looks_where_the_question_stands():
+    find = SlidingWindow({"in", "the", "was", "and", "it", "who", "when"})
+    job = job_of()
+    (found,) = job.baselines(QUESTIONS, QUESTIONS[:1])["sliding window"]
+    start, end = find.answer("Who was hurt near Hull?", CONTEXT)
+    near = [CONTEXT[s:e] for s, e in sentences_of(CONTEXT)]
+    assert CONTEXT[start:end] in near[1]
+    assert found.answer in CONTEXT
+
+
+def test_of_chinese_the_sliding_window_leaves_out_what_the_question_says():
+    text = "生命数耗完即算为踢爆。开放时间为暑假。"
+    start, end = SlidingWindow.learn([text]).answer("生命数耗完即算为什么？", text)
+    assert text[start:end] == "踢爆"
+
+
+def test_requests_are_records_or_lines_with_a_tab():
+    job = job_of()
+    line = job.request("Who?\tIt was Ann.", "a.txt:1")
+    record = job.request({"question": "Who?", "context": "It was Ann."}, "a.jsonl:1")
+    assert (line.text, line.context) == (record.text, record.context) == ("Who?", "It was Ann.")
+    with pytest.raises(DataError, match=r"a\.txt:2: expected a question, a tab and the text"):
+        job.request("Who?", "a.txt:2")
+    with pytest.raises(DataError, match=r"a\.jsonl:2: context must be text; got none"):
+        job.request({"question": "Who?"}, "a.jsonl:2")
+
+
+def test_positions_that_do_not_reach_are_an_error_before_training():
+    job = job_of(model="transformer", max_length=600)
+    with pytest.raises(SettingError, match=r"model.max_length must be at least 619, .*; got 512"):
+        job.build_model()
+
+
+def test_settings_are_checked():
+    with pytest.raises(SettingError, match="stride must be at most max_length"):
+        recipe(max_length=8, stride=9)
+    job = job_of()
+    batch = job.collate(job.encode(QUESTIONS))
+    with pytest.raises(SettingError, match="label_smoothing must be 0 for question_answering"):
+        job.loss(job.build_model(), batch, smoothing=0.1)
+
+
+def test_a_span_outside_its_context_stops_before_training(tmp_path):
+    line = {"question": "Who?", "context": "It was Ann.", "answers": ["Bob"]}
+    (tmp_path / "q.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    found = replace(recipe(train="q.jsonl"), folder=tmp_path)
+    with pytest.raises(DataError, match=r"q\.jsonl:1: the answer must stand in its context"):
+        QuestionAnswering.read(found, "train")

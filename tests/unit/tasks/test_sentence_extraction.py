@@ -1,0 +1,151 @@
+"""Sentence extraction: labels made from summaries, what is read, learned and taken out."""
+
+import json
+import random
+
+import pytest
+import torch
+
+from regard.errors import DataError, SettingError
+from regard.tasks import recipe_from_table
+from regard.tasks.generation import DocumentExample
+from regard.tasks.sentence_extraction import SentenceExtraction, best_sentences
+from regard.text import BOS_ID, PAD_ID, BadLines
+
+TALE = "Rain fell. The king had a son. The son ran to a mill. It was old."
+ONE = DocumentExample(TALE, "", ("A king had a son. He ran to a mill.",), "a:1")
+
+
+def recipe(folder=None, **data):
+    table = {
+        "task": "sentence_extraction",
+        "data": data,
+        "tokenizer": {"type": "words"},
+        "model": {"type": "recurrent", "embed_dim": 8, "hidden_dim": 8, "dropout": 0.0},
+        "head": {"dropout": 0.0},
+    }
+    return recipe_from_table(table, folder=folder)
+
+
+def learned(**data):
+    return SentenceExtraction.learn(recipe(**data), [ONE])
+
+
+def test_the_best_sentences_are_found_one_after_the_other() -> None:
+    parts = ["e f", "a b", "c d", "a b c", "e"]
+    assert best_sentences(parts, "a b c d", 1) == [3]
+    assert best_sentences(parts, "a b c d", 3) == [2, 3]  # a third one would only add words
+    assert best_sentences(parts, "c d e f", 3) == [0, 2]
+    assert best_sentences(parts, "nothing", 2) == [0]  # one at least
+    assert best_sentences(["国王走了。", "天下雨。"], "下雨了", 1) == [1]
+
+
+def test_as_many_are_taken_out_as_summaries_have() -> None:
+    assert learned().sentences == 2
+    assert learned(sentences=3).sentences == 3
+    assert learned().facts()[1] == "2 sentences of each document taken out"
+
+
+def test_every_sentence_has_a_begin_and_a_label() -> None:
+    task = learned()
+    (encoded,) = task.encode([ONE], training=True)
+    assert [encoded["ids"][place] for place in encoded["places"]] == [BOS_ID] * 4
+    assert encoded["ids"].count(BOS_ID) == 4
+    assert encoded["labels"] == [0, 1, 1, 0]
+    assert task.encode([DocumentExample(TALE, "", (), "")])[0]["labels"] == [0] * 4
+
+
+def test_a_long_document_is_read_to_its_limit_and_told() -> None:
+    task, counted = learned(max_length=8), BadLines()
+    (encoded,) = task.encode([ONE], training=True, too_long=counted)
+    assert len(encoded["ids"]) == 8
+    assert encoded["sentences"] == ("Rain fell.", "The king had a son.")
+    assert counted.counts == {"document cut": 1}
+
+
+def test_padding_changes_nothing() -> None:
+    task = learned()
+    torch.manual_seed(0)
+    model = task.build_model().eval()
+    short = DocumentExample("Rain fell. It was old.", "", ("Rain fell.",), "")
+    apart = [task.predict(model, task.collate(task.encode([one])))[0] for one in (ONE, short)]
+    batch = task.collate(task.encode([ONE, short]))
+    assert batch["ids"][1, -1] == PAD_ID
+    together = task.predict(model, batch)
+    for alone, beside in zip(apart, together, strict=True):
+        assert alone.summary == beside.summary
+        assert alone.probabilities == pytest.approx(beside.probabilities, abs=1e-5)
+    losses = [task.loss(model, task.collate(task.encode([one]))) for one in (ONE, short)]
+    whole, terms = task.loss(model, batch)
+    assert terms == 6
+    assert whole.item() == pytest.approx(sum(loss.item() for loss, _ in losses), rel=1e-5)
+
+
+def test_it_learns_which_sentences_are_taken_out() -> None:
+    rng = random.Random(0)
+    words = ["mill", "river", "king", "son", "garden", "hill"]
+
+    def document(number: int) -> DocumentExample:
+        said = [f"We {rng.choice(words)} the {rng.choice(words)} {n}." for n in range(4)]
+        told = f"Results: {rng.choice(words)} {number}."
+        said.insert(rng.randrange(5), told)
+        return DocumentExample(" ".join(said), "", (told,), f"a:{number}")
+
+    documents = [document(number) for number in range(40)]
+    task = SentenceExtraction.learn(recipe(), documents)
+    torch.manual_seed(0)
+    model = task.build_model()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    batch = task.collate(task.encode(documents, training=True))
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss, _ = task.loss(model, batch)
+        loss.backward()
+        optimizer.step()
+    new = [document(number) for number in range(100, 110)]
+    answers = task.predict(model.eval(), task.collate(task.encode(new)))
+    assert task.score(answers, new)["rouge_l"] > 95
+    given = task.baselines(documents, new)["the first sentence"]
+    assert task.score(given, new)["rouge_l"] < 60
+    (table,) = task.tables(answers, new)
+    assert table.rows[1][1] == pytest.approx(100)
+
+
+def test_what_is_shown_has_the_share_of_each_sentence_at_its_begin() -> None:
+    task = learned()
+    (encoded,) = task.encode([ONE])
+    model = task.build_model().eval()
+    (answer,) = task.predict(model, task.collate([encoded]))
+    shown, said = (
+        task.shown(ONE, encoded, answer),
+        task.said(model, ONE, encoded, answer),
+    )
+    assert len(said.values) == len(shown.text.tokens) == len(encoded["ids"])
+    begins = [value for value in said.values if value]
+    assert begins == list(answer.probabilities)
+    assert answer.to_dict()["sentences"][0] == "Rain fell."
+
+
+def test_a_run_keeps_how_many(tmp_path) -> None:
+    task = learned()
+    task.save(tmp_path)
+    again = SentenceExtraction.load(recipe(), tmp_path)
+    assert (again.sentences, again.tokenizer.encode(TALE)) == (2, task.tokenizer.encode(TALE))
+
+
+def test_what_it_asks_and_what_cannot_be_asked(tmp_path) -> None:
+    task = learned()
+    assert task.request({"document": TALE}, "a").text == TALE
+    assert task.request(TALE, "a").text == TALE
+    with pytest.raises(
+        DataError, match="a: expected the key 'document' or 'context'; found 'text'"
+    ):
+        task.request({"text": TALE}, "a")
+    with pytest.raises(SettingError, match=r"training\.label_smoothing must be 0"):
+        task.loss(task.build_model(), task.collate(task.encode([ONE])), smoothing=0.1)
+    with pytest.raises(SettingError, match="document and summary must be different columns"):
+        recipe(document=2)
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps({"document": TALE, "summaries": ["One.", "Two."]}), "utf-8")
+    (read,) = SentenceExtraction.read(recipe(tmp_path, train="a.jsonl"), "train")
+    assert read.answers == ("One.", "Two.")

@@ -1,0 +1,130 @@
+"""Sentence selection by a memory network: which sentences are right, batches, bad input."""
+
+import pytest
+import torch
+
+from regard.errors import DataError, SettingError
+from regard.inference import Predictor
+from regard.inference.looking import look_into
+from regard.tasks import recipe_from_table
+from regard.tasks.sentence_selection import SentenceSelection
+from regard.text import BadLines
+from regard.text.questions import Answer, Question
+
+TEXTS = [
+    "Ann built the ship. It sank near Hull. Nobody was hurt.",
+    "A king had a son. The son found a bird. He kept it.",
+    "他来了。我走了。",
+]
+
+
+def question(text, context, *answers):
+    found = tuple(Answer(answer, context.index(answer)) for answer in answers)
+    return Question(text, context, found, where="q.jsonl:1")
+
+
+QUESTIONS = [
+    question("Who built the ship?", TEXTS[0], "Ann"),
+    question("Where did it sink?", TEXTS[0], "near Hull", "hurt"),
+    question("What did the son find?", TEXTS[1], "a bird"),
+    question("谁走了？", TEXTS[2], "我"),
+]
+
+
+def job_of(num_hops=3, max_sentences=8):
+    model = {"type": "memory_network", "model_dim": 16, "num_hops": num_hops, "dropout": 0.0}
+    table = {
+        "task": "sentence_selection",
+        "data": {"min_count": 1},
+        "model": model | {"max_sentences": max_sentences},
+    }
+    return SentenceSelection.learn(recipe_from_table(table), QUESTIONS)
+
+
+def test_every_sentence_with_an_answer_is_right():
+    job = job_of()
+    batch = job.collate(job.encode(QUESTIONS))
+    assert batch["counts"].tolist() == [3, 3, 3, 2]
+    assert batch["right"].int().tolist() == [[1, 0, 0], [0, 1, 1], [0, 1, 0], [0, 1, 0]]
+
+
+@pytest.mark.parametrize("num_hops", [1, 3])
+def test_a_memory_network_learns_them_and_padding_changes_nothing(num_hops):
+    torch.manual_seed(0)
+    job = job_of(num_hops)
+    network = job.build_model()
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
+    batch = job.collate(job.encode(QUESTIONS))
+    for _ in range(60):
+        loss, count = job.loss(network, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    network.eval()
+    answers = job.predict(network, batch)
+    assert (count, job.score(answers, QUESTIONS)) == (4, {"accuracy": 100.0})
+    assert answers[3].sentence == "我走了。"
+    assert TEXTS[2][answers[3].start : answers[3].end] == answers[3].sentence
+    for example, answer in zip(QUESTIONS, answers, strict=True):
+        (alone,) = job.predict(network, job.collate(job.encode([example])))
+        assert alone.probability == pytest.approx(answer.probability, abs=1e-4)
+
+
+def test_a_name_that_training_has_not_is_the_same_in_question_and_text(tmp_path):
+    job = job_of()
+    (one,) = job.encode([question("Where is Zork?", "Zork is here. Zark is not.", "here")])
+    assert one["question"][2] in one["sentences"][0]
+    assert one["question"][2] not in one["sentences"][1]
+    assert max(one["question"]) < len(job.vocabulary)
+    assert job.vocabulary.ids(["half of a pair \ud800"])[0] < len(job.vocabulary)
+    job.save(tmp_path)
+    again = SentenceSelection.load(job.recipe, tmp_path)
+    assert again.vocabulary.ids(["zork"]) == [one["question"][2]]
+    assert len(again.words) == len(job.words)
+
+
+def test_baselines_and_tables():
+    job = job_of()
+    found = job.baselines([], QUESTIONS)
+    assert [answer.start for answer in found["first sentence"]] == [0, 0, 0, 0]
+    assert found["word overlap"][0].sentence == "Ann built the ship."
+    assert job.score(found["first sentence"], QUESTIONS) == {"accuracy": 25.0}
+    assert job.tables(found["first sentence"], QUESTIONS)[1].rows == (
+        ("2", 0.0, 1),
+        ("3", 100 / 3, 3),
+    )
+
+
+def test_a_text_of_too_many_sentences_is_left_out_in_training_and_else_an_error():
+    job, counted = job_of(max_sentences=2), BadLines()
+    assert len(job.encode(QUESTIONS, training=True, too_long=counted)) == 1
+    assert counted.counts == {"sentences": 3}
+    with pytest.raises(
+        DataError, match=r"q\.jsonl:1: the text must have 1 to 2 sentences, .*got 3"
+    ):
+        job.encode(QUESTIONS)
+
+
+def test_bad_requests_and_settings(tmp_path):
+    job = job_of()
+    assert job.request("Who?\tIt was Ann.", "a:1").context == "It was Ann."
+    with pytest.raises(DataError, match="a:1: expected a question, a tab and the text"):
+        job.request("Who?", "a:1")
+    with pytest.raises(SettingError, match="label_smoothing must be 0 for sentence_selection"):
+        job.loss(job.build_model(), job.collate(job.encode(QUESTIONS)), smoothing=0.1)
+    job.save(tmp_path)
+    assert len(SentenceSelection.load(job.recipe, tmp_path).words) == len(job.words)
+
+
+def test_each_hop_is_shown_looking_at_the_sentences():
+    job = job_of(num_hops=2)
+    predictor = Predictor(job.build_model(), job)
+    (example,) = look_into(predictor, f"Who built it?\t{TEXTS[0]}").examples
+    assert [token.text for token in example.source_tokens] == [
+        "Ann built the ship.",
+        "It sank near Hull.",
+        "Nobody was hurt.",
+    ]
+    assert len(example.output_tokens) == 1
+    assert [(shown.kind, shown.layer) for shown in example.maps] == [("cross", 0), ("cross", 1)]
+    assert sum(example.answer.values) == pytest.approx(1, abs=1e-3)

@@ -1,0 +1,237 @@
+"""Tagging besides its training: what words are read from, entities, baselines, bad input."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.errors import DataError, SettingError
+from regard.metrics.spans import as_bio, entities
+from regard.tasks import recipe_from_table
+from regard.tasks.tagging import Tagging, Tags
+from regard.tasks.word_parts import BEGIN, END, characters
+from regard.text import PAD_ID, UNK_ID
+from regard.text.tagged import TaggedWords
+
+LIST = "李|B-PER 、|O 王|B-PER 明|I-PER 、|O 北|B-LOC 京|I-LOC 来|O"
+
+
+def sentence(text, where="a.txt:1"):
+    pairs = [pair.split("|") for pair in text.split()]
+    return TaggedWords(tuple(w for w, _ in pairs), tuple(t for _, t in pairs), where)
+
+
+def recipe(folder=None, *, parts="convolution", head=None, **data):
+    table = {
+        "task": "tagging",
+        "data": data,
+        "model": {"type": "bag", "embed_dim": 5, "parts": parts, "parts_dim": 6, "dropout": 0.0},
+        "head": {"dropout": 0.0} | (head or {}),
+    }
+    return recipe_from_table(table, folder=folder)
+
+
+def job_of(*examples, **settings):
+    return Tagging.learn(recipe(**settings), examples)
+
+
+def written(folder, text, name="a.txt"):
+    (folder / name).write_text(text, encoding="utf-8")
+    return recipe(folder, train=name)
+
+
+def test_a_long_word_is_read_at_both_ends():
+    word = "".join(chr(place) for place in range(0x4E00, 0x4E00 + 23))
+    assert characters([word])[0] == [BEGIN, *word[:10], *word[-10:], END]
+
+
+def test_words_made_of_neighbours_share_their_pairs():
+    data = {"parts": "neighbours"}
+    found = recipe_from_table({"task": "tagging", "data": data, "model": {"type": "recurrent"}})
+    assert found.data.parts == "neighbours"
+    example = sentence("北|B-LOC 京|I-LOC 人|O")
+    table = {"task": "tagging", "data": data, "model": {"type": "bag", "parts": "bag"}}
+    job = Tagging.learn(recipe_from_table(table), [example])
+    first, second, third = job.encode([example])[0]["parts"]
+    assert (first[1], second[1]) == (second[0], third[0])
+    assert len({*first, *second, *third}) == 4
+    # A pair never met is unknown: here the one that begins the sentence.
+    assert job.encode([sentence("京|O 人|O")])[0]["parts"] == [[UNK_ID, second[1]], third]
+
+
+def test_words_are_read_from_no_parts_where_the_model_asks_for_none():
+    job = job_of(sentence("ab|X ba|Y"), parts="none")
+    assert len(job.part_ids) == 2
+    assert job.collate(job.encode([sentence("ab|X")]))["parts"] is None
+    assert "characters" not in job.facts()[0]
+
+
+def test_parts_and_rare_words_are_dropped_in_training_alone():
+    job = job_of(sentence("ab|X ab|X cd|Y efg|Y"), drop_words=0.5, drop_parts=0.5)
+    encoded = job.encode([sentence("ab|X cd|Y efg|Y")] * 200)
+    still = job.collate(encoded)
+    assert still["words"].ne(UNK_ID).all()
+    assert still["parts"].ne(UNK_ID).all()
+    moved = job.collate(encoded, generator=torch.Generator().manual_seed(1))
+    unknown = moved["words"] == UNK_ID
+    assert not unknown[:, 0].any()  # it occurs twice
+    assert 0.4 < unknown[:, 1:].float().mean() < 0.6
+    assert 0.4 < (moved["parts"] == UNK_ID)[still["parts"] != PAD_ID].float().mean() < 0.6
+    assert (moved["parts"] == PAD_ID).equal(still["parts"] == PAD_ID)
+
+
+def test_a_sentence_that_is_too_long_takes_several_rows_and_comes_back_whole():
+    long = sentence(" ".join(f"w{place}|{'XY'[place % 2]}" for place in range(7)))
+    short = sentence("w0|X w1|Y")
+    job = job_of(long, short, max_length=3)
+    batch = job.collate(job.encode([long, short]))
+    assert batch["lengths"].tolist() == [3, 3, 1, 2]
+    assert batch["owners"] == [0, 0, 0, 1]
+    assert batch["parts"][2, 1:].eq(PAD_ID).all()
+    answers = job.predict(job.build_model().eval(), batch)
+    assert [len(answer.tags) for answer in answers] == [7, 2]
+
+
+def test_names_in_a_list_are_also_read_without_their_marks_in_training():
+    job = job_of(sentence(LIST), join_entities=True)
+    whole, joined = job.encode([sentence(LIST)], training=True)
+    assert whole["texts"] == tuple("李、王明、北京来")
+    # The mark between two people goes; the one between a person and a place stays.
+    assert joined["texts"] == tuple("李王明、北京来")
+    assert [job.tags[tag] for tag in joined["tags"][:3]] == ["B-PER", "B-PER", "I-PER"]
+    assert len(job.encode([sentence(LIST)])) == 1
+    assert len(job.encode([sentence("李|B-PER 和|O 王|B-PER")], training=True)) == 1
+    plain = job_of(sentence(LIST))
+    assert len(plain.encode([sentence(LIST)], training=True)) == 1
+
+
+def test_entities_that_begin_with_an_i_are_mended_where_they_are_read(tmp_path):
+    text = "江\tI-PER\n在\tO\n京\tI-LOC\n津\tI-PER\n"
+    (found,) = Tagging.read(written(tmp_path, text), "train")
+    assert found.tags == ("B-PER", "O", "B-LOC", "B-PER")
+    # Tags that mark no entities stay as they are.
+    (found,) = Tagging.read(written(tmp_path, "a\tI-X\nb\tNOUN\n"), "train")
+    assert found.tags == ("I-X", "NOUN")
+
+
+@pytest.mark.parametrize(
+    "tags",
+    ["B-PER I-PER E-PER S-LOC O", "B-PER I-PER L-PER U-LOC O", "B-PER M-PER E-PER W-LOC O"],
+)
+def test_schemes_that_mark_last_and_single_words_are_read_as_bio(tmp_path, tags):
+    lines = [f"{word}\t{tag}\n" for word, tag in zip("abcde", tags.split(), strict=True)]
+    (found,) = Tagging.read(written(tmp_path, "".join(lines)), "train")
+    assert found.tags == ("B-PER", "I-PER", "I-PER", "B-LOC", "O")
+    # A run that was trained on the tags as the file has them goes on with them.
+    job = job_of(replace(found, tags=tuple(tags.split())))
+    (encoded,) = job.encode([found])
+    right = Tags(found.words, tuple(job.tags[number] for number in encoded["tags"]))
+    assert right.tags == tuple(tags.split())
+    assert job.score([right], [found]) == {"accuracy": 100, "f1": 100}
+    assert job.show(found, right) == "[abc PER][d LOC]e"
+    assert job.tables([right], [found])[0].rows[1] == ("PER", 100.0, 100.0, 100.0, 1)
+
+
+def test_tags_that_are_numbers_without_names_are_called_so():
+    assert "numbers without names" in job_of(sentence("a|0 b|1")).facts()[-1]
+    assert not any("numbers" in fact for fact in job_of(sentence("a|B-1 b|O")).facts())
+
+
+@given(st.lists(st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-C", "I-C", "U-C"])))
+def test_mending_keeps_the_entities_and_leaves_nothing_to_mend(tags):
+    mended = as_bio(tags)
+    assert entities(mended) == entities(tags)
+    assert as_bio(mended) == mended
+    assert all(
+        tag[0] != "I" or before[1:] == tag[1:]
+        for before, tag in zip(("O", *mended), mended, strict=False)
+    )
+
+
+def test_no_answer_of_a_field_goes_on_with_what_did_not_begin():
+    job = job_of(sentence(LIST), head={"crf": True})
+    model = job.build_model()
+    with torch.no_grad():
+        model.output.bias += torch.tensor([9.0 * tag.startswith("I-") for tag in job.tags])
+    batch = job.collate(job.encode([sentence(LIST)] * 3))
+    for answer in job.predict(model.eval(), batch):
+        assert any(tag != "O" for tag in answer.tags)
+        assert as_bio(answer.tags) == answer.tags
+
+
+def test_baselines_are_looked_up_in_the_training_text():
+    train = [sentence("北|B-LOC 京|I-LOC 人|O"), sentence("北|B-LOC 来|O 人|O")]
+    job = job_of(*train)
+    asked = [sentence("北|O 京|O 北|O 车|O")]
+    found = {name: each.tags for name, (each,) in job.baselines(train, asked).items()}
+    assert found == {
+        "each word's most frequent tag": ("B-LOC", "I-LOC", "B-LOC", "O"),
+        "entities met in training": ("B-LOC", "I-LOC", "B-LOC", "O"),
+    }
+    words = job_of(sentence("a|DET dog|NOUN"))
+    assert list(words.baselines([sentence("a|DET")], asked)) == ["each word's most frequent tag"]
+
+
+def test_a_report_tells_types_words_and_what_was_taken_for_what():
+    job = job_of(sentence(LIST))
+    example = sentence("李|B-PER 北|B-LOC 京|I-LOC 沪|B-LOC")
+    answer = job.predict(job.build_model().eval(), job.collate(job.encode([example])))[0]
+    wrong = type(answer)(example.words, ("B-PER", "B-LOC", "O", "B-PER"))
+    kinds, words, confusion = job.tables([wrong], [example])
+    assert kinds.rows == (("LOC", 0.0, 0.0, 0.0, 2), ("PER", 50.0, 100.0, 200 / 3, 1))
+    assert words.rows == (("known from training", 200 / 3, 3), ("unknown", 0.0, 1))
+    assert confusion.is_matrix
+    assert job.show(example, wrong) == (
+        "[李 PER][北 LOC]京[沪 PER]  (wrong: 北 LOC, 沪 PER; right: 北京 LOC, 沪 LOC)"
+    )
+    words_job = job_of(sentence("a|DET dog|NOUN"))
+    asked = sentence("a|DET dog|NOUN")
+    given = type(answer)(asked.words, ("DET", "DET"))
+    assert words_job.show(asked, given) == "a/DET dog/DET(right: NOUN)"
+    assert job.example_score(wrong, example) == 0.5
+
+
+def test_a_line_without_spaces_is_its_characters_where_those_were_the_words():
+    assert job_of(sentence(LIST)).request("李明来", "line 1").words == ("李", "明", "来")
+    assert job_of(sentence("ab|X c|Y")).request("abc", "line 1").words == ("abc",)
+    assert job_of(sentence("ab|X c|Y")).request({"tokens": ["ab"]}, "line 1").words == ("ab",)
+
+
+@pytest.mark.parametrize("record", ["  ", {"text": "a"}, {"tokens": []}, {"tokens": ["a", 1]}])
+def test_a_request_without_words_is_named(record):
+    with pytest.raises(DataError, match="line 3: tokens must hold words to tag; got"):
+        job_of(sentence(LIST)).request(record, "line 3")
+
+
+def test_a_tag_that_training_does_not_know_is_named_with_its_word():
+    job = job_of(sentence(LIST))
+    with pytest.raises(
+        DataError, match=r"b.txt:7: tags must be ones met in .*got 'B-ORG' for '党'"
+    ):
+        job.encode([sentence("党|B-ORG", "b.txt:7")])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"parts": "letters"},
+            r"data.parts must be one of characters, neighbours.*; got 'letters'",
+        ),
+        ({"drop_parts": 1.5}, "drop_parts must be .* got 1.5"),
+        ({"parts_min_count": 0}, "parts_min_count must be at least 1; got 0"),
+        ({"word": 2}, "word and tag must be different columns; got 2 for both"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        recipe_from_table({"task": "tagging", "data": settings})
+
+
+def test_smoothing_is_refused():
+    job = job_of(sentence(LIST))
+    batch = job.collate(job.encode([sentence(LIST)]))
+    with pytest.raises(SettingError, match=r"label_smoothing must be 0 for tagging; got 0.1"):
+        job.loss(job.build_model(), batch, smoothing=0.1)
