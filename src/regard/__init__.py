@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         where,
         window,
     )
-    from regard.inference.trained_model import load
+    from regard.inference.predictor import load
     from regard.interop import look, use
     from regard.interop.edit import edit
     from regard.interop.faithfulness import faithfulness

@@ -15,8 +15,7 @@ import httpx
 import pytest
 from tests.fixtures.runs_33c24e5.make import RUNS
 
-from regard.inference import Predictor
-from regard.inference.trained_model import load
+from regard.inference import Predictor, load
 from regard.runs import Run
 from regard.server import Limits, Service, make_app
 from regard.tasks import recipe_from_table

@@ -81,7 +81,7 @@ def test_what_a_request_gets_does_not_depend_on_its_batch(server: Server, run: P
 
 
 def test_alignments_documents_and_rows_are_those_of_the_run(server: Server, run: Path):
-    look = Predictor.load(run).look("我爱中国", "I love China.")
+    look = Predictor.load(run).attention("我爱中国", "I love China.")
     asked: dict[str, object] = {"text": "我爱中国", "target": "I love China."}
     document = ask(server.port, request("/attention", asked)).json()
     assert (document["format"], len(document["examples"])) == ("regard.attention", 1)

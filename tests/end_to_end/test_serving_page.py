@@ -15,7 +15,7 @@ PAGE = (DOCS / "serving.md").read_text("utf-8")
 def test_its_routes_are_those_of_the_server() -> None:
     told = set(re.findall(r"`(?:POST |GET )?(/[a-z/]+)`", PAGE))
     app = make_app(Service({}, Limits()))
-    there = {route.path for route in app._app.routes}  # type: ignore[attr-defined]
+    there = {route.path for route in app.routes}  # type: ignore[attr-defined]
     assert told <= there
     undocumented = {"/health/ready", "/health/live", "/openapi.json", "/"}
     assert {path for path in there if path.count(".") == 0} - undocumented <= told

@@ -13,7 +13,6 @@ from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
 from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
-from regard.inference.generator import Generator
 from regard.tasks import recipe_from_table
 from regard.tasks.word_pieces import joined_words
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
@@ -204,7 +203,7 @@ def test_a_writer_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_
     memory, _ = model._encode(both, torch.tensor([ids.shape[1], padded.shape[1]]), None)
     torch.testing.assert_close(memory[0, : ids.shape[1]], theirs, atol=1e-5, rtol=1e-5)
     assert Predictor.load(tmp_path / "run").translate([text]) == predictor.translate([text])
-    look = predictor.look(text, "the cat")
+    look = predictor.attention(text, "the cat")
     assert {each.kind for each in look.maps} == {"cross", "decoder"}
 
 
@@ -277,7 +276,7 @@ def test_the_run_alone_is_enough_after_training(home, recipe_of, tmp_path):
         tmp_path / "after",
     )
     assert after.predictor.task.recipe.tokenizer.type == "checkpoint"
-    assert Generator.load(tmp_path / "after").continuations("the cat")
+    assert Predictor.load(tmp_path / "after").predict("the cat")
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS))

@@ -112,7 +112,7 @@ def test_scores_are_those_of_the_model_read_again(chosen, beam_size):
     sources = [sentences(24)[index] for index in chosen]
     for source, answers in zip(sources, search(sources, beam_size=beam_size), strict=True):
         for one in answers:
-            said = (*one.tokens, EOS) if one.finished else one.tokens
+            said = (*one.tokens, EOS) if one.is_finished else one.tokens
             state, total = start([source], 0), 0.0
             for last, token in zip((BOS, *said), said, strict=False):
                 log_probs, state = step(torch.tensor([last]), state)

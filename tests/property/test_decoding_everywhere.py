@@ -108,7 +108,7 @@ def test_what_any_search_says_of_its_answer_is_what_the_whole_text_says(kind, se
     for answers in found_by(kind, ids, lengths):
         for row, length, found in zip(ids, lengths.tolist(), answers, strict=True):
             for one in found:
-                said = [*one.tokens, *[EOS] * one.finished]
+                said = [*one.tokens, *[EOS] * one.is_finished]
                 whole = at_once(kind, row[:length], said)
                 assert abs(float(whole.sum()) - one.log_prob) < SAME
 
@@ -183,7 +183,7 @@ def test_a_forced_beginning_goes_on_as_a_search_from_there(kind):
     forced = greedy(model(kind).step, start(kind, ids, lengths), rules=[Prefix(prefixes)], **common)
     for row, (prefix, one) in enumerate(zip(prefixes, forced, strict=True)):
         assert list(one.tokens[: len(prefix)]) == prefix
-        said = [*one.tokens, *[EOS] * one.finished]
+        said = [*one.tokens, *[EOS] * one.is_finished]
         for place in range(len(prefix), len(said)):
             log_probs = everything(kind, ids[row, : lengths[row]], said[:place])[0]
             assert float(log_probs.max() - log_probs[said[place]]) < TIE

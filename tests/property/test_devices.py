@@ -21,9 +21,8 @@ from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.devices import moved
 from regard.fields import hints_of
 from regard.inference import Predictor
-from regard.inference.generator import Generator
+from regard.inference.line_scoring import score_pairs
 from regard.inference.looking import look_into
-from regard.inference.pair_scoring import score_pairs
 from regard.tasks import TASKS, AnyTask, OnePassTask, recipe_from_table
 
 # The code of attention is checked on the CPU; checks of shapes take most of the time here.
@@ -255,8 +254,8 @@ def test_given_pairs_are_scored_there(device):
 @pytest.mark.parametrize("name", ["language-model-characters", "language-model-recurrent"])
 def test_a_language_model_goes_on_there(name, device):
     task, _, here = learned(name)
-    made = [Generator.of(Predictor(model, task)) for model in (here, deepcopy(here).to(device))]
-    one, other = (each.continuations("Anna sat") for each in made)
+    made = [Predictor(model, task) for model in (here, deepcopy(here).to(device))]
+    one, other = (each.predict("Anna sat")[0].text() for each in made)
     assert one == other
     decoding = made[0].decoding.changed(method="greedy")
     one, other = ("".join(each.stream("Anna sat", decoding)) for each in made)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from regard.config import JsonValue
     from regard.inference import Predictor
-    from regard.inference.ensemble import Member
+    from regard.inference.evaluation import Member
     from regard.inference.speed import Speed
     from regard.tasks import AnyTask, Recipe
     from regard.tasks.translations import Translations
@@ -92,7 +92,7 @@ def evaluate(
     given = with_sides(files, source, target)
     load = partial(Predictor.load, precision=precision, device=device, setting="--device")
     predictor = load(run)
-    if predictor.writes:
+    if predictor.is_seq2seq:
         if also:
             raise SettingError(f"--also must go with a run of a classifier; got {run}.")
         if plot is not None:

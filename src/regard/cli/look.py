@@ -146,7 +146,7 @@ def _look_into_run(
             "or a line each into --file."
         )
     predictor = Predictor.load(run, device=device, setting="--device")
-    if not predictor.writes:
+    if not predictor.is_seq2seq:
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
         refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
         return show(look_into(predictor, given, layers=layers, heads=heads)), []

@@ -1,17 +1,17 @@
 """``regard predict``."""
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from cyclopts import Parameter
 
 from regard.cli.bulk import STREAM, Bulk, predict_files
-from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.jobs import with_sides
 from regard.cli.oddities import Oddities
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from regard.inference import Predictor
     from regard.inference.filtering import AnsweredLine
     from regard.tasks import DecodingConfig
+    from regard.tasks.translations import Hypotheses
 
 
 def predict(
@@ -149,59 +150,44 @@ def _predict(
     from regard.inference import Predictor
     from regard.inference.numbers import numbers_of
 
-    is_language_model = is_run_of_language_model(run)
-    if is_language_model and not score:
-        if attention:
-            raise SettingError(
-                "--attention must be left out for a language model; see regard look."
-            )
-        continue_lines(
-            run,
-            files,
-            decoding,
-            n_best=n_best,
-            output_format=output_format,
-            on_bad_line=on_bad_line,
-            precision=precision,
-            device=device,
-        )
-        return
     predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
-    if not predictor.writes:
-        given: dict[str, object] = {"--attention": attention}
-        given |= {"--score": score and not is_language_model}
-        given |= {"--n-best": n_best, **decoding.flags()}
-        refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
-        search = None
+    search = None
+    options: dict[str, object] = {"--attention": attention, "--n-best": n_best}
+    if predictor.writes:
+        changes = decoding.given() | ({} if n_best is None else {"n_best": n_best})
+        search = predictor.decoding.changed(**changes)
     else:
-        if layers is not None and not attention:
-            raise SettingError("--layers must go with --attention; got it without.")
-        asked = decoding.given() | ({} if n_best is None else {"n_best": n_best})
-        search = predictor.decoding.changed(**asked)
-        if score:
-            given = {"--attention": attention, "--n-best": n_best}
-            refuse(given, "with --score; nothing is searched for")
-            handling = {"output_format": output_format, "on_bad_line": on_bad_line}
-            for file in files:
-                _score_lines(predictor, file, search, **handling)
-            return
-        if attention and search.n_best > 1 and output_format == "text":
-            raise SettingError(
-                "--attention must go with one translation a line, or with --output-format jsonl; "
-                f"got --n-best {search.n_best}."
-            )
+        options |= {"--score": score, **decoding.flags()}
+        refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
+    if score:
+        options |= {} if predictor.is_seq2seq else decoding.flags()
+        refuse(options, "with --score; nothing is searched for")
+    if attention and not predictor.is_seq2seq:
+        raise SettingError("--attention must be left out for a language model; see regard look.")
+    if layers is not None and predictor.writes and not attention:
+        raise SettingError("--layers must go with --attention; got it without.")
+    if attention and search is not None and search.n_best > 1 and output_format == "text":
+        raise SettingError(
+            "--attention must go with one translation a line, or with --output-format jsonl; "
+            f"got --n-best {search.n_best}."
+        )
     of_layers, done = numbers_of("--layers", layers), 0
     for file in files:
-        done = _answer_lines(
-            predictor,
-            file,
-            search,
-            done=done,
-            attention=attention,
-            layers=of_layers,
-            output_format=output_format,
-            on_bad_line=on_bad_line,
-        )
+        is_shown = file is None and output_format == "text" and not score
+        if not (is_shown and predictor.streams(search)):
+            done = _answer_lines(
+                predictor,
+                file,
+                search,
+                done=done,
+                score=score,
+                attention=attention,
+                layers=of_layers,
+                output_format=output_format,
+                on_bad_line=on_bad_line,
+            )
+        else:
+            _stream_lines(predictor, search, on_bad_line=on_bad_line)
 
 
 def _answer_lines(
@@ -210,6 +196,7 @@ def _answer_lines(
     search: "DecodingConfig | None",
     *,
     done: int,
+    score: bool,
     attention: bool,
     layers: Sequence[int] | None,
     output_format: str,
@@ -220,32 +207,32 @@ def _answer_lines(
     Returns:
         How many lines were answered, with the ``done`` of the files before.
     """
-    from regard.inference.filtering import answers, groups_of
+    from regard.inference.filtering import answers, predicting
+    from regard.inference.line_groups import groups_of
+    from regard.inference.line_scoring import scoring
 
-    groups, name, ending = groups_of(file, predictor.task.asked_fields())
-    oddities = Oddities()
-    work = "translating" if predictor.writes else "answering"
+    is_translating = predictor.is_seq2seq and not score
+    work = "scoring" if score else "translating" if is_translating else "answering"
     bar = (
         nullcontext(lambda count: None)
         if file is None
         else progress_bar(work, lambda: _count_lines(file), beside_results=True)
     )
-    answered = answers(
-        predictor,
-        groups,
-        name=name,
-        ending=ending,
-        skip_bad_lines=on_bad_line == "skip",
-        decoding=search,
-        attention=attention,
-        layers=layers,
-    )
+    oddities = Oddities("Its score is left empty." if score else "Its answer is left empty.")
+    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=score))
+    if score:
+        answering = scoring(predictor, ending=ending, decoding=search)
+    else:
+        answering = predicting(
+            predictor, ending=ending, decoding=search, attention=attention, layers=layers
+        )
     n_best = 1 if search is None else search.n_best
+    answered = answers(groups, answering, name=name, skip_bad_lines=on_bad_line == "skip")
     with bar as advance, displaying(None):  # one bar for one work
         for group in answered:
             for number, line in enumerate(group, done + 1):
                 oddities.see(line.problem)
-                if predictor.writes:
+                if is_translating:
                     _remark(line, oddities, predictor.sequence_task.data.max_length)
                 for text in line.printed(number, output_format, n_best):
                     say(text)
@@ -256,9 +243,31 @@ def _answer_lines(
     return done
 
 
-def _remark(line: "AnsweredLine", oddities: Oddities, longest: int) -> None:
+def _stream_lines(
+    predictor: "Predictor", search: "DecodingConfig | None", *, on_bad_line: str
+) -> None:
+    """Print each line of stdin, and its continuation by a language model as it is written."""
+    from regard.inference.filtering import requests_in
+    from regard.inference.line_groups import groups_of
+    from regard.inference.requests import request_in
+
+    groups, name, ending = groups_of(None)
+    read = partial(request_in, predictor.task, ending=ending)
+    oddities = Oddities()
+    for group in requests_in(groups, read, name=name, skip_bad_lines=on_bad_line == "skip"):
+        for line in group:
+            oddities.see(line.problem)
+            if isinstance(line.request, str):
+                for piece in chain((line.request,), predictor.stream(line.request, search)):
+                    say(piece, end="")
+                    sys.stdout.flush()
+            say("\n" if line.problem is None else "")
+    oddities.end()
+
+
+def _remark(line: "AnsweredLine[object]", oddities: Oddities, longest: int) -> None:
     """Say that a line was longer than the model has learned to read, if it was."""
-    if (parts := line.translations.best.parts) > 1:
+    if (parts := cast("Hypotheses", line.answer).parts) > 1:
         oddities.say(
             f"{line.where}: longer than the {longest} tokens that the model was trained on; "
             f"translated in {parts} parts."
@@ -270,45 +279,3 @@ def _count_lines(file: Path) -> int:
 
     with open_text(file) as lines:
         return sum(1 for _ in lines)
-
-
-def _score_lines(
-    predictor: "Predictor",
-    file: Path | None,
-    decoding: "DecodingConfig",
-    *,
-    output_format: str,
-    on_bad_line: str,
-) -> None:
-    """Print the score of each pair of a file or of stdin, as soon as there is one.
-
-    Args:
-        predictor: The model in use.
-        file: Pairs in columns, or JSON objects if it ends in .jsonl; None is stdin, in columns.
-        decoding: For its length penalty.
-        output_format: ``text`` or ``jsonl``.
-        on_bad_line: Whether a line that cannot be scored stops, or leaves its score empty.
-    """
-    from regard.inference.filtering import groups_of
-    from regard.inference.pair_scoring import scored_lines
-
-    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=True))
-    oddities = Oddities("Its score is left empty.")
-    scored = scored_lines(
-        predictor,
-        groups,
-        name=name,
-        ending=ending,
-        skip_bad_lines=on_bad_line == "skip",
-        length_penalty=decoding.length_penalty,
-    )
-    for group in scored:
-        for pair in group:
-            oddities.see(pair.problem)
-            say(
-                json.dumps(pair.to_dict(), ensure_ascii=False)
-                if output_format == "jsonl"
-                else pair.text()
-            )
-        sys.stdout.flush()
-    oddities.end()

@@ -225,7 +225,7 @@ class _Answers:
                     tokens=tuple(ids),
                     score=log_prob / penalty + gain,
                     log_prob=log_prob,
-                    finished=finished,
+                    is_finished=finished,
                 )
             )
 
@@ -235,4 +235,4 @@ class _Answers:
 
 
 def _best(answers: list[Hypothesis], count: int) -> list[Hypothesis]:
-    return sorted(answers, key=lambda one: (not one.finished, -one.score))[:count]
+    return sorted(answers, key=lambda one: (not one.is_finished, -one.score))[:count]

@@ -44,7 +44,7 @@ def greedy(
         >>> def count(token, state):
         ...     return torch.eye(4)[next_token[token]].log(), state
         >>> greedy(count, Nothing(), batch_size=1, bos_id=1, eos_id=0, max_lengths=9)
-        [Hypothesis(tokens=(2, 3), score=0.0, log_prob=0.0, finished=True)]
+        [Hypothesis(tokens=(2, 3), score=0.0, log_prob=0.0, is_finished=True, text='')]
     """
     bound = BoundOptions(**options)
     if not bound.batch_size:
@@ -84,7 +84,7 @@ def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> li
             tokens=tuple(ids[: length - end]),
             score=total / penalties[length],
             log_prob=total,
-            finished=end,
+            is_finished=end,
         )
         for ids, length, total, end in zip(
             tokens.tolist(), lengths.tolist(), totals.tolist(), finished.tolist(), strict=True

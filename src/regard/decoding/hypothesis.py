@@ -1,24 +1,28 @@
-"""One answer of a search, and the penalties that let short and long answers compete."""
+"""One hypothesis of a search, and the penalties that let short and long ones compete."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.checks import check_at_least
+from regard.decoding.alignment import Alignment
 from regard.errors import RunError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hypothesis:
-    """One answer, and how likely the model holds it.
+    """One output, from the search that met it to the JSON that holds it.
 
     Attributes:
         tokens: Its token ids, without the begin and the end.
-        score: What answers are ranked by: ``log_prob`` over the length penalty.
+        score: What hypotheses are ranked by: ``log_prob`` over the length penalty.
         log_prob: Sum of the log-probabilities of its tokens, and of the end if it has one.
-        finished: Whether the model ended it; False if it was cut at the longest length allowed.
+        is_finished: Whether the model ended it; False if it was cut at the longest length allowed.
+        text: Its text, once its task has decoded it.
+        alignment: Attention of its tokens over the source, where that was recorded; None of an
+            empty text, of one in parts, and of all but the best.
 
     Example:
         >>> import torch
@@ -29,14 +33,16 @@ class Hypothesis:
         >>> table = torch.tensor([[1.0, 0, 0], [0.5, 0.2, 0.3], [0.1, 0.8, 0.1]]).log()
         >>> (one,) = greedy(lambda token, state: (table[token], state), Nothing(), batch_size=1,
         ...     bos_id=2, eos_id=0, max_lengths=5)
-        >>> one.tokens, one.finished, round(one.log_prob, 3), round(one.score, 3)
+        >>> one.tokens, one.is_finished, round(one.log_prob, 3), round(one.score, 3)
         ((1,), True, -0.916, -0.835)
     """
 
     tokens: tuple[int, ...]
     score: float
     log_prob: float
-    finished: bool
+    is_finished: bool
+    text: str = ""
+    alignment: Alignment | None = field(default=None, compare=False, repr=False)
 
 
 # What a sum of log-probabilities is divided by, for the number of choices it sums (the end of the

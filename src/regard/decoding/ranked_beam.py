@@ -169,7 +169,7 @@ class _Found:
         """The best of each sentence; equal ones in the order in which they were met."""
         n_best = self._scores.shape[1]
         return [
-            sorted(met, key=lambda one: (not one.finished, -one.score))[:n_best]
+            sorted(met, key=lambda one: (not one.is_finished, -one.score))[:n_best]
             for met in self._met
         ]
 
@@ -191,5 +191,5 @@ class _Found:
         ):
             score = log_prob / self._penalties[length]
             self._met[sentence].append(
-                Hypothesis(tokens=tuple(ids), score=score, log_prob=log_prob, finished=finished)
+                Hypothesis(tokens=tuple(ids), score=score, log_prob=log_prob, is_finished=finished)
             )

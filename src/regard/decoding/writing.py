@@ -145,7 +145,7 @@ class Answers:
                 tokens=tuple(tokens[: length - finished]),
                 score=log_prob / penalties[length],
                 log_prob=log_prob,
-                finished=finished,
+                is_finished=finished,
             )
             for tokens, length, log_prob, finished in zip(
                 self.tokens.tolist(),

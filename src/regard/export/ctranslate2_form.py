@@ -83,7 +83,7 @@ class CTranslate2(ExportForm):
             return (
                 "CTranslate2 is for Transformers that write, model.type = 'transformer' or "
                 f"'decoder', and it is {recipe.model_type!r} of {recipe.task}"
-                f"{_TRAINED * predictor.writes}"
+                f"{_TRAINED * predictor.is_seq2seq}"
             )
         option = unheld(model.config)
         return None if option is None else f"CTranslate2 has no place for {option}"

@@ -144,7 +144,7 @@ def refuse_head(predictor: Predictor, *, may_recur: bool = False) -> str | None:
         may_recur: Whether the graph may have operators that read token by token.
     """
     recipe, model = predictor.recipe, predictor.model
-    if predictor.writes or isinstance(model, LanguageModel):
+    if predictor.is_seq2seq or isinstance(model, LanguageModel):
         return f"task = {recipe.task!r} writes its answers token by token"
     if isinstance(model, VisionTransformer):
         return None
@@ -194,7 +194,7 @@ def refuse_steps(predictor: Predictor) -> str | None:
         return None
     if not isinstance(model, RnnSeq2Seq):
         kind = predictor.recipe.model_type
-        cure = trained_with("model.type", "transformer" if predictor.writes else "decoder")
+        cure = trained_with("model.type", "transformer" if predictor.is_seq2seq else "decoder")
         return f"model.type = {kind!r} is none of transformer, decoder, rnn_seq2seq; {cure}"
     for name, held in _HELD_OF_RNN.items():
         if (value := getattr(model.config, name)) not in held:

@@ -99,7 +99,7 @@ class OnnxGraphs(ExportForm):
 
     def usage(self, predictor: Predictor, name: str) -> str:
         """A program: of what is written greedy decoding, else a call with numbers."""
-        task, decoding = predictor.task, predictor.decoding if _is_written(predictor) else None
+        task, decoding = predictor.task, predictor.decoding if predictor.writes else None
         if decoding is None:
             return program(_CALL.format(inputs=_arrays(head_graph(predictor))), needs=_NEEDS)
         if isinstance(task, LanguageModelling):
@@ -121,13 +121,13 @@ class OnnxGraphs(ExportForm):
         size = sum(each.numel() * each.element_size() for each in predictor.model.parameters())
         if size > _MOST_BYTES:
             return f"its weights of {size:,} bytes are more than one .onnx file can be"
-        if _is_written(predictor):
+        if predictor.writes:
             return refuse_steps(predictor)
         return refuse_head(predictor, may_recur=True)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
         """Write the folder."""
-        graphs = step_graphs(predictor) if _is_written(predictor) else [head_graph(predictor)]
+        graphs = step_graphs(predictor) if predictor.writes else [head_graph(predictor)]
         files = {f"{graph.name}.onnx": serialised(graph) for graph in graphs}
         write_folder(predictor, out, files, graphs=graphs, readme=readme)
 
@@ -139,11 +139,6 @@ def _arrays(graph: Graph) -> str:
         f'    "{name}": np.ones({tuple(axes.example().shape)}, "{kinds[axes.dtype]}"),'
         for name, axes in graph.inputs.items()
     )
-
-
-def _is_written(predictor: Predictor) -> bool:
-    """Whether answers are written token by token, those of a language model among them."""
-    return predictor.writes or predictor.recipe.task == "language_modelling"
 
 
 @contextmanager

@@ -6,10 +6,9 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.inference.look import AttentionMap, Look
-    from regard.inference.predictor import Predictor
-    from regard.inference.trained_model import TrainedModel, load
-    from regard.tasks.translations import Translation
+    from regard.inference.predictor import Predictor, load
+    from regard.tasks.translations import Translations
 
-__all__ = ["AttentionMap", "Look", "Predictor", "TrainedModel", "Translation", "load"]
+__all__ = ["AttentionMap", "Look", "Predictor", "Translations", "load"]
 
 __getattr__ = _names(__name__, __file__)

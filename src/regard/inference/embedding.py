@@ -70,7 +70,7 @@ class Embedder:
     def embed(self, examples: Sequence[object]) -> list[Embedding]:
         """The vector of each example, as the run's task has asked for it."""
         self._predictor.model.eval()
-        if self._predictor.writes:
+        if self._predictor.is_seq2seq:
             vectors = self._of_sources(cast("Sequence[Pair]", examples))
         else:
             vectors = self._of_texts(examples)
@@ -108,7 +108,8 @@ class Embedder:
         sums: dict[int, Tensor] = {}
 
         def read(places: Sequence[int]) -> None:
-            source, lengths = self._predictor.padded([parts[place][1] for place in places])
+            read = task.pad_sources([parts[place][1] for place in places])
+            source, lengths = moved(read, self._predictor.device)
             with self._seen() as reading:
                 model.start(source, lengths)
             (states,), counts = reading.states, lengths + int(model.begins_source)

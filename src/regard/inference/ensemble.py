@@ -2,29 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import cast
 
 from regard.config import JsonValue
 from regard.errors import RunError
+from regard.inference.evaluation import Member
 from regard.inference.predictor import Predictor
-from regard.tasks import AnyTask
 from regard.tasks.classification import Classification
 from regard.tasks.labels import LabelPrediction
-from regard.tasks.task import Answer
-
-
-@runtime_checkable
-class Member(Protocol):
-    """Interface of predictors: a run, several of them, or one that needs no training."""
-
-    @property
-    def task(self) -> AnyTask:
-        """Task of the examples."""
-
-    def answers(
-        self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
-    ) -> Sequence[Answer]:
-        """The answer to each example."""
 
 
 class Ensemble:

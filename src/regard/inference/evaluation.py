@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from torch import nn
 
 from regard import metrics
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
-from regard.inference.ensemble import Member
-from regard.inference.predictor import Predictor
 from regard.inference.report import (
     AnswerReport,
     Baseline,
@@ -38,6 +39,20 @@ from regard.text import Pair, PairLayout, read_pairs
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 # Resamples that the intervals of answers are drawn from, and examples shown at random.
 _RESAMPLES, _SHOWN_AT_RANDOM = 200, 4
+
+
+@runtime_checkable
+class Member(Protocol):
+    """Interface of predictors: a run, several of them, or one that needs no training."""
+
+    @property
+    def task(self) -> AnyTask:
+        """Task of the examples."""
+
+    def answers(
+        self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
+    ) -> Sequence[Answer]:
+        """The answer to each example."""
 
 
 def evaluate(
@@ -226,7 +241,10 @@ def evaluate_task(
     with show_progress("baselines"):
         trivial = task.baselines(train, examples) if train else {}
     scores = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
-    order = sorted(range(len(scores)), key=scores.__getitem__)
+    order, model = (
+        sorted(range(len(scores)), key=scores.__getitem__),
+        getattr(predictor, "model", None),
+    )
     figures = _with_intervals(task, answers, examples, dice)
     chosen = _to_read({"worst": (4, order), "best": (2, order[::-1])}, order, dice)
     return AnswerReport(
@@ -240,9 +258,7 @@ def evaluate_task(
             for kind, places in chosen.items()
             for place in places
         ),
-        learned=tuple(task.describe_learned(predictor.model))
-        if isinstance(predictor, Predictor)
-        else (),
+        learned=tuple(task.describe_learned(model)) if isinstance(model, nn.Module) else (),
     )
 
 

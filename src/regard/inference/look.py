@@ -9,9 +9,12 @@ from torch import Tensor
 
 from regard.attention import AttentionCall, attend, observe
 from regard.attention.observing import editing
-from regard.devices import CPU
-from regard.errors import SettingError
-from regard.text import Piece
+from regard.decoding.alignment import pieces_of
+from regard.devices import CPU, device_of, moved
+from regard.errors import DataError, SettingError
+from regard.models import Seq2Seq
+from regard.tasks import SequenceTask
+from regard.text import BOS_ID, Piece, normalize
 from regard.viewer import OneAttention
 
 # Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
@@ -92,6 +95,84 @@ class Look:
                 f"{'' if layer is None else f' in layer {layer}'}."
             )
         return torch.stack([m.weights.mean(0) for m in chosen]).mean(0)
+
+
+@torch.no_grad()
+def attention_to_source(
+    model: Seq2Seq, task: SequenceTask, source: str, output: Sequence[int] | str
+) -> Look:
+    """Attention of a model to ``source`` for ``output``: one teacher-forced pass.
+
+    A text longer than training allowed is looked at all the same, where the model can read it.
+
+    Args:
+        model: Put into evaluation mode.
+        task: Its task.
+        source: The source text.
+        output: The output's text, or its token ids.
+
+    Returns:
+        The weights of all heads where source and output have at most 512 tokens; summaries of them
+        where either has more than 64.
+
+    Raises:
+        DataError: The source is empty, or source or output longer than the model's positions.
+    """
+    source, tokenizer = normalize(source), task.tokenizer
+    ids = list(tokenizer.target.encode(output) if isinstance(output, str) else output)
+    source_ids = tokenizer.source.encode(source)
+    if not source_ids:
+        raise DataError("source must hold text to look at; got an empty line.")
+    calls = calls_for_output(model, task, source_ids, ids)
+    text, spans = tokenizer.target.decode_with_spans(ids)
+    longest = max(len(source_ids), len(ids))
+    return Look(
+        source=source,
+        output=text,
+        source_pieces=tokenizer.source.pieces(source),
+        output_pieces=pieces_of(text, spans, ids),
+        maps=attention_maps(calls) if longest <= MOST_MAPPED else [],
+        summaries=attention_summaries(calls) if longest > MOST_WITHOUT_SUMMARIES else [],
+    )
+
+
+@torch.no_grad()
+def calls_for_output(
+    model: Seq2Seq, task: SequenceTask, source: Sequence[int], output: Sequence[int]
+) -> dict[tuple[str, int], AttentionCall]:
+    """Calls of ``attend`` for ``output``, by kind and layer.
+
+    Args:
+        model: Put into evaluation mode.
+        task: Its task.
+        source: Token ids, without their end.
+        output: Token ids, without begin and end.
+
+    Raises:
+        DataError: One of them is longer than the model's positions.
+    """
+    # The begin that stands before an output, and the end of a source where one is read.
+    _check_length(model, "source", len(source), int(task.data.source_end))
+    _check_length(model, "output", len(output), 1)
+    given = *task.pad_sources([source]), torch.tensor([[BOS_ID, *output]])
+    calls: list[AttentionCall] = []
+    model.eval()
+    with observe(calls.append):
+        model(*moved(given, device_of(model)))
+    by_layer = joined(calls)
+    if model.begins_source:
+        # What an encoder reads besides, no token of the source stands for.
+        return {place: each for place, each in by_layer.items() if place[0] != "encoder"}
+    return by_layer
+
+
+def _check_length(model: Seq2Seq, name: str, length: int, signs: int) -> None:
+    most = model.max_length
+    if most is not None and length > most - signs:
+        raise DataError(
+            f"{name} must be at most {most - signs} tokens long to be looked at; got {length}. "
+            "The model has no positions beyond: look at one sentence at a time."
+        )
 
 
 def attention_maps(seen: Mapping[tuple[str, int], AttentionCall]) -> list[AttentionMap]:

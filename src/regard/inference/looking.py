@@ -2,19 +2,27 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol, cast
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import nn
 
 from regard.attention import AttentionCall, observe
-from regard.devices import moved
+from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.inference.examples import Calls, ChosenHeads, example, plain_view, task_examples
-from regard.inference.look import joined, weights_of_row
-from regard.inference.predictor import Predictor
+from regard.inference.look import (
+    attention_to_source,
+    calls_for_output,
+    joined,
+    weights_of_row,
+)
+from regard.inference.preparation import Preparation
 from regard.inference.searching import followed, searched
-from regard.tasks import OnePassTask
+from regard.models import Seq2Seq
+from regard.tasks import AnyTask, OnePassTask, SequenceTask
 from regard.text import normalize
 from regard.text.phrasebook import Phrase
 from regard.text.records import record_in
@@ -25,8 +33,22 @@ from regard.viewer.parts import AskedRows
 _KEPT = 2  # examples whose queries and keys stay in memory
 
 
+class InUse(Protocol):
+    """A model in use, such as a ``Predictor``.
+
+    Attributes:
+        model: The model.
+        task: Its task.
+        preparation: Makes it ready for use.
+    """
+
+    model: nn.Module
+    task: AnyTask
+    preparation: Preparation
+
+
 def look_into(
-    predictor: Predictor,
+    predictor: InUse,
     texts: str | Sequence[str],
     *,
     target: str | None = None,
@@ -60,7 +82,7 @@ def look_into(
     chosen = ChosenHeads(layers, heads)
     examples: list[Example] = []
     for number, text in enumerate(given, 1):
-        if not predictor.writes:
+        if not isinstance(predictor.task, SequenceTask):
             examples += _answered(predictor, text, f"text {number}", chosen)
             continue
         for part in looked_parts(predictor, text, target):
@@ -71,7 +93,7 @@ def look_into(
 
 
 def look_at(
-    predictor: Predictor,
+    predictor: InUse,
     text: str,
     target: str | None = None,
     *,
@@ -99,13 +121,13 @@ def look_at(
         SettingError: The model has no such layer or head.
     """
     chosen = ChosenHeads(layers, heads)
-    if not predictor.writes:
+    if not isinstance(predictor.task, SequenceTask):
         return _answered(predictor, text, "text", chosen)[0]
     return _written(predictor, text, target, chosen, phrase=phrase, beam_size=beam_size)
 
 
 def document(
-    predictor: Predictor,
+    predictor: InUse,
     examples: Sequence[Example],
     *,
     title: str | None = None,
@@ -119,7 +141,7 @@ def document(
         title: Heading of the page; None is the first text and what the model made of it.
         model: What the page calls the model; None is its kind and size.
     """
-    recipe = predictor.recipe
+    recipe = predictor.task.recipe
     parameters = sum(parameter.numel() for parameter in predictor.model.parameters())
     return Document(
         title=_title(examples[0]) if title is None else title,
@@ -132,13 +154,13 @@ def document(
     )
 
 
-def looked_parts(predictor: Predictor, text: str, target: str | None) -> list[str]:
+def looked_parts(predictor: InUse, text: str, target: str | None) -> list[str]:
     """The parts of a text that are looked into one by one: each is translated at once."""
     text = normalize(text)
-    return [text] if target is not None or not text else predictor.sequence_task.parts(text)
+    return [text] if target is not None or not text else _translator(predictor)[1].parts(text)
 
 
-def rows_of(predictor: Predictor, document: Document) -> AskedRows:
+def rows_of(predictor: InUse, document: Document) -> AskedRows:
     """Source of exact attention rows for the examples of ``look_into``.
 
     The model reads an example again when it is first asked about it. Of an output that the
@@ -147,12 +169,12 @@ def rows_of(predictor: Predictor, document: Document) -> AskedRows:
 
     @lru_cache(maxsize=_KEPT)
     def observed(number: int) -> dict[tuple[str, int], AttentionCall]:
-        example = document.examples[number]
-        source = predictor.tokenizer.source.encode(normalize(example.source))
-        output = predictor.tokenizer.target.encode(normalize(example.output))
+        example, (model, task) = document.examples[number], _translator(predictor)
+        source = task.tokenizer.source.encode(normalize(example.source))
+        output = task.tokenizer.target.encode(normalize(example.output))
         if len(output) + 1 != len(example.output_tokens):
             return {}
-        return predictor.observed(source, output)
+        return calls_for_output(model, task, source, output)
 
     def rows(
         number: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]
@@ -174,7 +196,7 @@ def rows_of(predictor: Predictor, document: Document) -> AskedRows:
 
 
 def _written(
-    predictor: Predictor,
+    predictor: InUse,
     source: str,
     target: str | None,
     chosen: ChosenHeads,
@@ -183,27 +205,34 @@ def _written(
     beam_size: int | None = None,
 ) -> Example:
     """Attention of the model while it writes the output of one source."""
+    model, task = _translator(predictor)
+    ready = predictor.preparation.of(model)
     if target is not None:
         if not normalize(target):
             raise DataError("target must hold text to look at; got an empty line.")
-        look = predictor.look(source, normalize(target))
+        look = attention_to_source(model, task, source, normalize(target))
         search = None
         if not look.summaries:  # of a long text a search is nothing to read
-            search = followed(predictor, look.source, [piece.id for piece in look.output_pieces])
+            ids = [piece.id for piece in look.output_pieces]
+            search = followed(ready, task, look.source, ids)
         return example(look, phrase=phrase, search=search, chosen=chosen)
     if len(parts := looked_parts(predictor, source, None)) > 1:
         raise DataError(
-            f"source must be at most {predictor.sequence_task.data.max_length} tokens long to be "
-            f"translated at once; got a text of {len(parts)} such parts. Look into each, or give "
-            "the target."
+            f"source must be at most {task.data.max_length} tokens long to be translated at once; "
+            f"got a text of {len(parts)} such parts. Look into each, or give the target."
         )
-    found, search = searched(predictor, source, beam_size=beam_size)
-    look = predictor.look(source, found.tokens)
-    return example(look, score=found.score, phrase=phrase, search=search, chosen=chosen)
+    best, search = searched(ready, task, source, beam_size=beam_size)
+    look = attention_to_source(model, task, source, best.tokens)
+    return example(look, score=best.score, phrase=phrase, search=search, chosen=chosen)
+
+
+def _translator(predictor: InUse) -> tuple[Seq2Seq, SequenceTask]:
+    """The model and the task of a run that writes a text for a text."""
+    return cast(Seq2Seq, predictor.model), cast(SequenceTask, predictor.task)
 
 
 @torch.no_grad()
-def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) -> list[Example]:
+def _answered(predictor: InUse, text: str, where: str, chosen: ChosenHeads) -> list[Example]:
     """Attention of the model while it predicts one text, as its task draws it."""
     task, model = predictor.task, predictor.model.eval()
     assert isinstance(task, OnePassTask)
@@ -211,7 +240,7 @@ def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) 
     (encoded,) = task.encode([asked])
     made: list[AttentionCall] = []
     with observe(made.append):
-        (answer,) = task.predict(model, moved(task.collate([encoded]), predictor.device))
+        (answer,) = task.predict(model, moved(task.collate([encoded]), device_of(model)))
     calls: Calls = joined(made)
     shown = task.shown(asked, encoded, answer)
     if shown is None:
@@ -219,7 +248,7 @@ def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) 
     return task_examples(calls, shown, task.said(model, asked, encoded, answer), chosen)
 
 
-def _opening(predictor: Predictor, example: Example) -> View | None:
+def _opening(predictor: InUse, example: Example) -> View | None:
     """Copy distribution, where the model copies."""
     layer = getattr(predictor.model, "copying_layer", None)
     there = [one.layer for one in example.maps if one.kind == "cross"]

@@ -1,35 +1,29 @@
-"""A trained run in use: examples in, answers out; what it looks at."""
+"""A trained run in use: records in, answers out; how good they are; what it looked at."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
-from typing import Generic, cast
+from typing import TYPE_CHECKING, Generic, cast
 
 import torch
-from jaxtyping import Int
-from torch import Tensor, nn
+from torch import nn
 from typing_extensions import TypeVar
 
-from regard.attention import AttentionCall, observe
+from regard.choices import check_choice, choose
 from regard.config import JsonValue
-from regard.decoding.step import State
-from regard.devices import CPU, device_of, find_device, in_halves, moved
+from regard.devices import CPU, device_of, find_device
 from regard.devices.kinds import AUTO
-from regard.errors import DataError, RunError
-from regard.inference.look import (
-    MOST_MAPPED,
-    MOST_WITHOUT_SUMMARIES,
-    Look,
-    attention_maps,
-    attention_summaries,
-    joined,
-)
-from regard.inference.once import Once
+from regard.errors import DataError, RunError, SettingError
+from regard.inference.look import Look, attention_to_source
+from regard.inference.one_pass import answer_in_one_pass
 from regard.inference.preparation import Preparation, batch_tokens
-from regard.inference.requests import request_of
-from regard.inference.searcher import Searcher, SequenceSearch
+from regard.inference.requests import records_in, request_of_value
+from regard.inference.searcher import Searcher
+from regard.inference.sequence_search import SequenceSearch
+from regard.inference.windowed_search import WindowedSearch
 from regard.layers.choices import Precision
-from regard.models import Seq2Seq
+from regard.models import LanguageModel, Seq2Seq
 from regard.runs.run import Run
 from regard.runtime.precision import in_precision
 from regard.runtime.preparing import warm_up
@@ -38,24 +32,28 @@ from regard.tasks import (
     AnyTask,
     DecodingConfig,
     OnePassTask,
+    Parts,
     Recipe,
     SequenceTask,
     recipe_from_table,
 )
+from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.sequences import EncodedSequences
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
-from regard.tasks.translations import Translation, Translations, pieces_of
-from regard.text import BOS_ID, Pair, PairTokenizer, batched, normalize, pad_pairs
+from regard.tasks.translations import Translations
+from regard.text import Pair, PairTokenizer, normalize
+from regard.text.in_memory import as_files
 
-# What a task answers; of a run that is read from its folder it is not known what else that is.
+if TYPE_CHECKING:
+    from regard.inference.report import AnswerReport, TextReport
+    from regard.viewer import NotebookPage
+
+# Answers of a task; of a run that is read from its folder it is not known what else they are.
 AnswerT = TypeVar("AnswerT", bound=Answer, covariant=True, default=Answer)
-
-# Tokens of a batch that is answered in one pass, padding included.
-_BATCH_TOKENS = 8192
 
 
 class Predictor(Generic[AnswerT]):
-    """A model and its task, ready to answer.
+    """A trained run in use, whatever its job.
 
     Args:
         model: Trained, or in training; put into evaluation mode at each use.
@@ -70,8 +68,8 @@ class Predictor(Generic[AnswerT]):
         >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
         >>> task = TASKS["regression"].task.learn(recipe, known)
         >>> predictor = Predictor(task.build_model(), task)
-        >>> [answer.text() for answer in predictor.predict(["0.5"])], predictor.writes
-        (['3'], False)
+        >>> [answer.text() for answer in predictor.predict(["0.5", {"x": 0.5}])], predictor.writes
+        (['3', '3'], False)
     """
 
     def __init__(
@@ -82,13 +80,6 @@ class Predictor(Generic[AnswerT]):
         self.model = model
         self.task: AnyTask = task
         self.preparation = Preparation()
-
-    def warm_up(self) -> None:
-        """Prepare the model before the first answer, and load compiled loops."""
-        if isinstance(self.task, SequenceTask):
-            self.translate(["."])
-            return
-        warm_up(self.preparation.of(self.model))
 
     @classmethod
     def load(
@@ -102,7 +93,7 @@ class Predictor(Generic[AnswerT]):
         """The model in a run folder.
 
         Args:
-            path: The folder, or a bundle.
+            path: The folder, or a bundle. Of one that is in training the newest checkpoint counts.
             precision: What its weights are kept in: ``int8`` is smaller and, of large models,
                 faster, and rounds; see :func:`regard.runtime.in_precision`.
             device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which
@@ -129,6 +120,15 @@ class Predictor(Generic[AnswerT]):
             f"parameters={parameters:,}, device={str(self.device)!r})"
         )
 
+    def warm_up(self) -> None:
+        """Prepare the model before the first answer, and load compiled loops."""
+        if self.is_seq2seq:
+            self.translate(["."])
+        elif self.writes:
+            self.predict(".", max_tokens=1)
+        else:
+            warm_up(self.preparation.of(self.model))
+
     @property
     def device(self) -> torch.device:
         """Where the model is."""
@@ -141,12 +141,17 @@ class Predictor(Generic[AnswerT]):
 
     @property
     def writes(self) -> bool:
-        """Whether its answers are texts, written token by token."""
-        return self.task.is_written
+        """Whether its predictions are texts, written token by token."""
+        return self.recipe.decoding is not None
+
+    @property
+    def is_seq2seq(self) -> bool:
+        """Whether it writes a text for a text: a translation, a summary, an answer."""
+        return isinstance(self.task, SequenceTask)
 
     @property
     def decoding(self) -> DecodingConfig:
-        """How outputs are searched for, where nothing else is asked, of a task that searches."""
+        """Settings of the search, of a run that writes."""
         return self.recipe.settings(DecodingConfig)
 
     @property
@@ -176,32 +181,104 @@ class Predictor(Generic[AnswerT]):
 
     def predict(
         self,
-        records: Sequence[object],
+        records: object,
         *,
-        decoding: DecodingConfig | None = None,
         progress: Callable[[int], None] | None = None,
+        **decoding: JsonValue,
     ) -> list[AnswerT]:
-        """The answer to each record, as ``Task.request`` takes them: a line of text, or a table.
+        """The answer to each text, or record as in JSONL; ``text()`` is what people read of it.
+
+        A language model continues each text.
 
         Args:
-            records: What is asked: lines of text, objects, or rows of numbers or texts; the paths
-                of picture files.
-            decoding: The settings of the search, where one is needed; None takes the recipe's.
-            progress: Called after each batch with the number of records in it.
+            records: One text or record, or several: texts, records, rows of numbers, an array with
+                a row for each, or a data frame; of pictures, paths of files too.
+            progress: Called now and then with the number of those answered since.
+            decoding: Settings of the search over those of the recipe: ``beam_size=1``. The line
+                of ``regard settings decoding`` says of each what it does.
+
+        Raises:
+            DataError: One asks nothing that can be answered.
+            SettingError: A setting is unknown or out of range, or nothing is searched for.
         """
-        examples = [
-            self.task.request(self._request_of(record, place), f"record {place}")
-            for place, record in enumerate(records, 1)
+        search = self.search(decoding)
+        requests = [
+            request_of_value(self.task, each, f"record {number}")
+            for number, each in enumerate(records_in(records), 1)
         ]
-        return self.answers(examples, decoding=decoding, progress=progress)
+        return self.predictions(requests, decoding=search, progress=progress)
 
-    def _request_of(self, record: object, place: int) -> str | Mapping[str, JsonValue]:
-        if isinstance(record, Path):
-            from regard.tasks.image_classification import ImageClassification
+    def search(self, settings: Mapping[str, JsonValue]) -> DecodingConfig | None:
+        """Settings of the search, some of them over those of the recipe; None without a search.
 
-            if isinstance(self.task, ImageClassification):
-                return self.task.open(record)
-        return request_of(record, place)
+        Raises:
+            SettingError: A setting is unknown or out of range, or nothing is searched for.
+        """
+        if not self.writes:
+            self._refuse_search(settings)
+            return None
+        known = {field.name: field for field in fields(DecodingConfig)}
+        for name in settings:
+            choose("the setting of decoding", name, known)
+        return self.decoding.changed(**settings)
+
+    def _refuse_search(self, settings: Mapping[str, JsonValue]) -> None:
+        for name in settings:
+            raise SettingError(
+                f"{name} must be left out for a run of {self.recipe.task}; nothing is searched for."
+            )
+
+    def predictions(
+        self,
+        requests: Sequence[object],
+        *,
+        decoding: DecodingConfig | None = None,
+        attention: bool = False,
+        layers: Sequence[int] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[AnswerT]:
+        """The prediction for each request: the answer to an example, the continuation of a prompt.
+
+        Args:
+            requests: Examples; of a language model, texts to continue.
+            decoding: As for ``answers``, and so are the others.
+            attention: See there.
+            layers: See there.
+            progress: See there.
+        """
+        if isinstance(self.task, LanguageModelling):
+            search = self._windowed(self.task, decoding)
+            prompts = cast("Sequence[str]", requests)
+            return cast("list[AnswerT]", search(prompts, progress=progress))
+        return self.answers(
+            requests, decoding=decoding, attention=attention, layers=layers, progress=progress
+        )
+
+    def streams(self, decoding: DecodingConfig | None) -> bool:
+        """Whether an answer can be written as it comes: one of a language model, without a beam."""
+        if decoding is None or self.is_seq2seq:
+            return False
+        return decoding.method != "beam" and decoding.n_best == 1
+
+    def stream(self, prompt: str, decoding: DecodingConfig | None = None) -> Iterator[str]:
+        """The only continuation of a prompt by a language model, piece by piece as it is written.
+
+        Raises:
+            RunError: The run is none of a language model.
+            SettingError: The method is beam, or several answers are wanted.
+        """
+        if not isinstance(self.task, LanguageModelling):
+            raise RunError(
+                f"run must be of a language model to be streamed; it is one of {self.recipe.task}."
+            )
+        return self._windowed(self.task, decoding).stream(prompt)
+
+    def _windowed(self, task: LanguageModelling, decoding: DecodingConfig | None) -> WindowedSearch:
+        decoding = decoding or self.decoding
+        assert isinstance(self.model, LanguageModel)
+        most = batch_tokens(self.model, decoding.batch_tokens)
+        ready = self.preparation.of(self.model)
+        return WindowedSearch(self.model, ready, task, decoding, most)
 
     def answers(
         self,
@@ -212,28 +289,28 @@ class Predictor(Generic[AnswerT]):
         layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[AnswerT]:
-        """The answer to each example.
+        """The answer to each example, as the task's metrics take it; of running text, its surprise.
 
         Args:
-            examples: What is asked.
+            examples: As the task reads them.
             decoding: The settings of the search, where one is needed; None takes the recipe's.
             attention: Whether to note what the best output's tokens looked at, of one that is
                 searched for.
             layers: Whose attention that is, counted from 0; None takes all layers.
             progress: Called after each batch with the number of examples in it.
         """
-        if not self.writes:
-            assert isinstance(self.task, OnePassTask)
-            return self._in_one_pass(self.task, examples, progress, with_loss=False)[0]
-        wanted = _Wanted(decoding or self.decoding, attention, layers)
+        if isinstance(self.task, OnePassTask):
+            ready = self.preparation.of(self.model)
+            return answer_in_one_pass(self.task, self.model, ready, examples, progress=progress)[0]
         sources = [pair.source for pair in cast("Sequence[Pair]", examples)]
-        found = self._written(self.sequence_task, sources, wanted, progress)
-        return cast("list[AnswerT]", found)
+        search = decoding or self.decoding
+        return cast("list[AnswerT]", self._search_for(sources, search, attention, layers, progress))
 
     def answers_and_loss(self, examples: Sequence[object]) -> tuple[list[AnswerT], float]:
         """The answer to each example in one pass, and the mean loss over all that is predicted."""
         assert isinstance(self.task, OnePassTask)
-        return self._in_one_pass(self.task, examples, None, with_loss=True)
+        ready = self.preparation.of(self.model)
+        return answer_in_one_pass(self.task, self.model, ready, examples, with_loss=True)
 
     def translate(
         self,
@@ -246,7 +323,7 @@ class Predictor(Generic[AnswerT]):
         attention: bool = False,
         layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> list[list[Translation]]:
+    ) -> list[Translations]:
         """Translations of each text, best first.
 
         An empty text gives one empty translation. A text longer than training allowed is cut at
@@ -261,7 +338,7 @@ class Predictor(Generic[AnswerT]):
             n_best: Translations wanted of each text.
             decoding: The settings of the search; None takes the recipe's.
             attention: Whether to note what the best translation's tokens looked at, which costs
-                next to nothing: see ``Translation.alignment``.
+                next to nothing: see ``Hypothesis.alignment``.
             layers: Whose attention that is, counted from 0; None takes all layers.
             progress: Called after each batch with the number of parts of texts in it.
 
@@ -271,230 +348,192 @@ class Predictor(Generic[AnswerT]):
                 than beam_size; a word cannot be spelled; or the attention is wanted of a model
                 that has none to the source, or not in these layers.
         """
-        settings = self._decoding(decoding, beam_size, length_penalty, n_best)
-        wanted = _Wanted(settings, attention, layers)
-        found = self._written(self.sequence_task, list(map(normalize, texts)), wanted, progress)
-        return [list(each.found) for each in found]
-
-    def translate_parts(
-        self,
-        parts: Sequence[str],
-        is_first: Sequence[bool],
-        *,
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
-        n_best: int | None = None,
-        attention: bool = False,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Translations]:
-        """Translations of parts of texts, as the task cuts them: what ``translate`` does of each.
-
-        Args:
-            parts: What to translate.
-            is_first: Which of them begin a text: a prefix and required words are for those.
-            beam_size: As ``translate`` has it, and so are the others.
-            length_penalty: See there.
-            n_best: See there.
-            attention: See there.
-            progress: See there.
-
-        Raises:
-            RunError: As of ``translate``.
-            SettingError: As of ``translate``.
-        """
-        task = self.sequence_task
-        wanted = _Wanted(self._decoding(None, beam_size, length_penalty, n_best), attention, None)
-        encoded = [task.encoded_part(*each) for each in zip(parts, is_first, strict=True)]
-        return self._parts_written(task, encoded, wanted, progress)
-
-    def _decoding(
-        self,
-        decoding: DecodingConfig | None,
-        beam_size: int | None,
-        length_penalty: float | None,
-        n_best: int | None,
-    ) -> DecodingConfig:
-        """The settings of a search, some of them given anew."""
         given: dict[str, int | float | str | None] = {
             "length_penalty": length_penalty,
             "n_best": n_best,
         }
         if beam_size is not None:
             given |= {"method": "beam", "beam_size": beam_size}
-        decoding = (
-            self.sequence_task.recipe.settings(DecodingConfig) if decoding is None else decoding
-        )
-        return decoding.changed(**{k: v for k, v in given.items() if v is not None})
+        search = decoding or self.sequence_task.recipe.settings(DecodingConfig)
+        search = search.changed(**{k: v for k, v in given.items() if v is not None})
+        sources = list(map(normalize, texts))
+        return self._search_for(sources, search, attention, layers, progress)
 
-    def _written(
+    def translate_parts(
         self,
-        task: SequenceTask,
+        parts: Sequence[EncodedSequences],
+        *,
+        decoding: DecodingConfig,
+        attention: bool = False,
+        layers: Sequence[int] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Translations]:
+        """Translations of parts of texts, as ``SequenceTask.encoded_parts`` cuts them.
+
+        Args:
+            parts: Each is read at once.
+            decoding: The settings of the search.
+            attention: As for ``translate``, and so are the others.
+            layers: See there.
+            progress: See there.
+        """
+        return self._search_parts(parts, decoding, attention, layers, progress)
+
+    def _search_for(
+        self,
         sources: Sequence[str],
-        wanted: "_Wanted",
+        decoding: DecodingConfig,
+        attention: bool,
+        layers: Sequence[int] | None,
         progress: Callable[[int], None] | None,
     ) -> list[Translations]:
         """Outputs of each source, in parts where it is long."""
+        task = self.sequence_task
         cut = [task.encoded_parts(source) for source in sources]
         flat = [part for parts in cut for part in parts]
-        found = iter(self._parts_written(task, flat, wanted, progress))
+        found = iter(self._search_parts(flat, decoding, attention, layers, progress))
         return [
             task.joined(source, [next(found) for _ in parts])
             for source, parts in zip(sources, cut, strict=True)
         ]
 
-    @torch.no_grad()
-    def _parts_written(
+    def _search_parts(
         self,
-        task: SequenceTask,
-        encoded: Sequence[EncodedSequences],
-        wanted: "_Wanted",
+        parts: Sequence[EncodedSequences],
+        decoding: DecodingConfig,
+        attention: bool,
+        layers: Sequence[int] | None,
         progress: Callable[[int], None] | None,
     ) -> list[Translations]:
-        """Outputs of each part of a source; none for one without tokens."""
-        searcher = Searcher(wanted.decoding, task.tokenizer.target)
-        search = SequenceSearch(searcher, attention=wanted.attention, layers=wanted.layers)
-        found = [Translations.of_nothing(part.text) for part in encoded]
-        filled = [place for place, part in enumerate(encoded) if len(part.source)]
-        sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
-        model = self.preparation.of(self.seq2seq)
+        task = self.sequence_task
+        searcher = Searcher(decoding, task.tokenizer.target)
+        search = SequenceSearch(
+            self.preparation.of(self.seq2seq),
+            task,
+            searcher,
+            device=self.device,
+            batch_tokens=batch_tokens(self.seq2seq, self.decoding.batch_tokens),
+            attention=attention,
+            layers=layers,
+        )
+        return search(parts, progress=progress)
 
-        def write(places: Sequence[int]) -> None:
-            batch = moved(task.collate([encoded[place] for place in places]), self.device)
-            for place, answer in zip(places, task.predict(model, batch, search), strict=True):
-                found[place] = answer
-
-        most = batch_tokens(self.seq2seq, self.decoding.batch_tokens)
-        for group in batched(sizes, most):
-            in_halves(write, [filled[index] for index in group], self.device)
-            if progress is not None:
-                progress(len(group))
-        return found
-
-    @torch.no_grad()
-    def _in_one_pass(
+    def evaluate(
         self,
-        task: OnePassTask[ExampleT, AnswerT],
-        examples: Sequence[ExampleT],
-        progress: Callable[[int], None] | None,
+        data: object = None,
         *,
-        with_loss: bool,
-    ) -> tuple[list[AnswerT], float]:
-        model, encoded = self.preparation.of(self.model), task.encode(examples)
-        found: dict[int, AnswerT] = {}
-        losses: list[tuple[float, int]] = []
+        progress: Callable[[int], None] | None = None,
+        **decoding: JsonValue,
+    ) -> "AnswerReport | TextReport":
+        """Measure the quality of the answers to data: ``regard evaluate``.
 
-        def answer_all(places: Sequence[int]) -> None:
-            batch = moved(task.collate([encoded[place] for place in places]), self.device)
-            asked = Once(model) if with_loss else model
-            answers = task.predict(asked, batch)
-            if with_loss:
-                summed, count = task.loss(asked, batch)
-                losses.append((float(summed), count))
-            found.update(zip(places, answers, strict=True))
-
-        most = batch_tokens(self.model, _BATCH_TOKENS)
-        for places in batched(task.lengths(encoded).tolist(), most):
-            in_halves(answer_all, places, self.device)
-            if progress is not None:
-                progress(len(places))
-        total, terms = 0.0, 0
-        for loss, count in losses:
-            total, terms = total + loss, terms + count
-        return [found[place] for place in range(len(encoded))], total / max(1, terms)
-
-    @torch.no_grad()
-    def look(self, source: str, output: Sequence[int] | str) -> Look:
-        """Attention of the model for ``output``: one teacher-forced pass.
-
-        A text longer than training allowed is looked at all the same, where the model can read it.
+        Figures with intervals, what takes no model beside them, and examples to read: ``print`` it.
 
         Args:
-            source: The source text.
-            output: The output's text, or its token ids.
-
-        Returns:
-            The weights of all heads where source and output have at most 512 tokens; summaries
-            of them where either has more than 64.
+            data: With right answers, in the form of the training text: a file, or a translator's
+                two; records, rows, an array, a pair (inputs, targets) or a data frame. None takes
+                what the training held out to test on, or the recipe's test text.
+            progress: Called now and then with the number of those answered since.
+            decoding: Settings of the search over those of the recipe, of a run that writes a text
+                for a text.
 
         Raises:
-            DataError: The source is empty, or source or output longer than the model's positions.
+            DataError: The data cannot be read, or there is none.
+            SettingError: A setting is unknown or out of range, or nothing is searched for.
         """
-        source = normalize(source)
-        target = self.tokenizer.target
-        ids = list(target.encode(output) if isinstance(output, str) else output)
-        source_ids = self.tokenizer.source.encode(source)
-        if not source_ids:
-            raise DataError("source must hold text to look at; got an empty line.")
-        seen = self.observed(source_ids, ids)
-        text, spans = target.decode_with_spans(ids)
-        longest = max(len(source_ids), len(ids))
-        return Look(
-            source=source,
-            output=text,
-            source_pieces=self.tokenizer.source.pieces(source),
-            output_pieces=pieces_of(text, spans, ids),
-            maps=attention_maps(seen) if longest <= MOST_MAPPED else [],
-            summaries=attention_summaries(seen) if longest > MOST_WITHOUT_SUMMARIES else [],
+        from regard.inference.evaluation import evaluate_task, evaluate_written, read_examples
+
+        task = self.task
+        parts: Parts[object] = Parts((), ())
+        if self.recipe.training.get("corpus") != "disk":
+            with suppress(DataError):  # the training text may be gone
+                parts = task.read_parts(self.recipe)
+        if data is None:
+            examples = parts.test or task.read(self.recipe, "test")
+        else:
+            with as_files(data) as files:
+                examples = read_examples(task, files)
+        if not examples:
+            raise DataError("data must be given: the run's recipe names no text to test on.")
+        if not isinstance(task, SequenceTask):
+            self._refuse_search(decoding)
+            return evaluate_task(self, examples, parts.train, progress=progress)
+        search = self.search(decoding)
+        pairs = cast("Sequence[Pair]", examples)
+        answers = self.answers(pairs, decoding=search, progress=progress)
+        return evaluate_written(
+            task,
+            [cast(Translations, answer).best.text for answer in answers],
+            pairs,
+            training_targets=[cast(Pair, each).target for each in parts.train],
         )
 
-    @torch.no_grad()
-    def observed(
-        self, source: Sequence[int], output: Sequence[int]
-    ) -> dict[tuple[str, int], AttentionCall]:
-        """Calls of ``attend`` for ``output``, by kind and layer.
+    def look(
+        self,
+        texts: str | Sequence[str],
+        *,
+        target: str | None = None,
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int] | None = None,
+    ) -> "NotebookPage":
+        """Attention of the model over texts: a page, for a notebook's cell or a file.
 
         Args:
-            source: Token ids, without their end.
-            output: Token ids, without begin and end.
+            texts: One text or several, as ``predict`` takes them.
+            target: The output to explain, of one text to a translator; None explains its own.
+            layers: Which layers are shown, counted from 0; None is all.
+            heads: Which heads; None is all.
 
         Raises:
-            DataError: One of them is longer than the model's positions.
+            DataError: There is no text, one is too long to be read at once, or a target is for
+                several.
+            SettingError: The model has no such layer or head, or writes nothing that a target
+                could be.
         """
-        # The begin that stands before an output, and the end of a source where one is read.
-        self._check_length("source", len(source), int(self.sequence_task.data.source_end))
-        self._check_length("output", len(output), 1)
-        batch, lengths = self.padded([source])
-        calls: list[AttentionCall] = []
-        self.model.eval()
-        with observe(calls.append):
-            self.model(batch, lengths, torch.tensor([[BOS_ID, *output]], device=self.device))
-        seen = joined(calls)
-        if self.seq2seq.begins_source:
-            # What an encoder reads besides, no token of the source stands for.
-            return {place: each for place, each in seen.items() if place[0] != "encoder"}
-        return seen
+        from regard.inference.looking import look_into, rows_of
+        from regard.viewer import show
 
-    def _check_length(self, name: str, length: int, signs: int) -> None:
-        most = self.seq2seq.max_length
-        if most is not None and length > most - signs:
-            raise DataError(
-                f"{name} must be at most {most - signs} tokens long to be looked at; got {length}. "
-                "The model has no positions beyond: look at one sentence at a time."
+        if target is not None and not self.is_seq2seq:
+            raise SettingError(
+                f"target must be left out for a run of {self.recipe.task}; it is for translators."
             )
+        found = look_into(self, texts, target=target, layers=layers, heads=heads)
+        return show(found, rows=rows_of(self, found) if self.is_seq2seq else None)
 
-    def start(self, ids: list[list[int]]) -> State:
-        """The model's state before the first token of each source's output.
-
-        Args:
-            ids: Of the sources, without their end.
-        """
-        state: State = self.seq2seq.start(*self.padded(ids))
-        return state
-
-    def padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-        """Sources as the model reads them, on its device, and their lengths.
-
-        Args:
-            ids: Of the sources, without their end.
-        """
-        batch = pad_pairs(ids, [()] * len(ids), source_end=self.sequence_task.data.source_end)
-        return moved((batch.source, batch.source_lengths), self.device)
+    def attention(self, source: str, output: Sequence[int] | str) -> Look:
+        """Attention of the model to ``source`` for ``output``: see ``attention_to_source``."""
+        return attention_to_source(self.seq2seq, self.sequence_task, source, output)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """How outputs are searched for, and whether what they look at is noted, of which layers."""
+def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) -> Predictor:
+    """The trained model of a run folder or bundle, ready to answer and to be looked into.
 
-    decoding: DecodingConfig
-    attention: bool
-    layers: Sequence[int] | None
+    Args:
+        run: The folder, or the bundle. Of one that is in training the newest checkpoint counts.
+        precision: What its weights are kept in: ``int8`` is smaller, and rounds.
+        device: Where it works: ``auto`` takes a GPU if there is one; ``cpu``; ``cuda``, ``cuda:1``;
+            or ``mps``.
+
+    Raises:
+        RunError: There is none, it is damaged, or a newer version of regard made it.
+        SettingError: There is no such device, or it or the model cannot do this precision.
+
+    Example:
+        Of a run that answers by the two points it knows:
+
+        >>> import tempfile
+        >>> from regard.runs import Run
+        >>> from regard.tasks import TASKS, recipe_from_table
+        >>> from regard.text.points import Point
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
+        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
+        ...     with run.new_tokenizer_folder() as folder:
+        ...         task.save(folder)
+        ...     run.finish(task.build_model().state_dict())
+        >>> load(home / "run", device="cpu").predict("0.5")[0].text()
+        '3'
+    """
+    check_choice("precision", precision, Precision)  # before anything is read
+    return Predictor.load(run, precision=precision, device=device)

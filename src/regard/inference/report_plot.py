@@ -14,7 +14,7 @@ from torch import nn
 from regard.config import JsonValue
 from regard.devices import CPU
 from regard.errors import RunError
-from regard.inference.ensemble import Member
+from regard.inference.evaluation import Member
 from regard.inference.predictor import Predictor
 from regard.inference.report import AnswerReport
 from regard.models import KernelRegression, KernelRegressionConfig

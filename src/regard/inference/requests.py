@@ -1,41 +1,114 @@
-"""Records that are asked about, in the forms that programs have them."""
+"""Requests to a run: what a record of a program, or a line of a file, asks of its task."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.in_memory import plain
+from regard.tasks import AnyTask, OnePassTask
+from regard.tasks.language_modelling import LanguageModelling
+from regard.text import Line
+from regard.text.in_memory import listed, plain
+from regard.text.records import record_in
 
 
-def request_of(record: object, place: int) -> str | dict[str, JsonValue]:
+def records_in(records: object) -> Sequence[object]:
+    """One record or several as a sequence: of an array or a data frame its rows."""
+    if isinstance(records, str | Path | Mapping | int | float):
+        return [records]
+    return records if isinstance(records, list | tuple) else listed(records)
+
+
+def request_of(task: AnyTask, record: str | Mapping[str, JsonValue], where: str) -> object:
+    """The example that a record asks about, or the prompt that a language model is to continue.
+
+    Args:
+        task: Its task.
+        record: A text, or an object with names.
+        where: Its name in messages.
+
+    Raises:
+        DataError: It asks nothing that can be answered.
+    """
+    if isinstance(task, LanguageModelling):
+        return task.prompt(record, where)
+    return task.request(record, where)
+
+
+def request_of_value(task: AnyTask, value: object, where: str) -> object:
+    """The request of a value as programs have them: see ``record_of``; the path of a picture.
+
+    Args:
+        task: Its task.
+        value: The value.
+        where: Its name in messages.
+
+    Raises:
+        DataError: It asks nothing that can be answered.
+    """
+    if isinstance(value, Path):
+        from regard.tasks.image_classification import ImageClassification
+
+        if isinstance(task, ImageClassification):
+            return task.request(task.open(value), where)
+    record = record_of(value, where)
+    if isinstance(record, str) and not isinstance(task, LanguageModelling):
+        return task.request(record_in(record), where)
+    return request_of(task, record, where)
+
+
+def request_in(task: AnyTask, line: Line, ending: str) -> object:
+    """The example or the prompt in a line of a file; None of a line that holds none.
+
+    Args:
+        task: Its task.
+        line: The line.
+        ending: Of the file's name, such as ``.jsonl``.
+
+    Raises:
+        DataError: The line cannot be read, or asks nothing that can be answered.
+    """
+    if isinstance(task, LanguageModelling):
+        return task.prompt_in(line, ending)
+    return example_in(task, line, ending)
+
+
+def example_in(task: AnyTask, line: Line, ending: str) -> object:
+    """The example in a line of a file, as ``request_in`` has it; of running text, the passage."""
+    return (
+        task.question(line, ending) if isinstance(task, OnePassTask) else task.asked(line, ending)
+    )
+
+
+def record_of(record: object, where: str) -> str | dict[str, JsonValue]:
     r"""A record as tasks take it: a line, or an object with names.
 
     Args:
         record: A line, an object, a number, a row of numbers or texts, or rows of pixels.
-        place: Which of several it is, from 1, for messages.
+        where: Its name in messages.
 
     Raises:
         DataError: It is something else.
 
     Example:
-        >>> request_of("So it is.", 1), request_of([1.5, 2], 1), request_of(("a", "b"), 1)
+        >>> record_of("So it is.", "1"), record_of([1.5, 2], "1"), record_of(("a", "b"), "1")
         ('So it is.', '1.5\t2', 'a\tb')
-        >>> request_of([[0, 9], [9, 0]], 1)
+        >>> record_of([[0, 9], [9, 0]], "1")
         {'pixels': [[0, 9], [9, 0]]}
     """
     is_data = isinstance(record, str | Mapping | int | float | list | tuple)
-    found = plain(record) if is_data or hasattr(record, "tolist") else None
-    if isinstance(found, str):
-        return found
-    if isinstance(found, dict):
-        return cast("dict[str, JsonValue]", found)
-    cells = found if isinstance(found, list) else [found]
+    value = plain(record) if is_data or hasattr(record, "tolist") else None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return cast("dict[str, JsonValue]", value)
+    cells = value if isinstance(value, list) else [value]
     if cells and all(isinstance(cell, list) for cell in cells):
         return {"pixels": cast("list[JsonValue]", cells)}
     if not cells or not all(isinstance(cell, str | int | float) for cell in cells):
         raise DataError(
-            f"record {place} must be a text, an object of names and values, or a row; got "
+            f"{where} must be a text, an object of names and values, or a row; got "
             f"{type(record).__name__} {str(record)[:60]!r}."
         )
     return "\t".join(" ".join(str(cell).split()) for cell in cells)

@@ -1,14 +1,10 @@
-"""The search that ``[decoding]`` asks for: one place where its settings meet the searches.
-
-Of any model's steps; and of those that write for a source, with what they look at meanwhile.
-"""
+"""The search of ``[decoding]``: one place where its settings meet the searches."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from regard.decoding import (
@@ -25,32 +21,16 @@ from regard.decoding import (
     beam,
     greedy,
     sample,
-    score_answers,
     stream,
 )
 from regard.decoding.step import StateT, Step
 from regard.errors import SettingError
 from regard.inference.avoiding import AvoidWords
-from regard.inference.trail import Trail
-from regard.models import Seq2Seq
 from regard.tasks import DecodingConfig
-from regard.tasks.sequence_task import longest_output
-from regard.tasks.sequences import Output
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
 
 # What is never written.
 FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One answer of a search.
-
-    Attributes:
-        hypothesis: The answer.
-    """
-
-    hypothesis: Hypothesis
 
 
 class Searcher:
@@ -100,7 +80,7 @@ class Searcher:
         is_asked: Sequence[bool] | None = None,
         longest: int | None = None,
         end: int = EOS_ID,
-    ) -> list[list[Found]]:
+    ) -> list[list[Hypothesis]]:
         """The ``n_best`` answers of each sentence, best first; samples in the order drawn.
 
         Args:
@@ -133,7 +113,7 @@ class Searcher:
         wanted = decoding.n_best
         if decoding.method == "sample":
             numbers = [_number(text, decoding.seed) for text in seeds]
-            drawn = sample(
+            return sample(
                 step,
                 state,
                 num_samples=wanted,
@@ -143,9 +123,8 @@ class Searcher:
                 seeds=torch.tensor(numbers, dtype=torch.long),
                 **options,
             )
-            return [[Found(one) for one in each] for each in drawn]
         if decoding.method == "greedy" or self._is_greedy:
-            return [[Found(best)] for best in greedy(step, state, **options)]
+            return [[best] for best in greedy(step, state, **options)]
         ranking, width = self._ranking(asked), decoding.beam_size
         if not decoding.coverage_penalty or sources is None:
             found = beam(step, state, beam_size=width, n_best=wanted, ranking=ranking, **options)
@@ -160,7 +139,7 @@ class Searcher:
                 bonus=cover.bonus,
                 **options,
             )
-        return [[Found(one) for one in each] for each in found]
+        return found
 
     def tokens(
         self,
@@ -246,91 +225,3 @@ def _number(text: str, seed: int) -> int:
     """A seed of its own for each text, whatever stands before it."""
     digest = hashlib.sha256(f"{seed}\0{text}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 2
-
-
-class SequenceSearch:
-    """A search over a model's steps, for outputs that are about as long as their sources.
-
-    Args:
-        searcher: The search with its settings.
-        attention: Whether to note what the best output's tokens looked at.
-        layers: Whose attention that is, counted from 0; None takes the one by whose weights tokens
-            are copied, and all layers of a model that copies none.
-    """
-
-    def __init__(
-        self,
-        searcher: Searcher,
-        *,
-        attention: bool = False,
-        layers: Sequence[int] | None = None,
-    ) -> None:
-        self.searcher, self.attention, self.layers = searcher, attention, layers
-
-    def __call__(
-        self,
-        model: Seq2Seq,
-        source: Int[Tensor, "B S"],
-        lengths: Int[Tensor, " B"],
-        seeds: Sequence[str],
-        is_first: Sequence[bool],
-    ) -> list[list[Output]]:
-        """The outputs of each source; if they are wanted, with the weights of the best of each."""
-        most = model.max_length
-
-        def answers(step: Step[StateT], state: StateT) -> list[list[Found]]:
-            return self.searcher.answers(
-                step,
-                state,
-                limits=longest_output(lengths, self.searcher.decoding.max_ratio),
-                sources=lengths,
-                # One less, for the begin token that a look puts before the output.
-                longest=None if most is None else most - 1,
-                seeds=seeds,
-                is_asked=is_first,
-            )
-
-        state = model.start(source, lengths)
-        weights: list[Float[Tensor, "T S"] | None] = [None] * len(source)
-        if not self.attention:
-            found = answers(model.steps, state)
-        else:
-            copying = None if model.copying_layer is None else [model.copying_layer]
-            trail = Trail(model.steps, layers=self.layers or copying)
-            followed = trail.start(state, len(source), device=source.device)
-            # Rows that hold the same tokens cannot be told apart: what they say is followed anew.
-            is_followed = not self.searcher.has_copies
-            found = answers(trail.steps, followed) if is_followed else answers(model.steps, state)
-            best = [each[0].hypothesis.tokens for each in found]
-            if not is_followed:
-                state = model.start(source, lengths)
-                followed = trail.start(state, len(source), device=source.device)
-                score_answers(
-                    trail.step,
-                    followed,
-                    best,
-                    bos_id=BOS_ID,
-                    eos_id=EOS_ID,
-                    device=source.device,
-                )
-            weights = [
-                rows[: len(tokens), :width]
-                for rows, tokens, width in zip(
-                    trail.weights(best).cpu(), best, lengths.tolist(), strict=True
-                )
-            ]
-        return [
-            [_output(answer, rows if rank == 0 else None) for rank, answer in enumerate(each)]
-            for each, rows in zip(found, weights, strict=True)
-        ]
-
-
-def _output(found: Found, weights: Float[Tensor, "T S"] | None) -> Output:
-    hypothesis = found.hypothesis
-    return Output(
-        tokens=hypothesis.tokens,
-        score=hypothesis.score,
-        log_prob=hypothesis.log_prob,
-        is_finished=hypothesis.finished,
-        weights=weights,
-    )

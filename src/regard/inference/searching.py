@@ -9,14 +9,16 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from regard.decoding import recording
+from regard.decoding import Hypothesis, recording
 from regard.decoding.recording import Recorded, Recorder
 from regard.decoding.step import StateT
+from regard.devices import device_of, moved
 from regard.errors import DataError
-from regard.inference.predictor import Predictor
+from regard.inference.searcher import Searcher
+from regard.inference.sequence_search import SequenceSearch
 from regard.models import Seq2Seq
-from regard.tasks.translations import Translation
-from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from regard.tasks import DecodingConfig, SequenceTask
+from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalize
 from regard.text.pieces import END
 from regard.viewer.search import Beginning, Extension, Outcome, SearchAnswer, SearchTree
 
@@ -28,22 +30,21 @@ _Decode = Callable[[_Ids], str]
 
 
 def searched(
-    predictor: Predictor, source: str, *, beam_size: int | None = None
-) -> tuple[Translation, SearchTree]:
-    """The best translation, and the search that found it.
-
-    It is the search of ``predictor.translate``, asked for as many answers as its beam is wide.
+    model: Seq2Seq, task: SequenceTask, source: str, *, beam_size: int | None = None
+) -> tuple[Hypothesis, SearchTree]:
+    """The best translation, and the search that found it, with as many answers as its beam is wide.
 
     Args:
-        predictor: The model in use.
+        model: Ready for use.
+        task: Its task.
         source: The text to translate, no longer than training allowed.
         beam_size: Hypotheses kept at each step; None takes the recipe's. 1 is greedy.
 
     Raises:
         DataError: The source is empty, or longer than training allowed.
     """
-    size = len(predictor.tokenizer.source.encode(source))
-    longest = predictor.sequence_task.data.max_length
+    source, tokenizer, longest = normalize(source), task.tokenizer, task.data.max_length
+    size = len(tokenizer.source.encode(source))
     if not size:
         raise DataError("source must hold text to look at; got an empty line.")
     if size > longest:
@@ -51,38 +52,43 @@ def searched(
             f"source must be at most {longest} tokens long to be looked at; got {size}. "
             "Look at one sentence at a time."
         )
-    decoding = predictor.decoding
+    decoding = task.recipe.settings(DecodingConfig)
     width = decoding.beam_size if beam_size is None else beam_size
-    # As many answers as the beam is wide; which of them minimum Bayes risk takes is no search.
     decoding = decoding.changed(method="beam", beam_size=width, n_best=width)
-    ready = predictor.preparation.of(predictor.seq2seq)
-    model = _RecordedModel(ready, top=max(_FEWEST, width + 1))
-    found = Predictor(model, predictor.task).translate([source], decoding=decoding)[0]
-    best = found[0]
-    decode = cache(predictor.tokenizer.target.decode)
-    return best, _search(model.recorder.steps, best, decode, beam_size=width, answers=found)
+    recorded = _RecordedModel(model, top=max(_FEWEST, width + 1)).eval()
+    search = SequenceSearch(
+        recorded,
+        task,
+        Searcher(decoding, tokenizer.target),
+        device=device_of(model),
+        batch_tokens=decoding.batch_tokens,
+    )
+    (found,) = search(task.encoded_parts(source))
+    decode = cache(tokenizer.target.decode)
+    tree = _search(recorded.recorder.steps, found.best, decode, beam_size=width, answers=found)
+    return found.best, tree
 
 
 @torch.no_grad()
-def followed(predictor: Predictor, source: str, output: Sequence[int]) -> SearchTree:
+def followed(model: Seq2Seq, task: SequenceTask, source: str, output: Sequence[int]) -> SearchTree:
     """Probabilities of the model at every step of a given translation.
 
     Args:
-        predictor: The model in use.
+        model: Ready for use.
+        task: Its task.
         source: The source text.
         output: The translation's token ids, without begin and end.
     """
-    model = _RecordedModel(predictor.preparation.of(predictor.seq2seq), top=_FEWEST)
-    model.eval()
-    ids = predictor.tokenizer.source.encode(source)
-    state = model.start(*predictor.padded([ids]))
+    recorded, device = _RecordedModel(model, top=_FEWEST).eval(), device_of(model)
+    ids = task.tokenizer.source.encode(source)
+    state = recorded.start(*moved(task.pad_sources([ids]), device))
     total = 0.0
     for last, token in pairwise((BOS_ID, *output, EOS_ID)):
-        log_probs, state = model.step(torch.tensor([last], device=predictor.device), state)
+        log_probs, state = recorded.step(torch.tensor([last], device=device), state)
         total += float(log_probs[0, token])
-    decode = cache(predictor.tokenizer.target.decode)
-    given = Translation(source, decode(tuple(output)), total, total, tuple(output), True)
-    return _search(model.recorder.steps, given, decode, beam_size=None)
+    given = Hypothesis(tokens=tuple(output), score=total, log_prob=total, is_finished=True)
+    decode = cache(task.tokenizer.target.decode)
+    return _search(recorded.recorder.steps, given, decode, beam_size=None)
 
 
 class _RecordedModel(Seq2Seq[Recorded[StateT]], Generic[StateT]):
@@ -118,11 +124,11 @@ class _RecordedModel(Seq2Seq[Recorded[StateT]], Generic[StateT]):
 
 def _search(
     recorded: Sequence[tuple[recording.RecordedPrefix, ...]],
-    best: Translation,
+    best: Hypothesis,
     decode: _Decode,
     *,
     beam_size: int | None,
-    answers: Sequence[Translation] = (),
+    answers: Sequence[Hypothesis] = (),
 ) -> SearchTree:
     """The viewer's data, up to the step at which the best answer was complete."""
     output = best.tokens

@@ -31,12 +31,11 @@ from regard.interop.torch_modules import EngineAttention
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
-    from regard.inference.trained_model import TrainedModel
 
 KINDS = ("encoder", "decoder", "cross")
 
 # Whose attention is reached: a module, or a run in use.
-Attending: TypeAlias = "nn.Module | TrainedModel | Predictor"
+Attending: TypeAlias = "nn.Module | Predictor"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -352,12 +351,10 @@ def module_of(model: "Attending") -> nn.Module:
     """
     if not isinstance(model, nn.Module):
         from regard.inference import Predictor
-        from regard.inference.trained_model import TrainedModel
 
-        predictor = model.predictor if isinstance(model, TrainedModel) else model
-        if not isinstance(predictor, Predictor):
+        if not isinstance(model, Predictor):
             raise SettingError(f"model must be a torch module or a loaded run; got {model!r}.")
-        model = predictor.model
+        model = model.model
     torchs = [type(module) for module in model.modules()]
     is_torchs = nn.MultiheadAttention in torchs and EngineAttention not in torchs
     if is_torchs and not is_hugging_face(model):

@@ -3,12 +3,10 @@
 import json
 from collections.abc import Callable, Collection
 from functools import cache
-from typing import TypedDict
 
 from fastapi import FastAPI, Request, Response
-from pydantic import BaseModel
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
 
 from regard.errors import RegardError
 from regard.server.answers import (
@@ -33,7 +31,8 @@ from regard.server.requests import (
     ExplainRequest,
     PredictRequest,
     RowsRequest,
-    read_request,
+    StrictRoute,
+    invalid,
 )
 from regard.server.service import ClientGoneError, Gone, Service
 from regard.version import __version__
@@ -73,8 +72,8 @@ _HEADERS = {
 
 def make_app(
     service: Service, *, token: str | None = None, hosts: Collection[str] | None = None
-) -> ASGIApp:
-    """The whole application, for any ASGI server.
+) -> FastAPI:
+    """The application, for any ASGI server.
 
     Args:
         service: What answers.
@@ -99,53 +98,57 @@ def make_app(
         redoc_url=None,
         redirect_slashes=False,  # a redirect would say the client's Host again
     )
+    app.router.route_class = StrictRoute
     _add_work(app, service)
     _add_state(app, service)
     open_paths = {"/docs", "/openapi.json", "/health", "/health/live", "/health/ready"}
     schema = _described(app, service, open_paths, has_token=token is not None)
     pages = _add_pages(app, schema)
-    app.add_exception_handler(HTTPException, _say_status)
+    app.add_exception_handler(HTTPException, _refuse_status)
+    app.add_exception_handler(RequestValidationError, _refuse_body)
     app.add_exception_handler(ClientGoneError, _say_nothing)
-    for kind in (Problem, RegardError, Exception):
-        app.add_exception_handler(kind, _say_problem)
+    for kind in (Problem, RegardError):
+        app.add_exception_handler(kind, _refuse)
     routes = {route.path for route in app.routes if hasattr(route, "path")}
-    open_paths |= set(pages)
-    return Guard(app, service, routes=routes, open_paths=open_paths, token=token, hosts=hosts)
+    app.add_middleware(
+        Guard,
+        service=service,
+        routes=routes,
+        open_paths=open_paths | set(pages),
+        token=token,
+        hosts=hosts,
+    )
+    return app
 
 
 def _add_work(app: FastAPI, service: Service) -> None:
     """Routes that need a model."""
 
-    @app.post("/predict", **_takes(PredictRequest, Translations | JobAnswers))
-    async def predict(request: Request) -> Response:
+    @app.post("/predict", response_model=Translations | JobAnswers, responses=_OF_WORK)
+    async def predict(body: PredictRequest, request: Request) -> Response:
         """Translate texts, or label and tag them; like requests share a batch."""
-        asked = read_request(PredictRequest, await request.body())
-        return _json(await service.predict(asked, _gone(request)))
+        return _json(await service.predict(body, _gone(request)))
 
-    @app.post("/continue", **_takes(ContinueRequest, Continuations))
-    async def go_on(request: Request) -> Response:
+    @app.post("/continue", response_model=Continuations, responses=_OF_WORK)
+    async def go_on(body: ContinueRequest, request: Request) -> Response:
         """Continue texts by a language model."""
-        asked = read_request(ContinueRequest, await request.body())
-        return _json(await service.go_on(asked, _gone(request)))
+        return _json(await service.predict(body, _gone(request)))
 
-    @app.post("/attention", **_takes(AttentionRequest, AttentionDocument))
-    async def attention(request: Request) -> Response:
+    @app.post("/attention", response_model=AttentionDocument, responses=_OF_WORK)
+    async def attention(body: AttentionRequest, request: Request) -> Response:
         """Predict a text, with its attention: the viewer's document."""
-        asked = read_request(AttentionRequest, await request.body())
-        found = await service.document(asked, _gone(request))
-        return Response(found, media_type="application/json")
+        page = await service.look(body, _gone(request))
+        return Response(page, media_type="application/json")
 
-    @app.post("/attention/rows", **_takes(RowsRequest, Rows))
-    async def rows(request: Request) -> Response:
+    @app.post("/attention/rows", response_model=Rows, responses=_OF_WORK)
+    async def rows(body: RowsRequest, request: Request) -> Response:
         """Exact weights of one head: whole rows, or a tile of them."""
-        asked = read_request(RowsRequest, await request.body())
-        return _json(await service.rows(asked, _gone(request)))
+        return _json(await service.rows(body, _gone(request)))
 
-    @app.post("/explain", **_takes(ExplainRequest, Explained))
-    async def explain(request: Request) -> Response:
+    @app.post("/explain", response_model=Explained, responses=_OF_WORK)
+    async def explain(body: ExplainRequest, request: Request) -> Response:
         """The drawing of a mask, and how the engine would serve a call with it."""
-        asked = read_request(ExplainRequest, await request.body())
-        return _json(await service.explain(asked, _gone(request)))
+        return _json(await service.explain(body, _gone(request)))
 
 
 def _add_state(app: FastAPI, service: Service) -> None:
@@ -238,24 +241,6 @@ def _token_note(has_token: bool) -> str:
     return "What regard serve --token said." if has_token else "This server asks nobody for one."
 
 
-class _Route(TypedDict):
-    response_model: object
-    responses: Responses
-    openapi_extra: dict[str, object]
-
-
-def _takes(model: type[BaseModel], answer: object) -> _Route:
-    """OpenAPI description of a route with this body and answer."""
-    schema = model.model_json_schema()
-    return {
-        "response_model": answer,
-        "responses": _refusals(*_OF_A_BODY),
-        "openapi_extra": {
-            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
-        },
-    }
-
-
 def _refusals(*statuses: int, but: int | None = None) -> Responses:
     """Further error answers of a route."""
     return {
@@ -271,6 +256,10 @@ def _refusals(*statuses: int, but: int | None = None) -> Responses:
     }
 
 
+# Of routes with a body.
+_OF_WORK = _refusals(*_OF_A_BODY)
+
+
 def _json(members: object, *, status: int = 200) -> Response:
     # A broken byte token may bring half a surrogate pair into a translation.
     content = _JSON.encode(members).encode("utf-8", "replace")
@@ -282,22 +271,27 @@ def _gone(request: Request) -> Gone:
     return request.receive
 
 
-async def _say_status(request: Request, error: Exception) -> Response:
+async def _refuse_status(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    found = dict(error.headers or {})
-    headers = {key.lower(): value for key, value in found.items()}
-    return _said(of_status(error.status_code, request.method, request.url.path, headers))
+    headers = {key.lower(): value for key, value in (error.headers or {}).items()}
+    return _refusal(of_status(error.status_code, request.method, request.url.path, headers))
 
 
-async def _say_problem(request: Request, error: Exception) -> Response:
-    return _said(problem_of(error))
+async def _refuse_body(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    model = request.scope["route"].body_field.field_info.annotation
+    return _refusal(invalid(error.errors()[0], model))
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    return _refusal(problem_of(error))
 
 
 async def _say_nothing(request: Request, error: Exception) -> Response:
     return Response(status_code=GONE)
 
 
-def _said(problem: Problem) -> Response:
+def _refusal(problem: Problem) -> Response:
     return Response(
         problem.body(),
         problem.status,

@@ -70,7 +70,7 @@ class Batcher(Generic[K, T, R]):
 
     Args:
         work: Called in the thread.
-        weigh: What an item counts for in a batch and in the line; 1 each, if None.
+        weigh: Cost of an item, in a batch and in the line; 1 each, if None.
         max_batch: Most that is worked on at once, by weight; a heavier item goes alone.
         max_wait: Longest time in seconds that a batch is held for requests of those who have just
             been answered. It is only held for as many as those.
@@ -84,7 +84,7 @@ class Batcher(Generic[K, T, R]):
         self,
         work: Work[K, T, R],
         *,
-        weigh: Callable[[T], int] | None = None,
+        weigh: Callable[[K, T], int] | None = None,
         max_batch: int = 64,
         max_wait: float = 0.005,
         capacity: int = 2000,
@@ -97,7 +97,7 @@ class Batcher(Generic[K, T, R]):
         check_positive("turn", turn)
         self.waiting = 0
         self._work = work
-        self._weigh = weigh or (lambda item: 1)
+        self._weigh = weigh or (lambda key, item: 1)
         self._max_batch = max_batch
         self._max_wait = max_wait
         self._capacity = capacity
@@ -126,7 +126,7 @@ class Batcher(Generic[K, T, R]):
         """
         if self._is_closed:
             raise QueueClosedError
-        weights = [self._weigh(item) for item in items]
+        weights = [self._weigh(key, item) for item in items]
         self.check_room(sum(weights))
         first = _FIRST_TURN if math.isfinite(self._turn) else math.inf
         job = _Job(key, items, weights, asyncio.get_running_loop().create_future(), first)
@@ -234,7 +234,8 @@ class Batcher(Generic[K, T, R]):
                 if not job.future.done():
                     job.future.set_exception(error)
             return
-        self._note_speed(batch, sum(map(self._weigh, items)) / max(time.monotonic() - began, 1e-6))
+        weight = sum(self._weigh(key, item) for item in items)
+        self._note_speed(batch, weight / max(time.monotonic() - began, 1e-6))
         self._hand_out(batch, found)
 
     def _hand_out(self, batch: dict[_Job[K, T, R], list[T]], found: Sequence[R]) -> None:

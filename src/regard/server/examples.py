@@ -35,7 +35,7 @@ def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str,
             run = {} if names[0] == next(iter(predictors)) else {"run": names[0]}
             found[path] = {**(members or asked[names[0]] or {}), **run}
 
-    translators = [name for name, each in predictors.items() if each.writes]
+    translators = [name for name, each in predictors.items() if each.is_seq2seq]
     writers = [
         name for name, each in predictors.items() if each.recipe.task == "language_modelling"
     ]
@@ -49,7 +49,7 @@ def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str,
 
 def _asked(served: Predictor) -> dict[str, JsonValue] | None:
     """Example input for a run, or None if there is none."""
-    if served.writes:
+    if served.is_seq2seq:
         return {"text": _TEXT}
     record = next((each for each in _ASKED if _is_taken(served, each)), None)
     if record is None:

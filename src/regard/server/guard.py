@@ -1,7 +1,7 @@
-"""Between the network and the routes: who may ask, how much, how slowly; and every refusal's form.
+"""Middleware before the routes: who may ask, how much, how slowly; and every refusal's form.
 
-It stands around the whole application, so that nothing leaves without its headers, and nothing
-that goes wrong inside is told to a client otherwise than as a ``Problem``.
+Nothing leaves without its headers, and nothing that goes wrong inside is told to a client otherwise
+than as a ``Problem``.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _LINGER_SECONDS = 2.0
 
 
 class Guard:
-    """The application, guarded.
+    """Middleware that checks a request before it reaches the routes.
 
     Args:
         app: The routes.
@@ -77,7 +77,8 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            raise RuntimeError(f"no {scope['type']} here")  # the server is told to offer none
+            await self._app(scope, receive, send)
+            return
         began = time.perf_counter()
         exchange = _Exchange(scope, receive, send)
         self._service.active += 1

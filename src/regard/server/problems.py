@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from starlette.exceptions import HTTPException
+
 from regard.errors import DataError, RegardError, SettingError, ShapeError
 
 # Statuses of errors that frameworks raise themselves, and what they are called here.
@@ -31,7 +33,7 @@ _CODES = {
 
 
 @dataclass(eq=False)
-class Problem(Exception):  # noqa: N818  (it is an answer)
+class Problem(HTTPException):
     """An answer that says why there is none.
 
     Attributes:
@@ -50,6 +52,11 @@ class Problem(Exception):  # noqa: N818  (it is an answer)
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def status_code(self) -> int:  # type: ignore[override]
+        """The status, as Starlette has it."""
+        return self.status
 
     def body(self) -> bytes:
         r"""The answer's JSON.

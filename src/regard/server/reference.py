@@ -19,7 +19,7 @@ def reference_page(schema: Schema, address: str) -> str:
     """
     title = html.escape(schema["info"]["title"])
     routes = "".join(
-        _route(address, path, method, said)
+        _route(schema, address, path, method, said)
         for path, methods in schema["paths"].items()
         for method, said in methods.items()
     )
@@ -35,11 +35,12 @@ def reference_page(schema: Schema, address: str) -> str:
     )
 
 
-def _route(address: str, path: str, method: str, said: Schema) -> str:
+def _route(schema: Schema, address: str, path: str, method: str, said: Schema) -> str:
     parts = [f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>"]
     parts.append(f"<p>{html.escape(said.get('description') or said.get('summary', ''))}</p>")
     content = said.get("requestBody", {}).get("content", {}).get("application/json", {})
-    if (body := content.get("schema")) is not None:
+    if "schema" in content:
+        body = schema["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
         rows = "".join(_member(name, body) for name in body["properties"])
         parts.append(
             "<table><thead><tr><th>member</th><th>is</th><th>by default</th><th></th></tr></thead>"

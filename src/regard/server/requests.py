@@ -1,15 +1,16 @@
-"""Parses and checks requests: bytes in, a request out, or the sentence that refuses it.
+"""The bodies of requests: models of FastAPI's, JSON read strictly, and what is wrong in words.
 
-The models are the schema of the OpenAPI page too. Whatever depends on the runs that are served,
-such as their names, is checked by ``service``.
+Whatever depends on the runs that are served, such as their names, is checked by ``service``.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal, NoReturn, TypeVar, cast
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import ErrorDetails
 
 from regard.choices import nearest
@@ -45,7 +46,24 @@ class _Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class PredictRequest(_Request):
+# A text or a record, and its name in the request.
+Input: TypeAlias = tuple[str | Mapping[str, JsonValue], str]
+
+
+class TextsRequest(_Request):
+    """Texts that a run is to answer, and settings of the search."""
+
+    text: str | None
+    texts: list[str] | None
+    run: Run
+
+    def decoding(self) -> dict[str, JsonValue]:
+        """The settings of the search that the request has."""
+        others = {"text", "texts", "records", "run", "alignments"}
+        return self.model_dump(exclude_none=True, exclude=others)
+
+
+class PredictRequest(TextsRequest):
     """Inputs of a request: one ``text``, several ``texts``, or ``records`` of several fields."""
 
     text: str | None = Field(None, description="One text.", examples=["我爱中国"])
@@ -66,8 +84,8 @@ class PredictRequest(_Request):
     )
 
 
-class ContinueRequest(_Request):
-    """One ``text``, or several ``texts``, that a language model goes on with."""
+class ContinueRequest(TextsRequest):
+    """One ``text``, or several ``texts``, that a language model continues."""
 
     text: str | None = Field(None, description="How a text begins.", examples=["Once upon a"])
     texts: list[str] | None = Field(None, description="Several of them, instead of one.")
@@ -92,10 +110,6 @@ class ContinueRequest(_Request):
     repetition_penalty: float | None = Field(None, description="Above 1 against repetitions.")
     seed: int | None = Field(None, ge=0, description="Of samples: the same gives the same.")
     one_line: bool | None = Field(None, description="Whether to stop where a line ends.")
-
-    def decoding(self) -> dict[str, JsonValue]:
-        """Search settings of the request."""
-        return self.model_dump(exclude_none=True, exclude={"text", "texts", "run"})
 
 
 class AttentionRequest(_Request):
@@ -141,25 +155,29 @@ class ExplainRequest(_Request):
     head_dim: int = Field(64, ge=1, le=512, description="Width of a head, D.")
 
 
-R = TypeVar("R", bound=_Request)
+class StrictRequest(Request):
+    """A request whose JSON has one meaning: UTF-8, each member once, no number beside JSON's."""
+
+    async def json(self) -> Mapping[str, JsonValue]:
+        """The object that the body is.
+
+        Raises:
+            Problem: It is not UTF-8, not JSON, or not an object.
+        """
+        return read_object(await self.body())
 
 
-def read_request(model: type[R], body: bytes) -> R:
-    """The request in a body.
+class StrictRoute(APIRoute):
+    """A route that takes a ``StrictRequest``."""
 
-    Raises:
-        Problem: 400 for what is no JSON object, 422 for members that are wrong.
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of FastAPI's, given the stricter request."""
+        handle = super().get_route_handler()
 
-    Example:
-        >>> read_request(PredictRequest, b'{"text": "ja", "beam_size": 0}')
-        Traceback (most recent call last):
-        regard.server.problems.Problem: beam_size must be at least 1; got 0.
-    """
-    members = read_object(body)
-    try:
-        return model.model_validate(members)
-    except ValidationError as error:
-        raise _problem(error.errors(include_url=False)[0], model) from None
+        async def strictly(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strictly
 
 
 def read_object(body: bytes) -> Mapping[str, JsonValue]:
@@ -181,66 +199,36 @@ def read_object(body: bytes) -> Mapping[str, JsonValue]:
     return found
 
 
-def texts_of(request: PredictRequest | ContinueRequest, limits: Limits) -> list[str]:
-    """The texts to translate or to go on with, each of them checked.
+def inputs_of(request: TextsRequest, limits: Limits) -> list[Input]:
+    """The texts or records of a request, each checked and with its name in the request.
 
     Raises:
-        Problem: There is not exactly one of ``text`` and ``texts``, or a text is no good.
+        Problem: There is not exactly one of ``text``, ``texts`` and ``records``, there are too
+            many, or one of them is no good.
     """
-    if isinstance(request, PredictRequest) and request.records is not None:
+    names = [name for name in ("text", "texts", "records") if name in type(request).model_fields]
+    given = [name for name in names if getattr(request, name) is not None]
+    if len(given) != 1:
+        *first, last = names
         raise Problem(
-            422, "records must be of a run that labels or tags; this one translates. Send texts."
+            422,
+            f"request must have one of {', '.join(first)} and {last}; "
+            f"got {' and '.join(given) or 'none'}.",
         )
-    if (request.text is None) == (request.texts is None):
-        got = "neither" if request.text is None else "both"
-        raise Problem(422, f"request must have either text or texts; got {got}.")
+    (name,) = given
     if request.text is not None:
-        return [checked("text", request.text, limits.max_length)]
-    texts = request.texts or []
-    _check_many("texts", texts, limits)
-    return [checked(f"texts[{place}]", text, limits.max_length) for place, text in enumerate(texts)]
-
-
-def records_of(
-    request: PredictRequest, task: str, limits: Limits
-) -> list[tuple[str, str | Mapping[str, JsonValue]]]:
-    """Check the inputs of a request, each with its name in the request.
-
-    Raises:
-        Problem: There is not exactly one of ``text``, ``texts`` and ``records``, one of them is no
-            good, or what only translators have is set.
-    """
-    for name in ("beam_size", "n_best", "length_penalty", "alignments"):
-        if getattr(request, name) != PredictRequest.model_fields[name].default:
-            raise Problem(
-                422,
-                f"{name} must be left out for a run of {task}, which searches for nothing; "
-                f"got {shown(getattr(request, name))}.",
-            )
-    if request.records is None:
-        if (request.text is None) == (request.texts is None):
-            got = "none" if request.text is None else "several"
-            raise Problem(422, f"request must have one of text, texts and records; got {got}.")
-        texts = texts_of(request, limits)
-        names = ["text"] if request.text is not None else [f"texts[{n}]" for n in range(len(texts))]
-        return list(zip(names, texts, strict=True))
-    if request.text is not None or request.texts is not None:
-        raise Problem(422, "request must have one of text, texts and records; got several.")
-    _check_many("records", request.records, limits)
-    for place, record in enumerate(request.records):
-        for text in _texts_in(record):
-            checked(f"records[{place}]", text, limits.max_length, is_whole=False)
-    records = cast(list[Mapping[str, JsonValue]], request.records)  # as they were read
-    return [(f"records[{place}]", record) for place, record in enumerate(records)]
-
-
-def _check_many(name: str, given: Sequence[object], limits: Limits) -> None:
-    if len(given) > limits.max_texts:
+        return [(checked(name, request.text, limits.max_length), name)]
+    inputs = [(value, f"{name}[{place}]") for place, value in enumerate(getattr(request, name))]
+    if len(inputs) > limits.max_texts:
         raise Problem(
             413,
-            f"{name} must be at most {limits.max_texts:,}; got {len(given):,}. "
+            f"{name} must be at most {limits.max_texts:,}; got {len(inputs):,}. "
             "Send them in several requests.",
         )
+    for value, place in inputs:
+        for text in _texts_in(value):
+            checked(place, text, limits.max_length, is_whole=name == "texts")
+    return inputs
 
 
 def _texts_in(value: object) -> Iterator[str]:
@@ -314,8 +302,17 @@ _RULES = {
 }
 
 
-def _problem(error: ErrorDetails, model: type[BaseModel]) -> Problem:
-    name = _name(error["loc"])
+def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
+    """Error answer for a body that is no request of this model.
+
+    Args:
+        error: The first that pydantic found.
+        model: The request's.
+    """
+    place = error["loc"][1:]  # behind "body"
+    if not place and error["type"] == "missing":
+        return Problem(400, "body must be JSON; got nothing.")
+    name = _name(place)
     if error["type"] == "extra_forbidden":
         members = list(model.model_fields)
         near = nearest(name, members)

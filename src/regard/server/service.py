@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from regard.config import JsonValue
 from regard.errors import RegardError
@@ -19,28 +19,14 @@ from regard.server.requests import (
     ExplainRequest,
     PredictRequest,
     RowsRequest,
+    TextsRequest,
     checked,
-    records_of,
-    texts_of,
+    inputs_of,
 )
-from regard.server.work import (
-    Answering,
-    AnswerT,
-    Call,
-    Continuing,
-    Item,
-    Looking,
-    Planning,
-    Prompt,
-    Reading,
-    RecordItem,
-    Subject,
-    TextItem,
-    Tile,
-    Translating,
-    Work,
-    Worker,
-)
+from regard.server.work import Job, Worker
+from regard.tasks import DecodingConfig
+from regard.tasks.sequences import EncodedSequences
+from regard.tasks.translations import Translations
 from regard.text import normalize
 
 # Sentences that are translated while a text is looked into: a short one, and any at most.
@@ -49,6 +35,8 @@ _SHORT_LOOK, _LONGEST_LOOK = 8, 64
 _AT_ONCE = 2000
 # Tokens that a language model writes while a sentence is translated.
 _WRITTEN = 32
+
+LookT = TypeVar("LookT", bound=AttentionRequest)
 
 # Returns once the client has gone away.
 Gone = Callable[[], Awaitable[object]]
@@ -67,8 +55,8 @@ class Service:
 
     Example:
         >>> async def drawing(service):
-        ...     asked = ExplainRequest(mask="causal()", queries=2, keys=3)
-        ...     found = await service.explain(asked, asyncio.Event().wait)
+        ...     request = ExplainRequest(mask="causal()", queries=2, keys=3)
+        ...     found = await service.explain(request, asyncio.Event().wait)
         ...     await service.close()
         ...     return found["drawing"]
         >>> print(asyncio.run(drawing(Service({}, Limits()))))
@@ -82,7 +70,7 @@ class Service:
         self.is_stopping = False
         self.active = 0  # requests not answered yet
         self._predictors = predictors
-        self._batcher: Batcher[Work[object], Item, object] = Batcher(
+        self._batcher: Batcher[Job, Any, Any] = Batcher(
             Worker(predictors),
             weigh=_weigh,
             max_batch=limits.max_batch,
@@ -92,62 +80,42 @@ class Service:
             on_batch=self.meters.batches.observe,
         )
 
-    async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, JsonValue]:
+    async def predict(
+        self, request: PredictRequest | ContinueRequest, gone: Gone
+    ) -> dict[str, JsonValue]:
         """Translations of the texts of a request, or the answers of another task.
 
         Raises:
             Problem: The request is wrong, too much, or took too long.
+            RegardError: The search cannot be as it is wanted.
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
-        if not predictor.writes:
-            asked = [
-                RecordItem(record, name)
-                for name, record in records_of(request, predictor.recipe.task, self.limits)
-            ]
-            return {"run": run, "answers": await self._answers(Answering(run), asked, gone)}
-        decoding = predictor.decoding
-        beam_size = self._beam_size(predictor, request.beam_size)
-        if request.n_best > beam_size:
+        task = predictor.recipe.task
+        if isinstance(request, ContinueRequest) and (predictor.is_seq2seq or not predictor.writes):
             raise Problem(
-                422,
-                "n_best must be at most beam_size; "
-                f"got n_best={request.n_best}, beam_size={beam_size}.",
+                422, f"run must be of language_modelling; got one of {task}. Ask /predict."
             )
-        penalty = request.length_penalty
-        task = Translating(
-            run=run,
-            beam_size=beam_size,
-            n_best=request.n_best,
-            length_penalty=decoding.length_penalty if penalty is None else penalty,
-            alignments=request.alignments,
-        )
-        texts = texts_of(request, self.limits)
-        return {"run": run, "translations": await self._translated(predictor, task, texts, gone)}
+        refused = [] if predictor.is_seq2seq else ["alignments"]
+        refused += [] if predictor.writes else ["beam_size", "n_best", "length_penalty"]
+        _refuse_settings(request, refused, task)
+        decoding = self._decoding(predictor, request) if predictor.writes else None
+        records = inputs_of(request, self.limits)
+        if predictor.is_seq2seq:
+            assert isinstance(request, PredictRequest)
+            if request.records is not None:
+                raise Problem(
+                    422,
+                    "records must be of a run that labels or tags; this one translates. "
+                    "Send texts.",
+                )
+            texts = [cast(str, text) for text, _ in records]
+            job = Job("translate", run, decoding, request.alignments)
+            return {"run": run, "translations": await self._translated(predictor, job, texts, gone)}
+        answers = await self._answers(Job("predict", run, decoding), records, gone)
+        return {"run": run, "answers": answers}
 
-    async def go_on(self, request: ContinueRequest, gone: Gone) -> dict[str, JsonValue]:
-        """Continue the texts of a request by a language model.
-
-        Raises:
-            Problem: The request is wrong, too much, or took too long.
-            RegardError: The search cannot be as it is asked for.
-            ClientGoneError: Nobody waits for the answer.
-        """
-        run, served = self._run(request.run)
-        recipe = served.recipe
-        if recipe.task != "language_modelling":
-            raise Problem(
-                422, f"run must be of language_modelling; got one of {recipe.task}. Ask /predict."
-            )
-        decoding = served.decoding.changed(**request.decoding())
-        texts = texts_of(request, self.limits)
-        prompts = [Prompt(text, decoding.n_best * decoding.max_tokens) for text in texts]
-        return {
-            "run": run,
-            "answers": await self._answers(Continuing(run, decoding), prompts, gone),
-        }
-
-    async def document(self, request: AttentionRequest, gone: Gone) -> str:
+    async def look(self, request: AttentionRequest, gone: Gone) -> str:
         """The viewer's document of a text, as JSON.
 
         Raises:
@@ -155,27 +123,21 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
-        if not predictor.writes:
-            return await self._job_document(run, predictor, request, gone)
-        task = Looking(run, self._beam_size(predictor, request.beam_size))
-        subject = self._subject(request)
-        # Each part stands in line by itself, so that others are answered between them.
-        parts = looked_parts(predictor, subject.text, subject.target)
-        examples = await self._answers(
-            task, [Subject(part, subject.target) for part in parts], gone
-        )
-        return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
-
-    async def _job_document(
-        self, run: str, predictor: Predictor, request: AttentionRequest, gone: Gone
-    ) -> str:
-        for name in ("target", "beam_size"):
-            if (got := getattr(request, name)) is not None:
-                task = predictor.recipe.task
-                raise Problem(
-                    422, f"{name} must be left out for a run of {task}; got {shown(got)}."
-                )
-        examples = await self._answers(Looking(run, 1), [self._subject(request)], gone)
+        request = self._checked(request)
+        requests = [request]
+        if predictor.is_seq2seq:
+            # Each part stands in line by itself, so that others are answered between them.
+            parts = looked_parts(predictor, request.text, request.target)
+            requests = [request.model_copy(update={"text": part}) for part in parts]
+        else:
+            for name in ("target", "beam_size"):
+                if (value := getattr(request, name)) is not None:
+                    raise Problem(
+                        422,
+                        f"{name} must be left out for a run of {predictor.recipe.task}; "
+                        f"got {shown(value)}.",
+                    )
+        examples = await self._answers(Job("look", run), requests, gone)
         return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, JsonValue]:
@@ -186,22 +148,13 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
-        if not predictor.writes:
+        if not predictor.is_seq2seq:
             raise Problem(
                 422,
                 f"run must be of translation; got one of {predictor.recipe.task}. "
                 "All its weights are in what /attention gives.",
             )
-        task = Reading(run, self._beam_size(predictor, request.beam_size))
-        asked = Tile(
-            self._subject(request),
-            request.kind,
-            request.layer,
-            request.head,
-            None if request.queries is None else tuple(request.queries),
-            None if request.keys is None else (request.keys[0], request.keys[1]),
-        )
-        (weights,) = await self._answers(task, [asked], gone)
+        (weights,) = await self._answers(Job("rows", run), [self._checked(request)], gone)
         return {"weights": weights}
 
     async def explain(self, request: ExplainRequest, gone: Gone) -> dict[str, JsonValue]:
@@ -211,15 +164,8 @@ class Service:
             Problem: The request is wrong, too much, or took too long.
             ClientGoneError: Nobody waits for the answer.
         """
-        call = Call(
-            mask=request.mask,
-            queries=request.queries,
-            keys=request.queries if request.keys is None else request.keys,
-            heads=request.heads,
-            head_dim=request.head_dim,
-        )
-        (found,) = await self._answers(Planning(), [call], gone)
-        return found
+        (plan,) = await self._answers(Job("explain"), [request], gone)
+        return cast("dict[str, JsonValue]", plan)
 
     def runs(self) -> list[dict[str, JsonValue]]:
         """List the served runs."""
@@ -248,29 +194,28 @@ class Service:
         await self._batcher.close()
 
     async def _translated(
-        self, predictor: Predictor, task: Translating, texts: Sequence[str], gone: Gone
+        self, predictor: Predictor, job: Job, texts: Sequence[str], gone: Gone
     ) -> list[dict[str, JsonValue]]:
         """The translations of texts; parts of a long one stand in line by themselves."""
         is_much = sum(map(len, texts)) > _AT_ONCE
         self._check_room(sum(map(sentences, texts)))
+        task = predictor.sequence_task
 
-        of_texts = predictor.sequence_task
-
-        def cut() -> list[tuple[str, list[str]]]:
+        def cut() -> list[tuple[str, list[EncodedSequences]]]:
             sources = map(normalize, texts)
-            return [(source, of_texts.parts(source)) for source in sources]
+            return [(source, task.encoded_parts(source)) for source in sources]
 
         cuts = await asyncio.to_thread(cut) if is_much else cut()
-        parts = [TextItem(part, place == 0) for _, cut in cuts for place, part in enumerate(cut)]
-        found = iter(await self._answers(task, parts, gone))
+        items = [part for _, parts in cuts for part in parts]
+        written: list[Translations] = await self._answers(job, items, gone)
 
         def join() -> list[dict[str, JsonValue]]:
+            rest = iter(written)
             return [
-                of_texts.joined(source, [next(found) for _ in parts]).to_dict()
-                for source, parts in cuts
+                task.joined(source, [next(rest) for _ in parts]).to_dict() for source, parts in cuts
             ]
 
-        return await asyncio.to_thread(join) if is_much or task.alignments else join()
+        return await asyncio.to_thread(join) if is_much or job.alignments else join()
 
     def _run(self, name: str | None) -> tuple[str, Predictor]:
         if name is None:
@@ -281,27 +226,34 @@ class Service:
             )
         return name, self._predictors[name]
 
-    def _beam_size(self, predictor: Predictor, asked: int | None) -> int:
-        beam_size = predictor.decoding.beam_size if asked is None else asked
-        if asked is not None and asked > self.limits.max_beam:
+    def _decoding(
+        self, predictor: Predictor, request: PredictRequest | ContinueRequest
+    ) -> DecodingConfig:
+        """Settings of the search: the request's over the run's; a translator's is a beam."""
+        settings = request.decoding()
+        self._check_beam(settings.get("beam_size"))
+        if predictor.is_seq2seq:
+            settings |= {"method": "beam"}
+        return predictor.decoding.changed(**settings)
+
+    def _check_beam(self, beam_size: object) -> None:
+        if isinstance(beam_size, int) and beam_size > self.limits.max_beam:
             raise Problem(
-                422, f"beam_size must be at most {self.limits.max_beam}; got {shown(asked)}."
+                422, f"beam_size must be at most {self.limits.max_beam}; got {shown(beam_size)}."
             )
-        return beam_size
 
-    def _subject(self, request: AttentionRequest) -> Subject:
-        target = request.target
-        return Subject(
-            checked("text", request.text, self.limits.max_looked),
-            None if target is None else checked("target", target, self.limits.max_looked),
-        )
+    def _checked(self, request: LookT) -> LookT:
+        """The request, if its texts can be looked into."""
+        self._check_beam(request.beam_size)
+        for name in ("text", "target"):
+            if (text := getattr(request, name)) is not None:
+                checked(name, text, self.limits.max_looked)
+        return request
 
-    async def _answers(
-        self, task: Work[AnswerT], items: Sequence[Item], gone: Gone
-    ) -> list[AnswerT]:
+    async def _answers(self, job: Job, items: Sequence[object], gone: Gone) -> list[Any]:
         """The worker's answers; given up when they take too long or nobody waits."""
         try:
-            answers = self._batcher.submit(task, items)
+            answers = self._batcher.submit(job, items)
         except QueueFullError as error:
             raise self._full(error) from None
         except QueueClosedError:
@@ -324,7 +276,7 @@ class Service:
         for answer in found:
             if isinstance(answer, RegardError):
                 raise answer
-        return cast(list[AnswerT], found)
+        return found
 
     def _check_room(self, weight: int) -> None:
         """Refuse what there is no room for, before any work is done for it."""
@@ -363,7 +315,7 @@ def stopping() -> Problem:
 
 def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
     """Entry of a run in the list of runs."""
-    recipe, is_translator = served.recipe, served.writes
+    recipe, is_translator = served.recipe, served.is_seq2seq
     return {
         "name": name,
         "task": recipe.task,
@@ -376,16 +328,29 @@ def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
     }
 
 
-def _weigh(item: Item) -> int:
+def _refuse_settings(request: TextsRequest, names: Sequence[str], task: str) -> None:
+    """Refuse what only translators have, where the request sets it."""
+    fields = type(request).model_fields
+    for name in names:
+        if name in fields and (value := getattr(request, name)) != fields[name].default:
+            raise Problem(
+                422,
+                f"{name} must be left out for a run of {task}, which searches for nothing; "
+                f"got {shown(value)}.",
+            )
+
+
+def _weigh(job: Job, item: Any) -> int:
     """Cost of an item: attention weights grow with the square of a text."""
-    match item:
-        case TextItem():
+    match job.kind:
+        case "translate":
             return sentences(item.text)
-        case RecordItem():
-            return sentences(str(item.record))
-        case Prompt():
-            return min(_LONGEST_LOOK, 1 + item.tokens // _WRITTEN)
-        case Subject():
+        case "predict" if job.decoding is not None:
+            tokens = job.decoding.n_best * job.decoding.max_tokens
+            return min(_LONGEST_LOOK, 1 + tokens // _WRITTEN)
+        case "predict":
+            return sentences(str(item[0]))
+        case "look":
             longest = max(len(item.text), len(item.target or ""))
             return min(_LONGEST_LOOK, _SHORT_LOOK + (longest // 8) ** 2)
         case _:

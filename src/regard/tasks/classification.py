@@ -210,7 +210,7 @@ def _without(sample: Sample, place: int) -> Sample:
     ids = sample["ids"]
     if len(ids) == 1:
         return sample
-    changed = {"ids": [*ids[:place], *ids[place + 1 :]]}
+    changed: Sample = {"ids": [*ids[:place], *ids[place + 1 :]]}
     if "parts" in sample:
         parts = sample["parts"]
         changed["parts"] = torch.cat([parts[:place], parts[place + 1 :]])

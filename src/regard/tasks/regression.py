@@ -188,7 +188,8 @@ class Regression(OnePassTask[Point, Guess]):
                 )
         if not saved["step"].gt(0).all():
             raise RunError(f"{path} must hold a step above 0 for each input. It is damaged.")
-        return cls(recipe, None, **learned, **{name: saved[name] for name in shapes})
+        tensors = {name: saved[name] for name in shapes}
+        return cls(recipe, None, inputs=learned["inputs"], **tensors)
 
     def save(self, folder: Path) -> None:
         """Write the points and the names of their inputs."""

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
+from regard.decoding import Hypothesis
+from regard.decoding.alignment import Alignment
 from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
@@ -20,12 +22,10 @@ from regard.tasks.recipe import Recipe, RecipeTable, SequenceData
 from regard.tasks.sequences import (
     EncodedCorpus,
     EncodedSequences,
-    Output,
-    Search,
     SequenceBatch,
 )
 from regard.tasks.task import Task
-from regard.tasks.translations import Alignment, Translation, Translations
+from regard.tasks.translations import Translations
 from regard.text import (
     BadLines,
     Batch,
@@ -246,6 +246,17 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         )
         return SequenceBatch(padded, encoded)
 
+    def pad_sources(
+        self, ids: Sequence[Sequence[int]]
+    ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+        """Sources as a model reads them, and their lengths.
+
+        Args:
+            ids: Of the sources, without their end.
+        """
+        batch = pad_pairs(ids, [()] * len(ids), source_end=self.data.source_end)
+        return batch.source, batch.source_lengths
+
     def loss(
         self, model: nn.Module, batch: SequenceBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
@@ -270,19 +281,32 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         )
         return loss, len(labels)
 
-    def predict(self, model: Seq2Seq, batch: SequenceBatch, search: Search) -> list[Translations]:
-        """Outputs of the search for each row."""
-        found = search(
-            model,
-            batch.padded.source,
-            batch.padded.source_lengths,
-            [each.text for each in batch.encoded],
-            [each.is_first for each in batch.encoded],
-        )
-        return [
-            Translations(tuple(self._translation(each, output) for output in outputs))
-            for each, outputs in zip(batch.encoded, found, strict=True)
-        ]
+    def decoded(
+        self,
+        read: EncodedSequences,
+        hypotheses: Sequence[Hypothesis],
+        weights: Float[Tensor, "T S"] | None,
+    ) -> Translations:
+        """The outputs of a search with their texts, and the best with its alignment.
+
+        Args:
+            read: The source as the model read it.
+            hypotheses: Its outputs, best first.
+            weights: Attention of the best one's tokens over the source, where it was recorded.
+        """
+        decode = self.tokenizer.target.decode
+        found = [replace(one, text=decode(one.tokens)) for one in hypotheses]
+        if weights is not None:
+            alignment = Alignment(
+                read.text,
+                found[0].tokens,
+                weights,
+                len(read.source),
+                self.tokenizer,
+                is_copying=bool(getattr(self.recipe.model, "copy", False)),
+            )
+            found[0] = replace(found[0], alignment=alignment)
+        return Translations(read.text, tuple(found))
 
     def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
         """The translations of a text from those of its parts: of several, the best of each."""
@@ -290,16 +314,14 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             return parts[0]
         best = [part.best for part in parts]
         space = "" if self.data.target_language in ("zh", "ja") else " "
-        whole = Translation(
-            source=source,
-            text=space.join(part.text for part in best),
+        whole = Hypothesis(
+            tokens=tuple(token for part in best for token in part.tokens),
             score=sum(part.score for part in best),
             log_prob=sum(part.log_prob for part in best),
-            tokens=tuple(token for part in best for token in part.tokens),
             is_finished=all(part.is_finished for part in best),
-            parts=len(parts),
+            text=space.join(part.text for part in best),
         )
-        return Translations((whole,))
+        return Translations(source, (whole,), parts=len(parts))
 
     def show(self, example: Pair, answer: Translations) -> str:
         """The source, of a long one its beginning, what was made of it, and the reference."""
@@ -307,27 +329,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         if len(source) > _SHOWN:
             source = f"{source[: _SHOWN - 1]}…"
         return f"{source} → {answer.best.text}  (reference: {example.target})"
-
-    def _translation(self, read: EncodedSequences, output: Output) -> Translation:
-        alignment = None
-        if output.weights is not None:
-            alignment = Alignment(
-                read.text,
-                output.tokens,
-                output.weights,
-                len(read.source),
-                self.tokenizer,
-                is_copying=bool(getattr(self.recipe.model, "copy", False)),
-            )
-        return Translation(
-            source=read.text,
-            text=self.tokenizer.target.decode(output.tokens),
-            score=output.score,
-            log_prob=output.log_prob,
-            tokens=output.tokens,
-            is_finished=output.is_finished,
-            alignment=alignment,
-        )
 
 
 def states_and_labels(

@@ -1,14 +1,12 @@
 """Texts for texts as a model takes them and gives them: encoded, in batches, and searched for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
-from jaxtyping import Float, Int, Int32, Int64
-from torch import Tensor
+from jaxtyping import Int32, Int64
 
-from regard.models import Seq2Seq
 from regard.tasks.streaming import Stored
 from regard.text import Batch, Corpus
 from regard.text.mapped import MappedArrays
@@ -42,33 +40,6 @@ class SequenceBatch:
 
     padded: Batch
     encoded: Sequence[EncodedSequences]
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """An output that a search found for a source.
-
-    Attributes:
-        tokens: Its ids, without begin and end.
-        score: Log-probability over the length penalty; higher is better.
-        log_prob: Log-probability of its tokens and its end.
-        is_finished: Whether the model ended it.
-        weights: What its tokens looked at in the source, if that was asked for.
-    """
-
-    tokens: tuple[int, ...]
-    score: float
-    log_prob: float
-    is_finished: bool
-    weights: Float[Tensor, "T S"] | None = None
-
-
-# (a model in evaluation mode, ids of the sources, how many of each row are real, a text for each
-# that its samples depend on alone, which of them begin a text) -> the outputs of each, best first.
-Search = Callable[
-    [Seq2Seq, Int[Tensor, "B S"], Int[Tensor, " B"], Sequence[str], Sequence[bool]],
-    list[list[Output]],
-]
 
 
 class StoredPairs(Stored[EncodedSequences]):

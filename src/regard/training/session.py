@@ -14,7 +14,6 @@ from regard.config import as_table, build
 from regard.devices import CPU, device_of, find_device, find_own_device, told_device
 from regard.devices.kinds import AUTO
 from regard.inference import Predictor
-from regard.inference.trained_model import TrainedModel
 from regard.progress import displaying
 from regard.runs import Run, is_run
 from regard.runs.history import format_changes
@@ -70,9 +69,9 @@ class Trained:
     summary: TrainedSummary
 
     @property
-    def model(self) -> TrainedModel:
+    def model(self) -> Predictor:
         """Return the model as ``regard.load`` does: to predict, and to look into."""
-        return TrainedModel(self.predictor)
+        return self.predictor
 
 
 def fit(

@@ -75,7 +75,7 @@ def test_a_wide_beam_finds_what_trying_all_answers_finds(markov, penalty):
         best = sorted(all_answers(table, markov, 5, penalty), key=lambda one: -one[1])[:13]
         assert [one.tokens for one in found] == [tokens for tokens, _ in best]
         assert [one.score for one in found] == pytest.approx([score for _, score in best], abs=1e-5)
-        assert all(one.finished for one in found)
+        assert all(one.is_finished for one in found)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -100,7 +100,7 @@ def test_agrees_with_plain_loops_that_stop_later(markov, beam_size, n_best, pena
             max_length=limit,
             penalty=penalty,
         )
-        assert [(one.tokens, one.finished) for one in answers] == [
+        assert [(one.tokens, one.is_finished) for one in answers] == [
             (tokens, finished) for tokens, _, finished in expected
         ]
         scores = [score for _, score, _ in expected]
@@ -126,9 +126,9 @@ def test_a_beam_of_one_is_greedy(markov):
 
 def test_answers_are_sorted_and_distinct(markov):
     for found in search(markov, markov.random_tables(23), beam_size=6, n_best=6):
-        order = [(not one.finished, -one.score) for one in found]
+        order = [(not one.is_finished, -one.score) for one in found]
         assert order == sorted(order)
-        assert len({(one.tokens, one.finished) for one in found}) == len(found)
+        assert len({(one.tokens, one.is_finished) for one in found}) == len(found)
 
 
 def test_more_answers_begin_with_the_fewer(markov):
@@ -193,7 +193,7 @@ def test_sentences_that_stop_leave_the_batch(markov):
 
     found = search(markov, tables, step=counting, max_lengths=4, beam_size=2)
     assert sizes == [3, 4, 4, 4]
-    assert [answers[0].finished for answers in found] == [False, True, False]
+    assert [answers[0].is_finished for answers in found] == [False, True, False]
 
 
 def test_unfinished_beginnings_fill_up_after_the_finished(markov):
@@ -202,7 +202,7 @@ def test_unfinished_beginnings_fill_up_after_the_finished(markov):
     tables[0, markov.bos, 1, markov.eos] = 0.0
     tables[0, markov.bos, markov.bos, 1] = 0.0
     found = search(markov, tables, max_lengths=4, beam_size=3, n_best=3)[0]
-    assert [one.finished for one in found] == [True, False, False]
+    assert [one.is_finished for one in found] == [True, False, False]
     assert found[0].tokens == (1,)
     assert all(len(one.tokens) == 4 for one in found[1:])
 
@@ -219,7 +219,7 @@ def test_a_sentence_without_a_possible_token_ends_there(markov):
     tables[0, :, markov.bos] = tables[0, :, markov.bos].masked_fill(torch.arange(5) != 1, -math.inf)
     tables[0, :, 1] = -math.inf
     found = search(markov, tables, beam_size=3, n_best=2)[0]
-    assert [(one.tokens, one.finished) for one in found] == [((1,), False)]
+    assert [(one.tokens, one.is_finished) for one in found] == [((1,), False)]
 
 
 def test_a_beam_may_be_wider_than_the_vocabulary(markov):

@@ -45,7 +45,7 @@ def test_a_wide_beam_finds_the_best_answers_that_hold_the_phrases(markov):
     )
     for table, phrases, answers in zip(tables, PHRASES, found, strict=True):
         best = sorted(all_answers(markov, table, phrases, 5), reverse=True)[:5]
-        ended = [one for one in answers if one.finished]
+        ended = [one for one in answers if one.is_finished]
         assert [one.tokens for one in ended] == [tokens for _, tokens in best]
         assert [one.log_prob for one in ended] == pytest.approx([p for p, _ in best], abs=1e-5)
 
@@ -70,7 +70,7 @@ def test_phrases_are_held_where_there_is_just_room(markov, beam_size):
     for (one,) in found:
         assert contains(one.tokens, (3, 1))
         assert contains(one.tokens, (2, 2))
-    assert any(one.finished for (one,) in found)
+    assert any(one.is_finished for (one,) in found)
 
 
 def test_without_phrases_it_is_the_plain_beam(markov):
@@ -100,7 +100,7 @@ def test_where_it_is_impossible_the_answer_is_unfinished(markov):
     tables = markov.random_tables(1)
     tables[..., 3] = -torch.inf
     (one,) = search(markov, tables, [[[3]]])[0]
-    assert not one.finished
+    assert not one.is_finished
     assert 3 not in one.tokens
 
 

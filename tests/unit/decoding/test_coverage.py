@@ -52,7 +52,7 @@ def coverage_by_hand(model, source, answer, layers):
     total = [0.0] * source.shape[1]
     with torch.no_grad():
         state = model.start(source, torch.tensor([source.shape[1]]))
-        said = (*answer.tokens, *[EOS] * answer.finished)
+        said = (*answer.tokens, *[EOS] * answer.is_finished)
         for last in (BOS, *said[:-1]):
             seen = []
             with observe(seen.append):
@@ -76,10 +76,10 @@ def test_the_score_is_that_of_the_paper(kind, layers, source):
     model, weight = made(kind), 0.7
     found = search(model, source, weight, layers=layers, length_penalty=0.5)
     for row, length, answers in zip(source, LENGTHS.tolist(), found, strict=True):
-        order = [(not one.finished, -one.score) for one in answers]
+        order = [(not one.is_finished, -one.score) for one in answers]
         assert order == sorted(order)
         for one in answers:
-            penalty = ((5 + len(one.tokens) + one.finished) / 6) ** 0.5
+            penalty = ((5 + len(one.tokens) + one.is_finished) / 6) ** 0.5
             covered = coverage_by_hand(model, row[None, :length], one, layers)
             wanted = one.log_prob / penalty + weight * covered
             assert one.score == pytest.approx(wanted, abs=1e-4)

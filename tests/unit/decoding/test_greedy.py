@@ -38,16 +38,16 @@ def test_takes_the_likeliest_token_each_time(markov):
     found = search(markov, tables, max_lengths=limits)
     for table, limit, one in zip(tables, limits.tolist(), found, strict=True):
         tokens, log_prob, finished = by_hand(table, markov, limit)
-        assert (one.tokens, one.finished) == (tokens, finished)
+        assert (one.tokens, one.is_finished) == (tokens, finished)
         assert one.log_prob == pytest.approx(log_prob, abs=1e-5)
-    assert {one.finished for one in found} == {True, False}
+    assert {one.is_finished for one in found} == {True, False}
 
 
 def test_score_is_the_log_probability_over_the_penalty_with_the_end_counted(markov):
     for one in search(markov, markov.random_tables(11), length_penalty=Average()):
-        assert one.score == pytest.approx(one.log_prob / (len(one.tokens) + one.finished))
+        assert one.score == pytest.approx(one.log_prob / (len(one.tokens) + one.is_finished))
     for one in search(markov, markov.random_tables(11), length_penalty=0.5):
-        length = len(one.tokens) + one.finished
+        length = len(one.tokens) + one.is_finished
         assert one.score == pytest.approx(one.log_prob / math.sqrt((5 + length) / 6))
 
 
@@ -60,7 +60,7 @@ def test_longest_length_counts_the_end(markov):
     tables = markov.random_tables(1)
     tables[..., 1] = 5.0  # never ends by itself
     one = search(markov, tables, max_lengths=3)[0]
-    assert (one.tokens, one.finished) == ((1, 1, 1), False)
+    assert (one.tokens, one.is_finished) == ((1, 1, 1), False)
 
 
 def test_shortest_length_holds_back_the_end_and_only_that(markov):
@@ -68,7 +68,7 @@ def test_shortest_length_holds_back_the_end_and_only_that(markov):
     tables[..., markov.eos] = 5.0
     assert all(one.tokens == () for one in search(markov, tables))
     held = search(markov, tables, min_length=3)
-    assert all(len(one.tokens) == 3 and one.finished for one in held)
+    assert all(len(one.tokens) == 3 and one.is_finished for one in held)
 
 
 def test_forbidden_tokens_never_come(markov):
@@ -115,7 +115,7 @@ def test_a_sentence_without_a_possible_token_ends_there(markov):
     tables = markov.random_tables(2)
     tables[0] = -torch.inf
     one = search(markov, tables)[0]
-    assert (one.tokens, one.log_prob, one.finished) == ((), 0.0, False)
+    assert (one.tokens, one.log_prob, one.is_finished) == ((), 0.0, False)
 
 
 def test_no_sentences_give_no_answers(markov):

@@ -34,7 +34,7 @@ def test_a_recorded_search_finds_the_same_answers(markov, seed):
 def test_every_answer_can_be_followed_through_the_steps(markov, seed):
     recorder = Recorder(markov.step, top=5, forbidden=(markov.bos,))
     for answer in search(markov, seed, recorder.step, recorder.start):
-        path = [*answer.tokens, *([markov.eos] if answer.finished else [])]
+        path = [*answer.tokens, *([markov.eos] if answer.is_finished else [])]
         total = 0.0
         for number, token in enumerate(path):
             held = {one.tokens: one for one in recorder.steps[number]}

@@ -95,7 +95,7 @@ def test_every_search_keeps_every_rule(markov, min_length):
                 pairs = list(itertools.pairwise(one.tokens))
                 assert len(set(pairs)) == len(pairs)
                 assert not {(1, 1), (3, 3), (1, 3)} & set(pairs)
-                assert len(one.tokens) >= min_length or not one.finished
+                assert len(one.tokens) >= min_length or not one.is_finished
 
 
 def test_a_wide_beam_with_rules_is_trying_all_answers_that_keep_them(markov):
@@ -122,7 +122,7 @@ def test_a_wide_beam_with_rules_is_trying_all_answers_that_keep_them(markov):
         rules=[Prefix([[3, 2]]), NoRepeatedNgrams(2), Avoid([[2, 1]])],
     )[0]
     best.sort(reverse=True)
-    found = [one for one in found if one.finished]
+    found = [one for one in found if one.is_finished]
     assert [one.tokens for one in found] == [tokens for _, tokens in best[:7]]
     assert [one.log_prob for one in found] == pytest.approx([p for p, _ in best[:7]], abs=1e-5)
 
@@ -133,7 +133,7 @@ def test_a_repetition_penalty_counts_in_the_log_probability(markov):
     for found in searches(markov, tables, rules=[rule]):
         for table, answers in zip(tables, found, strict=True):
             for one in answers:
-                path = (markov.bos, markov.bos, *one.tokens, *[markov.eos] * one.finished)
+                path = (markov.bos, markov.bos, *one.tokens, *[markov.eos] * one.is_finished)
                 total = 0.0
                 for place, (a, b, token) in enumerate(zip(path, path[1:], path[2:], strict=False)):
                     repeated = token in one.tokens[:place]

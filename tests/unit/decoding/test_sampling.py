@@ -45,7 +45,7 @@ def test_answers_come_as_often_as_their_probability_says(markov, temperature):
             probs[first, second] = p
     counts = Counter()
     for one in found:
-        said = (*one.tokens, *[markov.eos] * one.finished, None)
+        said = (*one.tokens, *[markov.eos] * one.is_finished, None)
         counts[said[0], said[1]] += 1
     assert chi_square(counts, probs, 4000) < 4
 
@@ -94,7 +94,7 @@ def test_log_probabilities_are_the_models_whatever_is_drawn_from(markov):
     for table, (one,) in zip(
         tables, draw(markov, tables, temperature=0.7, top_k=2, top_p=0.8), strict=True
     ):
-        path = (markov.bos, markov.bos, *one.tokens, *[markov.eos] * one.finished)
+        path = (markov.bos, markov.bos, *one.tokens, *[markov.eos] * one.is_finished)
         steps = zip(path, path[1:], path[2:], strict=False)
         total = sum(table[step].item() for step in steps)
         assert one.log_prob == pytest.approx(total, abs=1e-5)
@@ -151,7 +151,7 @@ def test_where_nothing_is_possible_an_answer_ends_unfinished(markov):
     tables = markov.random_tables(2)
     tables[0] = -math.inf
     first, second = draw(markov, tables)
-    assert (first[0].tokens, first[0].finished) == ((), False)
+    assert (first[0].tokens, first[0].is_finished) == ((), False)
     assert second == draw(markov, tables[1:])[0]
 
 

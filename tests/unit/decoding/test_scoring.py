@@ -20,7 +20,7 @@ def test_answers_of_a_search_are_scored_as_the_search_did(markov, rules):
     for search, width in ((beam, {"beam_size": 1}), (sample, {})):
         found = [one for (one,) in search(markov.step, markov.start(tables), **common, **width)]
         for finished in (True, False):
-            rows = [row for row, one in enumerate(found) if one.finished == finished]
+            rows = [row for row, one in enumerate(found) if one.is_finished == finished]
             assert rows
             scored = score(
                 markov,

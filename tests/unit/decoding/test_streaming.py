@@ -36,7 +36,7 @@ def test_a_stream_has_the_tokens_of_the_search(markov, rules, is_drawn):
         wanted = [one for (one,) in answers]
     else:
         wanted = greedy(markov.step, markov.start(tables), **common)
-    assert tokens == [[*one.tokens, *[markov.eos] * one.finished] for one in wanted]
+    assert tokens == [[*one.tokens, *[markov.eos] * one.is_finished] for one in wanted]
     assert totals == pytest.approx([one.log_prob for one in wanted], abs=1e-5)
 
 

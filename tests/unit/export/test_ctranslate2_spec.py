@@ -150,7 +150,7 @@ def test_a_translator_gives_the_same_answers(tmp_path, name):
         alike = [
             (ours, theirs)
             for ours, theirs in zip(answers, found, strict=True)
-            if ours.finished == (len(theirs.hypotheses[0]) < LONGEST)
+            if ours.is_finished == (len(theirs.hypotheses[0]) < LONGEST)
         ]
         assert len(alike) > 2
         for ours, theirs in alike:

@@ -15,7 +15,6 @@ from tests.unit.export.random_runs import (
 
 from regard.export import FORMS, export_run
 from regard.export.programs import reading
-from regard.inference.generator import Generator
 from regard.text import TokenizerConfig, train_pair_tokenizer
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -101,8 +100,7 @@ def test_a_language_model(form, tmp_path):
     predictor = language_model(tmp_path / "run", decoding={"one_line": True})
     export_run(tmp_path / "run", form, tmp_path / "out")
     prompts = ["I love", "Does he"]
-    found = Generator.of(predictor).continuations_of(prompts)
-    texts = [f"{prompt}{one}" for prompt, (one,) in zip(prompts, found, strict=True)]
+    texts = [found.text() for found in predictor.predict(prompts)]
     assert run_readme(tmp_path / "out", prompts) == texts
 
 

@@ -26,7 +26,7 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
     found = dict(cross_maps(predictor, sources, targets))
     assert sorted(found) == [0, 1]
     for place, phrase in enumerate(phrases):
-        alone = predictor.look(phrase.source, phrase.target).cross()
+        alone = predictor.attention(phrase.source, phrase.target).cross()
         torch.testing.assert_close(found[place], alone)
         assert found[place].shape[1] == len(sources[place]) + source_end
     assert len(word_links(predictor, phrases)) == 2
@@ -35,7 +35,7 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
 def test_one_layer_can_be_asked_for(predictor: Predictor, phrases: list[Phrase]) -> None:
     ids = [[predictor.tokenizer.source.encode(phrases[0].source)], [[5, 6]]]
     (_, first), *_ = cross_maps(predictor, *ids, layer=0)
-    torch.testing.assert_close(first, predictor.look(phrases[0].source, [5, 6]).cross(0))
+    torch.testing.assert_close(first, predictor.attention(phrases[0].source, [5, 6]).cross(0))
     with pytest.raises(SettingError, match="this model has none at 7"):
         next(cross_maps(predictor, *ids, layer=7))
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from regard.decoding.alignment import Alignment
 from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.tasks import recipe_from_table
 from regard.tasks.generation import GenerationTask
-from regard.tasks.translations import Alignment
 from regard.text import TokenizerConfig, train_pair_tokenizer
 from regard.viewer.example import View
 
@@ -44,7 +44,7 @@ def test_alignments_of_a_model_that_copies_are_the_weights_it_copies_by(model: s
     predictor = make_predictor(model)
     (found,) = predictor.translate([TEXTS[0]], attention=True)[0]
     assert found.alignment is not None
-    look = predictor.look(TEXTS[0], found.tokens)
+    look = predictor.attention(TEXTS[0], found.tokens)
     wanted = look.cross(layer=COPYING[model])[:-1]
     assert torch.allclose(found.alignment.weights, wanted, atol=1e-5)
     if model == "transformer":

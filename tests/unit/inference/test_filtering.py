@@ -9,7 +9,8 @@ import pytest
 
 from regard.errors import DataError
 from regard.inference import Predictor, filtering
-from regard.inference.filtering import AnsweredLine, answers, arriving, of_file
+from regard.inference.filtering import AnsweredLine, answers, predicting
+from regard.inference.line_groups import arriving, of_file
 from regard.tasks.translation import text_of
 from regard.text import PairLayout
 
@@ -18,10 +19,12 @@ T = TypeVar("T")
 
 def answered(
     predictor: Predictor, text: bytes, *, beam_size: int, n_best: int = 1, **options: bool
-) -> list[AnsweredLine]:
+) -> list[AnsweredLine[object]]:
     lines = text.splitlines(keepends=True)
     decoding = predictor.recipe.decoding.changed(beam_size=beam_size, n_best=n_best)
-    groups = answers(predictor, [lines], name="in", decoding=decoding, **options)
+    skips = options.pop("skip_bad_lines", False)
+    answering = predicting(predictor, decoding=decoding, **options)
+    groups = answers([lines], answering, name="in", skip_bad_lines=skips)
     return [answer for group in groups for answer in group]
 
 
@@ -52,13 +55,13 @@ def test_a_line_in_is_a_line_out(predictor: Predictor) -> None:
 
 
 def test_numbers_go_on_from_group_to_group(predictor: Predictor) -> None:
-    groups = answers(predictor, [["我\n".encode()], ["爱\n".encode()]], name="in")
+    groups = answers([["我\n".encode()], ["爱\n".encode()]], predicting(predictor), name="in")
     assert [answer.where for group in groups for answer in group] == ["in:1", "in:2"]
 
 
 def test_ten_thousand_characters_are_translated_in_parts(predictor: Predictor) -> None:
     (answer,) = answered(predictor, ("我" * 10_000).encode(), beam_size=1, attention=True)
-    assert answer.answer.best.parts == 1250  # of the longest that the model was trained on
+    assert answer.answer.parts == 1250  # of the longest that the model was trained on
     assert answer.answer.alignment is None
     assert answer.to_dict()["parts"] == 1250
 
@@ -123,7 +126,7 @@ def until_refused(groups: Iterator[list[T]], message: str) -> list[T]:
 
 def test_what_came_before_a_bad_line_is_answered_first(predictor: Predictor) -> None:
     lines = ["我\n".encode()] * 599 + [b"\xff\n"]
-    groups = answers(predictor, [lines[:512], lines[512:]], name="in")
+    groups = answers([lines[:512], lines[512:]], predicting(predictor), name="in")
     found = until_refused(groups, "in:600: not UTF-8")
     assert [answer.where for answer in found] == [f"in:{number}" for number in range(1, 600)]
 
@@ -155,15 +158,15 @@ def test_what_repeats_is_answered_once(
         each.text()
         for group in groups
         for raw in group
-        for lines in answers(predictor, [[raw]], name="in")
+        for lines in answers([[raw]], predicting(predictor), name="in")
         for each in lines
     ]
     counts = counting(predictor, monkeypatch)
-    found = [each for lines in answers(predictor, groups, name="in") for each in lines]
+    found = [each for lines in answers(groups, predicting(predictor), name="in") for each in lines]
     assert [each.text() for each in found] == wanted
     assert [each.where for each in found] == [f"in:{number}" for number in range(1, 6)]
     assert counts == [2, 1]
-    monkeypatch.setattr(filtering, "_KEPT", 1)
+    monkeypatch.setattr(filtering, "_CACHED", 1)
     counts.clear()
-    assert [len(lines) for lines in answers(predictor, groups, name="in")] == [3, 2]
+    assert [len(lines) for lines in answers(groups, predicting(predictor), name="in")] == [3, 2]
     assert counts == [2, 2]

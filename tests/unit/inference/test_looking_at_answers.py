@@ -145,7 +145,7 @@ def test_a_language_models_text_is_shaded_by_its_surprise(model):
         data={"context": 8},
     )
     (example,) = look_into(labeller, "abcc").examples
-    (surprise,) = labeller.predict(["abcc"])
+    (surprise,) = labeller.answers([labeller.task.request("abcc", "")])
     assert sum(example.answer.values) == pytest.approx(surprise.nats, rel=1e-3)
     assert [token.text for token in example.output_tokens][:4] == ["a", "b", "c", "c"]
     if model["type"] == "decoder":

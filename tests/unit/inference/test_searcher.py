@@ -72,7 +72,8 @@ def test_an_answer_does_not_depend_on_its_company(kind, settings) -> None:
 
 def test_the_searches_are_those_of_decoding() -> None:
     made = predictor("transformer")
-    source, lengths = made.padded([made.tokenizer.source.encode(text) for text in TEXTS])
+    ids = [made.tokenizer.source.encode(text) for text in TEXTS]
+    source, lengths = made.task.pad_sources(ids)
 
     def run(search, **options):
         return search(
@@ -128,7 +129,7 @@ def test_words_are_written_or_not_as_asked() -> None:
 
 def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
     (found,) = answers(texts=["我爱中国。" * 4], prefix="He does", method="greedy")
-    assert found[0].parts > 1
+    assert found.parts > 1
     assert found[0].text.startswith("He does")
     assert answers(texts=[""], prefix="He does")[0][0].text == ""
 
@@ -145,7 +146,7 @@ def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
 )
 def test_what_the_best_looked_at_is_known_of_every_search(kind, settings) -> None:
     for each in answers(kind, attention=True, **settings):
-        look = predictor(kind).look(each[0].source, each[0].tokens)
+        look = predictor(kind).attention(each.source, each[0].tokens)
         rows = each[0].alignment.weights
         torch.testing.assert_close(rows, look.cross()[: len(each[0].tokens)], atol=1e-5, rtol=0)
 

@@ -10,9 +10,15 @@ from regard.errors import DataError
 from regard.inference import Predictor
 from regard.inference.looking import document, look_at
 from regard.inference.searching import followed, searched
+from regard.models import Seq2Seq
+from regard.tasks import SequenceTask
 from regard.tasks.translation import TranslationTask
 from regard.text.pieces import END
 from regard.viewer import Document
+
+
+def ready(predictor: Predictor) -> tuple[Seq2Seq, SequenceTask]:
+    return predictor.preparation.of(predictor.seq2seq), predictor.sequence_task
 
 
 def shorter(predictor: Predictor, ratio: float) -> Predictor:
@@ -24,7 +30,7 @@ def shorter(predictor: Predictor, ratio: float) -> Predictor:
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_the_search_is_that_of_translate(predictor: Predictor, beam_size: int) -> None:
     plain = predictor.translate(["我爱中国。"], beam_size=beam_size, n_best=beam_size)[0]
-    found, search = searched(predictor, "我爱中国。", beam_size=beam_size)
+    found, search = searched(*ready(predictor), "我爱中国。", beam_size=beam_size)
     assert (found.tokens, found.is_finished) == (plain[0].tokens, plain[0].is_finished)
     assert found.score == pytest.approx(plain[0].score, abs=1e-5)
     assert [one.text for one in search.answers] == [one.text for one in plain]
@@ -33,10 +39,10 @@ def test_the_search_is_that_of_translate(predictor: Predictor, beam_size: int) -
 
 
 def test_probabilities_multiply_to_that_of_the_output(predictor: Predictor) -> None:
-    found, search = searched(predictor, "我爱中国。", beam_size=3)
+    found, search = searched(*ready(predictor), "我爱中国。", beam_size=3)
     chances = [chance for chance in search.probabilities if chance is not None]
     assert math.prod(chances) == pytest.approx(math.exp(found.log_prob), rel=0.01)
-    given = followed(predictor, "我爱中国。", found.tokens)
+    given = followed(*ready(predictor), "我爱中国。", found.tokens)
     assert given.beam_size is None
     assert given.probabilities[: len(chances)] == pytest.approx(chances, rel=0.01)
 
@@ -44,7 +50,7 @@ def test_probabilities_multiply_to_that_of_the_output(predictor: Predictor) -> N
 def test_what_is_kept_is_held_at_the_next_step_and_leads_back_to_its_parent(
     predictor: Predictor,
 ) -> None:
-    _, search = searched(predictor, "我爱中国。", beam_size=3)
+    _, search = searched(*ready(predictor), "我爱中国。", beam_size=3)
     for step, after in zip(search.steps, search.steps[1:], strict=False):
         if not after[0].extensions:
             break  # cut at the longest length
@@ -60,7 +66,7 @@ def test_what_is_kept_is_held_at_the_next_step_and_leads_back_to_its_parent(
 
 
 def test_an_ended_extension_is_an_answer(predictor: Predictor) -> None:
-    found, search = searched(predictor, "他爱你", beam_size=4)
+    found, search = searched(*ready(predictor), "他爱你", beam_size=4)
     last = search.steps[-1][search.path[-1]]
     if found.is_finished:
         assert [one.outcome for one in last.extensions if one.text == END] == ["ended"]
@@ -70,7 +76,7 @@ def test_an_ended_extension_is_an_answer(predictor: Predictor) -> None:
 
 def test_an_answer_that_was_cut_has_a_last_step_without_a_choice(predictor: Predictor) -> None:
     model = shorter(predictor, 0.01)
-    found, search = searched(model, "我", beam_size=2)
+    found, search = searched(*ready(model), "我", beam_size=2)
     assert len(search.steps) == len(found.tokens) + 1
     if not found.is_finished:
         assert search.steps[-1][search.path[-1]].extensions == ()
@@ -104,6 +110,6 @@ def test_an_edit_changes_the_probabilities_that_a_page_compares(predictor: Predi
 
 def test_texts_that_are_not_read_at_once_are_refused(predictor: Predictor) -> None:
     with pytest.raises(DataError, match=r"source must hold text to look at; got an empty line\."):
-        searched(predictor, " ")
+        searched(*ready(predictor), " ")
     with pytest.raises(DataError, match=r"at most 8 tokens long to be looked at; got \d+\."):
-        searched(predictor, "我爱中国。" * 4)
+        searched(*ready(predictor), "我爱中国。" * 4)

@@ -54,7 +54,7 @@ def test_alignments_are_those_of_a_look_at_each_answer(name: str, beam_size: int
             assert best.alignment is None
             continue
         assert best.alignment is not None
-        look = made.look(text, best.tokens)
+        look = made.attention(text, best.tokens)
         rows = look.cross()[: len(best.tokens)]
         torch.testing.assert_close(best.alignment.weights, rows, atol=1e-7, rtol=0)
         assert best.alignment.source_pieces == look.source_pieces
@@ -77,7 +77,7 @@ def test_a_look_has_the_weights_of_each_step_of_its_own(name: str) -> None:
             torch.tensor([[BOS_ID, *output]]),
         )
     rows = torch.cat([mean_weights(call)[0] for call in calls])
-    torch.testing.assert_close(made.look("他爱中国我爱你。", output).cross(), rows)
+    torch.testing.assert_close(made.attention("他爱中国我爱你。", output).cross(), rows)
     assert (rows[1:] - rows[:-1]).abs().amax() > 0.05  # or any step's would do
 
 
@@ -86,7 +86,7 @@ def test_alignments_in_float32_are_as_close_as_that_is(name: str) -> None:
     made = make_predictor(**MODELS[name])
     for (best,), text in zip(made.translate(SENTENCES, attention=True), SENTENCES, strict=True):
         if best.alignment is not None:
-            rows = made.look(text, best.tokens).cross()[: len(best.tokens)]
+            rows = made.attention(text, best.tokens).cross()[: len(best.tokens)]
             torch.testing.assert_close(best.alignment.weights, rows, atol=1e-5, rtol=0)
 
 
@@ -110,7 +110,7 @@ def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
     assert found == made.translate(SENTENCES, beam_size=beam_size)
     for (best, *_), text in zip(found, SENTENCES, strict=True):
         if best.alignment is not None:
-            rows = made.look(text, best.tokens).cross()[: len(best.tokens)]
+            rows = made.attention(text, best.tokens).cross()[: len(best.tokens)]
             torch.testing.assert_close(best.alignment.weights, rows, atol=1e-4, rtol=0)
             assert (rows.amax() - rows.amin()) > 0.1
 
@@ -119,7 +119,7 @@ def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
 def test_some_layers_can_be_asked_for(layers: list[int]) -> None:
     made = sharp("transformer")
     (best,) = made.translate(["我爱中国。"], beam_size=3, attention=True, layers=layers)[0]
-    look = made.look("我爱中国。", best.tokens)
+    look = made.attention("我爱中国。", best.tokens)
     expected = torch.stack([look.cross(layer) for layer in layers]).mean(0)[: len(best.tokens)]
     assert best.alignment is not None
     torch.testing.assert_close(best.alignment.weights, expected, atol=1e-7, rtol=0)

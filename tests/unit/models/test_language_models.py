@@ -120,7 +120,7 @@ def test_learns_to_count_and_says_so_when_asked_to_go_on(name):
     # A plain RNN knows what comes next, and not when it is enough.
     assert found[0].tokens[:4] == (8, 9, 10, 3)
     assert found[1].tokens[:5] == (10, 3, 4, 5, 6)
-    assert all(one.finished for one in found)
+    assert all(one.is_finished for one in found)
     if name != "rnn":
         assert [len(one.tokens) for one in found] == [5, 7]
 

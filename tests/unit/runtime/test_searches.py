@@ -47,7 +47,7 @@ def ending(model, *, by=1.5):
 def check_same(found, right):
     for answers, others in zip(found, right, strict=True):
         for one, other in zip(answers, others, strict=True):
-            assert (one.tokens, one.finished) == (other.tokens, other.finished)
+            assert (one.tokens, one.is_finished) == (other.tokens, other.is_finished)
             assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4, rel=1e-5)
             assert one.score == pytest.approx(other.score, abs=1e-4, rel=1e-5)
 

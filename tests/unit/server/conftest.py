@@ -12,8 +12,10 @@ import httpx
 import pytest
 import torch
 
-from regard.inference import Translation
+from regard.decoding import Hypothesis
 from regard.server import Limits, Service, make_app
+from regard.tasks import DecodingConfig
+from regard.tasks.sequences import EncodedSequences
 from regard.tasks.translations import Translations
 
 
@@ -21,7 +23,7 @@ class Turner:
     """Translates a text into itself backwards, once it is let through."""
 
     def __init__(self) -> None:
-        self.decoding = SimpleNamespace(beam_size=4, length_penalty=0.6)
+        self.decoding = DecodingConfig(beam_size=4)
         self.data = SimpleNamespace(source_language="zh", target_language="en", max_length=64)
         self.recipe = SimpleNamespace(task="translation", model_type="turner", data=self.data)
         self.model = torch.nn.Linear(2, 3)
@@ -29,35 +31,41 @@ class Turner:
         self.opened.set()
         self.batches: list[list[str]] = []
         self.longest = 64
-        self.writes, self.sequence_task = True, self
+        self.writes = self.is_seq2seq = True
+        self.sequence_task = self
 
-    def parts(self, text: str) -> list[str]:
-        return [part for part in text.split("。") if part] if len(text) > self.longest else [text]
+    def encoded_parts(self, text: str) -> list[EncodedSequences]:
+        is_long = len(text) > self.longest
+        parts = [part for part in text.split("。") if part] if is_long else [text]
+        return [EncodedSequences((1,), (), part, n == 0) for n, part in enumerate(parts)]
 
     def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
         if len(parts) == 1:
             return parts[0]
         text = " ".join(found.best.text for found in parts)
-        return Translations((Translation(source, text, -0.5, -1.0, (1,), True, parts=len(parts)),))
+        return Translations(source, (self.written(text, -0.5),), parts=len(parts))
+
+    def written(self, text: str, score: float) -> Hypothesis:
+        return Hypothesis(tokens=(1,), score=score, log_prob=-1.0, is_finished=True, text=text)
 
     def translate_parts(
         self,
-        texts: Sequence[str],
-        is_first: Sequence[bool],
+        parts: Sequence[EncodedSequences],
         *,
-        beam_size: int,
-        n_best: int,
-        length_penalty: float,
+        decoding: DecodingConfig,
         attention: bool,
         progress: Callable[[int], None],
     ) -> list[Translations]:
-        self.batches.append(list(texts))
+        texts = [part.text for part in parts]
+        self.batches.append(texts)
         while not self.opened.wait(0.01):
             progress(0)
         if "bug" in texts:
             raise ZeroDivisionError("in /home/someone/regard/secret.py")
-        answers = [Translation(text, text[::-1], -0.12345, -1.0, (1,), True) for text in texts]
-        return [Translations((answer,) * n_best) for answer in answers]
+        return [
+            Translations(text, (self.written(text[::-1], -0.12345),) * decoding.n_best)
+            for text in texts
+        ]
 
 
 @dataclass

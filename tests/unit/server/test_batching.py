@@ -156,7 +156,7 @@ def test_a_single_text_does_not_wait_for_all_of_a_long_list():
 def test_heavy_items_fill_a_batch_sooner_and_the_heaviest_go_alone():
     async def scene() -> None:
         gate = Gate(is_open=False)
-        batcher = Batcher(gate, weigh=lambda item: item, max_batch=10)
+        batcher = Batcher(gate, weigh=lambda key, item: item, max_batch=10)
         asked = [batcher.submit("", [1])]
         await let_begin(gate)
         asked += [batcher.submit("", [weight]) for weight in (6, 4, 5, 99, 2)]

@@ -25,10 +25,10 @@ def test_a_short_text_does_not_wait_for_all_of_a_long_one(site: Make):
     made = site(Limits(turn=0.05))
     turn = made.turner.translate_parts
 
-    def slowly(texts, is_first, **options):
-        time.sleep(0.01 * len(texts))
-        assert is_first == [True] if texts == ["ab"] else True
-        return turn(texts, is_first, **options)
+    def slowly(parts, **options):
+        time.sleep(0.01 * len(parts))
+        assert parts[0].is_first if [part.text for part in parts] == ["ab"] else True
+        return turn(parts, **options)
 
     made.turner.translate_parts = slowly  # type: ignore[method-assign]
 
@@ -57,7 +57,7 @@ def test_a_request_for_which_there_is_no_room_is_refused_before_it_is_cut(site: 
             for n in range(3)
         ]
         await asyncio.sleep(0.1)
-        made.turner.parts = None  # type: ignore[assignment, method-assign]
+        made.turner.encoded_parts = None  # type: ignore[assignment, method-assign]
         said = await made.ask("POST", "/predict", json={"text": "我爱中国。" * 400})
         assert "server must have room for a request" in refusal(said, 503)
         made.turner.opened.set()

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from regard.errors import SettingError
 from regard.server.limits import Limits, sentences
@@ -13,17 +14,26 @@ from regard.server.requests import (
     ExplainRequest,
     PredictRequest,
     RowsRequest,
+    inputs_of,
+    invalid,
     read_object,
-    read_request,
-    texts_of,
 )
+
+
+def read_request(model: Any, body: bytes) -> Any:
+    """The request in a body, as a route gets it."""
+    try:
+        return model.model_validate(read_object(body))
+    except ValidationError as error:
+        (first, *_) = error.errors()
+        raise invalid({**first, "loc": ("body", *first["loc"])}, model) from None
 
 
 def refusal(body: bytes | dict[str, Any], model: Any = PredictRequest) -> Problem:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
 
     def read() -> None:
-        texts_of(read_request(model, raw), Limits(max_length=20, max_texts=3))
+        inputs_of(read_request(model, raw), Limits(max_length=20, max_texts=3))
 
     with pytest.raises(Problem) as refused:
         read()
@@ -35,7 +45,7 @@ def refusal(body: bytes | dict[str, Any], model: Any = PredictRequest) -> Proble
 def test_a_whole_request_is_read():
     body = {"texts": ["我爱中国", "ja"], "n_best": 2, "beam_size": 3, "length_penalty": 0.5}
     found = read_request(PredictRequest, json.dumps(body).encode())
-    assert texts_of(found, Limits()) == ["我爱中国", "ja"]
+    assert inputs_of(found, Limits()) == [("我爱中国", "texts[0]"), ("ja", "texts[1]")]
     assert (found.n_best, found.beam_size, found.length_penalty) == (2, 3, 0.5)
     assert read_request(PredictRequest, b'{"texts": []}').texts == []
     assert read_object(b'\xef\xbb\xbf{"text": "a"}') == {"text": "a"}  # with a byte order mark
@@ -92,8 +102,11 @@ def test_what_is_no_json_object_is_refused(body: bytes, said: str):
         ),
         ({"text": "ja", "alignments": 1}, "alignments must be true or false; got 1."),
         ({"text": "ja", "beam": 4}, "'beam' is no member of the request. Did you mean beam_size?"),
-        ({}, "request must have either text or texts; got neither."),
-        ({"text": "ja", "texts": []}, "request must have either text or texts; got both."),
+        ({}, "request must have one of text, texts and records; got none."),
+        (
+            {"text": "ja", "texts": []},
+            "request must have one of text, texts and records; got text and texts.",
+        ),
         ({"text": ""}, "text must hold something to read; got an empty text."),
         ({"text": " \t\u3000\n"}, "text must hold something to read; got an empty text."),
         ({"text": "\u200b \ufeff\u202e"}, "text must hold something to read; got an empty text."),
@@ -124,7 +137,7 @@ def test_half_a_surrogate_pair_is_refused_and_a_whole_one_is_text():
     assert problem.message.startswith("name of a member must be Unicode")
     assert refusal(b'{"text": ["\\ud83d"]}').message == r"text must be text; got ['\ud83d']."
     whole = read_request(PredictRequest, b'{"text": "\\ud83d\\ude00"}')
-    assert texts_of(whole, Limits()) == ["😀"]
+    assert inputs_of(whole, Limits()) == [("😀", "text")]
 
 
 def test_too_many_texts_are_too_large():

@@ -248,7 +248,7 @@ def test_words_that_have_an_id_each_go_on_so(toy, begin, tmp_path):
     assert "tokenizer" not in Run.open(tmp_path / "run").recipe
     training["pretrained"] = str(tmp_path / "run")
     again = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
-    assert again.predictor.task.words.units == trained.predictor.task.words.units
+    assert again.predictor.task.words == trained.predictor.task.words
     made = begin("tagging", tokenizer={"type": "words"}, training=training)
     with pytest.raises(SettingError, match="must name a run whose text is cut as tagging cuts it"):
         train(made, tmp_path / "other", reporter=toy.Recorder())

@@ -16,7 +16,8 @@ from regard.errors import DataError
 from regard.fields import Count, checked, hints_of
 from regard.inference.bulk.shards import Shard
 from regard.inference.embedding import Embedder
-from regard.inference.filtering import AnsweredLine, answers, groups_of
+from regard.inference.filtering import AnsweredLine, Answering, answers, predicting
+from regard.inference.line_groups import groups_of
 from regard.inference.predictor import Predictor
 from regard.layers.choices import Precision
 from regard.runs.files import explain_refusal, sync_folder
@@ -144,21 +145,15 @@ class Answerer:
             writer.close()
         return ShardReport(name=shard.name, rows=writer.rows, errors=writer.errors, problem=None)
 
-    def _answered(self, shard: Shard) -> Iterator[AnsweredLine]:
+    def _answered(self, shard: Shard) -> Iterator[AnsweredLine[object]]:
         groups, _, ending = groups_of(shard.source, self._predictor.task.asked_fields())
-        answered = answers(
-            self._predictor,
-            groups,
-            name=shard.name,
-            ending=ending,
-            skip_bad_lines=True,
-            decoding=self._search,
-            answer=self._embed,
-        )
-        for group in answered:
+        answering = predicting(self._predictor, ending=ending, decoding=self._search)
+        if self._embed is not None:
+            answering = Answering(answering.read, self._embed)
+        for group in answers(groups, answering, name=shard.name, skip_bad_lines=True):
             yield from group
 
-    def _printed(self, line: AnsweredLine, number: int) -> str:
+    def _printed(self, line: AnsweredLine[object], number: int) -> str:
         n_best = 1 if self._search is None else self._search.n_best
         printed = line.printed(number, self._options.output_format, n_best)
         return "".join(f"{text}\n" for text in printed)
@@ -173,7 +168,7 @@ class _Writer:
         self._files: dict[Path, BinaryIO] = {}
         self.rows = self.errors = 0
 
-    def add(self, text: str, line: AnsweredLine) -> None:
+    def add(self, text: str, line: AnsweredLine[object]) -> None:
         """Write a row's answer; and what is wrong with it, beside."""
         self.rows += 1
         self._write(self._shard.answers, text)

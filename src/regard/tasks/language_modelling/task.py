@@ -35,6 +35,7 @@ from regard.tasks.task import Table
 from regard.text import (
     EOS_ID,
     BadLines,
+    Line,
     Sequences,
     Tokenizer,
     TokenizerConfig,
@@ -42,8 +43,10 @@ from regard.text import (
     normalize,
     train_tokenizer,
 )
+from regard.text.lines import readable
 from regard.text.mapped import MappedArrays
 from regard.text.padding import padded
+from regard.text.records import object_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +209,27 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
         if not isinstance(text, str) or not normalize(text):
             raise DataError(f"{where}: text must hold something to read; got {text!r}.")
         return Passage((normalize(text),), where)
+
+    def prompt(self, record: str | Mapping[str, JsonValue], where: str) -> str:
+        """The text to continue, as it stands, of a line or a JSON record; it may be empty.
+
+        Raises:
+            DataError: The record holds no text.
+        """
+        text = record if isinstance(record, str) else record.get("text")
+        if not isinstance(text, str):
+            got = "none" if text is None else repr(text)
+            raise DataError(f'{where}: text must be a prompt to continue; got {got}. Write "text".')
+        return text
+
+    def prompt_in(self, line: Line, ending: str) -> str:
+        """The prompt in a line of a file.
+
+        Raises:
+            DataError: The line cannot be read, or is an object of JSONL without a text.
+        """
+        text = readable(line)
+        return self.prompt(object_of(text, line.where) if ending == ".jsonl" else text, line.where)
 
     def encode(
         self,

@@ -151,7 +151,7 @@ def test_the_end_of_the_source_can_be_left_out(folder):
         made = recipe(folder, source_end=source_end)
         task = TranslationTask.learn(made, [Pair("a b", "c", ("c",), "x:1")])
         predictor = Predictor(task.build_model(), task)
-        columns.append(predictor.look("a b", "c").cross().shape[1])
+        columns.append(predictor.attention("a b", "c").cross().shape[1])
     length = len(task.tokenizer.source.encode("a b"))
     assert columns == [length + 1, length]
 

@@ -7,11 +7,11 @@ import torch
 
 from regard.cli.app import run_command
 from regard.errors import RunError, SettingError
-from regard.inference import preparation
-from regard.inference.generator import Generator
+from regard.inference import Predictor, preparation
 from regard.models import Decoder, DecoderConfig
 from regard.runtime import PreparedDecoder, prepared
 from regard.tasks import DecodingConfig, recipe_from_table
+from regard.tasks.language_modelling import LanguageModelling
 from regard.text import EOS_ID, TokenizerConfig, train_tokenizer
 from regard.training.session import fit as train
 
@@ -20,6 +20,17 @@ MODELS = {
     "decoder": {"model_dim": 12, "num_heads": 2, "num_layers": 1, "ffn_dim": 16, "max_length": 8},
     "recurrent": {"cell": "gru", "embed_dim": 8, "hidden_dim": 12},
 }
+
+
+def continuations_of(predictor, prompts, decoding=None):
+    """The texts of all continuations of each prompt."""
+    found = predictor.predictions(prompts, decoding=decoding)
+    return [[each.text for each in one] for one in found]
+
+
+def continuations(predictor, prompt, decoding=None):
+    """The texts of all continuations of a prompt."""
+    return continuations_of(predictor, [prompt], decoding)[0]
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +55,11 @@ def home(tmp_path_factory):
 @pytest.mark.parametrize("method", ["greedy", "sample"])
 @pytest.mark.parametrize("one_line", [False, True])
 def test_a_stream_writes_what_is_found_at_once(home, name, method, one_line):
-    continuer = Generator.load(home / name)
+    continuer = Predictor.load(home / name)
     decoding = DecodingConfig(
         method=method, max_tokens=21, one_line=one_line, repetition_penalty=1.3
     )
-    (whole,) = continuer.continuations("ab", decoding)
+    (whole,) = continuations(continuer, "ab", decoding)
     assert "".join(continuer.stream("ab", decoding)) == whole
     if one_line:
         assert "\n" not in whole
@@ -77,12 +88,12 @@ def test_a_window_holds_what_the_model_was_trained_on_and_its_second_half_goes_o
             return log_probs, state
 
     config = DecoderConfig(**MODELS["decoder"])
-    recipe = recipe_from_table({"task": "language_modelling", "data": {"context": CONTEXT}})
     recipe = recipe_from_table(
         {"task": "language_modelling", "data": {"context": CONTEXT}, "model": {"type": "decoder"}}
     )
-    continuer = Generator(Counting(config, vocab_size=tokenizer.vocab_size), tokenizer, recipe)
-    (text,) = continuer.continuations("ab", DecodingConfig(method="greedy", max_tokens=15))
+    task = LanguageModelling(recipe, tokenizer)
+    continuer = Predictor(Counting(config, vocab_size=tokenizer.vocab_size), task)
+    (text,) = continuations(continuer, "ab", DecodingConfig(method="greedy", max_tokens=15))
     assert text == "cdefgabcdefgabc"
     # A line's end and two letters, then five more are a window; then the last four of those.
     assert read == ["ab", "defg", "abcd", "efga"]
@@ -100,7 +111,7 @@ def wide():
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return Generator(model, tokenizer, recipe)
+    return Predictor(model, LanguageModelling(recipe, tokenizer))
 
 
 DECODINGS = {
@@ -123,11 +134,11 @@ def test_a_prepared_model_writes_what_the_model_writes(wide, decoding, monkeypat
         return made[-1]
 
     monkeypatch.setattr(preparation, "prepared", noted)
-    monkeypatch.setattr(wide, "_preparation", preparation.Preparation())
-    found = [wide.continuations(prompt, decoding) for prompt in prompts]
+    monkeypatch.setattr(wide, "preparation", preparation.Preparation())
+    found = [continuations(wide, prompt, decoding) for prompt in prompts]
     assert [type(each) for each in made] == [PreparedDecoder]  # once for all prompts
     monkeypatch.setattr(preparation.Preparation, "of", lambda self, model: model.eval())
-    assert found == [wide.continuations(prompt, decoding) for prompt in prompts]
+    assert found == [continuations(wide, prompt, decoding) for prompt in prompts]
     assert len({text for texts in found for text in texts}) >= 3
 
 
@@ -136,54 +147,54 @@ def test_a_prepared_model_writes_what_the_model_writes(wide, decoding, monkeypat
 def test_prompts_of_different_lengths_get_what_each_gets_alone(wide, decoding, most):
     decoding = DecodingConfig(max_tokens=most, batch_tokens=900, **decoding)
     prompts = ["the quick", "", "fox", "j", "brown fox jumps the brown quick fox " * 2, "fox"]
-    found = wide.continuations_of(prompts, decoding)
-    assert found == [wide.continuations(prompt, decoding) for prompt in prompts]
-    assert wide.continuations_of([], decoding) == []
+    found = continuations_of(wide, prompts, decoding)
+    assert found == [continuations(wide, prompt, decoding) for prompt in prompts]
+    assert continuations_of(wide, [], decoding) == []
 
 
 def test_recurrent_models_go_on_with_several_prompts(home):
-    continuer, prompts = Generator.load(home / "recurrent"), ["ab", "", "acbba"]
+    continuer, prompts = Predictor.load(home / "recurrent"), ["ab", "", "acbba"]
     for method in ("greedy", "sample"):
         decoding = DecodingConfig(method=method, max_tokens=9)
-        found = continuer.continuations_of(prompts, decoding)
-        assert found == [continuer.continuations(prompt, decoding) for prompt in prompts]
+        found = continuations_of(continuer, prompts, decoding)
+        assert found == [continuations(continuer, prompt, decoding) for prompt in prompts]
 
 
 def test_samples_differ_and_are_drawn_again_alike(home):
-    continuer = Generator.load(home / "recurrent")
+    continuer = Predictor.load(home / "recurrent")
     decoding = DecodingConfig(method="sample", n_best=3, max_tokens=9)
-    found = continuer.continuations("b", decoding)
+    found = continuations(continuer, "b", decoding)
     assert len(set(found)) > 1
-    assert found == continuer.continuations("b", decoding)
-    assert found != continuer.continuations("b", decoding.changed(seed=1))
+    assert found == continuations(continuer, "b", decoding)
+    assert found != continuations(continuer, "b", decoding.changed(seed=1))
 
 
 def test_a_beam_is_as_long_as_it_is_to_be_and_keeps_its_beginning(home):
-    continuer = Generator.load(home / "decoder")
+    continuer = Predictor.load(home / "decoder")
     decoding = DecodingConfig(beam_size=3, max_tokens=13, prefix="cab")
-    (text,) = continuer.continuations("a", decoding)
+    (text,) = continuations(continuer, "a", decoding)
     assert len(text) == 13
     assert text.startswith("cab")
     assert text.count("cab") < 4
 
 
 def test_what_cannot_be_is_named(home, tmp_path):
-    continuer = Generator.load(home / "decoder")
+    continuer = Predictor.load(home / "decoder")
     with pytest.raises(SettingError, match="n_best must be 1 for a language model unless samples"):
-        continuer.continuations("a", DecodingConfig(n_best=2))
+        continuations(continuer, "a", DecodingConfig(n_best=2))
     with pytest.raises(SettingError, match="method must be greedy or sample, and n_best 1"):
         continuer.stream("a", DecodingConfig())
     with pytest.raises(SettingError, match="max_tokens must be at least 1; got 0"):
         DecodingConfig(max_tokens=0)
     with pytest.raises(RunError):
-        Generator.load(tmp_path)
+        Predictor.load(tmp_path)
 
 
 def test_predict_goes_on_with_lines(home, tmp_path, capsys):
     (tmp_path / "prompts.txt").write_text("ab\nba\n", "utf-8")
     arguments = ["predict", str(home / "decoder"), str(tmp_path / "prompts.txt")]
     assert run_command(arguments) == 0
-    (first, second) = (Generator.load(home / "decoder").continuations(p)[0] for p in ("ab", "ba"))
+    (first, second) = (continuations(Predictor.load(home / "decoder"), p)[0] for p in ("ab", "ba"))
     assert capsys.readouterr().out == f"ab{first}\n\nba{second}\n\n"
     assert run_command([*arguments, "--output-format", "jsonl", "--max-tokens", "3"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

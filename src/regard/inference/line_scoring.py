@@ -1,42 +1,42 @@
-"""How likely a model holds outputs that are given: pairs in, scores out."""
+"""Scores of text that is given: how likely a model holds it."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 
 from regard.config import JsonValue
 from regard.decoding import Scored, score_answers
+from regard.devices import moved
 from regard.errors import DataError
-from regard.inference.filtering import RawLine, asked
+from regard.inference.filtering import Answering
 from regard.inference.predictor import Predictor
+from regard.inference.requests import example_in
+from regard.tasks import DecodingConfig
 from regard.text import BOS_ID, EOS_ID, Line, batched
 from regard.text.lines import readable
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """Scores of one line.
+    """Scores of an output that is given.
 
     Attributes:
-        where: The line, as ``file:line``.
         source: The source text, normalised.
         target: The output that was given, normalised.
-        scored: How likely it is; None of an empty line, and where there is a problem.
+        scored: Its scores; None where there is no output.
         tokens: The output's tokens as people read them, and last its end.
-        problem: Why the line was not scored; None if it was.
     """
 
-    where: str
-    source: str
-    target: str
+    source: str = ""
+    target: str = ""
     scored: Scored | None = None
     tokens: tuple[str, ...] = ()
-    problem: str | None = None
 
     def text(self) -> str:
-        """Score, log-probability and output, a tab between; nothing of an empty line."""
+        """Score, log-probability and output, a tab between; nothing without an output."""
         if self.scored is None:
             return ""
         return f"{self.scored.score:.4f}\t{self.scored.log_prob:.4f}\t{self.target}"
@@ -44,8 +44,6 @@ class ScoredPair:
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         members: dict[str, JsonValue] = {"source": self.source, "target": self.target}
-        if self.problem is not None:
-            members["problem"] = self.problem
         if self.scored is not None:
             members["score"] = round(self.scored.score, 6)
             members["log_prob"] = round(self.scored.log_prob, 6)
@@ -80,7 +78,8 @@ def score_pairs(
     sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
     for places in batched(sizes, predictor.decoding.batch_tokens):
         with torch.no_grad():
-            state = predictor.start([sources[place] for place in places])
+            read = predictor.sequence_task.pad_sources([sources[place] for place in places])
+            state = predictor.seq2seq.start(*moved(read, predictor.device))
             scored = score_answers(
                 predictor.seq2seq.step,
                 state,
@@ -95,50 +94,36 @@ def score_pairs(
     return [found[place] for place in range(len(pairs))]
 
 
-def scored_lines(
-    predictor: Predictor,
-    groups: Iterable[Sequence[RawLine]],
-    *,
-    name: str,
-    ending: str = "",
-    skip_bad_lines: bool = False,
-    length_penalty: float | None = None,
-) -> Iterator[list[ScoredPair]]:
-    """The pairs of each group of raw lines with their scores, in order.
+def scoring(
+    predictor: Predictor, *, ending: str = "", decoding: DecodingConfig | None = None
+) -> Answering[Any]:
+    """The scoring of lines: of a source and an output each; of running text, its surprise.
 
     Args:
-        predictor: The model in use.
-        groups: Lines, scored a group at once.
-        name: What the lines are called in messages, such as the file's name.
-        ending: Of a file's name: lines of ``.jsonl`` are objects, all others columns.
-        skip_bad_lines: Whether a line that cannot be scored is left empty, not an error.
-        length_penalty: As for ``score_pairs``.
-
-    Raises:
-        DataError: A line cannot be scored.
+        predictor: The model in use, of a run that writes.
+        ending: Of a file's name: lines of ``.jsonl`` are objects, all others columns or text.
+        decoding: Its length penalty counts; None takes the recipe's.
     """
-    read = partial(_read, predictor=predictor, ending=ending)
-    for lines in asked(groups, read, name=name, skip_bad_lines=skip_bad_lines):
-        pairs = [line.content or ("", "") for line in lines]
-        usable = [place for place, (source, _) in enumerate(pairs) if source]
-        scored = score_pairs(
-            predictor, [pairs[place] for place in usable], length_penalty=length_penalty
-        )
-        found = [
-            ScoredPair(line.where, *pair, problem=line.problem)
-            for line, pair in zip(lines, pairs, strict=True)
+    if not predictor.is_seq2seq:
+        read = partial(example_in, predictor.task, ending=ending)
+        return Answering(read, predictor.answers)
+    length_penalty = (decoding or predictor.decoding).length_penalty
+    pieces = predictor.tokenizer.target.pieces
+
+    def answer(pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
+        scored = score_pairs(predictor, pairs, length_penalty=length_penalty)
+        return [
+            ScoredPair(*pair, one, (*[piece.text for piece in pieces(pair[1])], "⟨end⟩"))
+            for pair, one in zip(pairs, scored, strict=True)
         ]
-        for place, one in zip(usable, scored, strict=True):
-            pieces = [piece.text for piece in predictor.tokenizer.target.pieces(pairs[place][1])]
-            tokens = (*pieces, "⟨end⟩")
-            found[place] = replace(found[place], scored=one, tokens=tokens)
-        yield found
+
+    return Answering(partial(_read, predictor=predictor, ending=ending), answer, ScoredPair())
 
 
-def _read(line: Line, predictor: Predictor, ending: str) -> tuple[str, str]:
-    """The source and the output of a line; of an empty one, empty ones."""
+def _read(line: Line, predictor: Predictor, ending: str) -> tuple[str, str] | None:
+    """The source and the output of a line; None of an empty one."""
     if not readable(line).strip():
-        return "", ""
+        return None
     pair = predictor.sequence_task.asked_pair(line, ending)
     read = len(predictor.tokenizer.source.encode(pair.source))
     written = len(predictor.tokenizer.target.encode(pair.target))

@@ -4,25 +4,26 @@ import pytest
 from tests.unit.inference.conftest import make_predictor
 
 from regard.errors import DataError
-from regard.inference.pair_scoring import score_pairs, scored_lines
+from regard.inference.filtering import answers
+from regard.inference.line_scoring import score_pairs, scoring
 from regard.tasks import DecodingConfig
 
 LINES = "我爱中国。\tI love China.\n\n他爱你\tHe does love you.\n".encode()
 
 
-def scored(predictor, text=LINES, **options):
-    lines = text.splitlines(keepends=True)
-    return [
-        one for group in scored_lines(predictor, [lines], name="in", **options) for one in group
-    ]
+def scored(predictor, text=LINES, *, skip_bad_lines=False, **options):
+    lines, answering = text.splitlines(keepends=True), scoring(predictor, **options)
+    found = answers([lines], answering, name="in", skip_bad_lines=skip_bad_lines)
+    return [one for group in found for one in group]
 
 
 def test_scores_are_those_of_the_search(predictor) -> None:
     texts = ["我爱中国。", "他爱你", "我"]
     options = DecodingConfig(method="sample", n_best=30)
     found = predictor.translate(texts, decoding=options)
-    wanted = [one for each in found for one in each if one.is_finished]
-    scores = score_pairs(predictor, [(one.source, one.text) for one in wanted])
+    written = [(each.source, one) for each in found for one in each if one.is_finished]
+    wanted = [one for _, one in written]
+    scores = score_pairs(predictor, [(source, one.text) for source, one in written])
     # A text may be cut into other tokens than were written.
     same = [(a, b) for a, b in zip(scores, wanted, strict=True) if a.tokens == b.tokens]
     assert len(same) > 4
@@ -43,9 +44,9 @@ def test_a_line_in_is_a_line_out(predictor) -> None:
     assert len(members["log_probs"]) == 6
     assert sum(members["log_probs"]) == pytest.approx(members["log_prob"], abs=1e-4)
     (json,) = scored(predictor, '{"source": "我", "target": "I"}'.encode(), ending=".jsonl")
-    assert (json.source, json.target) == ("我", "I")
-    unpenalised = scored(predictor, length_penalty=0.0)[0]
-    assert unpenalised.scored.score == pytest.approx(float(log_prob), abs=1e-3)
+    assert (json.answer.source, json.answer.target) == ("我", "I")
+    unpenalised = scored(predictor, decoding=DecodingConfig(length_penalty=0.0))[0]
+    assert unpenalised.answer.scored.score == pytest.approx(float(log_prob), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_lines_that_cannot_be_scored(predictor, line, ending, message) -> None:
     with pytest.raises(DataError, match=message):
         scored(predictor, line.encode(), ending=ending)
     (skipped,) = scored(predictor, line.encode(), ending=ending, skip_bad_lines=True)
-    assert (skipped.text(), skipped.scored) == ("", None)
+    assert (skipped.text(), skipped.answer.scored) == ("", None)
     assert "problem" in skipped.to_dict()
     with pytest.raises(DataError, match="in:1: not UTF-8"):
         scored(predictor, b"caf\xe9\ta")

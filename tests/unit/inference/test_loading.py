@@ -68,7 +68,7 @@ def test_each_is_looked_into(name, loaded):
 
 
 def test_settings_of_the_search_are_for_those_that_search(loaded):
-    assert len(loaded["translation"].predict("a", n_best=2, beam_size=2)[0].found) == 2
+    assert len(loaded["translation"].predict("a", n_best=2, beam_size=2)[0]) == 2
     with pytest.raises(SettingError, match=r"Did you mean 'beam_size'"):
         loaded["translation"].predict("a", beam_sice=2)
     with pytest.raises(SettingError, match="beam_size must be left out for a run of tagging"):
@@ -93,7 +93,7 @@ def test_data_in_memory_is_asked_and_evaluated(loaded):
     model, texts = loaded["classification"], ["Anna sat", "Bert ran"]
     answers = model.predict(texts)
     assert model.predict(np.array(texts)) == model.predict([{"text": t} for t in texts]) == answers
-    rows = [(text, model.predictor.task.labels[0]) for text in texts]
+    rows = [(text, model.task.labels[0]) for text in texts]
     reports = [model.evaluate(rows), model.evaluate({"text": texts, "label": [rows[0][1]] * 2})]
     assert [each.count for each in reports] == [2, 2]
     assert reports[0].figures == reports[1].figures
@@ -109,7 +109,7 @@ def test_what_is_no_record_is_refused(name, record, loaded):
 
 def test_it_says_what_it_is(loaded):
     assert re.fullmatch(
-        r"TrainedModel\(task='tagging', model='\w+', parameters=[\d,]+, device='cpu'\)",
+        r"Predictor\(task='tagging', model='\w+', parameters=[\d,]+, device='cpu'\)",
         repr(loaded["tagging"]),
     )
 
