@@ -23,7 +23,8 @@ from rich.console import Console
 from regard.errors import Interrupted, RegardError, ReportedElsewhere
 from regard.runs import Run, is_run
 from regard.tasks import Recipe, recipe_from_table
-from regard.training import ConsoleReporter, agreement
+from regard.training import ConsoleReporter
+from regard.training.distributed import agreement
 from regard.training.distributed.world import process_group
 from regard.training.session import fit as train
 

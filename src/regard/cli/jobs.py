@@ -52,8 +52,7 @@ def with_sides(
                 f"--{side} must name a file; got {str(file)!r}. A language goes into --set "
                 f"data.{side}_language={file}, columns go into --set 'data.columns=[…]'."
             )
-    named = [file for file in (source, target) if file is not None]
-    return (*files, *named)
+    return tuple(files) + tuple(file for file in (source, target) if file is not None)
 
 
 class Arguments(NamedTuple):

@@ -68,7 +68,7 @@ def test_files_are_looked_for_beside_the_recipe(file):
 
 def test_settings_go_over_the_file(file):
     settings = ["model.cell=gru", "training.updates=5", "model.hidden_dim=7", "data.test=t.tsv"]
-    recipe = read_recipe(file, settings)
+    recipe = read_recipe(file, parse_settings(settings))
     assert recipe.model == RnnSeq2SeqConfig(cell="gru", hidden_dim=7)
     assert recipe.training == {"updates": 5}
     assert recipe.data.test == "t.tsv"
