@@ -129,7 +129,7 @@ class ImageClassification(LabelTask[Picture]):
 
     @property
     def settings(self) -> VisionTransformerConfig:
-        """Those of the model."""
+        """The settings of the model."""
         return self.recipe.settings(VisionTransformerConfig)
 
     def build_model(self) -> nn.Module:
@@ -263,7 +263,7 @@ class ImageClassification(LabelTask[Picture]):
         return replace(super().said(model, example, encoded, answer), shade=shade)
 
     def brief(self, example: Picture) -> str:
-        """Where the picture stands."""
+        """The file and the number of a picture."""
         return example.where
 
 

@@ -109,7 +109,7 @@ class Labelled(Protocol):
 
     @property
     def where(self) -> str:
-        """Where it was read."""
+        """``file:line`` it was read at."""
 
 
 LabelledT = TypeVar("LabelledT", bound=Labelled)
@@ -298,7 +298,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     def tables(
         self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledT]
     ) -> list[Table]:
-        """By label, by what ``groupings`` says, and what was taken for what."""
+        """By label, the tables of ``groupings``, and the confusion matrix."""
         given, right = _compared(answers, examples)
         groups = self.groupings(given, right, examples)
         return [label_table(given, right), *groups, confusion_table(given, right)]

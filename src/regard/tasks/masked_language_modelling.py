@@ -320,7 +320,7 @@ class MaskedLanguageModelling(
         ]
 
     def score(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> dict[str, float]:
-        """How many guesses are right, in percent, and the perplexity of what is masked."""
+        """The share of right guesses, in percent, and the perplexity of the masked tokens."""
         count = max(1, sum(answer.count for answer in answers))
         nats = sum(answer.nats for answer in answers)
         figures = {
@@ -367,7 +367,7 @@ class MaskedLanguageModelling(
         return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
 
     def show(self, example: Passage, answer: Guesses) -> str:
-        """How a passage begins, and the first guesses of it."""
+        """The beginning of a passage, and its first guesses."""
         pairs = zip(answer.answers, answer.likeliest, strict=True)
         shown = ", ".join(f"{wanted}→{guesses[0][0]}" for wanted, guesses in list(pairs)[:8])
         return f"{example.beginning} ({answer.right} of {answer.count} right: {shown})"
@@ -387,7 +387,7 @@ class MaskedLanguageModelling(
         return states, logits.index_fill(-1, mask, -1e4)
 
     def _told_apart(self, model: nn.Module, states: Tensor, batch: Batch) -> list[tuple[int, int]]:
-        """How many halves of each stretch were told apart rightly, and of how many."""
+        """Of each stretch, how many halves are rightly said to follow, and of how many."""
         told = [(0, 0)] * batch["count"]
         if len(batch["follows"]):
             right = model.follows(states).argmax(-1) == 1 - batch["follows"]  # type: ignore[operator]

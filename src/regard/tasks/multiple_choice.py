@@ -299,7 +299,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
         )
 
     def said(self, model: nn.Module, example: Choices, encoded: Sample, answer: Choice) -> Said:
-        """How likely each choice is."""
+        """The probability of each choice."""
         return Said(labels=by_share(zip(example.choices, answer.probabilities, strict=True)))
 
     def show(self, example: Choices, answer: Choice) -> str:

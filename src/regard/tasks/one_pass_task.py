@@ -94,7 +94,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     @abstractmethod
     def example_score(self, answer: AnswerT, example: ExampleT) -> float:
-        """How right one answer is, from 0 to 1: what the best and the worst are chosen by."""
+        """The quality of one answer, from 0 to 1; reports choose the best and the worst by it."""
 
     @abstractmethod
     def baselines(
@@ -104,7 +104,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     @abstractmethod
     def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
-        """Where the figures come from: by label, by length, what was taken for what."""
+        """Tables of the figures by label, by length, and of confusions."""
 
     @classmethod
     def load_tokenizer(cls, recipe: Recipe, folder: Path) -> Any:
@@ -113,7 +113,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     @classmethod
     def load_learned(cls, folder: Path) -> dict[str, Any]:
-        """What ``save`` wrote of ``learned``, checked to be of the types it is annotated with.
+        """The values of ``learned`` that ``save`` wrote, checked to be of their annotated types.
 
         Raises:
             RunError: The file is missing or damaged.

@@ -199,7 +199,7 @@ class Regression(OnePassTask[Point, Guess]):
 
     @property
     def settings(self) -> KernelRegressionConfig:
-        """Those of the model."""
+        """The settings of the model."""
         return self.recipe.settings(KernelRegressionConfig)
 
     def build_model(self) -> nn.Module:

@@ -135,7 +135,7 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
         return Tagger(self.recipe.settings(TaggerConfig), reader, num_tags=2)
 
     def facts(self) -> list[str]:
-        """How text is cut, and how many sentences are taken out."""
+        """Describe the tokenizer, and the number of sentences taken out, in lines."""
         taken = f"{self.sentences} sentence" + "s" * (self.sentences > 1)
         return [*super().facts(), f"{taken} of each document taken out"]
 
@@ -238,7 +238,7 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
     def said(
         self, model: nn.Module, example: DocumentExample, encoded: Sample, answer: Extract
     ) -> Said:
-        """How likely each sentence is to be one of the best, at its begin."""
+        """The probability of each sentence to be one of the best, at its begin."""
         values = [0.0] * len(encoded["ids"])
         for place, share in zip(encoded["places"], answer.probabilities, strict=True):
             values[place] = share

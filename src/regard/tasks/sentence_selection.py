@@ -245,7 +245,7 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
     def said(
         self, model: nn.Module, example: Question, encoded: Sample, answer: SentenceAnswer
     ) -> Said:
-        """How much the last hop looks at each sentence."""
+        """The attention of the last hop to each sentence."""
         return Said(shade=_LAST_HOP)
 
     def show(self, example: Question, answer: SentenceAnswer) -> str:

@@ -39,7 +39,7 @@ class DataFiles:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledData(DataFiles):
-    """Where labelled texts are.
+    """Files and columns of labelled texts.
 
     Attributes:
         train: TSV, CSV or JSONL files, or tables of Parquet or Arrow.
@@ -61,7 +61,7 @@ class LabelledData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassificationData(LabelledData):
-    """Where the labelled texts are.
+    """Files and columns of texts to classify, and how they are read.
 
     Attributes:
         aspect: The column of what of the text is asked about, such as the kind of goods a review is
@@ -100,7 +100,7 @@ class ClassificationData(LabelledData):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairsData(DataFiles):
-    """Where the pairs are.
+    """Files and columns of pairs of texts.
 
     Attributes:
         train: .tsv, .csv, .jsonl or a table of Parquet or Arrow, of pairs with a label; or .json as
@@ -136,7 +136,7 @@ class PairsData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PicturesData(DataFiles):
-    """Where the pictures are.
+    """Files of pictures, and how they are scaled and moved.
 
     Attributes:
         train: JSONL files, each line an object with "pixels", rows of numbers (or of lists of
@@ -165,7 +165,7 @@ class PicturesData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegressionData(DataFiles):
-    """Where the points are.
+    """Files and columns of points.
 
     Attributes:
         train: CSV or TSV files. What is guessed from, too: a kernel regression is its points.
@@ -224,7 +224,7 @@ class RegressionConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChoicesData(DataFiles):
-    """Where the questions with answers to choose from are.
+    """Files of questions with answers to choose from.
 
     Attributes:
         train: .jsonl with "question", "context", "answers" (the first is the right one) and
@@ -252,7 +252,7 @@ class ChoicesData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuestionsData(DataFiles):
-    """Where the questions are that texts answer.
+    """Files of questions that a stretch of a text answers.
 
     Attributes:
         train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
@@ -290,7 +290,7 @@ class QuestionsData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentencesData(DataFiles):
-    """Where the questions are that a sentence of a text answers.
+    """Files of questions that a sentence of a text answers.
 
     Attributes:
         train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
@@ -315,7 +315,7 @@ class SentencesData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractionData(DataFiles):
-    """Where documents and their summaries are.
+    """Files and columns of documents and their summaries.
 
     Attributes:
         train: TSV files, or JSONL with "document" and "summary" or several "summaries".
@@ -350,7 +350,7 @@ class ExtractionData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggingData(DataFiles):
-    """Where the tagged sentences are.
+    """Files and columns of tagged sentences, and how words are read.
 
     Words have an id each; or, in a recipe with ``[tokenizer]``, such as one that begins with a
     masked language model, they are cut into its pieces, the first of which carries the tag.
@@ -406,7 +406,7 @@ class TaggingData(DataFiles):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskedTextData(RunningTextData):
-    """Where the running text is, and what of it is guessed.
+    """Files of running text, and the words of it to predict.
 
     Attributes:
         context: Tokens that a window holds, begin and ends included; windows are full, whatever

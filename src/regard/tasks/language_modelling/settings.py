@@ -9,7 +9,7 @@ from regard.fields import Share, at_least, check_fields
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunningTextData:
-    """Where running text is.
+    """Files of running text.
 
     Attributes:
         train: Text files, which may end in .gz or .zst; or JSONL or tables (Parquet, Arrow).
@@ -34,7 +34,7 @@ class RunningTextData:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextData(RunningTextData):
-    """Where the running text of a language model is.
+    """Files of running text for a language model, and the windows it is read in.
 
     Attributes:
         context: Tokens that a training window holds.
