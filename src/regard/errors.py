@@ -10,19 +10,27 @@ import re
 _LONGEST = 200
 # What a terminal obeys instead of showing it, but for tab and line feed; and what no stream can
 # encode: halves of characters, but for those that stand for bytes of a file's name.
-_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udc7f\udd00-\udfff]")
+_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udc7f\udd00-\udfff"
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+# Besides, marks that turn the order of what stands around them.
+_CONTROL_OR_MARK = re.compile(f"[{_CONTROLS}\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def printable(text: str) -> str:
+def printable(text: str, *, is_data: bool = False) -> str:
     r"""Return a text with control characters spelled as in JSON, so that a terminal obeys none.
 
     Names, labels and words of a run may be anyone's. Tabs and line feeds stay.
 
+    Args:
+        text: What is to be printed.
+        is_data: Whether marks of direction stay, as Arabic and Hebrew text has them.
+
     Example:
-        >>> print(printable("\x1b[31mred"))
-        \u001b[31mred
+        >>> print(printable("\x1b[31mred \u202etxt.exe"))
+        \u001b[31mred \u202etxt.exe
     """
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    control = _CONTROL if is_data else _CONTROL_OR_MARK
+    return control.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def excerpt(value: object) -> str:

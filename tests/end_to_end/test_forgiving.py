@@ -104,6 +104,21 @@ def test_a_check_guesses_takes_settings_and_ends_in_zero(regard, trained) -> Non
     assert [line.rpartition("\t")[2] in ("good", "bad") for line in sampled] == [True, True]
 
 
+def test_the_encoding_of_training_is_that_of_later_commands(regard, tmp_path) -> None:
+    path, new = tmp_path / "a.tsv", tmp_path / "new.txt"
+    rows = [f"żółć {n} nowa\t{'dobry' if n % 2 else 'zły'}\n" for n in range(60)]
+    path.write_bytes("".join(rows).encode("cp1250"))
+    new.write_bytes("żółć 3 nowa\n".encode("cp1250"))
+    limits = ("--set", "training.updates=1", "--set", "training.epochs=none")
+    limits += ("--set", "training.least_updates=0", "--run", tmp_path / "run")
+    begun = regard("train", "classification-bag", path, "--encoding", "cp1250", *limits)
+    assert begun.code == 0, begun
+    done = regard("evaluate", tmp_path / "run")
+    assert (done.code, "zły" in done.out) == (0, True), done
+    assert regard("predict", tmp_path / "run", new).code == 0
+    assert regard("train", "--resume", "--run", tmp_path / "run").code == 0
+
+
 def test_line_ends_in_contexts_and_tags_of_one_sentence_are_no_problems(regard, tmp_path) -> None:
     record = {"question": "Who?", "context": "It is\nAnn.", "answers": ["Ann"]}
     (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")

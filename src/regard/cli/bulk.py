@@ -1,6 +1,7 @@
 """``regard predict --input … --output …``: files answered shard by shard."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -92,14 +93,14 @@ def predict_files(
     check_at_least("--threads", bulk.threads, 1)
     check_at_least("--actors", bulk.actors or 1, 1)
     assert bulk.output is not None
-    total = 0
+    with ExitStack() as stack:
+        advance: Callable[[int], object] = int
 
-    def starting(waiting: int, skipped: int) -> None:
-        nonlocal total
-        total = waiting
-        note(f"{waiting:,} files to answer" + (f", {skipped:,} answered before" if skipped else ""))
-
-    with progress_bar("answering files", lambda: total) as advance:
+        def starting(waiting: int, skipped: int) -> None:
+            nonlocal advance
+            before = f", {skipped:,} answered before" if skipped else ""
+            note(f"{waiting:,} files to answer{before}")
+            advance = stack.enter_context(progress_bar("answering files", lambda: waiting))
 
         def progress(report: "ShardReport") -> None:
             advance(1)

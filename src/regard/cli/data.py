@@ -70,7 +70,7 @@ def check(
         settings: A setting over the recipe's, such as data.text=review; may be given often.
         run: A run, whose tokenizer is asked for lengths and lost characters.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
-            GB18030 and UTF-16 are recognised.
+            GB18030, Windows-1252 and UTF-16 are recognised.
         examples: Examples shown of each finding.
         as_json: Print one JSON object instead.
     """
@@ -89,7 +89,7 @@ def check(
             given: dict[str, object] = {"--columns": columns, "--run": run}
             refuse(given, f"for {recipe.task}; it is for sentence pairs")
         tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
-        with progress_bar("checking", lambda: STEPS) as advance:
+        with encoded_as(recipe.encoding), progress_bar("checking", lambda: STEPS) as advance:
             report = TASKS[recipe.task].task.check(
                 recipe, examples=examples, tokenizer=tokenizer, progress=advance
             )
@@ -134,7 +134,7 @@ def sample(
         seed: Another one draws other examples.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
-            GB18030 and UTF-16 are recognised.
+            GB18030, Windows-1252 and UTF-16 are recognised.
     """
     from regard.checks import check_at_least
     from regard.choices import choose
@@ -152,7 +152,8 @@ def sample(
         )
         splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
         choose("split", split, dict.fromkeys(splits))
-        examples = list(_examples(recipe, split))
+        with encoded_as(recipe.encoding):
+            examples = list(_examples(recipe, split))
     if not examples:
         raise SettingError(f"split must be one the data has; got {split!r}, for which it has none.")
     for example in random.Random(seed).sample(examples, min(number, len(examples))):

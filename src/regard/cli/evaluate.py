@@ -78,7 +78,7 @@ def evaluate(
         plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
         as_json: Print one JSON object instead.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
-            GB18030 and UTF-16 are recognised.
+            as it was given in training; GB18030, Windows-1252 and UTF-16 are recognised.
         precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
@@ -97,7 +97,7 @@ def evaluate(
             raise SettingError(f"--also must go with a run of a classifier; got {run}.")
         if plot is not None:
             raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
-        with encoded_as(encoding):
+        with encoded_as(encoding or predictor.recipe.encoding):
             asked = _asked_pairs(predictor, split, given, references)
         _evaluate_written(predictor, run, asked, compare, decoding, as_json=as_json, load=load)
         return
@@ -110,7 +110,7 @@ def evaluate(
         raise SettingError(
             f"--compare must name a run of {predictor.recipe.task}; got one of {other.recipe.task}."
         )
-    with encoded_as(encoding):
+    with encoded_as(encoding or predictor.recipe.encoding):
         _evaluate_answers(
             every,
             run,

@@ -28,7 +28,7 @@ _MOMENT = 0.5
 
 def say(text: str = "", *, end: str = "\n") -> None:
     """Write a line of the result, or with another end a part of one."""
-    sys.stdout.write(printable(text) + end)
+    sys.stdout.write(printable(text, is_data=not sys.stdout.isatty()) + end)
 
 
 def note(text: str, *, is_command: bool = False) -> None:

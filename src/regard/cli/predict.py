@@ -76,7 +76,7 @@ def predict(
         layers: Whose attention: 3 or 0,2-3; by default that of all.
         output_format: Lines of text, or a JSON object a line with scores.
         on_bad_line: Stop at a line that cannot be read, or leave its answer empty.
-        encoding: Of text that is not UTF-8, such as gbk or cp1252.
+        encoding: Of text that is not UTF-8, such as gbk or cp1252; by default as in training.
         precision: Of the weights: `int8` takes a quarter of the memory, and rounds.
         device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
         bulk: Files to answer into a folder.
@@ -101,9 +101,14 @@ def predict(
         )
         return
     _refuse_text(run, files)
+    from regard.runs import Run
     from regard.text.encodings import encoded_as
 
-    with encoded_as(encoding), writing_to(bulk.output, apart_from=files):
+    of_run = Run.open(run).recipe.get("training", {}).get("encoding")
+    with (
+        encoded_as(encoding or (None if of_run is None else str(of_run))),
+        writing_to(bulk.output, apart_from=files),
+    ):
         _predict(
             run,
             files or (None,),

@@ -67,7 +67,7 @@ def train(
             `regard settings` lists them all.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
-            GB18030 and UTF-16 are recognised.
+            GB18030, Windows-1252 and UTF-16 are recognised.
         device: `auto` takes a GPU if there is one; or `cpu`, `cuda`, `cuda:1`, `mps`.
         processes: How many processes of this machine train it together, each on a GPU of its own
             where there are GPUs. On several machines torchrun starts them.
@@ -85,7 +85,11 @@ def train(
         **file_settings("test", test),
         **_limits(minutes, parse_settings(settings)),
     }
-    for name, value in (("data.on_bad_line", on_bad_line), ("training.device", device)):
+    for name, value in (
+        ("data.on_bad_line", on_bad_line),
+        ("training.device", device),
+        ("training.encoding", encoding),
+    ):
         if value is not None:
             over[name] = value
     from regard.text.encodings import encoded_as

@@ -42,6 +42,7 @@ from regard.tasks.sequences import EncodedSequences
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.tasks.translations import Translations
 from regard.text import Pair, PairTokenizer, normalize
+from regard.text.encodings import encoded_as
 from regard.text.in_memory import as_files
 
 if TYPE_CHECKING:
@@ -445,14 +446,15 @@ class Predictor(Generic[AnswerT]):
 
         task = self.task
         parts: Parts[object] = Parts((), ())
-        if self.recipe.training.get("corpus") != "disk":
-            with suppress(DataError):  # the training text may be gone
-                parts = task.read_parts(self.recipe)
-        if data is None:
-            examples = parts.test or task.read(self.recipe, "test")
-        else:
-            with as_files(data) as files:
-                examples = read_examples(task, files)
+        with encoded_as(self.recipe.encoding):
+            if self.recipe.training.get("corpus") != "disk":
+                with suppress(DataError):  # the training text may be gone
+                    parts = task.read_parts(self.recipe)
+            if data is None:
+                examples = parts.test or task.read(self.recipe, "test")
+            else:
+                with as_files(data) as files:
+                    examples = read_examples(task, files)
         if not examples:
             raise DataError("data must be given: the run's recipe names no text to test on.")
         if not isinstance(task, SequenceTask):

@@ -10,7 +10,7 @@ from regard.errors import DataError
 from regard.text import BadLines, Finding, normalize
 from regard.text.checking import Lengths, described_lengths, lengths_of
 from regard.text.findings import SPOILT, described_findings
-from regard.text.records import UNLABELLED
+from regard.text.records import HARMLESS
 
 _SHOWN = 60  # characters of a text in an example
 _FEW = 10  # examples of a label below which little can be learned of it
@@ -162,7 +162,7 @@ class _Notes:
         """Skipped lines, by reason."""
         for reason, count in bad_lines.counts.items():
             shown = tuple(bad_lines.examples[reason][: self.kept])
-            is_problem = reason != UNLABELLED
+            is_problem = reason not in HARMLESS
             self.found.append(Finding("bad lines", count, f"{reason} left out", is_problem, shown))
 
     def overlaps(self) -> None:

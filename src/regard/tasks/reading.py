@@ -12,6 +12,8 @@ from regard.tasks.recipe import DataSettings, Recipe, RecipeTable
 from regard.tasks.registry import TASKS
 
 SettingsT = TypeVar("SettingsT")
+# Tasks that runs and recipes of before may name, and what is there in their place.
+_REPLACED = {"word_answering": "sentence_selection"}
 
 
 def read_recipe(path: Path, settings: Mapping[str, JsonValue] | None = None) -> Recipe:
@@ -56,6 +58,11 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
         regard.errors.SettingError: modle is not a section of a recipe. Did you mean model?
     """
     task = table.get("task", "translation")
+    if task in _REPLACED:
+        raise SettingError(
+            f"task must be one of those that there are; got {task!r}, which is gone. "
+            f"{_REPLACED[task]!r} is in its place."
+        )
     kind = choose("task", task, TASKS)
     sections = _sections(table, kind.sections)
     model_table = dict(sections["model"])

@@ -207,6 +207,12 @@ class Recipe:
         return [self.folder / name for name in listed if name]
 
     @property
+    def encoding(self) -> str | None:
+        """Encoding of text that is not UTF-8; None recognises it."""
+        found = self.training.get("encoding")
+        return None if found is None else str(found)
+
+    @property
     def uses_phrasebook(self) -> bool:
         """Whether the text is the built-in phrasebook."""
         return self.data.train in (PHRASEBOOK, (PHRASEBOOK,))

@@ -1,4 +1,4 @@
-"""Folders of texts, one folder a label: ``pos/`` and ``neg/``, as of reviews of films."""
+"""Folders of texts or pictures, one folder a label: ``pos/`` and ``neg/``, as of reviews."""
 
 import json
 from collections.abc import Iterator
@@ -10,6 +10,8 @@ from regard.text.encodings import as_utf8
 _NO_LABELS = ("unsup", "unlabeled", "unlabelled")
 _PARTS = {"train", "valid", "validation", "val", "dev", "test", "eval", "raw", "data"}
 _TEXTS = ("", ".txt", ".text")
+# Endings of picture files, which Pillow opens.
+PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
 def has_classes(folder: Path) -> bool:
@@ -32,6 +34,13 @@ def has_classes(folder: Path) -> bool:
     own = sum(file.is_file() for file in folder.iterdir())
     texts = [[file.suffix for file in _texts(each)] for each in folders]
     return all(texts) and own <= sum(map(len, texts)) and all(map(_are_texts, texts))
+
+
+def has_picture_classes(folder: Path) -> bool:
+    """Whether a folder holds folders, two at least, of nothing but picture files."""
+    folders = _classes(folder) if folder.is_dir() else []
+    files = [[file.suffix.lower() in PICTURES for file in _texts(each)] for each in folders]
+    return len(folders) >= 2 and all(each and all(each) for each in files)
 
 
 def class_lines(folder: Path) -> Iterator[bytes]:

@@ -2,13 +2,16 @@
 
 import codecs
 import html
+import os
 import re
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import chain
+from itertools import chain, combinations_with_replacement
+from pathlib import Path
 
 from regard.errors import SettingError
 
@@ -40,8 +43,13 @@ _COMMON_HAN = (*range(0xB0, 0xD8), *range(0xA1, 0xA4))
 _MOST_COMMON = 0.7
 # Syllables that no Korean text can do without, and their share in one; in GB 2312 they are rare.
 _COMMON_HANGUL, _LEAST_HANGUL = "이다는을에의고지하한", 0.1
-# Besides letters, what Latin texts have of Windows-1252.
-_SIGNS = "‘’“”–—…€£°«»¿¡\xa0"
+# What Western languages have of Windows-1252, in small letters: German, French, Spanish, Italian,
+# Portuguese, Danish and Norwegian, Swedish; and besides letters.
+_LETTERS = ("äöü", "àâæçèéêëîïôœùûüÿ", "áéíñóúü", "àèéìíòóùú", "àáâãçéêíóôõúü", "åæéø", "äåéö")
+_SIGNS = "‘’‚“”„–—…€£¥¢°«»‹›¿¡\xa0\xad§©®™•·±×÷½¼¾²³µ´¨†‰"
+_SIGN_IN_WORD = re.compile(r"(?<=[a-z])[€£¥¢°«»¿¡§©®™±×÷½¼¾²³µ¨†‰¹º¬¦¸](?=[a-z])")
+# The share of them in a Western text, and the lines that say that a file is one.
+_LEAST_KNOWN, _LEAST_WESTERN = 0.97, 3
 _REPLACED = re.compile("\ufffd|锟斤拷|烫烫烫|屯屯屯|ï¿½")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]*(?: [^<>]*)?/?>")
@@ -54,6 +62,8 @@ class GuessedEncodingWarning(UserWarning):
 @contextmanager
 def encoded_as(encoding: str | None) -> Iterator[None]:
     r"""Let text that is not UTF-8 be read in this encoding in the block; None guesses one.
+
+    One that is set around the block goes before.
 
     Raises:
         SettingError: There is no such encoding.
@@ -71,7 +81,7 @@ def encoded_as(encoding: str | None) -> Iterator[None]:
             f"encoding must be one that Python knows, such as gb18030, big5, cp1252, utf-16; got "
             f"{encoding!r}."
         ) from None
-    token = _encoding.set(name)
+    token = _encoding.set(_encoding.get() or name)
     try:
         yield
     finally:
@@ -88,8 +98,8 @@ def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:
     r"""The lines of a file in UTF-8, each with its LF, whatever the file's encoding.
 
     UTF-16 and UTF-32 are known by their byte-order marks, UTF-16 without one by its NULs; of other
-    encodings GB18030 is guessed, with a warning. A line that is in neither stays as it is. If all
-    of the file is one line, CR ends lines.
+    encodings GB18030 and Windows-1252 are guessed, with a warning. A line that is in none stays as
+    it is. If all of the file is one line, CR ends lines.
 
     Args:
         lines: Of a file, as binary files give them.
@@ -160,18 +170,23 @@ def _encoding_of(head: list[bytes], name: str | None) -> str | None:
     if not wrong:
         return None
     right = sum(not line.isascii() for line in head) - len(wrong)
-    if right > len(wrong) / 4 or guess_encoding(b"".join(wrong)) != "GB18030":
+    guess = guess_encoding(b"".join(wrong))
+    is_western = guess == "WINDOWS-1252" and not right and len(wrong) >= _LEAST_WESTERN
+    if not is_western and (guess != "GB18030" or right > len(wrong) / 4):
         return None
-    if name is None:
-        return "gb18030"
-    shown = wrong[0].decode("gb18030", "replace").strip()[:_SHOWN]
-    warnings.warn(
-        f"{name} is not UTF-8; it is read as GB18030, in which it has {shown!r}. If that is wrong, "
-        "say which encoding it is: --encoding NAME.",
-        GuessedEncodingWarning,
-        stacklevel=4,
-    )
-    return "gb18030"
+    encoding = "cp1252" if is_western else "gb18030"
+    if name is not None:
+        text = wrong[0].decode(encoding, "replace").strip()
+        first = next((place for place, char in enumerate(text) if not char.isascii()), 0)
+        shown = text[max(0, first - _SHOWN // 2) :][:_SHOWN]
+        warnings.warn(
+            f"{name.removeprefix(f'{Path.cwd()}{os.sep}')} is not UTF-8; it is read as {guess}, "
+            f"in which it has {shown!r}. If that is wrong, say which encoding it is: --encoding "
+            "NAME.",
+            GuessedEncodingWarning,
+            stacklevel=4,
+        )
+    return encoding
 
 
 def _split(texts: Iterable[str]) -> Iterator[bytes]:
@@ -211,8 +226,21 @@ def guess_encoding(line: bytes) -> str | None:
     beyond = sum(byte >= 0x80 for byte in line)
     if beyond > len(line) / 3 or not _decodes(line, "cp1252"):
         return None
-    signs = [char for char in line.decode("cp1252") if not char.isascii()]
-    return "WINDOWS-1252" if all(char.isalpha() or char in _SIGNS for char in signs) else None
+    return "WINDOWS-1252" if _is_western(line.decode("cp1252")) else None
+
+
+def _is_western(text: str) -> bool:
+    """Whether nearly all that is not ASCII is of one or two Western languages, or their signs.
+
+    In other encodings of one byte a character, Polish would have ³ within words, Czech ø and è.
+    """
+    far = Counter(char for char in text.casefold() if not char.isascii())
+    within = Counter(found[0] for found in _SIGN_IN_WORD.finditer(text))
+    odd = (1 - _LEAST_KNOWN) * far.total()
+    return within.total() <= odd + 1 and any(
+        sum(far[char] for char in far.keys() - {*one, *other, *_SIGNS}) <= odd
+        for one, other in combinations_with_replacement(_LETTERS, 2)
+    )
 
 
 def misreading(text: str) -> str | None:

@@ -11,6 +11,7 @@ from regard.text.languages import misplaced
 from regard.text.lines import BadLines
 from regard.text.pair_tokenizer import PairTokenizer
 from regard.text.readers import Pair
+from regard.text.records import HARMLESS
 from regard.text.tokenizer import Tokenizer
 
 _SHOWN = 60  # characters of a sentence in an example
@@ -104,7 +105,8 @@ def bad_lines(data: Data) -> Iterator[Finding]:
     """Lines that reading left out, by reason."""
     for reason, count in data.bad_lines.counts.items():
         examples = tuple(data.bad_lines.examples[reason][: data.examples])
-        yield Finding("bad lines", count, f"lines left out, {reason}", True, examples)
+        meaning, is_problem = f"lines left out, {reason}", reason not in HARMLESS
+        yield Finding("bad lines", count, meaning, is_problem, examples)
 
 
 def overlaps(data: Data) -> Iterator[Finding]:

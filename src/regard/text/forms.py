@@ -20,6 +20,8 @@ LABEL = "__label__"
 _DELIMITERS = (",", ";", "|")
 _OBJECT = re.compile(r'\[?\s*\{\s*("|$)')
 _LEAST_ROWS = 3
+# Rows without a tab that say that a .tsv is none.
+_LEAST_CSV = 12
 # Share of rows that have as many cells as most.
 _MOST_TABBED, _MOST = 0.9, 0.98
 
@@ -34,10 +36,12 @@ def form_of(lines: Sequence[str], ending: str) -> str:
         ('.jsonl', '.fasttext')
         >>> form_of(["I see.\tIch sehe."] * 3, ".txt"), form_of(["I see."] * 3, ".txt")
         ('.tsv', '.txt')
+        >>> form_of(["good,I see."] * 12, ".tsv")
+        '.csv'
     """
     filled = [line for line in lines if line.strip()]
     if not filled or ending in NAMED:
-        return ending
+        return ".csv" if ending == ".tsv" and _is_csv(filled) else ending
     if ending == ".json":
         head = "\n".join(filled)
         is_squad = '"paragraphs"' in head and ('"data"' in head or '"qas"' in head)
@@ -56,8 +60,19 @@ def form_of(lines: Sequence[str], ending: str) -> str:
         return ending
     if _share([row.count("\t") for row in rows]) >= _MOST_TABBED:
         return ".tsv"
+    return ".csv" if _are_delimited(rows) else ending
+
+
+def _is_csv(rows: Sequence[str]) -> bool:
+    """Whether rows of a .tsv have no tab, and another sign instead."""
+    has_tab = any("\t" in row for row in rows)
+    return len(rows) >= _LEAST_CSV and not has_tab and _are_delimited(rows)
+
+
+def _are_delimited(rows: Sequence[str]) -> bool:
+    """Whether nearly all rows have as many commas, semicolons or bars outside of quotes."""
     counts = (_delimiters_of(rows, delimiter) for delimiter in _DELIMITERS)
-    return ".csv" if any(_share(each) >= _MOST for each in counts) else ending
+    return any(_share(each) >= _MOST for each in counts)
 
 
 def _are_tagged(lines: Sequence[str], rows: Sequence[str]) -> bool:

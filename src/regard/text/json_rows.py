@@ -15,6 +15,8 @@ from regard.text.forms import LABEL
 
 # The key at which an object may have the list of its records.
 _LISTS = ("data", "rows", "examples", "records", "instances", "items", "train")
+# Bytes that a line, or a file that is one value of JSON, stays below: they are read at once.
+LONGEST = 1 << 29
 _MARK = b"\xef\xbb\xbf"
 _LIST = re.compile(rb"\[\s*(\{|$)")
 _GAP = re.compile(r"[\s,]*")
@@ -58,10 +60,31 @@ def object_lines(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
         if len(_filled(head)) == 2:
             break
     if not _is_one_a_line(_filled(head)):
-        text = b"".join(chain(head, lines)).removeprefix(_MARK).decode("utf-8", "surrogateescape")
+        text = (
+            _joined(chain(head, lines), name).removeprefix(_MARK).decode("utf-8", "surrogateescape")
+        )
         lines, head = map(_line, _records(text, name)), []
     yield from head
     yield from lines
+
+
+def too_long(name: str) -> DataError:
+    """Error about a file of one line, or one value of JSON, that is too large to be read whole."""
+    return DataError(
+        f"{name} must have lines of less than {LONGEST >> 20:,} MiB; got a longer one, or JSON of "
+        "that size that is not an object a line, which is JSONL. Convert JSON: "
+        f"jq -c '.[]' {name} > {name.removesuffix('.json')}.jsonl"
+    )
+
+
+def _joined(lines: Iterable[bytes], name: str) -> bytes:
+    found, size = [], 0
+    for line in lines:
+        found.append(line)
+        size += len(line)
+        if size >= LONGEST:
+            raise too_long(name)
+    return b"".join(found)
 
 
 def _filled(lines: Sequence[bytes]) -> list[bytes]:

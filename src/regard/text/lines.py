@@ -9,14 +9,14 @@ import itertools
 import shlex
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import zstandard
 
@@ -26,8 +26,9 @@ from regard.text.arrow_tables import TABLES, read_rows
 from regard.text.class_folders import class_lines, has_classes
 from regard.text.encodings import as_utf8, guess_encoding, in_given_encoding, peeked
 from regard.text.forms import FASTTEXT, NAMED, SAME_AS, form_of
-from regard.text.json_rows import labelled_lines, object_lines
+from regard.text.json_rows import LONGEST, labelled_lines, object_lines, too_long
 
+LinesT = TypeVar("LinesT")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
 # Lines between two advances of the progress.
@@ -38,6 +39,8 @@ _EXAMPLES = 3
 _SHOWN = 20
 _UNPACKERS = {".gz": "gzip -dc", ".zst": "zstd -dc"}
 PACKED = tuple(_UNPACKERS)
+# Why lines are left out that hold nothing and stand between others.
+BLANK = "blank lines"
 # The problem of a row of CSV.
 OPEN_QUOTE = "a quote opens in this row and does not close in it"
 # Bytes of a file by which its form is known.
@@ -48,6 +51,7 @@ _NO_TEXT = {
     b"\xd0\xcf\x11\xe0": "a workbook of Excel's. Save it as CSV UTF-8",
     b"\x1f\x8b": "a file that gzip packed. Let its name end in .gz",
     b"%PDF-": "a PDF. Save its text",
+    **dict.fromkeys((b"\xff\xd8\xff", b"\x89PNG"), "a picture. Write its pixels into .jsonl"),
 }
 # What lines that come by a pipe are called, in place of a file.
 _STDIN = Path("stdin")
@@ -149,6 +153,11 @@ class BadLines:
             kept = self.examples.setdefault(reason, [])
             kept += others.examples[reason][: _EXAMPLES - len(kept)]
 
+    def without(self, reason: str) -> "BadLines":
+        """Those for other reasons."""
+        counts = Counter({name: n for name, n in self.counts.items() if name != reason})
+        return BadLines(counts, self.examples)
+
     @property
     def total(self) -> int:
         """Lines left out, for whatever reason."""
@@ -167,6 +176,28 @@ class BadLines:
             f"{reason}, {count:,} (first {self.examples[reason][0]})"
             for reason, count in self.counts.items()
         )
+
+
+def filled(items: Iterable[LinesT], tallies: Sequence[BadLines] = ()) -> Iterator[LinesT]:
+    r"""The items that are no blank lines, or pairs of them; blank ones between others are counted.
+
+    Example:
+        >>> lines, bad = decode_lines([b"a\n", b"\n", b"b\n", b"\n"], "x"), BadLines()
+        >>> [line.text for line in filled(lines, [bad])], bad.examples
+        (['a', 'b'], {'blank lines': ['x:2']})
+    """
+    blank: list[str] = []
+    for item in items:
+        members = item if isinstance(item, tuple) else (item,)
+        lines = [line for line in members if isinstance(line, Line)]
+        if lines and not any(line.text.strip() for line in lines):
+            blank.append(lines[0].where)
+            continue
+        for tally in tallies if blank else ():
+            for where in blank:
+                tally.add(BLANK, where)
+        blank.clear()
+        yield item
 
 
 def read_lines(path: Path) -> Iterator[Line]:
@@ -274,11 +305,23 @@ def _unpacked(path: Path) -> Iterator[tuple[Iterable[bytes], BinaryIO]]:
         if path.suffix in TABLES:
             yield read_rows(path), file
         elif path.suffix == ".gz":
-            yield gzip.GzipFile(fileobj=file), file
+            yield _bounded(gzip.GzipFile(fileobj=file), path), file
         elif path.suffix == ".zst":
-            yield _split(_decompressed(file)), file
+            yield _split(_decompressed(file), path), file
         else:
-            yield file, file
+            yield _bounded(file, path), file
+
+
+def _bounded(file: BinaryIO | gzip.GzipFile, path: Path) -> Iterator[bytes]:
+    """The lines of a file.
+
+    Raises:
+        DataError: One is too long to be one.
+    """
+    for line in iter(partial(file.readline, LONGEST), b""):
+        if len(line) == LONGEST and line[-1:] != b"\n":
+            raise too_long(str(path))
+        yield line
 
 
 def _in_form(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:
@@ -336,7 +379,7 @@ def text_suffix(path: Path) -> str:
     if path.is_dir() and has_classes(path):
         return ".jsonl"
     ending = _named_ending(path)
-    if ending in NAMED or not path.is_file():
+    if (ending in NAMED and ending != ".tsv") or not path.is_file():
         return ".jsonl" if ending == ".json" else ending
     status = path.stat()
     form = _form_of_file(path, ending, status.st_size, status.st_mtime_ns)
@@ -371,13 +414,19 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
         raise EOFError("the last frame is not finished")
 
 
-def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines, with their LF, from pieces of a file."""
+def _split(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    """Lines, with their LF, from pieces of a file.
+
+    Raises:
+        DataError: One is too long to be one.
+    """
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line + b"\n"
+        if len(rest) >= LONGEST:
+            raise too_long(str(path))
     if rest:
         yield rest
 

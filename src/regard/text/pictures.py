@@ -11,6 +11,7 @@ from jaxtyping import Float32
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
+from regard.text.class_folders import PICTURES
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.records import OnBadLine, object_of, usable
 
@@ -99,10 +100,6 @@ def read_pictures(
     )
 
 
-# Endings of picture files, which Pillow opens.
-ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
-
-
 def read_picture_folder(
     folder: Path,
     *,
@@ -124,7 +121,7 @@ def read_picture_folder(
         DataError: There is no picture, one cannot be opened, or they differ in size.
         SettingError: Pillow is not installed.
     """
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS)
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
     shape: tuple[int, ...] = ()
 
     def open_file(file: Path) -> Picture:

@@ -2,19 +2,26 @@
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from regard.choices import choose, nearest
 from regard.errors import DataError
-from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
+from regard.text.lines import BadLines, Line, filled, read_lines, readable, text_suffix
 from regard.text.records import OnBadLine, object_of, usable
 from regard.text.tables import csv_rows, is_index_name
 
 # Rows of CSV are read as lines with tabs. Of lines of JSON there is none: the keys are the header.
 _DELIMITERS = {".csv": "\t", ".tsv": "\t", ".jsonl": ""}
+# Numbers with a comma for a point; those that may be of thousands; and of thousands, by points.
+_COMMA = re.compile(r"[-+]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{1,3}(\.\d{3})+,\d+)")
+_UNCLEAR = re.compile(r"[-+]?\d{1,3},\d{3}")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+")
+# Rows that say which of them a table has.
+_FIRST_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +76,14 @@ def read_points(
     ending = text_suffix(path)
     delimiter = choose(f"the ending of {path}", ending, _DELIMITERS)
     rows = csv_rows(read_lines(path)) if ending == ".csv" else read_lines(path)
-    lines: Iterator[Line] = (line for line in rows if line.text.strip())
+    lines = filled(rows, [] if bad_lines is None else [bad_lines])
+    head = list(islice(lines, _FIRST_ROWS))
+    lines = chain(head, lines)
     if (first := next(lines, None)) is not None:
         names = cells_of(first, delimiter) if delimiter else [*object_of(first.text, first.where)]
-        layout = _layout(names, first, inputs, target)
+        cells = (cell for line in head for cell in line.text.split(delimiter or None))
+        has_commas = any(_COMMA.fullmatch(cell.strip(' "')) for cell in cells)
+        layout = _layout(names, first, inputs, target, has_commas=has_commas)
         lines = lines if layout.has_header and delimiter else chain([first], lines)
     yield from usable(
         lines,
@@ -106,23 +117,34 @@ def _values(line: Line, names: Sequence[str]) -> list[str]:
     return ["" if record.get(name) is None else str(record[name]) for name in names]
 
 
-def number_of(cell: str, name: str, where: str) -> float:
-    """The number in a cell.
+def number_of(cell: str, name: str, where: str, *, has_commas: bool = False) -> float:
+    """The number in a cell; a comma may stand for its point.
+
+    Args:
+        cell: What is in it.
+        name: Of its column, for messages.
+        where: ``file:line``.
+        has_commas: Whether ``1,250`` is little more than one, as other cells of the table show.
 
     Raises:
         DataError: There is none, or it is not finite.
 
     Example:
         >>> number_of("3,5", "rent", "flats.csv:7")
+        3.5
+        >>> number_of("1,250", "rent", "flats.csv:7")
         Traceback (most recent call last):
-        regard.errors.DataError: flats.csv:7: rent must be a number; got '3,5'. Write 3.5.
+        regard.errors.DataError: flats.csv:7: rent must be a number; got '1,250'. Write 1250 or
+        1.25, whichever it is.
     """
-    if (number := _number(cell)) is not None and math.isfinite(number):
+    if (number := _number(cell, has_commas=has_commas)) is not None and math.isfinite(number):
         return number
     if not cell:
         raise DataError(f"{where}: {name} must be a number; the cell is empty. Leave the row out.")
-    is_comma = cell.count(",") == 1 and _number(cell.replace(",", ".")) is not None
-    cure = f"Write {cell.replace(',', '.')}." if is_comma else "Correct it, or leave the row out."
+    cure = "Correct it, or leave the row out."
+    if _UNCLEAR.fullmatch(cell):
+        small = _number(cell, has_commas=True)
+        cure = f"Write {cell.replace(',', '')} or {small:g}, whichever it is."
     raise DataError(f"{where}: {name} must be a number; got {cell!r}. {cure}")
 
 
@@ -135,6 +157,7 @@ class _Layout:
     target: int
     names: tuple[str, ...]
     has_header: bool
+    has_commas: bool
 
     def point(self, cells: Sequence[str], line: Line) -> Point:
         if not any(cells[len(self.columns) :]):
@@ -145,7 +168,7 @@ class _Layout:
                 f"found {len(cells)}. Complete the row, or leave it out."
             )
         *inputs, target = (
-            number_of(cells[place], self._called(place), line.where)
+            number_of(cells[place], self._called(place), line.where, has_commas=self.has_commas)
             for place in (*self.inputs, self.target)
         )
         return Point(tuple(inputs), target, self.names, line.where)
@@ -154,7 +177,9 @@ class _Layout:
         return self.columns[place] if self.has_header else f"column {place + 1}"
 
 
-def _layout(cells: Sequence[str], line: Line, inputs: Sequence[str], target: str) -> _Layout:
+def _layout(
+    cells: Sequence[str], line: Line, inputs: Sequence[str], target: str, *, has_commas: bool
+) -> _Layout:
     numbers = [_number(cell) is not None for cell in cells]
     has_header = not any(numbers)
     usable_columns = {str(n) for n, is_number in enumerate(numbers, 1) if is_number}
@@ -179,7 +204,8 @@ def _layout(cells: Sequence[str], line: Line, inputs: Sequence[str], target: str
             f"{line.where}: there must be an input column beside the target {columns[goal]!r}; got "
             f"the columns {', '.join(columns)}. Set data.inputs and data.target."
         )
-    return _Layout(columns, places, goal, tuple(columns[place] for place in places), has_header)
+    names = tuple(columns[place] for place in places)
+    return _Layout(columns, places, goal, names, has_header, has_commas)
 
 
 def _index(columns: Sequence[str]) -> int | None:
@@ -197,7 +223,11 @@ def _place(name: str, setting: str, columns: Sequence[str], line: Line) -> int:
     )
 
 
-def _number(cell: str) -> float | None:
+def _number(cell: str, *, has_commas: bool = False) -> float | None:
+    if _COMMA.fullmatch(cell) or (has_commas and "," in cell):
+        cell = cell.replace(".", "").replace(",", ".")
+    elif has_commas and _THOUSANDS.fullmatch(cell):
+        cell = cell.replace(".", "")
     try:
         return None if "_" in cell else float(cell)
     except ValueError:

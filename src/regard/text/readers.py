@@ -12,7 +12,16 @@ from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
-from regard.text.lines import OPEN_QUOTE, BadLines, Line, read_lines, text_suffix, why_unreadable
+from regard.text.lines import (
+    BLANK,
+    OPEN_QUOTE,
+    BadLines,
+    Line,
+    filled,
+    read_lines,
+    text_suffix,
+    why_unreadable,
+)
 from regard.text.normalization import normalize
 from regard.text.records import OnBadLine, found_at
 from regard.text.tables import Field, cells_of_row, table_of
@@ -172,13 +181,13 @@ def read_pairs(
     bad = BadLines()  # of these files; those of the caller may be of others too
     tallies = [bad] if bad_lines is None else [bad, bad_lines]
     if target is not None:
-        both = filter(_either_is_filled, _side_by_side(source, target))
+        both = filled(_side_by_side(source, target), tallies)
         pairs = _usable(both, _from_lines, on_bad_line, tallies)
     else:
         ending = text_suffix(source)
         read = choose(f"the ending of {source}", ending, _READERS)
         lines, parse = read(read_lines(source), ending, layout)
-        pairs = _usable(filter(_is_filled, lines), parse, on_bad_line, tallies)
+        pairs = _usable(filled(lines, tallies), parse, on_bad_line, tallies)
     if layout.merge_references:
         pairs = iter(_merged(pairs))
     is_empty = True
@@ -213,7 +222,7 @@ def pairs_of_lines(
     """
     tallies = [] if bad_lines is None else [bad_lines]
     if targets is not None:
-        both = filter(_either_is_filled, zip(lines, targets, strict=True))
+        both = filled(zip(lines, targets, strict=True), tallies)
         yield from _usable(both, _from_lines, on_bad_line, tallies)
         return
     read = choose(f"the ending of {header.where}", ending, _READERS)
@@ -223,15 +232,11 @@ def pairs_of_lines(
     else:
         with suppress(DataError):
             parse(header)
-    yield from _usable(filter(_is_filled, lines), parse, on_bad_line, tallies)
+    yield from _usable(filled(lines, tallies), parse, on_bad_line, tallies)
 
 
 def _is_filled(line: Line) -> bool:
     return bool(line.text.strip())
-
-
-def _either_is_filled(lines: tuple[Line, Line]) -> bool:
-    return any(map(_is_filled, lines))
 
 
 def _usable(
@@ -253,10 +258,11 @@ def _usable(
 
 
 def _nothing_usable(path: Path, bad_lines: BadLines) -> str:
+    bad_lines = bad_lines.without(BLANK)
     if not bad_lines.total:
         return f"{path} must hold sentence pairs; got an empty file."
     reasons = ", ".join(f"{reason}: {count}" for reason, count in bad_lines.counts.items())
-    first = next(iter(bad_lines.examples.values()))[0]
+    first = bad_lines.examples[next(iter(bad_lines.counts))][0]
     return (
         f"{path} must hold sentence pairs; got only lines that cannot be used ({reasons}). {first}"
     )

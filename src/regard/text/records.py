@@ -8,7 +8,7 @@ from typing import Literal, TypedDict, TypeVar
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
+from regard.text.lines import BLANK, BadLines, Line, filled, read_lines, readable, text_suffix
 from regard.text.tables import Field, cells_of_row, read_table
 
 # Characters shown of a line that is no object.
@@ -25,6 +25,10 @@ _Read = tuple[Iterable[Line], Callable[[Line], Record]]
 # Why a pair is left out that its judges did not agree about, as SNLI has them, and its label there.
 UNLABELLED = "pairs without an agreed label"
 _GOLD, _NO_GOLD = "gold_label", "-"
+
+
+# Reasons to leave lines out that are no fault of a file.
+HARMLESS = (BLANK, UNLABELLED)
 
 
 class _UnlabelledError(DataError):
@@ -92,7 +96,7 @@ def usable(
     """Convert each item; one that cannot be converted is an error, or is skipped.
 
     Args:
-        items: Lines, of which blank ones are passed over, or what is read of them.
+        items: Lines, of which blank ones are left out, or what is read of them.
         make: Makes one thing of one item, or raises a DataError.
         name: What items left out are counted as.
         on_bad_line: Whether such an item is an error, or is left out.
@@ -105,9 +109,7 @@ def usable(
     """
     check_choice("on_bad_line", on_bad_line, OnBadLine)
     is_empty, first = True, ""
-    for item in items:
-        if isinstance(item, Line) and not item.text.strip():
-            continue
+    for item in filled(items, [] if bad_lines is None else [bad_lines]):
         try:
             made = make(item)
         except _UnlabelledError as error:

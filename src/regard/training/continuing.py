@@ -16,7 +16,7 @@ from regard.tasks.recipe import RecipeTable, with_training
 from regard.training.settings import TrainingConfig
 
 # Of training: what the optimizer's state, the order of the text and the best figure depend on.
-_FIXED = ("corpus", "metric", "optimizer", "pretrained", "seed", "valid_share")
+_FIXED = ("corpus", "encoding", "metric", "optimizer", "pretrained", "seed", "valid_share")
 
 
 def saved_recipe(run: Run) -> Recipe:

@@ -20,6 +20,7 @@ from regard.runs.history import format_changes
 from regard.tasks import TASKS, AnyTask, Recipe
 from regard.tasks.recipe import with_training
 from regard.text import Tokenizer
+from regard.text.encodings import encoded_as
 from regard.training.callbacks import Callback, Callbacks, OngoingTraining
 from regard.training.console import ConsoleReporter
 from regard.training.continuing import (
@@ -111,7 +112,7 @@ def fit(
         regard.errors.DataError: data.train must name the training text; got nothing.
     """
     path = Path(path)
-    with process_group() as world, ExitStack() as stack:
+    with process_group() as world, ExitStack() as stack, encoded_as(recipe.encoding):
         check_agreement(world, recipe)
         if not world.is_first:
             stack.enter_context(displaying(None))

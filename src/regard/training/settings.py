@@ -1,6 +1,6 @@
 """The ``[training]`` settings of a recipe."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,6 +10,17 @@ from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, Weight, check_fields
 
 Precision = Literal["auto", "float32", "tf32", "bfloat16", "float16"]
+
+
+def beside_epochs(names: Collection[str]) -> dict[str, int]:
+    """Settings that go with those of these names: epochs that somebody gives end the training.
+
+    Example:
+        >>> beside_epochs({"training.epochs"}), beside_epochs({"training.seed"})
+        ({'training.least_updates': 0}, {})
+    """
+    has_epochs = "training.epochs" in names and "training.least_updates" not in names
+    return {"training.least_updates": 0} if has_epochs else {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +83,8 @@ class TrainingConfig:
             of a cache, so that it may be larger than memory, and its batches are drawn from blocks
             of neighbours; or ``auto``: on disk from a gigabyte of text on, where the task can.
         cache: The folder of that cache; None takes the user's own (``~/.cache/regard/corpora``).
+        encoding: What text that is not UTF-8 is in, such as gbk or cp1252; None recognises UTF-16,
+            GB18030 and Windows-1252.
         pretrained: The folder of a run to begin with, or of a checkpoint of BERT, RoBERTa or GPT-2
             in Hugging Face's layout: its tokenizer, and the weights of what reads the text; a head
             starts anew. What the recipe does not say of tokenizer and model is as it was there.
@@ -122,6 +135,7 @@ class TrainingConfig:
     seed: Natural = 1
     corpus: Literal["auto", "memory", "disk"] = newer("auto", before="memory")
     cache: str | None = None
+    encoding: str | None = None
     pretrained: str | None = None
     retired: ClassVar[Mapping[str, JsonValue]] = {"distill": None}
 

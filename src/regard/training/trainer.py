@@ -485,7 +485,12 @@ class Trainer(Generic[BatchT]):
     def _restore(self, checkpoint: Checkpoint, state: TrainerState) -> None:
         """Go on from what a checkpoint holds beside the weights."""
         self.position = build(Position, state["position"], where="position")
-        if self.position.update != checkpoint.step or self.position.cursor > self.task.num_samples:
+        is_behind = max(self.position.validated, self.position.best_update) <= checkpoint.step
+        if (
+            self.position.update != checkpoint.step
+            or self.position.cursor > self.task.num_samples
+            or not is_behind
+        ):
             raise ValueError(f"position is that of another training: {state['position']}")
         since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
         if any("training.batch_tokens" in each for each in since):

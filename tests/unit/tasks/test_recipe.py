@@ -157,6 +157,11 @@ def test_a_file_that_is_no_toml_is_named(tmp_path):
         read_recipe(path)
 
 
+def test_a_task_of_before_names_the_one_in_its_place():
+    with pytest.raises(SettingError, match=r"which is gone\. 'sentence_selection' is"):
+        recipe_from_table({"task": "word_answering"})
+
+
 def test_sections_are_the_fields_of_a_recipe():
     assert {field.name for field in fields(Recipe)} == {
         *(

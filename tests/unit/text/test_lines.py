@@ -1,11 +1,12 @@
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 import zstandard
 
 from regard.errors import DataError, SettingError
-from regard.text import BadLines, decode_lines, read_lines
+from regard.text import BadLines, decode_lines, json_rows, lines, read_lines
 from regard.text.encodings import GuessedEncodingWarning, encoded_as
 from regard.text.lines import readable, text_suffix
 
@@ -211,6 +212,18 @@ def test_json_that_does_not_parse_is_named(tmp_path, text, message):
 def test_first_lines_say_the_form_where_the_name_does_not(tmp_path, name, text, form):
     (tmp_path / name).write_text(text, encoding="utf-8", newline="")
     assert text_suffix(tmp_path / name) == form
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz", "a.json.zst", "many.json"])
+def test_what_would_be_read_whole_is_of_bounded_size(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST", 1 << 20)
+    monkeypatch.setattr(json_rows, "LONGEST", 1 << 20)
+    end = "\n" if name == "many.json" else ""
+    text = ("[" + end + ('{"text": "a"},' + end) * 80_000 + "{}]").encode()
+    pack = {".gz": gzip.compress, ".zst": zstd}.get(Path(name).suffix, bytes)
+    (tmp_path / name).write_bytes(pack(text))
+    with pytest.raises(DataError, match=r"less than 1 MiB; got .* which is JSONL. Convert"):
+        list(read_lines(tmp_path / name))
 
 
 def test_what_is_piped_in_is_converted_in_the_pipe():

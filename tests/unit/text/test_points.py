@@ -6,6 +6,7 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines
+from regard.text.lines import BLANK
 from regard.text.points import read_points
 
 
@@ -36,7 +37,7 @@ def test_without_a_header_columns_have_numbers_and_the_last_is_the_target(tmp_pa
     [
         ("x,y\n1,2\n1,high\n", r"table\.csv:3: y must be a number; got 'high'\."),
         ("1,2\n1,x\n", r"table\.csv:2: column 2 must be a number; got 'x'\."),
-        ('x,y\n1,"2,5"\n', r"table\.csv:2: y must be a number; got '2,5'\. Write 2\.5\."),
+        ('x,y\n1,"2,500"\n', r"table\.csv:2: y must .*; got '2,500'\. Write 2500 or 2\.5, which"),
         ("x,y\n1,\n", r"table\.csv:2: y must be a number; the cell is empty\. Leave the row out"),
         ("x,y\n1,nan\n", r"table\.csv:2: y must be a number; got 'nan'\."),
         ("x,y\n1,1_0\n", r"table\.csv:2: y must be a number; got '1_0'\."),
@@ -51,6 +52,26 @@ def test_without_a_header_columns_have_numbers_and_the_last_is_the_target(tmp_pa
 def test_what_is_wrong_is_said_with_its_place(text: str, message: str, tmp_path: Path):
     with pytest.raises(DataError, match=message):
         list(read_points(written(tmp_path, text)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("table.tsv", "x\ty\n1,5\t1,250\n2\t1.000\n"),
+        ("table.csv", "x;y\n1,5;1,250\n2;1.000\n"),
+        ("table.csv", 'x,y\n"1,5","1,250"\n2,"1.000,0"\n'),
+    ],
+)
+def test_a_comma_may_stand_for_the_point_of_numbers(name: str, text: str, tmp_path: Path):
+    points = read_points(written(tmp_path, text, name))
+    assert [(*point.inputs, point.target) for point in points] == [(1.5, 1.25), (2, 1000)]
+
+
+def test_blank_lines_between_rows_are_counted(tmp_path: Path):
+    left_out = BadLines()
+    path = written(tmp_path, "x,y\n\n1,2\n\n\n3,4\n\n")
+    assert len(list(read_points(path, bad_lines=left_out))) == 2
+    assert left_out.examples == {BLANK: [f"{path}:{line}" for line in (2, 4, 5)]}
 
 
 def test_a_missing_column_is_said_with_the_one_that_is_near(tmp_path: Path):

@@ -88,3 +88,7 @@ def test_a_state_of_other_sizes_or_kinds_is_refused(optimizer, spoil):
     spoil(part["state"][0])
     with pytest.raises(ValueError, match="must be a float tensor of"):
         made().load_state_dict(state)
+    if optimizer == "adamw":
+        part["state"][0] = {**before.state_dict()["state"][0], "exp_avg": None}
+        with pytest.raises(ValueError, match="must be a float tensor of"):
+            made().load_state_dict(state)

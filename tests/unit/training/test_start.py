@@ -247,7 +247,7 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
             facts.extend(told)
 
     with (tmp_path / "train.tsv").open("a", encoding="utf-8") as file:
-        file.write("no tab here\n" + "1" * 300 + "\t1\n")
+        file.write("no tab here\n\n" + "1" * 300 + "\t1\n")
     train(recipe(data={"on_bad_line": "skip"}), tmp_path / "run", reporter=Listening())
     assert facts[:2] == [
         "80 pairs to train on, 9 to validate on",
@@ -256,10 +256,11 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
     assert facts[2].startswith("rnn_seq2seq with ")
     assert facts[-1].startswith("training ends after 6 updates (1.2 epochs), about ")
     assert facts[3:-1] == [
+        f"1 blank lines left out: {tmp_path}/train.tsv:82",
         "left out 1 lines that cannot be read: columns, 1 (first "
         f"{tmp_path}/train.tsv:81: expected 2 columns, found 1. "
         "A tab must stand between the sentences.)",
-        f"cut or left out 1 pairs too long: source too long, 1 (first {tmp_path}/train.tsv:82: "
+        f"cut or left out 1 pairs too long: source too long, 1 (first {tmp_path}/train.tsv:83: "
         "the source must be at most 256 tokens long; got 300. Raise max_length, split the "
         "sentence, or leave such pairs out.)",
     ]

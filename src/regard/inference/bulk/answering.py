@@ -21,6 +21,7 @@ from regard.inference.line_groups import groups_of
 from regard.inference.predictor import Predictor
 from regard.layers.choices import Precision
 from regard.runs.files import explain_refusal, sync_folder
+from regard.text.encodings import encoded_as
 
 # Begins the names of files that are being written.
 WRITING = ".tmp-"
@@ -136,8 +137,9 @@ class Answerer:
         """
         writer = _Writer(shard)
         try:
-            for line in self._answered(shard):
-                writer.add(self._printed(line, writer.rows + 1), line)
+            with encoded_as(self._predictor.recipe.encoding):
+                for line in self._answered(shard):
+                    writer.add(self._printed(line, writer.rows + 1), line)
             writer.finish()
         except DataError as error:
             return ShardReport(name=shard.name, rows=0, errors=0, problem=str(error))

@@ -207,7 +207,7 @@ def _interrupted_by_sigterm() -> Iterator[Callable[[], None]]:
     before = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise Interrupted(number)
+        raise SystemExit(number)  # no Exception, of which Ray would print where it was
 
     def take_over() -> None:
         signal.signal(signal.SIGTERM, stop)

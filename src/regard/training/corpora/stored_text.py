@@ -18,6 +18,7 @@ from regard.tasks.held_out import valid_share
 from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.streaming import Chunk, Shard, Stored, StreamedTask, streamed
 from regard.text import BadLines
+from regard.text.encodings import encoded_as
 from regard.text.mapped import MappedArrays
 from regard.training.corpora.cache import (
     ABOUT,
@@ -88,6 +89,8 @@ class StoredText:
         root = default_cache() if cache is None else Path(cache)
         sums = sums_of(shards, root)
         made_of: dict[str, JsonValue] = {"files": sums, "held": _held_by(recipe, task)}
+        if recipe.encoding is not None:
+            made_of["encoding"] = recipe.encoding
         text = cls(recipe, root / key_of(made_of), shards, task)
         if read_sealed(text.folder / SCAN) is None:
             with alone(text.folder):
@@ -295,11 +298,12 @@ def parts_of(recipe: Recipe) -> Parts[object]:
     Raises:
         DataError: The text is not there any more, or cannot be read.
     """
-    if recipe.training.get("corpus") != "disk":
-        return TASKS[recipe.task].task.read_parts(recipe)
-    cache = recipe.training.get("cache")
-    text = StoredText.of(recipe, cache=None if cache is None else str(cache))
-    return Parts(text.sample(), text.valid())
+    with encoded_as(recipe.encoding):
+        if recipe.training.get("corpus") != "disk":
+            return TASKS[recipe.task].task.read_parts(recipe)
+        cache = recipe.training.get("cache")
+        text = StoredText.of(recipe, cache=None if cache is None else str(cache))
+        return Parts(text.sample(), text.valid())
 
 
 def _processors() -> int:

@@ -12,6 +12,7 @@ from regard.runs import Run
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.streaming import Stored
 from regard.text import BadLines
+from regard.text.lines import BLANK
 from regard.training.corpora.stored_text import StoredText
 from regard.training.settings import TrainingConfig
 
@@ -103,9 +104,13 @@ class TrainingText:
         """Counts of the examples that are left out or held out, in lines."""
         unit = TASKS[self.recipe.task].task.unit
         facts = []
-        if self.bad_lines.total:
-            count = f"left out {self.bad_lines.total:,} lines that cannot be read"
-            facts.append(f"{count}: {self.bad_lines}")
+        if blank := self.bad_lines.counts[BLANK]:
+            first = self.bad_lines.examples[BLANK]
+            more = ", …" if blank > len(first) else ""
+            facts.append(f"{blank:,} blank lines left out: {', '.join(first)}{more}")
+        unreadable = self.bad_lines.without(BLANK)
+        if unreadable.total:
+            facts.append(f"left out {unreadable.total:,} lines that cannot be read: {unreadable}")
         if self.too_long.total:
             count = f"cut or left out {self.too_long.total:,} {unit} too long"
             facts.append(f"{count}: {self.too_long}")

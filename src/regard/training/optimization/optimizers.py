@@ -71,7 +71,7 @@ def _check_state(part: Optimizer, parameter: Tensor, values: Mapping[str, object
     if isinstance(part, AdamW) and values.keys() != {"step", "exp_avg", "exp_avg_sq"}:
         raise ValueError(f"the state of AdamW cannot be {', '.join(map(str, values))}")
     for name, value in values.items():
-        if value is None:
+        if value is None and not isinstance(part, AdamW):
             continue
         shape = torch.Size() if name == "step" else parameter.shape
         if not isinstance(value, Tensor) or value.shape != shape or not value.is_floating_point():

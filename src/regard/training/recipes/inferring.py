@@ -14,9 +14,12 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text import read_lines
 from regard.text.arrow_tables import TABLES as ARROW_TABLES
+from regard.text.class_folders import has_picture_classes
 from regard.text.lines import PACKED, Line, decode_lines, open_text, readable, text_suffix
+from regard.text.pictures import read_pixels
 from regard.text.questions import answer_list
 from regard.text.records import found_at, record_in
+from regard.text.shards import shards
 from regard.text.tables import TABLES, Field, csv_rows, known_names
 from regard.text.tagged import DOCUMENT_MARK, sentence_column, word_table
 from regard.training.recipes.inferred_task import (
@@ -46,19 +49,24 @@ _USUAL = (
     ("data.answer", "answers"),
     ("data.answer", "summary"),
 )
+# Pictures that are looked at, the size that larger ones are scaled to, and the side of a patch.
+_PICTURES, _SIZE, _PATCH = 32, 32, 4
 # A text in SQuAD's JSON.
 _CONTEXT = re.compile(r'"context"\s*:\s*("(?:[^"\\]|\\.)*")')
 # A word, a slash and its tag.
-_TAGGED = re.compile(r"\S+/[A-Z.$,:;!?][\w.$-]*")
+_TAGGED = re.compile(r"\S+/[A-Za-z.$,:;!?][\w.$*+-]*")
+# The beginning of a file of markup.
+_MARKUP = re.compile(r"<(\?xml|!doctype|html|tmx|TEI)\b", re.IGNORECASE)
 # When a subtitle is seen.
 _TIMES = re.compile(r"(\d+:)?\d\d:\d\d[,.]\d+ *-->")
 _TAGS = ("tags", "labels", "ner_tags", "pos_tags")
 
 
 def infer_tasks(path: Path) -> InferredTasks:
-    r"""Infer the tasks that a file may be for, the likeliest first.
+    r"""Infer the tasks that a file, a folder or a pattern may be for, the likeliest first.
 
     Raises:
+        SettingError: It holds pictures, and Pillow is not installed.
         DataError: The file is missing, empty or damaged, or nothing can be learned from it.
 
     Example:
@@ -70,6 +78,14 @@ def infer_tasks(path: Path) -> InferredTasks:
         >>> print(task.description, task.recipe, *task.settings.items())
         texts with labels classification-convolution ('data.text', 'review') ('data.label', 'stars')
     """
+    if has_picture_classes(path):
+        return _of_pictures(path)
+    if has_picture_classes(path / "train"):
+        raise DataError(
+            f"{path} must be one part of the pictures; got the parts as folders. Say: "
+            f"regard train {shlex.quote(str(path / 'train'))}, and --test for that to test on."
+        )
+    path = shards(path)[0]
     ending = text_suffix(path)
     if ending == ".conllu":
         return _sure(tagging(["UPOS"], "CoNLL-U has a tag for each word", []))
@@ -87,6 +103,11 @@ def infer_tasks(path: Path) -> InferredTasks:
         return _of_records(path, [line for part in (lines, *later) for line in part])
     if (tagged := _of_words(path, lines, ending)) is not None:
         return _sure(tagged)
+    if ending == ".conll":
+        raise DataError(
+            f"{path} must have a word and its tag a line, a tab or spaces between, and blank lines "
+            f"between sentences, as its ending says; got {filled[0].text[:60]!r}."
+        )
     tasks = of_table(path, lines, ending, later) if ending in TABLES else None
     return _of_text(path, lines) if tasks is None else tasks
 
@@ -120,6 +141,18 @@ def _later_lines(path: Path, first: Line) -> list[list[Line]]:
 
 def _sure(task: InferredTask) -> InferredTasks:
     return InferredTasks((task,), is_sure=True)
+
+
+def _of_pictures(path: Path) -> InferredTasks:
+    """Pictures with labels, small ones as they are and others scaled to a size of patches."""
+    files = sorted(path.glob("*/[!._]*"))
+    sizes = {read_pixels(file).shape[:2] for file in files[:: len(files) // _PICTURES + 1]}
+    (height, width), *others = sizes
+    is_small = not others and height == width <= _SIZE and height % _PATCH == 0
+    settings = {"model.patch": _PATCH, **({} if is_small else {"data.size": _SIZE})}
+    labels = sorted(each.name for each in path.iterdir() if each.is_dir())
+    reason = f"it is a folder of folders of pictures ({', '.join(labels[:4])}, …)"
+    return _sure(InferredTask("pictures with labels", reason, "vision-transformer", settings))
 
 
 def _of_json(path: Path) -> InferredTasks:
@@ -252,6 +285,12 @@ def _of_text(path: Path, lines: Sequence[Line]) -> InferredTasks:
         raise DataError(
             f"{path} must hold running text; got subtitles, with numbers and times between the "
             f"lines. Take them out: {cure}"
+        )
+    if _MARKUP.match(texts[0].strip()):
+        raise DataError(
+            f"{path} must hold running text; got markup, as of XML, TMX or HTML. Take the text out "
+            "of it: sentence pairs into a .tsv, a pair a line with a tab between, other text into "
+            "a .txt."
         )
     words = [word for text in texts[:200] for word in text.split(" ") if word]
     if sum(_TAGGED.fullmatch(word) is not None for word in words) >= _MOST * len(words):

@@ -42,6 +42,7 @@ _SHOWN = 4  # labels
 _NAME = re.compile(r"#?[^\W\d][\w.-]*( [\w#.-]+){0,3}|#\d( \w+)?")
 _NUMBER = re.compile(
     r"(?=.*\d)[-+]?[$€£¥]?[-+]?(\d+|\d{1,3}(,\d{3})+)?(\.\d*)?([eE][-+]?\d+)?\s?%?"
+    r"|[-+]?\d{1,3}(\.\d{3})*,\d+|[-+]?\d+,\d+"
 )
 _DATE = re.compile(
     r"\d{4}([-/.])\d{1,2}\1\d{1,2}\b.*|\d{1,2}([-/.])\d{1,2}\2\d{2,4}\b.*|\d{4}-\d{2}"
@@ -111,7 +112,8 @@ class Column:
         if _most(_NUMBER, cells):
             return "label" if self._has_classes(cells, is_named=is_named) else "number"
         is_class = is_label(cells) and not self.is_remark
-        if not is_exactly(self, "text") and (is_class or (is_named and not self.has_words)):
+        is_text = is_exactly(self, "text", "first", "second")
+        if not is_text and (is_class or (is_named and not self.has_words)):
             return "label"
         if _most(_LINK, cells):
             return "link"
@@ -617,7 +619,7 @@ def _is_running(column: Column) -> bool:
 
 def _is_score(column: Column) -> bool:
     """Whether a column measures something."""
-    return not column.is_remark and any("." in cell for cell in column.cells)
+    return not column.is_remark and any("." in cell or "," in cell for cell in column.cells)
 
 
 def _ratio(first: Column, second: Column) -> float:

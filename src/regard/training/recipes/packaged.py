@@ -8,6 +8,8 @@ from regard.choices import choose, nearest
 from regard.errors import SettingError
 
 _FOLDER = files("regard") / "recipes"
+# Recipes of before, and those that are in their place.
+_REPLACED = {"word-answering": "sentence-selection"}
 
 
 def packaged_recipes() -> dict[str, str]:
@@ -50,7 +52,7 @@ def is_recipe(name: str) -> bool:
         return True
     if Path(name).suffix or Path(name).name != name or Path(name).is_dir() or has_magic(name):
         return False
-    close = nearest(name, packaged_recipes())
+    close = _REPLACED.get(name) or nearest(name, packaged_recipes())
     raise SettingError(
         f"{name!r} must be a recipe or a file; there is neither. "
         f"{f'Did you mean {close!r}? ' if close else ''}`regard recipes` lists them."

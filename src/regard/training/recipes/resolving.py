@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from regard.config import JsonValue, assign
 from regard.errors import SettingError
 from regard.training.recipes.packaged import packaged_recipe, packaged_recipes
+from regard.training.settings import beside_epochs
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -46,10 +47,9 @@ def candidate_tasks(file: str) -> "InferredTasks":
     Raises:
         DataError: It cannot be used.
     """
-    from regard.text.shards import shards
     from regard.training.recipes.inferring import infer_tasks
 
-    tasks: InferredTasks = infer_tasks(shards(Path(file))[0])
+    tasks: InferredTasks = infer_tasks(Path(file))
     return tasks
 
 
@@ -80,10 +80,11 @@ def resolve(
         >>> resolve("rnn-attention", settings={"model.hidden_dim": 8}).model.hidden_dim
         8
     """
-    over = {**file_settings("train", files), **(settings or {})}
+    settings = {**beside_epochs(settings or {}), **(settings or {})}
+    over = {**file_settings("train", files), **settings}
     if recipe is None and not are_pairs(files, over):
         task = infer(files)
-        recipe, over = task.recipe, {**over, **task.settings, **(settings or {})}
+        recipe, over = task.recipe, {**over, **task.settings, **settings}
     if recipe is not None:
         return _named_recipe(recipe, over)
     from regard.training.recipes.sentence_pairs import choose_recipe

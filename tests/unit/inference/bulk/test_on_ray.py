@@ -1,7 +1,11 @@
-"""Workers of Ray give the same bytes as one process, and tell nobody."""
+"""Workers of Ray give the same bytes as one process, tell nobody, and end as they are told."""
 
 import os
+import signal
 import socket
+import subprocess
+import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +24,24 @@ pytestmark = [
 
 # As the kernel writes 127.0.0.1, ::1 and ::ffff:127.0.0.1.
 LOOPBACK = ("0100007F", f"{'0' * 24}01000000", f"{'0' * 16}FFFF00000100007F")
+
+
+def test_a_command_that_is_ended_by_sigterm_says_so_and_no_more(translator, tmp_path):
+    for place in range(500):
+        (tmp_path / f"{place}.txt").write_text("ag\nbh\nck\n" * 40, "utf-8")
+    out = tmp_path / "answers"
+    words = ["predict", str(translator), "--input", f"{tmp_path}/*.txt", "--output", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "regard", *words, "--engine", "ray", "--actors", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not list(out.glob("*.txt")):
+        time.sleep(0.01)
+    process.terminate()
+    _, told = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM, told
+    assert "Traceback" not in told
 
 
 def test_it_gives_the_same_bytes_listens_on_the_loopback_only_and_tells_nobody(

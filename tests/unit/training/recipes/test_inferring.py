@@ -238,6 +238,9 @@ def test_the_language_of_squads_json_is_that_of_its_texts(tmp_path, context, rec
         ("a.csv", "1,x\n2,y\n" * 24, r"must hold texts; .*column 2 has 2 labels \(x, y\)"),
         ("a.csv", '"abc,def\n', r"a.csv:1: a quote opens in this row"),
         ("a.csv", "sep=;\n", r"must hold rows; got none"),
+        ("a.tmx", '<?xml version="1.0"?>\n' + "<seg>Hi.</seg>\n" * 12, r"got markup, as of XML"),
+        ("a.iob", "BOS show flights EOS\tO O O\n" * 12, r"must have a word and its tag a line"),
+        ("a.txt", "The/at jury/nn said/vbd ./.\n" * 12, r"got both in one word"),
     ],
 )
 def test_what_nothing_can_be_learned_from_says_why(tmp_path, name, text, message):
@@ -265,6 +268,25 @@ def test_words_with_tags_that_nothing_parts_say_what_would(tmp_path):
     rows = [["Ann", "NNP"], ["sings", "VB"]] * 12
     with pytest.raises(DataError, match="must part its sentences; got 'Word' and 'Tag'"):
         infer_tasks(table(tmp_path, *rows, ending="csv", header=["Word", "Tag"]))
+
+
+def test_a_folder_of_folders_of_pictures_is_pictures_with_labels(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for label, sides in (("cats", (28, 28)), ("dogs", (28, 28)), ("owls", (28, 40))):
+        (tmp_path / label).mkdir()
+        image.new("L", sides).save(tmp_path / label / "1.png")
+    guess = infer_tasks(tmp_path).best
+    assert guess.recipe == "vision-transformer"
+    assert guess.settings == {"model.patch": 4, "data.size": 32}
+    (tmp_path / "owls" / "1.png").unlink()
+    (tmp_path / "owls").rmdir()
+    assert infer_tasks(tmp_path).best.settings == {"model.patch": 4}
+    (tmp_path / "all").mkdir()
+    for label in ("cats", "dogs"):
+        (tmp_path / label).rename(tmp_path / "all" / label)
+    (tmp_path / "all").rename(tmp_path / "train")
+    with pytest.raises(DataError, match=r"must be one part of the pictures; .*/train, and --test"):
+        infer_tasks(tmp_path)
 
 
 def test_words_with_a_slash_and_their_tag_are_told_how_to_become_columns(tmp_path):

@@ -121,6 +121,12 @@ SHAPES = [
         "pair-matching first=question1 second=question2 label=is_duplicate",
     ),
     (
+        "few hypotheses, which come again",
+        "text_a text_b label",
+        "en:9 Yes.|No.|Perhaps. 0|1",
+        "pair-matching first=text_a second=text_b",
+    ),
+    (
         "SNLI, no header",
         None,
         "en:12 en:8 entailment|neutral|contradiction",
