@@ -194,7 +194,7 @@ def answers(
     Raises:
         DataError: A line cannot be read.
     """
-    known: dict[bytes | str, Answer] = {}
+    cached: dict[bytes | str, Answer] = {}
     raw: list[bytes | str] = []
 
     def noted() -> Iterator[Sequence[RawLine]]:
@@ -205,31 +205,31 @@ def answers(
                 raw[:] = [line.text if isinstance(line, Line) else line for line in some]
                 yield some
 
-    def learn(lines: Sequence[AnsweredLine[RequestT]]) -> None:
+    def answer(lines: Sequence[AnsweredLine[RequestT]]) -> None:
         new = {
             text: line.request
             for text, line in zip(raw, lines, strict=False)
-            if line.request is not None and text not in known
+            if line.request is not None and text not in cached
         }
-        known.update(zip(new, answering.answer([*new.values()]), strict=True))
+        cached.update(zip(new, answering.answer([*new.values()]), strict=True))
 
     read = answering.read
     for requests in requests_in(noted(), read, name=name, skip_bad_lines=skip_bad_lines):
         lines, error = requests, None
         try:
-            learn(lines)
+            answer(lines)
         except DataError:
             # One of them is too long: which, shows only line by line.
             lines, error = _answerable(answering, lines, skip_bad_lines=skip_bad_lines)
-            learn(lines)
+            answer(lines)
         yield [
-            replace(line, answer=answering.nothing if line.request is None else known[text])
+            replace(line, answer=answering.nothing if line.request is None else cached[text])
             for text, line in zip(raw, lines, strict=False)
         ]
         if error is not None:
             raise error
-        if not answering.is_cached or len(known) > _CACHED:
-            known.clear()
+        if not answering.is_cached or len(cached) > _CACHED:
+            cached.clear()
 
 
 def _answerable(

@@ -73,7 +73,7 @@ def score_pairs(
     targets = [predictor.tokenizer.target.encode(target) for _, target in pairs]
     for source, target in zip(sources, targets, strict=True):
         _check_lengths(predictor, len(source), len(target))
-    found: dict[int, Scored] = {}
+    scores: dict[int, Scored] = {}
     predictor.model.eval()
     sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
     for places in batched(sizes, predictor.decoding.batch_tokens):
@@ -90,8 +90,8 @@ def score_pairs(
                 device=predictor.device,
             )
         for place, one in zip(places, scored, strict=True):
-            found[place] = one
-    return [found[place] for place in range(len(pairs))]
+            scores[place] = one
+    return [scores[place] for place in range(len(pairs))]
 
 
 def scoring(

@@ -107,12 +107,12 @@ class Predictor(Generic[AnswerT]):
                 the model has settings that are no longer any.
         """
         is_on_cpu = precision == "int8" and device == AUTO
-        found = CPU if is_on_cpu else find_device(device, setting=setting)
+        place = CPU if is_on_cpu else find_device(device, setting=setting)
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
         task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
         model = run.build(task.build_model)
-        return cls(in_precision(model.to(found).eval(), precision), task)
+        return cls(in_precision(model.to(place).eval(), precision), task)
 
     def __repr__(self) -> str:
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
@@ -392,9 +392,9 @@ class Predictor(Generic[AnswerT]):
         task = self.sequence_task
         cut = [task.encoded_parts(source) for source in sources]
         flat = [part for parts in cut for part in parts]
-        found = iter(self._search_parts(flat, decoding, attention, layers, progress))
+        outputs = iter(self._search_parts(flat, decoding, attention, layers, progress))
         return [
-            task.joined(source, [next(found) for _ in parts])
+            task.joined(source, [next(outputs) for _ in parts])
             for source, parts in zip(sources, cut, strict=True)
         ]
 
@@ -499,8 +499,8 @@ class Predictor(Generic[AnswerT]):
             raise SettingError(
                 f"target must be left out for a run of {self.recipe.task}; it is for translators."
             )
-        found = look_into(self, texts, target=target, layers=layers, heads=heads)
-        return show(found, rows=rows_of(self, found) if self.is_seq2seq else None)
+        document = look_into(self, texts, target=target, layers=layers, heads=heads)
+        return show(document, rows=rows_of(self, document) if self.is_seq2seq else None)
 
     def attention(self, source: str, output: Sequence[int] | str) -> Look:
         """Attention of the model to ``source`` for ``output``: see ``attention_to_source``."""

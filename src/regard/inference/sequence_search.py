@@ -65,8 +65,8 @@ class SequenceSearch:
         def write(places: Sequence[int]) -> None:
             batch = moved(self._task.collate([parts[place] for place in places]), self._device)
             hypotheses, weights = self._search(batch)
-            for place, found, rows in zip(places, hypotheses, weights, strict=True):
-                outputs[place] = self._task.decoded(parts[place], found, rows)
+            for place, best_first, rows in zip(places, hypotheses, weights, strict=True):
+                outputs[place] = self._task.decoded(parts[place], best_first, rows)
 
         for group in batched(sizes, self._batch_tokens):
             in_halves(write, [filled[index] for index in group], self._device)
@@ -87,19 +87,19 @@ class SequenceSearch:
         followed = trail.start(state, len(source), device=source.device)
         if self._searcher.has_copies:
             # Rows that hold the same tokens cannot be told apart: the best are read once more.
-            found = self._answers(model.steps, state, batch)
+            hypotheses = self._answers(model.steps, state, batch)
             followed = trail.start(model.start(source, lengths), len(source), device=source.device)
             score_answers(
                 trail.step,
                 followed,
-                [each[0].tokens for each in found],
+                [each[0].tokens for each in hypotheses],
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 device=source.device,
             )
         else:
-            found = self._answers(trail.steps, followed, batch)
-        return found, _weights(trail, found, lengths)
+            hypotheses = self._answers(trail.steps, followed, batch)
+        return hypotheses, _weights(trail, hypotheses, lengths)
 
     def _answers(
         self, step: Step[StateT], state: StateT, batch: SequenceBatch
@@ -118,10 +118,10 @@ class SequenceSearch:
 
 
 def _weights(
-    trail: Trail[StateT], found: Sequence[Sequence[Hypothesis]], lengths: Int[Tensor, " B"]
+    trail: Trail[StateT], hypotheses: Sequence[Sequence[Hypothesis]], lengths: Int[Tensor, " B"]
 ) -> list[Float[Tensor, "T S"] | None]:
     """Attention of the best output of each source over its tokens."""
-    best = [each[0].tokens for each in found]
+    best = [each[0].tokens for each in hypotheses]
     return [
         rows[: len(tokens), :width]
         for rows, tokens, width in zip(

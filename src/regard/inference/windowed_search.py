@@ -98,18 +98,18 @@ class WindowedSearch:
             prompts: Parts of lines, whose beginnings are known; an empty one begins a line.
             progress: Called with the number of prompts done since, as often as the model reads.
         """
-        found: list[Continuations] = []
+        continuations: list[Continuations] = []
         for first in range(0, len(prompts), _AT_ONCE):
             some = prompts[first : first + _AT_ONCE]
             texts = [[self._begun(one, seed) for seed in range(self._samples)] for one in some]
             self._write([text for each in texts for text in each], progress)
-            found += [
+            continuations += [
                 Continuations(prompt, tuple(map(self._hypothesis, each)))
                 for prompt, each in zip(some, texts, strict=True)
             ]
             if progress is not None:
                 progress(len(some))
-        return found
+        return continuations
 
     def stream(self, prompt: str) -> Iterator[str]:
         """The continuation of a prompt, piece by piece as it is written.

@@ -147,7 +147,7 @@ class Batcher(Generic[K, T, R]):
             raise QueueFullError(self.retry_after())
 
     def retry_after(self) -> int:
-        """Whole seconds after which those who wait now have been answered; at least 1."""
+        """Seconds until the requests in line are answered, as a whole number from 1."""
         return max(1, math.ceil(self.waiting / self._speed)) if self._speed else 1
 
     async def close(self) -> None:
@@ -159,7 +159,7 @@ class Batcher(Generic[K, T, R]):
         self._thread.shutdown(wait=False)
 
     def _forget(self, job: _Job[K, T, R]) -> None:
-        """Whoever is answered, or has gone, leaves the line."""
+        """Take a request out of the line: it is answered, or its client has gone."""
         if job in self._jobs:
             del self._jobs[job]
             self.waiting -= job.waiting

@@ -272,11 +272,11 @@ class Service:
                 answers.cancel()
         if answers.cancelled():
             raise ClientGoneError if has_gone else self._too_late()
-        found = answers.result()
-        for answer in found:
+        results = answers.result()
+        for answer in results:
             if isinstance(answer, RegardError):
                 raise answer
-        return found
+        return results
 
     def _check_room(self, weight: int) -> None:
         """Refuse what there is no room for, before any work is done for it."""

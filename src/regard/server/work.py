@@ -106,10 +106,10 @@ class Worker:
         usable = [each for each in requests if not isinstance(each, RegardError)]
 
         def predictions(some: Sequence[object]) -> list[Mapping[str, JsonValue]]:
-            found = predictor.predictions(
+            written = predictor.predictions(
                 some, decoding=job.decoding, progress=lambda _: _check_wanted(is_wanted)
             )
-            return [each.to_dict() for each in found]
+            return [each.to_dict() for each in written]
 
         try:
             answers: Sequence[Mapping[str, JsonValue] | RegardError] = predictions(usable)
@@ -132,59 +132,59 @@ class Worker:
             or sum(map(_size, self._calls.values())) > _CACHED_NUMBERS
         ):
             self._calls.popitem(last=False)
-        found: list[list[float]] = tile(self._calls[key], request).tolist()
-        return found
+        rows: list[list[float]] = tile(self._calls[key], request).tolist()
+        return rows
 
 
 def _calls(predictor: Predictor, request: AttentionRequest) -> _Calls:
     """Calls of ``attend`` for the translation: one forward pass."""
     source = normalize(request.text)
     if request.target is None:
-        (found,) = predictor.translate([source], beam_size=request.beam_size)
-        if found.parts > 1:
+        (translations,) = predictor.translate([source], beam_size=request.beam_size)
+        if translations.parts > 1:
             raise DataError(
-                f"text must be one that the model reads at once; got one of {found.parts} parts. "
-                "Ask for each of them."
+                "text must be one that the model reads at once; got one of "
+                f"{translations.parts} parts. Ask for each of them."
             )
-        written: Sequence[int] = found.best.tokens
+        written: Sequence[int] = translations.best.tokens
     else:
         written = predictor.tokenizer.target.encode(normalize(request.target))
     read = predictor.tokenizer.source.encode(source)
     return calls_for_output(predictor.seq2seq, predictor.sequence_task, read, written)
 
 
-def tile(calls: _Calls, asked: RowsRequest) -> Float[Tensor, "N M"]:
-    """Exact weights, worked out for the queries that are asked for.
+def tile(calls: _Calls, request: RowsRequest) -> Float[Tensor, "N M"]:
+    """Exact weights, worked out for the queries of a request.
 
     Raises:
         SettingError: There is no such kind, layer, head, query or key.
     """
-    layers = {layer: seen for (kind, layer), seen in calls.items() if kind == asked.kind}
+    layers = {layer: seen for (kind, layer), seen in calls.items() if kind == request.kind}
     if not layers:
         kinds = ", ".join(sorted({kind for kind, _ in calls})) or "none"
-        raise SettingError(f"kind must be one the model has ({kinds}); got {asked.kind!r}.")
-    if asked.layer == "mean" and asked.head != "mean":
+        raise SettingError(f"kind must be one the model has ({kinds}); got {request.kind!r}.")
+    if request.layer == "mean" and request.head != "mean":
         raise SettingError("head must be mean where layer is mean: heads of layers differ.")
-    if asked.layer != "mean" and asked.layer not in layers:
-        raise SettingError(f"layer must be one of {_listed(layers)}; got {asked.layer}.")
-    chosen = list(layers.values()) if asked.layer == "mean" else [layers[asked.layer]]
+    if request.layer != "mean" and request.layer not in layers:
+        raise SettingError(f"layer must be one of {_listed(layers)}; got {request.layer}.")
+    chosen = list(layers.values()) if request.layer == "mean" else [layers[request.layer]]
     N, M = chosen[0].query.shape[-2], chosen[0].key.shape[-2]
-    queries = range(N) if asked.queries is None else asked.queries
+    queries = range(N) if request.queries is None else request.queries
     if not set(queries) <= set(range(N)):
         raise SettingError(f"queries must be of {_listed(range(N))}; got {max(queries)}.")
-    first, end = (0, M) if asked.keys is None else asked.keys
+    first, end = (0, M) if request.keys is None else request.keys
     if not 0 <= first <= end <= M:
         raise SettingError(f"keys must be [first, end) within 0 and {M}; got [{first}, {end}].")
-    found = [
+    weights = [
         weights_of_row(seen, queries=queries)[..., first:end] for seen in chosen
     ]  # (H, P, M) each
-    if asked.head == "mean":
-        return torch.stack([each.mean(0) for each in found]).mean(0)
-    if asked.head not in range(len(found[0])):
+    if request.head == "mean":
+        return torch.stack([each.mean(0) for each in weights]).mean(0)
+    if request.head not in range(len(weights[0])):
         raise SettingError(
-            f"head must be one of {_listed(range(len(found[0])))}; got {asked.head}."
+            f"head must be one of {_listed(range(len(weights[0])))}; got {request.head}."
         )
-    return found[0][asked.head]
+    return weights[0][request.head]
 
 
 def plan(call: ExplainRequest) -> dict[str, JsonValue]:
@@ -199,17 +199,17 @@ def plan(call: ExplainRequest) -> dict[str, JsonValue]:
     # Nothing is written into these, so no memory is taken for them.
     query = torch.empty(1, 1, 1, 1).expand(1, call.heads, call.queries, call.head_dim)
     key = torch.empty(1, 1, 1, 1).expand(1, call.heads, keys, call.head_dim)
-    found = explain(query, key, mask=mask)
+    planned = explain(query, key, mask=mask)
     is_small = max(call.queries, keys) <= _DRAWN
     return {
         "mask": repr(mask),
         "drawing": mask.draw(call.queries, keys) if is_small else None,
         "plan": {
-            "backend": found.backend,
-            "reason": found.reason,
-            "notes": list(found.notes),
-            "bytes": found.bytes,
-            "operations": found.operations,
+            "backend": planned.backend,
+            "reason": planned.reason,
+            "notes": list(planned.notes),
+            "bytes": planned.bytes,
+            "operations": planned.operations,
         },
         "matrix_bytes": 4 * call.heads * call.queries * keys,
     }
@@ -218,14 +218,14 @@ def plan(call: ExplainRequest) -> dict[str, JsonValue]:
 def _each(
     answer: Callable[[ItemT], ResultT], items: Sequence[ItemT], is_wanted: Callable[[], bool]
 ) -> list[ResultT | RegardError]:
-    found: list[ResultT | RegardError] = []
+    results: list[ResultT | RegardError] = []
     for item in items:
         _check_wanted(is_wanted)
         try:
-            found.append(answer(item))
+            results.append(answer(item))
         except RegardError as error:
-            found.append(error)
-    return found
+            results.append(error)
+    return results
 
 
 def _check_wanted(is_wanted: Callable[[], bool]) -> None:
@@ -238,5 +238,5 @@ def _size(calls: _Calls) -> int:
 
 
 def _listed(numbers: Iterable[int]) -> str:
-    found = sorted(numbers)
-    return f"{found[0]} to {found[-1]}" if len(found) > 1 else str(found[0])
+    ordered = sorted(numbers)
+    return f"{ordered[0]} to {ordered[-1]}" if len(ordered) > 1 else str(ordered[0])

@@ -295,18 +295,18 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             weights: Attention of the best one's tokens over the source, where it was recorded.
         """
         decode = self.tokenizer.target.decode
-        found = [replace(one, text=decode(one.tokens)) for one in hypotheses]
+        outputs = [replace(one, text=decode(one.tokens)) for one in hypotheses]
         if weights is not None:
             alignment = Alignment(
                 read.text,
-                found[0].tokens,
+                outputs[0].tokens,
                 weights,
                 len(read.source),
                 self.tokenizer,
                 is_copying=bool(getattr(self.recipe.model, "copy", False)),
             )
-            found[0] = replace(found[0], alignment=alignment)
-        return Translations(read.text, tuple(found))
+            outputs[0] = replace(outputs[0], alignment=alignment)
+        return Translations(read.text, tuple(outputs))
 
     def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
         """The translations of a text from those of its parts: of several, the best of each."""
