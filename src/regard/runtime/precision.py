@@ -30,7 +30,7 @@ def in_precision(model: ModelT, precision: Precision) -> ModelT:
         SettingError: There is no such precision, or the processor or the model cannot do it.
 
     Example:
-        >>> from regard.models import DecoderConfig
+        >>> from regard.models import Decoder, DecoderConfig
         >>> model = Decoder(DecoderConfig(num_layers=1), vocab_size=11).eval()
         >>> in_precision(model, "int8").layers[0].feed.inner
         Int8Linear(256, 1024, bias=True)

@@ -202,7 +202,7 @@ def test_options_of_heads_and_readers_are_refused(option, reason):
     reader = Encoder(config, vocab_size=9, parts_vocab=7)
     model = Tagger(TaggerConfig(crf=option == "crf"), reader, num_tags=3)
     recipe = SimpleNamespace(task="tagging", model=config, model_type="transformer")
-    predictor = SimpleNamespace(recipe=recipe, model=model, writes=False)
+    predictor = SimpleNamespace(recipe=recipe, model=model, is_seq2seq=False)
     assert refuse_head(predictor).startswith(reason)
 
 
@@ -355,7 +355,7 @@ def test_pictures_are_scaled_by_the_graph():
     model = VisionTransformer(config, size=(4, 6), channels=3, num_classes=5).eval()
     task = SimpleNamespace(mean=7.0, deviation=2.5)
     recipe = SimpleNamespace(model=config)
-    predictor = SimpleNamespace(model=model, task=task, recipe=recipe, writes=False)
+    predictor = SimpleNamespace(model=model, task=task, recipe=recipe, is_seq2seq=False)
     assert refuse_head(predictor) is None
     graph = head_graph(predictor)
     assert str(graph.inputs["pictures"]) == "float32 batch × 3 × 4 × 6"
