@@ -160,7 +160,7 @@ def test_a_table_of_ones_own_is_learned_and_asked(tmp_path: Path):
     (tmp_path / "waves.csv").write_text("x,nothing,y\n" + "\n".join(lines), encoding="utf-8")
     recipe = read_recipe(
         packaged_recipe("regression"),
-        [f"data.train={[str(tmp_path / 'waves.csv')]}", "training.updates=60"],
+        {"data.train": [str(tmp_path / "waves.csv")], "training.updates": 60},
     )
     trained = train(recipe, tmp_path / "run", reporter=ConsoleReporter(quiet=True))
     labeller = Predictor.load(tmp_path / "run")

@@ -1,5 +1,6 @@
 """A task small enough to train in milliseconds: each token has one right answer."""
 
+import signal
 from contextlib import nullcontext
 from types import MappingProxyType, SimpleNamespace
 
@@ -154,3 +155,13 @@ def toy():
     return SimpleNamespace(
         Model=Toy, Task=ToyTask, Recorder=Recorder, fit=fit, contents=contents, samples=SAMPLES, V=V
     )
+
+
+@pytest.fixture(autouse=True)
+def _hangup_is_heard():
+    """SIGHUP is not ignored, as it is where the tests run under nohup."""
+    before = signal.getsignal(signal.SIGHUP)
+    if before == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
