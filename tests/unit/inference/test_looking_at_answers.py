@@ -178,7 +178,7 @@ def test_no_text_and_a_task_without_text_are_refused():
     labeller = a_classifier(RECURRENT)
     with pytest.raises(DataError, match="texts must hold text to look at; got none"):
         look_into(labeller, [])
-    with pytest.raises(DataError, match="text 1: text must hold something to classify"):
+    with pytest.raises(DataError, match="text 1: text must hold something to read"):
         look_into(labeller, " ")
 
 
