@@ -75,7 +75,7 @@ def refuse(given: Mapping[str, object], where: str) -> None:
         regard.errors.SettingError: --n-best must be left out with --score; nothing is searched for.
     """
     for name, value in given.items():
-        if value:
+        if value not in (None, (), "") and value is not False:
             raise SettingError(f"{name} must be left out {where}.")
 
 

@@ -101,14 +101,9 @@ def predict(
         )
         return
     _refuse_text(run, files)
-    from regard.runs import Run
     from regard.text.encodings import encoded_as
 
-    of_run = Run.open(run).recipe.get("training", {}).get("encoding")
-    with (
-        encoded_as(encoding or (None if of_run is None else str(of_run))),
-        writing_to(bulk.output, apart_from=files),
-    ):
+    with writing_to(bulk.output, apart_from=files), encoded_as(encoding or _encoding(run)):
         _predict(
             run,
             files or (None,),
@@ -122,6 +117,14 @@ def predict(
             precision=precision,
             device=device,
         )
+
+
+def _encoding(run: Path) -> str | None:
+    """The encoding that was given in training."""
+    from regard.runs import Run
+
+    encoding = Run.open(run).recipe.get("training", {}).get("encoding")
+    return None if encoding is None else str(encoding)
 
 
 def _refuse_text(run: Path, files: Sequence[Path]) -> None:
