@@ -300,7 +300,7 @@ def test_data_check_finds_nothing_where_nothing_is(regard, tmp_path: Path, task:
 
 
 PREDICTED = {
-    "classification": (b'{"other": 1}\n', ".jsonl", "text must hold something to classify"),
+    "classification": (b'{"other": 1}\n', ".jsonl", "text must hold something to read"),
     "question_answering": (b'{"question": 1}\n', ".jsonl", "question must be text; got 1"),
     "tagging": (b"\xff\xff\n", ".txt", r"not UTF-8 \(byte 0xFF at place 1\)"),
 }

@@ -35,7 +35,7 @@ from regard.text import (
     train_tokenizer,
 )
 
-__all__ = ["Classification", "LabelledText"]
+__all__ = ["Classification", "ClassificationData", "LabelledText"]
 
 # Tokens up to which each is left out in turn, so many at once.
 _MOST_LEFT_OUT, _ROWS = 256, 32

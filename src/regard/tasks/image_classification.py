@@ -34,6 +34,8 @@ from regard.text.pictures import (
 from regard.text.records import Handling, object_of
 from regard.text.shards import shards
 
+__all__ = ["ImageClassification", "PicturesData"]
+
 # Of scikit-learn's 1,797 digits, in the order they come in, where a hand's digits stand together:
 # where training ends, and validation.
 _DIGITS = (1197, 1497)

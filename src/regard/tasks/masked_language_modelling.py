@@ -58,6 +58,8 @@ from regard.text.padding import padded
 from regard.text.pieces import BEGIN, END
 from regard.text.whole_words import WholeWords
 
+__all__ = ["MaskedLanguageModelling", "MaskedTextData"]
+
 # What a line to be filled in has in place of a token, and how many guesses it gets.
 _BLANK = re.compile(r"\[MASK\]|<mask>")
 _GUESSES = 5

@@ -42,6 +42,8 @@ from regard.text.pieces import END
 from regard.text.questions import Question, question_of, read_questions
 from regard.text.records import Handling, usable
 
+__all__ = ["Choice", "Choices", "ChoicesData", "MultipleChoiceAnswering"]
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:

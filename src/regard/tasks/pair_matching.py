@@ -37,6 +37,8 @@ from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
 from regard.text.records import Handling, usable
 
+__all__ = ["LabelledPair", "PairMatching", "PairsData"]
+
 MATCH, OTHER = "match", "other"
 
 

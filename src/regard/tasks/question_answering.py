@@ -39,6 +39,8 @@ from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
 from regard.text.questions import QUESTION_FIELDS, Question, asked_question
 from regard.text.tables import Field
 
+__all__ = ["QuestionAnswering", "QuestionsData", "SpanAnswer"]
+
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:

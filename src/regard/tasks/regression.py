@@ -31,6 +31,8 @@ from regard.text.files import read_plain
 from regard.text.points import Point, cells_of, number_of, read_points
 from regard.text.records import Handling
 
+__all__ = ["Guess", "Regression", "RegressionConfig", "RegressionData"]
+
 _POINTS_FILE = "points.safetensors"
 # Inputs that are named, and parts of equal size that errors are listed by.
 _MOST_NAMED = 10

@@ -40,6 +40,8 @@ from regard.tasks.task import Table
 from regard.text import BOS_ID, BadLines, Line, Tokenizer, TokenizerConfig, train_tokenizer
 from regard.text.padding import lengths_of
 
+__all__ = ["ExtractionData", "SentenceExtraction"]
+
 _LONGEST = 240  # characters of an example to read
 # How often a text has each word, and each two in a row.
 _Grams: TypeAlias = tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]

@@ -28,6 +28,8 @@ from regard.text.questions import QUESTION_FIELDS, Question, asked_question
 from regard.text.tables import Field
 from regard.text.vocabulary import Vocabulary
 
+__all__ = ["SentenceSelection", "SentencesData"]
+
 # What the last hop, whose query is the question and what was found before, looks at.
 _LAST_HOP = Shade(
     kind="cross", layer=None, query=0, measure="the more the question looks at it in the last hop"

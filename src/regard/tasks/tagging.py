@@ -47,6 +47,8 @@ from regard.text.tables import Field
 from regard.text.tagged import TaggedWords, read_tagged
 from regard.text.vocabulary import Vocabulary
 
+__all__ = ["Tagging", "TaggingData"]
+
 
 @dataclass(frozen=True, slots=True)
 class Tags:

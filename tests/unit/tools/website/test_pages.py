@@ -103,7 +103,9 @@ def test_no_package_with_public_names_is_left_out():
         *(each.name for each in pkgutil.walk_packages(regard.__path__, "regard.") if each.ispkg),
     ]
     public = [name for name in found if hasattr(importlib.import_module(name), "__all__")]
-    assert sorted(public) == sorted(reference.documented())
+    assert set(public) <= set(reference.documented())
+    for name in reference.documented():  # some are modules
+        assert hasattr(importlib.import_module(name), "__all__"), name
 
 
 def test_the_figures_are_said_in_chinese_by_the_same_numbers():
