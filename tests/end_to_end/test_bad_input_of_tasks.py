@@ -91,7 +91,7 @@ SPOILED: list[tuple[str, str, Spoil, str]] = [
         instead('"question"', '"other"'),
         r"FILE:10: question q0: question must be text; got none. A question needs",
     ),
-    ("comma", "regression", in_line("0.857", '"0,857"'), r"FILE:8: area .*'0,857'. Write 0.857"),
+    ("comma", "regression", in_line("0.857", '"1,857"'), r"FILE:8: area .*'1,857'. Write 1857 or"),
     (
         "word",
         "tagging",
