@@ -324,7 +324,7 @@ def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, m
     assert "RUN must name a run folder; got nothing" in regard.refused("serve")
     assert "must have different names; got 'run' twice" in regard.refused("serve", run, run)
     assert "must" in regard.refused("serve", tmp_path / "nothing")
-    assert "max_batch must be at least 1; got 0" in regard.refused("serve", run, "--max-batch", 0)
+    assert "--max-batch must be at least 1; got 0" in regard.refused("serve", run, "--max-batch", 0)
     assert "--port must be from 0 to 65535" in regard.refused("serve", run, "--port", 99999)
     assert "token must be printable ASCII" in regard.refused("serve", run, "--token", "é")
     monkeypatch.setattr("regard.cli.serve.find_spec", lambda name: None)
