@@ -52,7 +52,6 @@ def test_given_outputs_are_scored(regard, run: Path, tmp_path: Path) -> None:
         (("--temperature", 2), "temperature must go with method sample; got temperature=2.0 with"),
         (("--method", "sample", "--beam-size", 3), "--beam-size must go with method beam; got"),
         (("--method", "draw"), "method"),
-        (("--groups", 3), "--beam-size must be divisible by"),
         (("--avoid", "red", "--prefix", "A red"), "prefix must hold no word to avoid; got 'red'"),
         (("--score", "--attention"), "--attention must be left out with --score; nothing is"),
         (("--score",), "stdin:1: expected at least 2 columns, found 1. To score an output, write"),

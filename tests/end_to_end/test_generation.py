@@ -58,8 +58,8 @@ def test_evaluation_begins_with_rouge_beside_sentences(regard, asked: Path, stor
     assert done.out.index("ROUGE-L") < done.out.index("BLEU")
     assert "the first sentence" in done.out
     assert "the sentence that shares most words with the question" in done.out
-    file = stories / "test.jsonl"
-    refused = regard.refused("evaluate", asked, "--source", file, "--target", file)
+    both = ("--source", stories / "test.jsonl", "--target", stories / "test.jsonl")
+    refused = regard.refused("evaluate", asked, *both)
     assert "--target must be left out for a run of generation" in refused
     held_out = regard("evaluate", asked, "--split", "valid", "--json")
     assert json.loads(held_out.out)["scores"][0]["name"] == "ROUGE-L"
