@@ -130,9 +130,13 @@ def fit(
 
 @dataclass(frozen=True)
 class _Resolved:
-    """A recipe with its settings of training complete, and what it is initialised from."""
+    """A recipe with its settings of training complete, its device, and what it begins with.
+
+    A run is tied to no device, so that recipe and config name none.
+    """
 
     recipe: Recipe
+    device: str
     config: TrainingConfig
     pretrained: Pretrained | None
 
@@ -153,6 +157,7 @@ class _Session:
         run = self._open() if is_run(self.path) else None
         resolved = _resolve(recipe, run)
         config, pretrained = resolved.config, resolved.pretrained
+        device = _device(resolved.device, self.world)
         changes = (
             {} if run is None else find_changes(run, resolved.recipe, may_change=self.may_change)
         )
@@ -167,7 +172,6 @@ class _Session:
             task, text.train, text.valid, config, text.too_long, text.encoded(task)
         )
         choose("training.metric", config.metric, dict(training.metrics))
-        device = _device(config.device, self.world)
         model = self._build(training, resolved, run, device)
         config = settle_batch(training, model, config, device)
         if run is None:
@@ -264,20 +268,19 @@ class _Session:
 def _resolve(recipe: Recipe, run: Run | None) -> _Resolved:
     """The recipe with all that it leaves open as the run keeps it, or else by the defaults."""
     given = recipe if run is None else with_saved_defaults(recipe, run)
-    config = build(TrainingConfig, given.training, where="training")
+    given_config = build(TrainingConfig, given.training, where="training")
     config = replace(
-        config,
-        # A run is tied to no device; the size of batches that was found to fit stays.
+        given_config,
         device=AUTO,
-        batch_tokens=_batch_tokens(config, run),
-        corpus=_corpus(given, config, run),
+        batch_tokens=_batch_tokens(given_config, run),
+        corpus=_corpus(given, given_config, run),
     )
     complete = with_training(given, as_table(config))
     if run is not None:
         task = TASKS[recipe.task].task
         complete = task.settled(complete, {"data": {}, **run.recipe}, ())
     initialised, pretrained = begin_with(complete, run)
-    return _Resolved(initialised, config, pretrained)
+    return _Resolved(initialised, given_config.device, config, pretrained)
 
 
 def _batch_tokens(config: TrainingConfig, run: Run | None) -> int | Literal["auto"]:

@@ -337,6 +337,12 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
     assert losses[1] < losses[0] * 1.002
 
 
+def test_a_device_that_is_not_here_is_refused_before_anything_is_written(tmp_path, recipe):
+    with pytest.raises(SettingError, match=r"training\.device must be"):
+        train(recipe(device="cuda:99"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
     class Stopping(toy.Recorder):
