@@ -110,7 +110,7 @@ QUOTED = {
 GROUPS = (
     Group(
         title="The engine",
-        figures=("additive_attention", "attention"),
+        figures=("additive_attention", "attention", "gpu_attention"),
         says="""
         Additive scores, windows and rows of documents, for which torch has no kernel of
         its own, are {additive.note[0]}, {window.note[0]} and {documents.note[0]} times

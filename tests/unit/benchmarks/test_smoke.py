@@ -32,6 +32,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "decoding_speed": (*ONE, *ALONE),
     "documents": ("--work", "WORK"),
     "generation_speed": (*ONE, *ALONE),
+    "gpu_attention": (*ONE,),
     "inspection": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
     "long_sentences": ("--work", "WORK"),
