@@ -119,7 +119,7 @@ def describe_end(
             text = f"{config.least_updates:,} updates ({more} epochs, as the text is small)"
         limits.append((max(updates, config.least_updates), text))
     times = [] if config.minutes is None else [f"{config.minutes:g} minutes"]
-    ends = [text for _, text in limits]
+    ends = [min(limits)[1]] if limits else []  # the others are never reached
     if limits and is_timed:
         seconds = _seconds_an_update(training, model, config) * min(limits)[0]
         ends[-1] += (

@@ -112,6 +112,10 @@ def test_a_trial_leaves_no_trace(device):
             {"updates": 310, "patience": 5},
             "310 updates (10 epochs), or after 5 validations",
         ),
+        (
+            {"updates": 20, "epochs": 5, "least_updates": 600},
+            "after 20 updates (0.645 epochs); --minutes",
+        ),
         ({"minutes": 2.0}, "after 2 minutes"),
     ],
 )

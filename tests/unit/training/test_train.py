@@ -49,6 +49,12 @@ def test_a_part_is_held_out_to_test_on_as_by_the_command(home, toy):
     assert Run.open("runs/a").recipe["data"]["test"] == "held out"
 
 
+def test_settings_in_another_form_are_refused(home):
+    with pytest.raises(SettingError, match=r"settings must be a table of values .* got a list"):
+        regard.train(TABLE, "runs/a", data="reviews.tsv", settings=["training.updates=3"])
+    assert not Path("runs/a").exists()
+
+
 def test_the_same_call_goes_on(home, toy):
     with pytest.raises(ZeroDivisionError):
         regard.train("mine.toml", "runs/a", reporter=toy.Recorder(lambda update: 1 / 0))

@@ -80,6 +80,11 @@ def resolve(
         >>> resolve("rnn-attention", settings={"model.hidden_dim": 8}).model.hidden_dim
         8
     """
+    if settings is not None and not isinstance(settings, Mapping):
+        raise SettingError(
+            "settings must be a table of values by dotted names, "
+            f'{{"training.updates": 100}}; got a {type(settings).__name__}.'
+        )
     settings = {**beside_epochs(settings or {}), **(settings or {})}
     over = {**file_settings("train", files), **settings}
     if recipe is None and not are_pairs(files, over):
