@@ -41,7 +41,7 @@ from regard.training.callbacks import (
     Validation,
 )
 from regard.training.continuing import resume_command
-from regard.training.distributed.strategies import choose_strategy
+from regard.training.distributed.strategies import DataParallel, SingleDevice, Strategy
 from regard.training.distributed.synchronizing import StopFlags, Synchronizer
 from regard.training.distributed.world import SINGLE_PROCESS, World
 from regard.training.interruption import Interruption
@@ -124,7 +124,7 @@ class Trainer(Generic[BatchT]):
         self.position = Position()
         self.device = device_of(model)
         self.world = world.on_device(self.device)
-        self.strategy = choose_strategy(model, config, self.world, self.device)
+        self.strategy = _choose_strategy(model, config, self.world, self.device)
         learner = self.strategy.learner
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
         self._synchronizer = Synchronizer(self.world, self.strategy.reduced, seed=config.seed)
@@ -579,3 +579,16 @@ class Trainer(Generic[BatchT]):
 _COMPILER = ("torch._dynamo", "torch._inductor")
 # Updates between two lines of figures in metrics.jsonl.
 REPORT_EVERY = 50
+
+
+def _choose_strategy(
+    model: nn.Module, config: TrainingConfig, world: World, device: torch.device
+) -> Strategy:
+    """The strategy for a world; ``training.shard`` chooses FSDP among several processes."""
+    if world.is_single:
+        return SingleDevice(model)
+    if not config.shard:
+        return DataParallel(model)
+    from regard.training.distributed.fsdp import FSDP  # its imports take a second
+
+    return FSDP(model, world, device)
