@@ -110,10 +110,10 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         ]
         words = Counter(word for text in texts for word in split_words(text) if word != " ")
         spelled = sum(n for word, n in words.items() if len(tokenizer.encode(word)) > 1)
+        unknown = f"{spelled / max(1, words.total()):.1%} of those validated on are"
+        spelling = f", and of characters where a word is unknown, as {unknown}" if spelled else ""
         return [
-            "perplexity is that of whole words, and of characters where a word is unknown, as "
-            f"{spelled / max(1, words.total()):.1%} of those validated on are: not to be compared "
-            "with that of subwords"
+            f"perplexity is that of whole words{spelling}: not to be compared with that of subwords"
         ]
 
     @property

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -340,3 +341,19 @@ def test_runs_that_answer_together_are_evaluated_by_one_command(toy, tmp_path, r
     record = json.loads(capsys.readouterr().out)
     found = {figure["name"]: figure["value"] for figure in record["figures"]}
     assert found["accuracy"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("target", "note"),
+    [
+        ("a b", "perplexity is that of whole words: not"),
+        ("a cab b b", "as 25.0% of those validated on are: not"),
+    ],
+)
+def test_unknown_words_are_named_beside_a_perplexity_of_words(target, note):
+    tokenizer = SimpleNamespace(encode=lambda word: list(word.strip()))
+    recipe = SimpleNamespace(tokenizer=SimpleNamespace(type="words"))
+    task = SimpleNamespace(tokenizer=tokenizer, recipe=recipe, is_written=True, metrics={})
+    training = SimpleNamespace(task=task, valid=[SimpleNamespace(target=target)])
+    (line,) = TaskTraining.describe_perplexity(training)
+    assert note in line
