@@ -78,12 +78,7 @@ def pack(folder: Path, bundle: Path, *, tokenizer: Iterable[str], readme: str) -
 
 
 def unpack(bundle: Path) -> Path:
-    """A new folder with what a bundle holds; whoever asks for it deletes it.
-
-    Raises:
-        DamageError: It is no bundle, or damaged, or holds what no bundle of ours does.
-        RunError: It cannot be read, or there is no room for it.
-    """
+    """A new folder with a bundle's files, for the caller to delete."""
     with explain_refusal(bundle):
         folder = Path(mkdtemp(prefix="regard-"))
     try:

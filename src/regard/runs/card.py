@@ -45,23 +45,7 @@ class _Seldom(TypedDict, total=False):
 
 
 class Card(_Card, _Seldom, total=False):
-    """Contents of ``run.json``. Keys of ``total=False`` are missing in runs made before them.
-
-    Attributes:
-        format: Of the run folder.
-        regard: The version that made it.
-        task: The name of the task.
-        finished: Whether ``model`` is what training ended with.
-        model: Checksum of the final weights.
-        summary: What to remember of the training.
-        recipe: Checksum of the recipe's file.
-        name: What the recipe was called; None of one without a file.
-        text: A fingerprint of the text that is trained on.
-        threads: Of the processor, that it is trained with.
-        processes: That train it together, where they are several.
-        changes: What was changed while it was trained, the oldest first.
-        tokenizer: Checksum of the tokenizer's listing.
-    """
+    """Contents of ``run.json``. Keys of ``total=False`` are missing in runs made before them."""
 
     recipe: str
     name: object  # a file's name, which need not be UTF-8
@@ -74,15 +58,7 @@ class Card(_Card, _Seldom, total=False):
 def new_card(
     task: str, *, recipe: str, name: str | None, text: str | None, processes: int = 1
 ) -> Card:
-    """Contents of ``run.json`` for a new run.
-
-    Args:
-        task: The name of the task.
-        recipe: The checksum of the recipe's file.
-        name: What the recipe is called, if it has a name.
-        text: A fingerprint of the text that is trained on, if it has one.
-        processes: How many train it together.
-    """
+    """Contents of ``run.json`` for a new run."""
     together: _Seldom = {} if processes == 1 else {"processes": processes}
     return {
         "format": FORMAT,
@@ -102,11 +78,7 @@ def new_card(
 
 
 def read_card(path: Path) -> Card:
-    """Read ``run.json`` of the run folder ``path``.
-
-    Raises:
-        RunError: There is no run, a newer version of regard made it, or the file is damaged.
-    """
+    """Read ``run.json`` of the run folder ``path``."""
     with explain_path(path):
         kind = "a folder" if path.is_dir() else "a file" if path.exists() else "nothing there"
     if kind != "a folder":
@@ -156,15 +128,7 @@ def _check_format(path: Path, content: bytes) -> None:
 
 
 def read_begun_recipe(path: Path, expected: str | None) -> RecipeTable:
-    """The recipe that a run was begun with, from its file.
-
-    Args:
-        path: The file.
-        expected: Its checksum; None is unknown.
-
-    Raises:
-        RunError: The file is missing or damaged.
-    """
+    """The recipe that a run was begun with, from its file."""
     try:
         if expected is not None and path.exists():
             read_checked(path, expected)

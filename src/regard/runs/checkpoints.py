@@ -196,13 +196,7 @@ def checkpoints(home: Path) -> list[Checkpoint]:
 
 
 def newest_checkpoints(home: Path, count: int = 1) -> list[Checkpoint]:
-    """The last ``count`` undamaged checkpoints, oldest first; fewer if there are not so many.
-
-    A damaged one is passed over with a RunWarning.
-
-    Raises:
-        RunError: There are checkpoints and every one is damaged.
-    """
+    """The last ``count`` undamaged checkpoints, oldest first; a RunWarning names damaged ones."""
     good: list[Checkpoint] = []
     damage: list[str] = []
     for checkpoint in reversed(checkpoints(home)):
@@ -234,11 +228,7 @@ def newest_checkpoints(home: Path, count: int = 1) -> list[Checkpoint]:
 
 
 def load_newest_model(home: Path) -> tuple[int, dict[str, Shaped[Tensor, "..."]]] | None:
-    """The newest undamaged checkpoint's step and weights, whatever a training deletes meanwhile.
-
-    Raises:
-        RunError: There are checkpoints and every one is damaged.
-    """
+    """Step and weights of the newest undamaged checkpoint, whatever is deleted meanwhile."""
     while latest := newest_checkpoints(home):
         try:
             return latest[0].step, latest[0].load_model()
@@ -248,10 +238,7 @@ def load_newest_model(home: Path) -> tuple[int, dict[str, Shaped[Tensor, "..."]]
 
 
 def prune(home: Path, *, keep_last: int, best: int | None = None) -> None:
-    """Delete all checkpoints but the newest ``keep_last`` and the one of step ``best``.
-
-    Keep two at least, or a damaged one has none before it.
-    """
+    """Delete all checkpoints but the newest ``keep_last`` and the one of step ``best``."""
     saved = checkpoints(home)
     for checkpoint in saved[: max(0, len(saved) - keep_last)]:
         if checkpoint.step != best:
@@ -296,17 +283,7 @@ def average(saved: Sequence[Checkpoint]) -> dict[str, Shaped[Tensor, "..."]]:
 
 
 def fill_model(model: nn.Module, tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path) -> None:
-    """Put saved weights into a model.
-
-    Args:
-        model: With weights of its own, which are written over.
-        tensors: What a run or a checkpoint holds.
-        where: Its folder, for messages.
-
-    Raises:
-        RunError: They are those of another architecture, or of other sizes; or one of them is not
-            finite.
-    """
+    """Put saved weights into a model; RunError if they are of another one, or not finite."""
     if (difference := _difference(model, tensors)) is not None:
         raise _other_weights(where, difference)
     for name, tensor in tensors.items():
@@ -321,16 +298,7 @@ def fill_model(model: nn.Module, tensors: Mapping[str, Shaped[Tensor, "..."]], w
 def build_filled(
     build: Callable[[], ModelT], tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path
 ) -> ModelT:
-    """A model with saved weights in it, none of whose tensors was made before it was known to fit.
-
-    Args:
-        build: Makes the model that a recipe and a tokenizer describe, whoever wrote them.
-        tensors: Its weights.
-        where: Their file, for messages.
-
-    Raises:
-        RunError: The weights are of another model, or not finite.
-    """
+    """A model with saved weights, no tensor of which is made before they are known to fit."""
     numbers = sum(tensor.numel() for tensor in tensors.values())
     refusal = _other_weights(where, f"no more than {len(tensors)} tensors of {numbers:,} numbers")
     model = build_within(build, tensors=len(tensors), numbers=numbers, refusal=refusal)

@@ -42,22 +42,14 @@ class RunWarning(UserWarning):
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Put ``content`` at ``path``: a reader sees the old file or the whole new one.
-
-    Raises:
-        RunError: The disk is full or refuses; an old file at ``path`` is untouched.
-    """
+    """Put ``content`` at ``path``: a reader sees the old file or the whole new one."""
     with new_file(path) as temporary:
         fill_file(temporary, content)
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """A file to write, which appears at ``path`` when the block ends well, and else not at all.
-
-    Raises:
-        RunError: The disk is full or refuses; an old file at ``path`` is untouched.
-    """
+    """A file to write, which appears at ``path`` when the block ends well, and else not at all."""
     temporary = path.with_name(_TEMPORARY + path.name)
     with explain_refusal(path):
         try:
@@ -95,23 +87,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill, which appears at ``path`` when the block ends well, and else not at all.
-
-    A folder already at ``path`` is replaced.
-
-    Raises:
-        RunError: The disk is full or refuses; an old folder at ``path`` is untouched.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> with new_folder(home / "tokenizer") as folder:
-        ...     _ = (folder / "words.txt").write_text("love")
-        ...     print((home / "tokenizer").exists())
-        False
-        >>> (home / "tokenizer" / "words.txt").read_text()
-        'love'
-    """
+    """A folder to fill, which replaces ``path`` when the block ends well, and else not at all."""
     temporary = path.with_name(_TEMPORARY + path.name)
     with explain_refusal(path):
         try:
@@ -151,10 +127,7 @@ def tidy(folder: Path) -> None:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Add ``content`` at the end of the file, or nothing of it if the disk is full.
-
-    Not synced: call ``sync_file`` when what was added must outlive a power cut.
-    """
+    """Add ``content`` to a file, or nothing of it if the disk is full; not synced."""
     with explain_refusal(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
@@ -212,12 +185,7 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def read_checked(path: Path, expected: str) -> bytes:
-    """The content of a file whose checksum is known.
-
-    Raises:
-        DamageError: The file is missing, unreadable as the disk returns it, or another.
-        RunError: We may not read it.
-    """
+    """The content of a file whose checksum is known."""
     content = read_file(path)
     if checksum(content) != expected:
         raise DamageError(
@@ -228,16 +196,7 @@ def read_checked(path: Path, expected: str) -> bytes:
 
 
 def read_file(path: Path, *, most: int | None = None) -> bytes:
-    """The content of a file; a missing one, or one the disk cannot return, counts as damaged.
-
-    Args:
-        path: The file.
-        most: Bytes that it may have; None is as many as fit into memory.
-
-    Raises:
-        DamageError: It is missing, or the disk cannot return it.
-        RunError: It is no plain file, is too large, or is not ours to read.
-    """
+    """The content of a file; a missing one, or one the disk cannot return, counts as damaged."""
     try:
         return config.read_file(path, most=most)
     except OSError as error:
@@ -246,21 +205,12 @@ def read_file(path: Path, *, most: int | None = None) -> bytes:
 
 
 def seal(table: Mapping[str, object]) -> bytes:
-    """``table`` as readable JSON that carries its own checksum as the last line.
-
-    Example:
-        >>> unseal(seal({"step": 3}), where=Path("state.json"))
-        {'step': 3}
-    """
+    """``table`` as readable JSON that carries its own checksum as the last line."""
     return _dump({**table, _SEAL: checksum(_dump(table))})
 
 
 def unseal(content: bytes, *, where: Path) -> dict[str, JsonValue]:
-    """The table ``seal`` wrote; ``where`` names the file in messages.
-
-    Raises:
-        DamageError: One bit or more differs from what was written.
-    """
+    """The table ``seal`` wrote; ``where`` names the file in messages."""
     with suppress(ValueError):
         table = config.parse_json(content)
         if isinstance(table, dict) and table.pop(_SEAL, None) and seal(table) == content:
@@ -269,25 +219,12 @@ def unseal(content: bytes, *, where: Path) -> dict[str, JsonValue]:
 
 
 def read_sealed(path: Path, kind: type[TableT]) -> TableT:
-    """The table ``seal`` wrote into a file.
-
-    Args:
-        path: The file.
-        kind: What was written, as a ``TypedDict``: whoever wrote it can make its checksum fit.
-
-    Raises:
-        DamageError: The file is missing, or is not what was written.
-        RunError: It cannot be read, or is too large.
-    """
+    """The table ``seal`` wrote into a file."""
     return known_table(unseal(read_file(path, most=_MOST_SEALED), where=path), kind, where=path)
 
 
 def known_table(table: Mapping[str, JsonValue], kind: type[TableT], *, where: Path) -> TableT:
-    """A table that is well sealed, where it also holds what regard writes.
-
-    Raises:
-        DamageError: It lacks something, or a value is of another type.
-    """
+    """A sealed table, checked for what regard writes: its checksum anyone can make fit."""
     try:
         return checked_table(str(where), table, kind)
     except SettingError as error:

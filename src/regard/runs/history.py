@@ -20,12 +20,7 @@ Change.__doc__ = "Settings changed at an update: the last one before, what was, 
 
 
 def entry(update: int, changes: Changes) -> Change:
-    """Record of changes.
-
-    Args:
-        update: The last one before them.
-        changes: What it was and what it is, by name.
-    """
+    """Record of changes after an update."""
     return {
         "update": update,
         "was": {name: before for name, (before, _) in changes.items()},
@@ -34,16 +29,7 @@ def entry(update: int, changes: Changes) -> Change:
 
 
 def changed(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
-    """The recipe as it is after all changes to it.
-
-    Raises:
-        DamageError: A change is of no section of the recipe, or lacks what was before.
-
-    Example:
-        >>> history = [entry(400, {"training.keep": (5, 2), "threads": (2, 1)})]
-        >>> changed({"training": {"keep": 5, "seed": 1}}, history)
-        {'training': {'keep': 2, 'seed': 1}}
-    """
+    """The recipe as it is after all changes to it."""
     table = deepcopy(recipe)
     sections = cast(dict[str, dict[str, JsonValue]], table)
     for each in history:
@@ -61,12 +47,7 @@ def changed(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
 
 
 def format_changes(history: Sequence[Change]) -> list[str]:
-    """The changes in lines for people.
-
-    Example:
-        >>> format_changes([entry(400, {"training.keep": (5, 2), "training.patience": (None, 3)})])
-        ['since update 400: training.keep = 2 (5 before), training.patience = 3 (none before)']
-    """
+    """The changes in lines for people."""
     return [
         f"since update {each['update']}: "
         + ", ".join(

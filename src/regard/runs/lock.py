@@ -24,33 +24,13 @@ _FAR = 1 << 30  # the byte Windows locks: beyond the text, which others must be 
 
 
 class Lock:
-    """The right to write to a folder, held until ``release`` or the end of the process.
+    """The right to write to a folder, held until ``release`` or the end of the process."""
 
-    The folder itself and the file ``lock`` in it carry an advisory lock of the system (``flock``;
-    on Windows ``msvcrt.locking``, of the file alone), so it goes with a killed process and is never
-    stale, and a second process is refused even where someone has removed the file. The process and
-    host inside are for the message alone. Processes forked from the holder do not hold it.
-
-    NFS locks no folders, so that the file alone is locked there. Where the file system knows no
-    locks at all, a warning says so and nothing stops a second writer.
-
-    Args:
-        folder: An existing folder.
-        cure: What whoever is refused may do.
-
-    Raises:
-        RunError: Another process, or another Lock of this one, holds the folder.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> lock = Lock(home)
-        >>> Lock(home)
-        Traceback (most recent call last):
-        regard.errors.RunError: ... is already in use by process ... on host ...
-        >>> lock.release()
-        >>> Lock(home).release()
-    """
+    # The folder itself and the file ``lock`` in it carry an advisory lock of the system, so it goes
+    # with a killed process and is never stale, and a second process is refused even where someone
+    # has removed the file. The process and host inside are for the message alone. Processes forked
+    # from the holder do not hold it. NFS locks no folders, so that the file alone is locked there;
+    # where the file system knows no locks at all, a warning says so.
 
     def __init__(self, folder: Path, *, cure: str = _CURE) -> None:
         self._folder, self._path, self._cure = folder, folder / "lock", cure
@@ -100,21 +80,9 @@ class Lock:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process trains into a folder; asked without keeping one from beginning.
-
-    The lock is tried only where the file ``lock`` names a process that may be alive, and then with
-    others who only ask. Where the file system knows no locks, that process is taken for the holder.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> lock = Lock(home)
-        >>> is_held(home)
-        True
-        >>> lock.release()
-        >>> is_held(home)
-        False
-    """
+    """Whether a process trains into a folder; checked without keeping one from beginning."""
+    # The lock is tried only where the file names a process that may be alive, and then shared.
+    # Where the file system knows no locks, that process counts as the holder.
     path = folder / "lock"
     if not _may_be_alive(path):
         return False

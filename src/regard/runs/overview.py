@@ -22,13 +22,7 @@ RunState = Literal["running", "stopped", "done", "damaged"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BestFigure:
-    """The best that validations have measured.
-
-    Attributes:
-        metric: Its name: what the run's ``training.metric`` says.
-        value: The figure.
-        update: After which update it was measured.
-    """
+    """The best figure of a metric among validations, and the update it was measured after."""
 
     metric: str
     value: int | float
@@ -37,12 +31,7 @@ class BestFigure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speed:
-    """How fast a run learns, validations left out.
-
-    Attributes:
-        each_second: How many a second, over all its updates up to the newest checkpoint.
-        counted: Of what: tokens, texts, whatever its task counts.
-    """
+    """Tokens, or other units of its loss, that a run learns from a second, validations left out."""
 
     each_second: float
     counted: str
@@ -50,19 +39,7 @@ class Speed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOverview:
-    """A run in a line.
-
-    Attributes:
-        path: The run folder.
-        state: ``running`` while a process trains it; ``done`` once it has ended by itself;
-            ``stopped`` in between; ``damaged`` where its card or recipe cannot be read.
-        recipe: What its recipe was called; of one without a name its task and model.
-        updates: How many were made, as far as is written down.
-        limit: ``training.updates``; None where time or epochs limit it.
-        best: The best validation; None before the first.
-        speed: How fast it learns; None before the first checkpoint.
-        problem: What cannot be read of it; None if all can.
-    """
+    """A run in a line; ``limit`` is None where time or epochs limit it."""
 
     path: Path
     state: RunState
@@ -93,34 +70,14 @@ class RunOverview:
 
 @dataclass(frozen=True, slots=True)
 class RunsFound:
-    """Runs and other entries of a folder.
-
-    Attributes:
-        runs: Its runs by name, those in folders below it too.
-        others: Folders in it that hold no run.
-    """
+    """The runs below a folder, and the folders in it that hold none."""
 
     runs: list[RunOverview]
     others: list[Path]
 
 
 def find_runs(folder: str | Path) -> RunsFound:
-    """The runs of a folder, each looked at without being disturbed; or of a run, itself.
-
-    Links to folders count where they lead to a run.
-
-    Raises:
-        RunError: There is no such folder, or it may not be looked into.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> Run.create(home / "a", {"task": "translation"}, "translation", name="tiny").close()
-        >>> (home / "notes").mkdir()
-        >>> found = find_runs(home)
-        >>> [(run.recipe, run.state) for run in found.runs], [each.name for each in found.others]
-        ([('tiny', 'stopped')], ['notes'])
-    """
+    """The runs of a folder, or below links in it; of a run, itself."""
     folder = Path(folder)
     with explain_path(folder):
         if not folder.is_dir():
@@ -165,13 +122,7 @@ def overview(path: Path) -> RunOverview:
 def best_figure(
     records: Sequence[Mapping[str, JsonValue]], metric: str, task: str
 ) -> BestFigure | None:
-    """The best of the validations that ``Run.metrics`` gives, and the first of equals.
-
-    Args:
-        records: One a line of ``metrics.jsonl``.
-        metric: What counts.
-        task: The name of the task, which knows whether more of it is better.
-    """
+    """The best of the validations among records, and the first of equals."""
     found = [
         BestFigure(metric=metric, value=value, update=_whole(record.get("update")))
         for record in records

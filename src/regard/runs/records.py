@@ -13,25 +13,13 @@ from regard.runs.files import RunWarning, append, cut, read_file
 
 
 def append_record(path: Path, record: Mapping[str, object]) -> None:
-    """Add a line to ``path``, or nothing of it.
-
-    Raises:
-        RunError: The disk is full or refuses.
-    """
+    """Add a line to ``path``, or nothing of it."""
     line = json.dumps(finite(record), ensure_ascii=False, allow_nan=False) + "\n"
     append(path, line.encode(errors="replace"))
 
 
 def cut_records(path: Path, length: int, *, step: int = 0) -> None:
-    """Shorten a file to its first ``length`` bytes, and to whole lines.
-
-    If it has not so many any more, a RunWarning says which figures are missing.
-
-    Args:
-        path: The file, which may be gone.
-        length: Its length when the records of ``step`` had been added.
-        step: What to go on from.
-    """
+    """Shorten a file to ``length`` bytes and whole lines; a RunWarning says which are missing."""
     content = read_file(path)[:length] if path.exists() else b""
     whole = content.rfind(b"\n") + 1
     cut(path, whole)
@@ -54,11 +42,7 @@ def _end(content: bytes) -> str:
 
 
 def read_records(path: Path) -> list[dict[str, JsonValue]]:
-    """The records of a file, none if it is missing; a last line that a kill tore is left out.
-
-    Raises:
-        RunError: A line before the last is no JSON object; the message names it.
-    """
+    """The records of a file, none if it is missing; a last line that a kill tore is left out."""
     if not path.exists():
         return []
     records = []
@@ -75,12 +59,7 @@ def read_records(path: Path) -> list[dict[str, JsonValue]]:
 
 
 def finite(value: object) -> JsonValue:
-    """``value`` with null for infinities and NaN, which JSON does not have.
-
-    Example:
-        >>> finite({"loss": float("nan"), "best": [1.5]})
-        {'loss': None, 'best': [1.5]}
-    """
+    """``value`` with null for infinities and NaN, which JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

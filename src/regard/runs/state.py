@@ -34,22 +34,9 @@ _PRECISE = 2**53  # larger whole numbers are not safe in every reader of JSON
 
 
 def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> bytes:
-    """Tensors as a safetensors file, the same bytes whatever their order and device.
-
-    A tensor under several names (tied weights) is stored once, under the name that sorts first;
-    the file's metadata maps the other names to it. Tensors that overlap only in part are stored
-    apart, each whole.
-
-    Raises:
-        RunError: Something is not a dense tensor.
-
-    Example:
-        >>> table = torch.ones(2, 3)
-        >>> content = pack_tensors({"output": table, "embedding": table})
-        >>> tied = unpack_tensors(content, where=Path("model.safetensors"))
-        >>> tied["output"] is tied["embedding"]
-        True
-    """
+    """Tensors as a safetensors file, the same bytes whatever their order and device."""
+    # A tensor under several names (tied weights) is stored once, under the name that sorts first;
+    # the file's metadata maps the other names to it. Tensors that overlap in part are stored whole.
     stored: dict[str, Tensor] = {}
     first_name: dict[tuple[object, ...], str] = {}
     aliases: dict[str, str] = {}
@@ -69,15 +56,7 @@ def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> bytes:
 
 
 def unpack_tensors(content: bytes, *, where: Path) -> dict[str, Shaped[Tensor, "..."]]:
-    """The tensors of ``pack_tensors``, in the order of their names; tied names share a tensor.
-
-    Args:
-        content: What it made, or what others say it did.
-        where: The file, for messages.
-
-    Raises:
-        DamageError: It is no safetensors file, or ties names to tensors that it does not hold.
-    """
+    """The tensors of ``pack_tensors``, in the order of their names; tied names share a tensor."""
     try:
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
         (header_length,) = struct.unpack("<Q", content[:8])
@@ -94,24 +73,7 @@ def unpack_tensors(content: bytes, *, where: Path) -> dict[str, Shaped[Tensor, "
 
 
 def split_state(state: object) -> tuple[dict[str, Shaped[Tensor, "..."]], JsonValue]:
-    """A nested state as its tensors and a JSON value that says where they belong.
-
-    Takes None, flags, whole numbers of any size, floats (infinite and NaN too), text, tensors, and
-    lists, tuples and mappings of those: the ``state_dict`` of an optimizer, a generator's state.
-    A subclass of these comes back as the plain type.
-
-    Raises:
-        RunError: Something else is inside; the message names its place.
-
-    Example:
-        >>> tensors, plain = split_state({"step": 3, "moments": {0: torch.zeros(2)}})
-        >>> tensors
-        {'moments.0': tensor([0., 0.])}
-        >>> plain
-        {'step': 3, 'moments': {'$items': [[0, {'$tensor': 'moments.0'}]]}}
-        >>> join_state(tensors, plain)
-        {'step': 3, 'moments': {0: tensor([0., 0.])}}
-    """
+    """A nested state as its tensors and a JSON value that says where they belong."""
     tensors: dict[str, Tensor] = {}
     return tensors, _split(state, "", tensors)
 

@@ -20,15 +20,7 @@ class _Listing(TypedDict):
 
 
 def tokenizer_files(folder: Path, expected: str | None) -> dict[str, str]:
-    """The checksums of the tokenizer's files, by their paths in its folder.
-
-    Args:
-        folder: The folder.
-        expected: The checksum of the listing; None is unknown.
-
-    Raises:
-        RunError: The listing is damaged, another one, or names what is no file of a tokenizer.
-    """
+    """Checksums of the tokenizer's files by their paths, if the listing is the expected one."""
     listing = folder / CHECKSUMS
     content = read_file(listing, most=_MOST_LISTING)
     files = known_table(unseal(content, where=listing), _Listing, where=listing)["files"]

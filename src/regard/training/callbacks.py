@@ -16,17 +16,7 @@ WAITING = "waiting_"
 
 
 class TrainingSummary(TypedDict):
-    """Summary of a finished training.
-
-    Attributes:
-        updates: Made in all.
-        epochs: That are complete.
-        target_tokens: Terms of the loss: target tokens, or whatever a task predicts.
-        weights: Which weights were taken: the last ones, the best, an average.
-        validation: Their figures.
-        valid: What those are of: ``48 texts``; not of runs of before.
-        candidates: And those of the others.
-    """
+    """Summary of a finished training, the key ``summary`` of its run."""
 
     updates: int
     epochs: int
@@ -191,14 +181,11 @@ class Callback:
 
 
 class Callbacks(Callback):
-    """Calls other callbacks.
+    """Calls other callbacks: the reporter, the watchers and the users' own."""
 
-    One that the system refuses to let write is called no more, with a RunWarning.
-
-    Args:
-        reporter: The user's reporter, whose other errors are raised.
-        watchers: The program's own callbacks, whose errors are all warnings.
-    """
+    # One that the system refuses to let write is called no more, with a RunWarning: the reporter
+    # where that raises OSError, a watcher of our own whatever it raises. Errors of the users' are
+    # all raised.
 
     def __init__(self, reporter: Callback, *watchers: Callback) -> None:
         self._tolerated: list[tuple[Callback, type[Exception]]] = [(reporter, OSError)]

@@ -28,12 +28,7 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def checkpoint_recipe(path: Path) -> RecipeTable:
-    """Recipe settings of tokenizer and model that match the checkpoint.
-
-    Raises:
-        DataError: A file is missing or damaged, or the tokenizer is of another model.
-        SettingError: The layout is of no model that reads one text here.
-    """
+    """Recipe settings of tokenizer and model that match the checkpoint."""
     checkpoint = load_checkpoint(path)
     if checkpoint.layout not in _TASKS:
         raise SettingError(
@@ -61,10 +56,7 @@ def checkpoint_recipe(path: Path) -> RecipeTable:
 
 @torch.no_grad()
 def checkpoint_reader(path: Path) -> dict[str, Tensor]:
-    """The weights of the checkpoint's reader; its embeddings in the order of our ids.
-
-    After those of the tokenizer's ids comes the embedding of what masks a word, if it has one.
-    """
+    """Weights of the checkpoint's reader; embeddings in the order of our ids, then of the mask."""
     reader = _reader(load_checkpoint(path))
     order, mask = list(borrow_pieces(path).theirs), mask_of(path)
     order += [] if mask is None else [mask]

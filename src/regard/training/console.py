@@ -135,10 +135,7 @@ class ConsoleReporter(Callback):
         )
 
     def _format_waiting(self, figures: Mapping[str, float]) -> str:
-        """Fraction of the time that each process waits for others; of many, the least and the most.
-
-        Averaged as the speed is.
-        """
+        """Fraction of its time that each process waits, smoothed; of many, the extremes."""
         latest = [share for name, share in figures.items() if name.startswith(WAITING)]
         before = self._waiting or latest
         self._waiting = [0.95 * old + 0.05 * new for old, new in zip(before, latest, strict=True)]

@@ -34,16 +34,7 @@ def with_saved_defaults(recipe: Recipe, run: Run) -> Recipe:
 
 
 def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
-    """Differences between a recipe and the run that it is to resume.
-
-    Args:
-        run: The run.
-        recipe: Complete, its settings of training resolved.
-        may_change: Whether settings of training may differ, as far as they can.
-
-    Raises:
-        RunError: Something differs that may not; the message says how to go on.
-    """
+    """Differences between a recipe and the run that it is to resume."""
     changes = _differences(saved_recipe(run).table(), recipe.table())
     fixed = [name for name in changes if not _can_change(name)]
     if fixed:

@@ -48,22 +48,9 @@ def fitting_batch(
     config: TrainingConfig,
     device: torch.device,
 ) -> int:
-    """Tokens of a batch that fits into the memory of a device, for ``training.batch_tokens``.
-
-    The largest batches of a size are tried, forwards and backwards, beside as much memory as the
-    optimizer will take: twice as many tokens as long as that fits, then half of the last step. On a
-    CPU, whose memory is not its own, it is 4096. Nothing of the model is changed, and no random
-    number used up.
-
-    Args:
-        training: Whose batches they are.
-        model: On the device, with new weights.
-        config: For precision, optimizer and smoothing.
-        device: Where it is to be trained.
-
-    Raises:
-        OutOfMemory: Not even a small batch fits.
-    """
+    """Tokens of the largest batch that fits into a device's memory; 4096 on a CPU."""
+    # Twice as many tokens as long as that fits, beside the optimizer's memory; then half of the
+    # last step. Nothing of the model is changed, and no random number used up.
     if device.type == "cpu":
         return DEFAULT_BATCH
     most = int(min(_MOST, max(DEFAULT_BATCH, _SHARE * training.num_tokens)))
@@ -97,14 +84,7 @@ def describe_end(
     *,
     is_timed: bool,
 ) -> str:
-    """When a training ends, in a line for people.
-
-    Args:
-        training: Whose batches they are.
-        model: On its device. Nothing of it is changed, and no random number used up.
-        config: The limits.
-        is_timed: Whether to try some batches and say how long all will take.
-    """
+    """Line that says when a training ends; timing batches changes no weight or random state."""
     an_epoch = max(1, round(training.num_samples / training.examples_a_batch / config.accumulate))
     limits: list[tuple[int, str]] = []
     if config.updates is not None:

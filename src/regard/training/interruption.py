@@ -18,18 +18,11 @@ _TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
 class Interruption:
-    """Turns a first Ctrl-C, SIGTERM or SIGHUP into a request to stop.
+    """Turns a first Ctrl-C, SIGTERM or SIGHUP into a request to stop; a second one kills."""
 
-    A second Ctrl-C or SIGTERM ends the process at once; a second SIGHUP does not, since the system
-    and the shell both send one when a terminal is closed, nor does a second SIGTERM under torchrun,
-    which sends one to all when a process has left. SIGHUP that is ignored, as under ``nohup``,
-    stays ignored.
-
-    Example:
-        >>> with Interruption() as interruption:
-        ...     interruption.requested
-        False
-    """
+    # A second SIGHUP does not, since the system and the shell both send one when a terminal is
+    # closed, nor does a second SIGTERM under torchrun, which sends one to all when a process has
+    # left. SIGHUP that is ignored, as under ``nohup``, stays ignored.
 
     def __init__(self) -> None:
         self.requested = False

@@ -13,21 +13,7 @@ from regard.training.settings import TrainingConfig
 
 @dataclass
 class Position:
-    """How far training has come; with the weights and the optimizer, all that a later run needs.
-
-    Attributes:
-        update: Optimizer steps made.
-        epoch: Which epoch is under way, from 0.
-        cursor: Samples of it that are used up.
-        seconds: Time spent in updates.
-        tokens: Terms of the loss so far: target tokens, or whatever a task predicts.
-        best: The best validation figure, by the metric chosen; None before the first.
-        best_update: When it was reached.
-        stale: Validations since then.
-        validated: The update of the last validation.
-        loss: The loss summed since the last line of figures.
-        terms: And what it is summed over.
-    """
+    """How far training has come; with weights and optimizer, all that resuming needs."""
 
     update: Natural = 0
     epoch: Natural = 0
@@ -56,11 +42,7 @@ class Position:
 
 
 class TrainerState(TypedDict):
-    """Training state of a checkpoint: ``position`` is a Position's fields.
-
-    ``random`` is the state of the CPU's random numbers. ``device`` is what only trainings on a GPU
-    have: states of its random numbers, by the kind of device, and the scale of the loss.
-    """
+    """Training state of a checkpoint; ``position`` has a Position's fields."""
 
     position: Mapping[str, object]
     optimizer: dict[str, object]

@@ -58,26 +58,12 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Pretrained:
-    """The run, or the checkpoint of others, that a training begins with.
-
-    Attributes:
-        path: Its folder, an absolute path.
-    """
+    """The run or the checkpoint of others that a training begins with, by its absolute path."""
 
     path: Path
 
     def complete(self, recipe: Recipe, run: Run | None = None) -> Recipe:
-        """The recipe with what it leaves out of tokenizer and model as it was in pretraining.
-
-        Args:
-            recipe: What is to be trained.
-            run: The run to go on with, which knows; None asks the one to begin with.
-
-        Raises:
-            RunError: There is no run to begin with, or it is not one of a reader.
-            SettingError: The recipe says otherwise than that run, or their models have nothing in
-                common.
-        """
+        """The recipe with tokenizer and model as in pretraining where it leaves them open."""
         if recipe.task != _WRITING and TASKS[recipe.task].is_written:
             raise SettingError(
                 f"training.pretrained must be left out for {recipe.task}; got {str(self.path)!r}."
@@ -103,26 +89,15 @@ class Pretrained:
         return with_training(recipe, {**recipe.training, "pretrained": str(self.path)})
 
     def vocabularies(self, recipe: Recipe) -> Path | None:
-        """Where all vocabularies are kept, for a task that has no tokenizer apart from them.
-
-        None where only the tokenizer is taken over, as ``recipe.tokenizer.folder`` says.
-        """
+        """Folder of all vocabularies, for a task without a tokenizer apart from them; else None."""
         return None if recipe.tokenizer else Run.open(self.path).tokenizer_folder
 
     @torch.no_grad()
     def fill(self, model: nn.Module, recipe: Recipe, run: Run | None = None) -> None:
-        """Copy the weights of the reader into that of a new model.
-
-        Nothing is done for a run that has a checkpoint: it is beyond its beginning.
-
-        Of the embeddings these are the rows of the tokenizer's ids; what a task has besides, such
-        as what stands for a masked word, is its own. So is what reads the features of tokens,
-        where pretraining had none. Texts beside each other that it never told apart begin alike.
-        A pooler begins with that of pretraining, where it has one that learned.
-
-        Raises:
-            SettingError: A tensor is of another size.
-        """
+        """Copy the weights of the reader into that of a new model; nothing into a resumed one."""
+        # Of the embeddings these are the rows of the tokenizer's ids; the task's other ones, such
+        # as that of the mask, stay new. So do those of features of tokens, where pretraining had
+        # none. Segments that pretraining never distinguished begin alike.
         if run is not None and run.newest_checkpoint() is not None:
             return
         reader = TASKS[recipe.task].models[recipe.model_type].load()
@@ -238,16 +213,7 @@ class Pretrained:
 
 
 def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | None]:
-    """The recipe, complete, and the run that ``[training]`` names to begin with; None if none.
-
-    Args:
-        recipe: What is to be trained.
-        run: The run to go on with; None begins a new one.
-
-    Raises:
-        RunError: There is no run to begin with, or it is not one of a reader.
-        SettingError: The recipe says otherwise than that run.
-    """
+    """The recipe, complete, and the run that ``training.pretrained`` names; None if none."""
     name = recipe.training.get("pretrained")
     if name is None:
         return recipe, None
@@ -296,11 +262,7 @@ def _only(model: nn.Module, kind: type[nn.Module]) -> nn.Module:
 
 
 def _as_writer(recipe: RecipeTable) -> RecipeTable:
-    """The recipe of a reader as that of a writer whose encoder it is.
-
-    Raises:
-        SettingError: It reads words from their parts.
-    """
+    """The recipe of a reader as that of a writer whose encoder it is."""
     table = {name: value for name, value in recipe["model"].items() if name != "type"}
     config = build(EncoderConfig, table, where="model")
     if config.parts != "none":
@@ -322,11 +284,9 @@ def _as_writer(recipe: RecipeTable) -> RecipeTable:
 
 
 def _as_encoder(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a reader by the names that they have in a writer.
-
-    Every text is the first of its row, so that what says so is part of its tokens' embeddings. The
-    target's begin as the source's.
-    """
+    """The weights of a reader by the names that they have in a writer."""
+    # Every text is the first of its row, so that its segment is part of its tokens' embeddings. The
+    # target's begin as the source's.
     renamed = {
         ours + name.removeprefix(theirs): tensor
         for name, tensor in weights.items()

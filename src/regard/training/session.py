@@ -83,34 +83,7 @@ def fit(
     callbacks: Sequence[Callback] = (),
     may_change: bool = False,
 ) -> Trained:
-    """Train a model into a run folder, or resume one that was interrupted.
-
-    Args:
-        recipe: The recipe. Where the folder holds a run, it must be the recipe of that run.
-        path: The run folder, made if it does not exist.
-        reporter: Called with the progress; None prints to the console.
-        callbacks: Called after updates and validations; they may end the training.
-        may_change: Whether a run that is there may be resumed with other settings of training: its
-            limits, rate, schedule, batches and so on. The run records each change.
-
-    Raises:
-        DataError: The text cannot be used.
-        SettingError: A setting is unknown or out of range, or the vocabulary does not fit.
-        RunError: The folder holds another recipe's run, is damaged, or is in use.
-        TrainingError: The loss was not finite.
-        Interrupted: A signal asked to stop; the same call resumes.
-
-    Example:
-        >>> import tempfile
-        >>> from regard.tasks import recipe_from_table
-        >>> path = Path(tempfile.mkdtemp()) / "run"
-        >>> fit(recipe_from_table({"training": {"updats": 500}}), path)
-        Traceback (most recent call last):
-        regard.errors.SettingError: training.updats is not a setting. Did you mean training.updates?
-        >>> fit(recipe_from_table({"training": {"updates": 500}}), path)
-        Traceback (most recent call last):
-        regard.errors.DataError: data.train must name the training text; got nothing.
-    """
+    """Train into a run folder, or resume it; ``may_change`` allows other training settings."""
     path = Path(path)
     with process_group() as world, ExitStack() as stack, encoded_as(recipe.encoding):
         check_agreement(world, recipe)
@@ -130,10 +103,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Resolved:
-    """A recipe with its settings of training complete, its device, and what it begins with.
-
-    A run is tied to no device, so that recipe and config name none.
-    """
+    """A complete recipe, its device (a run is tied to none) and what training begins with."""
 
     recipe: Recipe
     device: str

@@ -13,12 +13,7 @@ Precision = Literal["auto", "float32", "tf32", "bfloat16", "float16"]
 
 
 def beside_epochs(names: Collection[str]) -> dict[str, int]:
-    """Settings that go with those of these names: epochs that somebody gives end the training.
-
-    Example:
-        >>> beside_epochs({"training.epochs"}), beside_epochs({"training.seed"})
-        ({'training.least_updates': 0}, {})
-    """
+    """Settings that go with named ones: epochs that are set end the training."""
     has_epochs = "training.epochs" in names and "training.least_updates" not in names
     return {"training.least_updates": 0} if has_epochs else {}
 

@@ -116,24 +116,7 @@ def resume(
 
 
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:
-    """The recipe with a part of its training text held out to test on, where it names no test.
-
-    Args:
-        recipe: The recipe of a training.
-        path: The run folder. A run that is there keeps the text that it began with.
-
-    Raises:
-        RunError: The run that is there is damaged.
-        SettingError: A setting of training is unknown or out of range.
-
-    Example:
-        >>> table = {"data": {"train": "pairs.tsv"}, "training": {"updates": 500}}
-        >>> with_test(recipe_from_table(table), "no-run-yet").data.test
-        'held out'
-        >>> table["data"]["test"] = "test.tsv"
-        >>> with_test(recipe_from_table(table), "no-run-yet").data.test
-        'test.tsv'
-    """
+    """The recipe with a held-out test where it names none; an existing run keeps its text."""
     place = build(TrainingConfig, recipe.training, where="training").corpus
     if recipe.uses_phrasebook or recipe.data.test or not recipe.named("train"):
         return recipe
@@ -145,11 +128,7 @@ def with_test(recipe: Recipe, path: str | Path) -> Recipe:
 
 
 def _split_data(recipe: object, data: object) -> "tuple[RecipeSource | None, object]":
-    """The recipe, None where it is to be inferred, and the data.
-
-    Raises:
-        SettingError: There is neither, or data twice.
-    """
+    """The recipe, None where it is to be inferred, and the data."""
     is_named = isinstance(recipe, Recipe | Mapping)
     if isinstance(recipe, str | Path):
         is_named = is_recipe(str(recipe))
@@ -190,11 +169,7 @@ def _files(data: object, run: Path) -> list[str]:
 
 
 def _write_data(rows: Sequence[Row], run: Path) -> str:
-    """Write data in memory beside the run folder, and return the name of the file.
-
-    Raises:
-        RunError: A run that is there was begun with other data.
-    """
+    """Write data in memory beside the run folder, and return the name of the file."""
     ending, content = write_rows(rows)
     path = run.with_name(f"{run.name}.data{ending}")
     if is_run(run) and path.exists() and path.read_text("utf-8") != content:

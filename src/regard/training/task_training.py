@@ -32,16 +32,7 @@ _SAMPLES = 3
 
 
 class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
-    """Batches, validation and samples of a task.
-
-    Args:
-        task: With its vocabularies.
-        train: Examples to learn from.
-        valid: Examples to validate on.
-        config: The training settings.
-        too_long: Where examples beyond the maximum length are counted.
-        stored: What is learned from, where it is on disk; then ``train`` is some of it.
-    """
+    """Batches, validation and samples of a task; ``stored`` is the text where it is on disk."""
 
     def __init__(
         self,
@@ -128,10 +119,8 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def batches(
         self, epoch: int, cursor: int, share: BatchShard = WHOLE_BATCH
     ) -> Iterator[tuple[BatchT | None, int]]:
-        """The rest of an epoch's batches, each with the cursor after it; or a share of each.
-
-        Noise is drawn from seed, epoch and cursor, so that a run that goes on draws the same.
-        """
+        """The rest of an epoch's batches, or a shard of each, each with the cursor after it."""
+        # Noise is drawn from seed, epoch and cursor, so that a resumed run draws the same.
         plans = self._plan(self._epoch_corpus, seed=self.config.seed).epoch(epoch, cursor)
         for place, plan in enumerate(plans):
             seeds = np.random.SeedSequence([self.config.seed, epoch, plan.cursor])
@@ -154,11 +143,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """The mean loss over the validation examples, and the task's figures.
-
-        Of a task that writes there is the perplexity too, and the figures are of the greedy outputs
-        for the first ``training.validation_pairs`` examples.
-        """
+        """The mean loss over the validation examples, and the task's metrics."""
         if not self.task.is_written:
             answers, loss = Predictor(model, self.task).answers_and_loss(self.valid)
             return {"loss": loss, **self.task.score(answers, self.valid)}
@@ -186,11 +171,9 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         ]
 
     def build_model(self) -> nn.Module:
-        """The recipe's model with new weights.
-
-        The shortest example is tried, so that settings which do not go together are an error before
-        anything is written.
-        """
+        """The recipe's model with new weights."""
+        # The shortest example is tried, so that settings which do not go together are an error
+        # before anything is written.
         model = build_in_memory(self.task.build_model)
         if self.task.is_written:
             return model
@@ -215,10 +198,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         return int(tokens * (self.num_samples / len(looked_at)))
 
     def largest(self, tokens: int) -> Iterator[BatchT]:
-        """Of batches of so many tokens, those of which any may take most memory.
-
-        That with most tokens on both sides together, that with most rows, and the longest.
-        """
+        """Batches that may take most memory: most tokens in all, most rows, the longest."""
         batches = self._plan(self.corpus, seed=self.config.seed, tokens=tokens)
         plans = [plan.indices for plan in islice(batches.epoch(0), _LOOKED_AT)]
         lengths_at = self._lengths_at(self.corpus)

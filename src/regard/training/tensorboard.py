@@ -21,13 +21,7 @@ def has_tensorboard() -> bool:
 
 
 class TensorBoardReporter(Callback):
-    """Writes curves into the folder ``tensorboard`` of a run: ``tensorboard --logdir RUN``.
-
-    Training that goes on from a checkpoint goes on with the curves from there.
-
-    Args:
-        run: The run folder.
-    """
+    """Writes curves into the folder ``tensorboard`` of a run: ``tensorboard --logdir RUN``."""
 
     def __init__(self, run: Path) -> None:
         self._folder = run / "tensorboard"

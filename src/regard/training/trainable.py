@@ -32,10 +32,7 @@ class Trainable(Protocol[BatchT]):
     def batches(
         self, epoch: int, cursor: int, share: BatchShard = WHOLE_BATCH
     ) -> Iterator[tuple[BatchT | None, int]]:
-        """The rest of an epoch's batches after ``cursor`` samples, each with the next cursor.
-
-        Of each batch there is what is this process's ``share``; None where that is nothing.
-        """
+        """The rest of an epoch's batches or shards (None if empty), each with the next cursor."""
 
     def backward(
         self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float

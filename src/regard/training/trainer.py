@@ -205,10 +205,7 @@ class Trainer(Generic[BatchT]):
 
     @contextmanager
     def _compiled(self) -> Iterator[None]:
-        """The model as one program inside the block, if that is asked for.
-
-        Rows and lengths are unknown to it, so that one program serves batches of all sizes.
-        """
+        """The model as one program for batches of all sizes inside the block, if set."""
         if not self.config.compile:
             yield
             return
@@ -458,10 +455,7 @@ class Trainer(Generic[BatchT]):
         self.run.prune(keep_last=self.config.keep, best=self.position.best_update or None)
 
     def _drop_passing(self) -> None:
-        """Delete what only the clock or an interruption saved, once there is something newer.
-
-        It would take part in the average, and push out one that should.
-        """
+        """Delete older checkpoints of the clock or an interruption: they would be averaged."""
         for saved in self.run.checkpoints():
             if saved.step < self.position.update and not is_validated(saved):
                 saved.delete()

@@ -50,11 +50,7 @@ def key_of(table: Mapping[str, JsonValue]) -> str:
 
 
 def sum_of(file: Path, cache: Path) -> str:
-    """The checksum of what a file holds, known of one that has its size and time of before.
-
-    Raises:
-        DataError: The file cannot be read.
-    """
+    """Checksum of a file's content, cached by its size and time."""
     with open_text(file):  # which says what is wrong with it
         pass
     state = file.stat()

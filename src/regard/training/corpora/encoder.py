@@ -18,13 +18,7 @@ from regard.text import BadLines, Sequences
 
 @dataclass(frozen=True)
 class Encoded:
-    """Encoded chunk.
-
-    Attributes:
-        arrays: By the names of ``StreamedTask.stored_as``.
-        bad_lines: Lines left out.
-        too_long: Examples left out or cut.
-    """
+    """Arrays of an encoded chunk by the names of ``StreamedTask.stored_as``; lines left out."""
 
     arrays: Mapping[str, Sequences]
     bad_lines: BadLines = field(default_factory=BadLines)
@@ -78,11 +72,7 @@ def begin(encoder: Encoder) -> None:
 
 
 def encode(chunk: Chunk) -> Encoded:
-    """The ids of some lines, in a process that ``begin`` has begun.
-
-    Raises:
-        DataError: A line cannot be used.
-    """
+    """The ids of some lines, in a process that ``begin`` has begun."""
     try:
         return _encoder.encode(chunk)
     except RegardError as error:

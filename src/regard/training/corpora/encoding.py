@@ -37,12 +37,7 @@ _SAVED_EVERY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Files of an encoded corpus.
-
-    Attributes:
-        names: The arrays.
-        numbered: Those whose numbers go on from chunk to chunk.
-    """
+    """Arrays of an encoded corpus; ``numbered`` are those whose numbers continue over chunks."""
 
     names: tuple[str, ...]
     numbered: tuple[str, ...]
@@ -68,23 +63,7 @@ def encode_into(
     processes: int,
     progress: Callable[[int], None] = lambda count: None,
 ) -> tuple[int, BadLines, BadLines]:
-    """Encode a text into the files of a folder, from where a killed encoding of it came.
-
-    Args:
-        folder: Of this text, tokenizer and settings alone.
-        layout: What is written.
-        chunks_after: The lines of the text, all chunks but the first so many.
-        encoder: Makes ids of a chunk.
-        processes: How many work; 1 is this one alone.
-        progress: Told how many more lines are encoded.
-
-    Returns:
-        How many samples there are; which lines were left out, and which were too long.
-
-    Raises:
-        DataError: A line cannot be used.
-        RunError: The disk is full or refuses.
-    """
+    """Encode a text into a folder, resuming a killed encoding; samples and lines left out."""
     writer = _Writer.of(folder, layout)
     lines = chunks_after(writer.chunks)
     with _results(encoder, lines, processes) as results:

@@ -19,16 +19,7 @@ Place = Literal["auto", "memory", "disk"]
 
 
 def is_on_disk(recipe: Recipe, place: Place) -> bool:
-    """Whether text is encoded into files and read from there.
-
-    Args:
-        recipe: Whose training text it is.
-        place: ``training.corpus``. ``auto`` takes the disk where the text is of a gigabyte or more,
-            compressed files counted four times, and nothing speaks against it.
-
-    Raises:
-        SettingError: It cannot be, and is to be; or the place is unknown.
-    """
+    """Whether text is encoded into files: by ``auto`` a gigabyte or more, where it can be."""
     check_choice("place", place, Place)
     if place == "memory":
         return False

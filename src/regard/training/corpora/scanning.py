@@ -26,13 +26,7 @@ _TOLD_EVERY = 50_000
 
 @dataclass(frozen=True, slots=True)
 class KeptLine:
-    """A line of a text that is kept by itself.
-
-    Attributes:
-        shard: Which of the shards it is from, from 0.
-        number: Its number there, from 1.
-        raw: The line, and that of the targets' file.
-    """
+    """A line of a shard, by its number from 1, and that of the targets' file."""
 
     shard: int
     number: int
@@ -68,15 +62,7 @@ class _Smallest:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Statistics of all lines.
-
-    Attributes:
-        lines: How many each shard has.
-        headers: The first line of each.
-        until: Lines of all shards after which what is held out begins.
-        sample: Lines to learn a tokenizer from.
-        held: Lines to validate on.
-    """
+    """Statistics of all lines; the held-out part begins after ``until`` lines of all shards."""
 
     lines: list[int]
     headers: list[bytes]
@@ -92,18 +78,7 @@ def scan(
     share: float = HELD_SHARE,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Scan:
-    """Look at all lines once.
-
-    Args:
-        shards: The files.
-        held_out: How lines are held out: those with the smallest hashes, whatever their order; or
-            the last ones. None holds none out.
-        share: Of all lines, how many are held out at most.
-        progress: Told how many more lines were read, now and then.
-
-    Raises:
-        DataError: A file is missing or damaged.
-    """
+    """Look at all lines once; hold out those with the smallest hashes, the last ones or none."""
     smallest = _Smallest(SAMPLE + HELD)
     last: deque[KeptLine] = deque(maxlen=_HELD_END if held_out == "end" else 0)
     counts, headers = list[int](), list[bytes]()

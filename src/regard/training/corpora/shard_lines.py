@@ -17,12 +17,7 @@ RawLine = tuple[bytes, bytes | None]
 
 
 def raw_lines(shard: Shard) -> Iterator[RawLine]:
-    """The lines of a shard, as they stand there; the rows of one of CSV, as TSV has them.
-
-    Raises:
-        DataError: A file is missing or damaged, or the two have different numbers of lines; or
-            a row of CSV is not UTF-8.
-    """
+    """The lines of a shard, as they stand there; the rows of one of CSV, as TSV has them."""
     source, target = shard
     if text_suffix(source) == ".csv" and target is None:
         # A row may be several lines, and the places of a text are counted in what can stand alone.
@@ -48,17 +43,7 @@ def raw_lines(shard: Shard) -> Iterator[RawLine]:
 def chunks(
     shards: Sequence[Shard], lines: Sequence[int], *, skip: int = 0, until: int | None = None
 ) -> Iterator[Chunk]:
-    """The lines of all shards, in chunks that are the same whenever they are asked for.
-
-    Args:
-        shards: The files, in their order.
-        lines: How many lines each has.
-        skip: How many chunks to leave out at the beginning.
-        until: Lines of all shards after which the text ends; None takes them all.
-
-    Raises:
-        DataError: A shard does not have its lines any more.
-    """
+    """The lines of all shards but the first ``skip`` chunks, always in the same chunks."""
     left = sum(lines) if until is None else until
     for shard, count in zip(shards, lines, strict=True):
         wanted = min(count, left)

@@ -57,14 +57,7 @@ _FEW = 2000
 
 @dataclass(frozen=True)
 class StoredText:
-    """A training text that is read in parts, and whose ids are on disk.
-
-    Attributes:
-        recipe: Whose text it is.
-        folder: What is kept of it.
-        shards: Its files.
-        task: The task's class.
-    """
+    """A training text that is read in parts, and whose ids are on disk."""
 
     recipe: Recipe
     folder: Path
@@ -73,16 +66,7 @@ class StoredText:
 
     @classmethod
     def of(cls, recipe: Recipe, *, cache: str | Path | None = None) -> "StoredText":
-        """The training text of a recipe, its lines counted once.
-
-        Args:
-            recipe: Of a task that can be streamed.
-            cache: Where what is encoded is kept; None is ``default_cache``.
-
-        Raises:
-            DataError: A file is missing or damaged, or there is no line.
-            RunError: The cache cannot be written.
-        """
+        """The training text of a recipe, its lines counted once."""
         task = streamed(TASKS[recipe.task].task)
         assert task is not None
         shards = task.shards(recipe, "train")
@@ -109,11 +93,7 @@ class StoredText:
         return cast(int, self._scanned["until"])
 
     def sample(self, most: int | None = None) -> list[object]:
-        """Examples from all over the text, to learn a tokenizer from.
-
-        Args:
-            most: At most about so many; None takes all of the sample.
-        """
+        """Examples from all over the text, at most about so many, to learn a tokenizer from."""
         examples: list[object] = []
         for chunk in self._kept(_SAMPLE):
             examples += self.task.of_chunk(self.recipe, chunk)
@@ -138,11 +118,7 @@ class StoredText:
         ]
 
     def learned(self, recipe: Recipe) -> AnyTask:
-        """The task with its vocabularies, learned from the sample or known of before.
-
-        Args:
-            recipe: Settled, such as in its languages.
-        """
+        """The task with its vocabularies, learned from the sample or cached."""
         kind = TASKS[self.recipe.task].task
         asked: dict[str, JsonValue] = {
             "task": self.recipe.task,
@@ -167,18 +143,7 @@ class StoredText:
         bad_lines: BadLines | None = None,
         too_long: BadLines | None = None,
     ) -> Stored[object]:
-        """All samples as ids, encoded now unless they have been.
-
-        Args:
-            task: With its vocabularies.
-            processes: How many encode; None takes as many as there are processors.
-            bad_lines: Where lines left out are counted.
-            too_long: Where samples left out or cut for their length are counted.
-
-        Raises:
-            DataError: A line cannot be used, or no sample is left.
-            RunError: The disk is full or refuses.
-        """
+        """All samples as ids, encoded now unless they are cached; counts what is left out."""
         assert isinstance(task, StreamedTask)
         with TemporaryDirectory() as saved:
             tokenizer = Path(saved)
@@ -290,14 +255,7 @@ class StoredText:
 
 
 def parts_of(recipe: Recipe) -> Parts[object]:
-    """Training and validation examples of a run; of a text on disk, a sample of the former.
-
-    Args:
-        recipe: As the run keeps it.
-
-    Raises:
-        DataError: The text is not there any more, or cannot be read.
-    """
+    """Training and validation examples of a run; of a text on disk, a sample of the former."""
     with encoded_as(recipe.encoding):
         if recipe.training.get("corpus") != "disk":
             return TASKS[recipe.task].task.read_parts(recipe)

@@ -19,15 +19,7 @@ from regard.training.settings import TrainingConfig
 
 @dataclass(frozen=True)
 class TrainingText:
-    """Examples to train and to validate on.
-
-    Attributes:
-        recipe: Names the text.
-        parts: The examples; of text on disk, a sample to train on.
-        stored: The text on disk; None where it is in memory.
-        bad_lines: Lines that are left out.
-        too_long: Examples that are left out or cut for their length.
-    """
+    """Examples to train and to validate on, in memory; or on disk, and a sample of them."""
 
     recipe: Recipe
     parts: Parts[object]
@@ -37,11 +29,7 @@ class TrainingText:
 
     @classmethod
     def read(cls, recipe: Recipe, config: TrainingConfig) -> "TrainingText":
-        """The text of a recipe, read from its files.
-
-        Raises:
-            DataError: It cannot be used.
-        """
+        """The text of a recipe, read from its files."""
         bad_lines = BadLines()
         if config.corpus == "memory":
             task = choose("task", recipe.task, TASKS).task
@@ -78,14 +66,7 @@ class TrainingText:
             )
 
     def learn_task(self, recipe: Recipe, vocabularies: Path | None, *, is_new: bool) -> AnyTask:
-        """The task with its vocabularies, loaded from a folder or learned from the text.
-
-        Args:
-            recipe: The recipe.
-            vocabularies: The folder; None learns them.
-            is_new: Whether what the recipe leaves open, such as languages, is inferred from the
-                text.
-        """
+        """The task, vocabularies loaded or learned; infers open settings of a new run."""
         task = TASKS[recipe.task].task
         settled = task.settled(recipe, None, self.train) if is_new else recipe
         if vocabularies is not None:

@@ -25,11 +25,7 @@ _SEEN_WITHIN, _LOOK_EVERY = 60.0, 0.5
 
 
 def check_agreement(world: World, recipe: Recipe) -> None:
-    """Raise unless all processes train by the same recipe and the same program.
-
-    Raises:
-        SettingError: They do not; the message names the first difference.
-    """
+    """Raise unless all processes train by the same recipe and the same program."""
     if world.is_single:
         return
     mine: dict[str, JsonValue] = {
@@ -49,11 +45,7 @@ def check_agreement(world: World, recipe: Recipe) -> None:
 
 
 def check_folder(world: World, path: Path) -> None:
-    """Wait for the first process to have made the run, and for the others to see it.
-
-    Raises:
-        RunError: One does not.
-    """
+    """Wait for the first process to have made the run, and for the others to see it."""
     if world.is_single:
         return
     card = path / CARD_FILE
@@ -71,12 +63,7 @@ def check_folder(world: World, path: Path) -> None:
 def check_shared(
     world: World, model: nn.Module, config: TrainingConfig, examples_a_batch: float
 ) -> None:
-    """Raise unless so many processes can learn from a batch together.
-
-    Raises:
-        SettingError: There are more of them than examples in an update, the model measures whole
-            batches, of which each process sees a part, or its weights cannot lie in parts.
-    """
+    """Raise unless so many processes can learn from a batch together."""
     if world.is_single:
         return
     if config.shard:

@@ -8,23 +8,10 @@ from jaxtyping import Int64
 
 @dataclass(frozen=True, slots=True)
 class BatchShard:
-    """Shard of each batch for one of several processes.
+    """Shard of each batch for one process; an update has the same examples for any number."""
 
-    Of the batches of an update, as many as can be dealt out evenly go to one process each, whole;
-    every other one is split into stretches of about as many tokens. So the examples of an update
-    are the same however many processes there are.
-
-    Attributes:
-        rank: Which process, from 0.
-        size: How many there are.
-        accumulate: Batches of an update.
-
-    Example:
-        >>> [BatchShard(rank, 2, accumulate=3).rows(2, np.array([3, 3, 3, 9])) for rank in (0, 1)]
-        [slice(0, 3, None), slice(3, 4, None)]
-        >>> [BatchShard(rank, 2, accumulate=3).rows(1, np.array([3, 3, 3, 9])) for rank in (0, 1)]
-        [slice(0, 0, None), slice(0, 4, None)]
-    """
+    # Of the batches of an update, as many as can be dealt out evenly go to one process each, whole;
+    # every other one is split into stretches of about as many tokens.
 
     rank: int = 0
     size: int = 1
@@ -36,12 +23,7 @@ class BatchShard:
         return self.size == 1
 
     def rows(self, place: int, tokens: Int64[np.ndarray, " n"]) -> slice:
-        """The examples of a batch that are this process's, perhaps none.
-
-        Args:
-            place: Which batch of its update it is, from 0.
-            tokens: What each of its examples costs.
-        """
+        """This process's examples of a batch, by its number in the update and their costs."""
         if place < self.accumulate // self.size * self.size:
             return slice(0, len(tokens) if place % self.size == self.rank else 0)
         cuts = self._cuts(tokens)

@@ -25,13 +25,7 @@ from regard.training.optimization.optimizers import Optimizers
 
 
 class FSDP(Strategy):
-    """A model sharded over processes.
-
-    Args:
-        model: The full model, with the same weights in all processes; it validates, a copy learns.
-        world: The processes.
-        device: The device of the model.
-    """
+    """A model sharded over processes: the full one validates, a sharded copy learns."""
 
     is_sharded = True
 
@@ -108,11 +102,9 @@ class FSDP(Strategy):
 
 
 def _units(layer: TransformerBlock) -> list[nn.Module]:
-    """Units of a layer that FSDP gathers and frees together.
-
-    A layer with cross-attention projects the memory before it is called; those weights are left to
-    the unit of the model.
-    """
+    """Units of a layer that FSDP gathers and frees together."""
+    # A layer with cross-attention projects the memory before it is called; those weights are left
+    # to the unit of the model.
     if layer.look is None:
         return [layer]
     looking = [layer.look._modules.get(name) for name in ("query", "output")]

@@ -24,14 +24,7 @@ _NAMES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True, slots=True)
 class ProcessRank:
-    """Rank of a process among several.
-
-    Attributes:
-        rank: From 0.
-        size: Number of processes.
-        local_rank: Rank among those on this machine.
-        local_size: Number of those.
-    """
+    """Rank of a process among several, and among those on its machine."""
 
     rank: int
     size: int
@@ -40,16 +33,7 @@ class ProcessRank:
 
 
 def find_rank(environment: Mapping[str, str] = os.environ) -> ProcessRank | None:
-    """Rank given by ``torchrun``; None for a single process.
-
-    Raises:
-        SettingError: Some of it is missing, or is no number that can be.
-
-    Example:
-        >>> find_rank({"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "a", "MASTER_PORT": "29500"})
-        ProcessRank(rank=1, size=4, local_rank=1, local_size=4)
-        >>> find_rank({"WORLD_SIZE": "1"})
-    """
+    """Rank given by ``torchrun``; None for a single process."""
     if "WORLD_SIZE" not in environment:
         return None
     size = _number(environment, "WORLD_SIZE", least=1)
@@ -94,16 +78,7 @@ def is_launched() -> bool:
 
 
 def check_processes(processes: int) -> None:
-    """Raise unless so many processes can be started from here.
-
-    Raises:
-        SettingError: There would be none; or ours is one of several already.
-
-    Example:
-        >>> check_processes(0)
-        Traceback (most recent call last):
-        regard.errors.SettingError: --processes must be at least 1; got 0.
-    """
+    """Raise unless so many processes can be started from here."""
     if processes < 1:
         raise SettingError(f"--processes must be at least 1; got {processes}.")
     if find_rank() is not None:
@@ -115,22 +90,9 @@ def check_processes(processes: int) -> None:
 def launch(
     arguments: Sequence[str], processes: int, *, program: Sequence[str] = ("-m", "regard")
 ) -> int:
-    """Run ``regard`` by several processes of this machine, started by ``torch.distributed.run``.
-
-    A signal is passed on to all. Where one fails or is killed, the others get SIGTERM and half a
-    minute to save.
-
-    Args:
-        arguments: The command line, without the program's name.
-        processes: Number of processes.
-        program: Arguments of Python before those.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        TrainingError: A process was ended by a signal that was not passed on.
-    """
+    """Run ``regard`` by several processes of this machine; the exit status."""
+    # A signal is passed on to all. Where one fails or is killed, the others get SIGTERM and half a
+    # minute to save.
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -162,11 +124,7 @@ def launch(
 
 
 def _exit_status(codes: Mapping[int, int], processes: int) -> int:
-    """The exit status of the process that failed of itself: the others got SIGTERM for it.
-
-    Raises:
-        TrainingError: It was ended by a signal.
-    """
+    """The exit status of the process that failed of itself: the others got SIGTERM for it."""
     killed = {rank: -code for rank, code in codes.items() if code < 0 and -code != signal.SIGTERM}
     if not killed:
         statuses = [code if code >= 0 else 128 - code for _, code in sorted(codes.items())]

@@ -12,14 +12,7 @@ from regard.training.settings import TrainingConfig
 
 
 class Strategy(ABC):
-    """A model in training.
-
-    Where weights are sharded, all processes must call a method together.
-
-    Attributes:
-        learner: The module that batches pass through.
-        is_sharded: Whether this process holds a part of the weights only.
-    """
+    """A model in training; where weights are sharded, all processes must call a method together."""
 
     learner: nn.Module
     is_sharded: bool
@@ -96,11 +89,7 @@ class DataParallel(_Replica):
 
 
 def check_shardable(config: TrainingConfig) -> None:
-    """Raise if a setting cannot be combined with sharded weights.
-
-    Raises:
-        SettingError: One cannot.
-    """
+    """Raise if a setting cannot be combined with sharded weights."""
     for name, value, may_be in (
         ("optimizer", config.optimizer, ("adamw", "sgd")),
         ("ema", config.ema, (None,)),

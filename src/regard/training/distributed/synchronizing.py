@@ -14,13 +14,7 @@ from regard.training.distributed.world import World
 
 
 class StopFlags(NamedTuple):
-    """Stop flags of a process after an update.
-
-    Attributes:
-        must_leave: It was asked to stop.
-        must_save: It is time to save.
-        is_over: Training is to end.
-    """
+    """Reasons to stop or save after an update: a signal, the clock, a callback."""
 
     must_leave: bool = False
     must_save: bool = False
@@ -29,14 +23,7 @@ class StopFlags(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpdateTotals:
-    """Totals of an update over all processes.
-
-    Attributes:
-        loss: Summed over the terms.
-        terms: How many there are.
-        flags: The stop flags that any process raised.
-        waiting: Fraction of the update before that each process waited, by the name of a figure.
-    """
+    """Totals of an update over all processes, and the fraction of it that each waited."""
 
     loss: float
     terms: int
@@ -45,18 +32,12 @@ class UpdateTotals:
 
 
 class Synchronizer:
-    """Sums gradients over data-parallel workers; a no-op for one worker.
+    """Sums gradients over data-parallel workers; a no-op for one worker."""
 
-    Torch's DDP reduces gradients during the backward pass. Here a batch takes several passes, one
-    for each chunk of its logits, uses weights outside of a model's ``forward``, and may leave a
-    process without a shard. So gradients are reduced when they are complete, in buckets that are
-    the same in every update, or a resumed run would round otherwise.
-
-    Args:
-        world: The processes.
-        parameters: Parameters whose gradients are summed.
-        seed: Seed of each process's own random numbers, such as dropout.
-    """
+    # Torch's DDP reduces gradients during the backward pass. Here a batch takes several passes, one
+    # for each chunk of its logits, uses weights outside of a model's ``forward``, and may leave a
+    # process without a shard. So gradients are reduced when they are complete, in buckets that are
+    # the same in every update, or a resumed run would round otherwise.
 
     def __init__(self, world: World, parameters: Sequence[nn.Parameter], *, seed: int) -> None:
         self.world, self.parameters, self._seed = world, parameters, seed
@@ -71,13 +52,7 @@ class Synchronizer:
             torch.manual_seed(int(seeds.generate_state(1)[0]))
 
     def add(self, loss: float, terms: int, *, flags: StopFlags) -> UpdateTotals:
-        """Sum gradients, losses and flags over the processes.
-
-        Args:
-            loss: Summed over the terms of this process.
-            terms: Number of those.
-            flags: Stop flags of this process.
-        """
+        """Sum gradients, losses and flags over the processes."""
         world = self.world
         if world.is_single:
             return UpdateTotals(loss, terms, flags)

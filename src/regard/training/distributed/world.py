@@ -49,15 +49,7 @@ _POLL_EVERY = 1.0
 
 @dataclass(frozen=True)
 class World:
-    """The processes of a training.
-
-    Attributes:
-        rank: Of this process, from 0.
-        size: Number of processes.
-        local_rank: Rank among those on this machine.
-        local_size: Number of those.
-        group: The process group of gradients; None is that of everything else.
-    """
+    """The processes of a training; ``group`` exchanges gradients, None by the default group."""
 
     rank: int = 0
     size: int = 1
@@ -145,17 +137,9 @@ SINGLE_PROCESS = World()
 
 @contextmanager
 def process_group() -> Iterator[World]:
-    """The world of this process inside the block: :data:`SINGLE_PROCESS` where it trains alone.
-
-    An error in one process ends the others: it is raised where it came first, and
-    :class:`~regard.errors.ReportedElsewhere` everywhere else. All but rank 0 are silent inside the
-    block.
-
-    Raises:
-        SettingError: The environment tells of processes, but not what has to be known.
-        ProcessLost: Another one is gone, and has not said why.
-        ReportedElsewhere: Another one has said what ends them all.
-    """
+    """The world of this process inside the block; an error in one process ends the others."""
+    # It is raised where it came first, and ReportedElsewhere everywhere else. All but rank 0 are
+    # silent inside the block.
     process = find_rank()
     if process is None or dist.is_initialized():
         yield SINGLE_PROCESS if process is None else _world(process)
@@ -180,11 +164,7 @@ def process_group() -> Iterator[World]:
 
 
 def _init(process: ProcessRank) -> None:
-    """Initialise the process group.
-
-    Raises:
-        ProcessLost: Some did not come.
-    """
+    """Initialise the process group."""
     try:
         store, _, _ = next(iter(rendezvous("env://", timeout=_COME_WITHIN)))
         dist.init_process_group(
@@ -204,22 +184,16 @@ def _init(process: ProcessRank) -> None:
 
 
 def _attempt(process: ProcessRank) -> str:
-    """Prefix of this start's store keys; torchrun may keep those of an earlier start.
-
-    On one machine it keeps them when it starts processes again. On several it makes a new store,
-    and counts the starts of each machine apart.
-    """
+    """Prefix of this start's store keys; torchrun may keep those of an earlier start."""
+    # On one machine it keeps them when it starts processes again. On several it makes a new store,
+    # and counts the starts of each machine apart.
     is_one = process.local_size == process.size
     return os.environ.get("TORCHELASTIC_RESTART_COUNT", "") if is_one else ""
 
 
 @contextmanager
 def lost_process_errors() -> Iterator[None]:
-    """Convert torch's errors of a process that cannot be reached any more into ours.
-
-    Raises:
-        ProcessLost: One is gone.
-    """
+    """Convert torch's errors of a process that cannot be reached any more into ours."""
     try:
         yield
     except dist.DistError as error:
@@ -242,12 +216,7 @@ def _world(process: ProcessRank) -> World:
 
 
 class _Monitor(threading.Thread):
-    """Polls whether the parent process lives, and whether another process has reported an error.
-
-    Attributes:
-        is_over: Set to end the thread.
-        first_error: Rank and signal of the process that failed first; None is none yet.
-    """
+    """Polls whether the parent process lives, and whether another process has reported an error."""
 
     def __init__(self, rank: int) -> None:
         super().__init__(daemon=True)
@@ -267,11 +236,7 @@ class _Monitor(threading.Thread):
                     self._poll()
 
     def report(self, mine: str) -> str:
-        """Report an error if no process has; the first error.
-
-        Raises:
-            RuntimeError: The store was that of rank 0, which is gone.
-        """
+        """Report an error if no process has; the first error."""
         first: str = self._store.compare_set(_FIRST, "", mine).decode()
         self._acknowledge(first)
         return first

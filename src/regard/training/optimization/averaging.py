@@ -8,15 +8,7 @@ from torch import Tensor, nn
 
 
 class MovingAverage:
-    """Weights averaged over the updates, recent ones counting most.
-
-    ``average = decay * average + (1 - decay) * weights`` after each update, with the decay held
-    down at first to ``(1 + updates) / (10 + updates)`` so that early weights are soon forgotten.
-
-    Args:
-        model: Whose weights are followed.
-        decay: How slowly the average moves.
-    """
+    """Exponential moving average of weights; its decay is at most ``(1 + n) / (10 + n)`` at n."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay

@@ -17,11 +17,7 @@ _EPS = 1e-7
 
 
 class Optimizers:
-    """One optimizer or several, each with its own parameters, stepped and saved as one.
-
-    Args:
-        parts: Who takes the steps.
-    """
+    """One optimizer or several, each with its own parameters, stepped and saved as one."""
 
     def __init__(self, parts: Sequence[Optimizer]) -> None:
         self.parts = list(parts)
@@ -48,11 +44,7 @@ class Optimizers:
         return {str(number): part.state_dict() for number, part in enumerate(self.parts)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go on from what ``state_dict`` gave.
-
-        Raises:
-            ValueError: It is of other parameters, or of another optimizer.
-        """
+        """Load a ``state_dict``; ValueError if it is of another optimizer or other parameters."""
         if len(self.parts) == 1:
             self.parts[0].load_state_dict(dict(state))
         else:
@@ -64,10 +56,7 @@ class Optimizers:
 
 
 def _check_state(part: Optimizer, parameter: Tensor, values: Mapping[str, object]) -> None:
-    """Raise ValueError unless a parameter's state is one that a step can be taken from.
-
-    The fused kernel of AdamW looks at no sizes.
-    """
+    """Raise ValueError unless a step can be taken: the fused kernel of AdamW looks at no sizes."""
     if isinstance(part, AdamW) and values.keys() != {"step", "exp_avg", "exp_avg_sq"}:
         raise ValueError(f"the state of AdamW cannot be {', '.join(map(str, values))}")
     for name, value in values.items():
@@ -81,13 +70,7 @@ def _check_state(part: Optimizer, parameter: Tensor, values: Mapping[str, object
 def make_optimizer(
     model: nn.Module, config: TrainingConfig, rate: float, *, dtype: torch.dtype
 ) -> Optimizers:
-    """The optimizer of the settings, over every parameter that learns.
-
-    ``muon`` (Jordan et al., 2024, https://kellerjordan.github.io/posts/muon/) makes the steps of
-    weight matrices orthogonal, at a size that matches Adam's, so that one learning rate fits both
-    (Liu et al., 2025, https://arxiv.org/abs/2502.16982); embeddings, biases and gains are left to
-    AdamW. ``dtype`` is what Muon's own products run in.
-    """
+    """The optimizer of the settings; ``muon`` leaves embeddings, biases and gains to AdamW."""
     learning = [p for p in model.parameters() if p.requires_grad]
     if config.optimizer == "sgd":
         sgd = SGD(learning, lr=rate, momentum=config.momentum, weight_decay=config.weight_decay)
@@ -119,20 +102,12 @@ def _adamw(parameters: list[nn.Parameter], config: TrainingConfig, rate: float) 
 
 
 class Muon(Optimizer):
-    """Momentum whose steps are orthogonal matrices (Jordan et al., 2024).
+    """Muon with Nesterov's momentum (Jordan, 2024) and steps of Adam's size (Liu, 2025)."""
 
-    The rule of ``torch.optim.Muon`` with Nesterov's momentum and steps as large as Adam's (Liu et
-    al., 2025, https://arxiv.org/abs/2502.16982), state and settings by the same names. Torch's
-    multiplies in bfloat16 always, in which processors without AVX-512 BF16 or AMX are many times
-    slower than in float32.
-
-    Args:
-        parameters: Weight matrices.
-        lr: Learning rate, as for AdamW.
-        momentum: Share of the average that a step keeps.
-        weight_decay: Decoupled from the gradient.
-        dtype: What products run in; the parameters' own where it is more exact.
-    """
+    # The rule of ``torch.optim.Muon``, with its names of state and settings; see
+    # https://kellerjordan.github.io/posts/muon/ and https://arxiv.org/abs/2502.16982. Torch's
+    # multiplies in bfloat16 always, in which processors without AVX-512 BF16 or AMX are many times
+    # slower than in float32; here ``dtype`` is what products run in.
 
     def __init__(
         self,
@@ -165,10 +140,7 @@ class Muon(Optimizer):
 
 
 def orthogonalized(matrix: Float[Tensor, "N M"], dtype: torch.dtype) -> Float[Tensor, "N M"]:
-    """The matrix with its singular values brought near one: five steps of Newton and Schulz.
-
-    They end between about 0.7 and 1.2, which serves as well as one.
-    """
+    """The matrix with singular values of about 0.7 to 1.2: five steps of Newton and Schulz."""
     a, b, c = _COEFFICIENTS
     is_tall = matrix.size(0) > matrix.size(1)
     found = (matrix.mT if is_tall else matrix).to(dtype)

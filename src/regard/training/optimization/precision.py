@@ -27,15 +27,9 @@ _PRIMITIVES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64", "LRU_CACHE_CAPACITY": "8
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    """The dtype of matrix products: what ``precision`` says, or what the processor is fast in.
-
-    ``auto`` is bfloat16 on GPUs and CPUs that multiply it natively (AVX-512 BF16 or AMX), where it
-    is two to four times as fast as float32, and float16 on other GPUs of CUDA; weights, sums,
-    softmax and norms stay float32.
-
-    Raises:
-        SettingError: There is no such precision, or the device cannot do it.
-    """
+    """The dtype of matrix products: ``precision``, or with ``auto`` what the device is fast in."""
+    # ``auto`` is bfloat16 where it is multiplied natively (on CPUs with AVX-512 BF16 or AMX two to
+    # four times as fast as float32), and float16 on other GPUs of CUDA.
     check_choice("precision", precision, Precision)
     if precision == "auto":
         if multiplies_bfloat16(device):
@@ -63,11 +57,8 @@ def mixed_precision(dtype: torch.dtype, device: torch.device) -> AbstractContext
 
 @contextmanager
 def products_of(precision: Precision, device: torch.device) -> Iterator[None]:
-    """A context in which a GPU rounds what products of float32 take to TF32, or does not.
-
-    TF32 keeps 10 of float32's 23 bits. Torch rounds so in convolutions and recurrent layers unless
-    it is told otherwise.
-    """
+    """A context in which a GPU rounds float32 operands of products to TF32, or does not."""
+    # Torch rounds so in convolutions and recurrent layers unless it is told otherwise.
     if device.type != "cuda":
         yield
         return
@@ -84,16 +75,10 @@ def products_of(precision: Precision, device: torch.device) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LossScale:
-    """Loss scale of float16: multiplies the loss, and divides its gradients.
+    """Loss scale of float16, whose small gradients would be zero (Micikevicius, 2018, 3.2)."""
 
-    Small gradients would be zero in float16 (Micikevicius et al., 2018, section 3.2,
-    https://arxiv.org/abs/1710.03740). Where the scale is too large and gradients are infinite the
-    update is left out, and the scale halved; after 2000 updates without that it is doubled.
-
-    Attributes:
-        factor: The scale: 1 where none is needed.
-        since: Updates since it was changed.
-    """
+    # https://arxiv.org/abs/1710.03740. Where the scale is too large and gradients are infinite the
+    # update is left out and the scale halved; after 2000 updates without that it is doubled.
 
     factor: float = 1.0
     since: int = 0
@@ -108,14 +93,7 @@ class LossScale:
         return self.factor > _LEAST_SCALE and not math.isfinite(norm)
 
     def after(self, *, is_overflow: bool) -> "LossScale":
-        """The scale of the next update.
-
-        Example:
-            >>> LossScale(8.0).after(is_overflow=True)
-            LossScale(factor=4.0, since=0)
-            >>> LossScale(8.0, since=1999).after(is_overflow=False)
-            LossScale(factor=16.0, since=0)
-        """
+        """The scale of the next update."""
         if self.factor == 1:
             return self
         if is_overflow:
@@ -132,12 +110,9 @@ class LossScale:
 
 
 def keep_freed_memory() -> None:
-    """Ask the C library to reuse freed memory instead of giving it back to the system.
-
-    Batches differ in size, and large buffers that are returned and asked for again cost a page
-    fault every 4 KiB: a tenth to a third of a small model's step. Only glibc has the setting;
-    elsewhere nothing happens.
-    """
+    """Ask glibc to reuse freed memory instead of giving it back to the system."""
+    # Batches differ in size, and large buffers that are returned and requested again cost a page
+    # fault every 4 KiB: a tenth to a third of a small model's step.
     if not sys.platform.startswith("linux"):
         return
     library = ctypes.CDLL(None)
@@ -148,11 +123,9 @@ def keep_freed_memory() -> None:
 
 
 def keep_few_primitives() -> None:
-    """Ask oneDNN, which multiplies bfloat16 on a CPU, to remember few of its compiled products.
-
-    It compiles one for each shape and remembers a thousand, each with its own buffers: half of what
-    a small model's training takes, for shapes that hardly come twice. It is read at the first such
-    product of a process; what the user has set stays.
-    """
+    """Ask oneDNN, which multiplies bfloat16 on a CPU, to cache few of its compiled products."""
+    # It compiles one for each shape and caches a thousand, each with its own buffers: half of what
+    # a small model's training takes, for shapes that hardly come twice. It is read at the first
+    # such product of a process; what the user has set stays.
     for name, count in _PRIMITIVES.items():
         os.environ.setdefault(name, count)

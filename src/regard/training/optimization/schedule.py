@@ -16,26 +16,9 @@ def peak_rate(config: TrainingConfig, model_dim: int) -> float:
 
 
 def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -> float:
-    """The learning rate of one update.
-
-    With ``inverse_sqrt`` and the paper's peak this is equation 3 of Vaswani et al. (2017):
-    ``model_dim ** -0.5 * min(update ** -0.5, update * warmup ** -1.5)``.
-
-    A training that looks too short for the warm-up of ``config``, as far as it has come, rises to
-    the peak within ``config.warmup_share`` of it.
-
-    Args:
-        update: Which update, from 1.
-        share: How much of training is behind us, 0 to 1.
-        peak: The learning rate at the end of warm-up.
-        config: Warm-up and schedule.
-
-    Example:
-        >>> config = TrainingConfig(updates=100_000, warmup=4000)
-        >>> peak = peak_rate(config, 512)
-        >>> round(rate_at(4000, 0.04, peak=peak, config=config), 8) == round(512**-0.5 * 4000**-0.5, 8)
-        True
-    """  # noqa: E501
+    """The learning rate of one update, at a fraction ``share`` of the training."""
+    # With ``inverse_sqrt`` and the paper's peak this is equation 3 of Vaswani et al. (2017):
+    # ``model_dim ** -0.5 * min(update ** -0.5, update * warmup ** -1.5)``.
     warmup = _warmup(update, share, config)
     if update < warmup:
         return peak * update / warmup

@@ -22,14 +22,7 @@ Settings = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class InferredTask:
-    """Inferred task of a file.
-
-    Attributes:
-        description: The examples in it, in the plural.
-        reason: The evidence.
-        recipe: Name of the recipe that trains on it; None is one made for its sentence pairs.
-        settings: Settings over the recipe's, by their dotted names, such as its columns.
-    """
+    """Inferred task of a file; no recipe is one made for its sentence pairs."""
 
     description: str
     reason: str
@@ -46,12 +39,7 @@ class InferredTask:
 
 @dataclass(frozen=True, slots=True)
 class InferredTasks:
-    """Candidate tasks, the likeliest first.
-
-    Attributes:
-        candidates: At least one.
-        is_sure: Whether the first is certain.
-    """
+    """Candidate tasks, one at least and the likeliest first."""
 
     candidates: tuple[InferredTask, ...]
     is_sure: bool
@@ -102,14 +90,7 @@ def columns_set(**columns: int | str) -> dict[str, JsonValue]:
 
 
 def is_chinese(texts: Sequence[str]) -> bool:
-    """Whether most texts are of a script that puts no spaces between words.
-
-    A Chinese name in an English text does not make it Chinese.
-
-    Example:
-        >>> is_chinese(["我爱中国。", "用 PyTorch 训练"]), is_chinese(["Su Shi (苏轼) was a poet."])
-        (True, False)
-    """
+    """Whether most texts are in a script without spaces, apart from names in English ones."""
     return sum(map(_is_unspaced, texts)) > len(texts) / 2
 
 

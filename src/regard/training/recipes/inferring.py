@@ -63,21 +63,7 @@ _TAGS = ("tags", "labels", "ner_tags", "pos_tags")
 
 
 def infer_tasks(path: Path) -> InferredTasks:
-    r"""Infer the tasks that a file, a folder or a pattern may be for, the likeliest first.
-
-    Raises:
-        SettingError: It holds pictures, and Pillow is not installed.
-        DataError: The file is missing, empty or damaged, or nothing can be learned from it.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "reviews.csv"
-        >>> rows = ["stars,review", *["5,Good.", "1,It is bad."] * 9]
-        >>> _ = path.write_text("\n".join(rows), encoding="utf-8")
-        >>> task = infer_tasks(path).best
-        >>> print(task.description, task.recipe, *task.settings.items())
-        texts with labels classification-convolution ('data.text', 'review') ('data.label', 'stars')
-    """
+    """Infer the tasks that a file, a folder or a pattern may be for, the likeliest first."""
     if has_picture_classes(path):
         return _of_pictures(path)
     if has_picture_classes(path / "train"):
@@ -121,10 +107,7 @@ def _is_header(line: Line, ending: str) -> bool:
 
 
 def _later_lines(path: Path, first: Line) -> list[list[Line]]:
-    """Lines from all over a large file: many are sorted by what is to be learned.
-
-    None of a file whose first line stands otherwise in it, as in another encoding.
-    """
+    """Lines from all over a large file, since many are sorted; none in an unknown encoding."""
     size = path.stat().st_size
     if size < _LARGE_FILE or path.suffix in (*PACKED, *ARROW_TABLES):
         return []
@@ -240,11 +223,7 @@ def _answers(record: Mapping[str, JsonValue]) -> list[str]:
 
 
 def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | None:
-    """Tagged words: where a header says so, or blank lines part blocks of short rows.
-
-    Raises:
-        DataError: A header says so, and nothing parts the sentences.
-    """
+    """Tagged words: where a header says so, or blank lines part blocks of short rows."""
     fields = [Field(name, column) for name, column in (("word", 1), ("tag", 2))]
     table = word_table(lines, ending, fields)
     rows = list(table.lines)

@@ -83,12 +83,7 @@ _NAMED_PAIRS = {("1", "2"), ("a", "b"), ("一", "二"), ("甲", "乙")}
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column of a table, or what many objects have at one key.
-
-    Attributes:
-        called: What to call it in settings: its name, or its number from 1.
-        cells: Those below a header.
-    """
+    """A column of a table by its name or its number from 1, or the values at a key of objects."""
 
     called: int | str
     cells: Sequence[str]
@@ -178,17 +173,7 @@ class Column:
 def of_table(
     path: Path, lines: Sequence[Line], ending: str, later: Sequence[Sequence[Line]] = ()
 ) -> InferredTasks | None:
-    """Infer the tasks of a table; None if its lines have one column.
-
-    Args:
-        path: The file, for messages.
-        lines: Its first ones.
-        ending: Of its name.
-        later: Some from farther on, of which the first may begin within a row.
-
-    Raises:
-        DataError: No job is for such a table, or no row can be read.
-    """
+    """Infer the tasks of a table from its first lines and later ones; None of one column."""
     columns = columns_of(lines, ending, later)
     if not columns:
         for row in csv_rows(lines):
@@ -198,16 +183,7 @@ def of_table(
 
 
 def of_columns(columns: Sequence[Column], path: Path, ending: str) -> InferredTasks:
-    """Infer the tasks of columns.
-
-    Args:
-        columns: More than one.
-        path: The file, for messages.
-        ending: Of its name.
-
-    Raises:
-        DataError: No job is for such columns.
-    """
+    """Infer the tasks of more than one column."""
     kinds = {
         kind: [column for column in columns if column.kind == kind]
         for kind in ("text", "label", "number", "date", "link", "code")
@@ -326,15 +302,7 @@ def _of_two_texts(
     *,
     is_named: bool,
 ) -> InferredTasks:
-    """Two texts with a label: a pair of them, one that is labelled, or a text and its translation.
-
-    Args:
-        texts: The two.
-        label: The label.
-        singly: The tasks that one of them is labelled.
-        why: What was seen.
-        is_named: Whether the name of one says that it is what is labelled.
-    """
+    """Two texts with a label: a pair, one that is labelled, or a text and its translation."""
     first, second = texts
     translation = _pairs(first, second, why, is_whole=False)
     pairs = InferredTask(
@@ -405,11 +373,7 @@ def _of_one_text(
 
 
 def _of_numbers(columns: Sequence[Column], numbers: Sequence[Column], path: Path) -> InferredTasks:
-    """Numbers to predict a number from.
-
-    Raises:
-        DataError: There is something else in the table.
-    """
+    """Numbers to predict a number from."""
     every = [c for c in columns if c.kind == "number" or (c.kind == "label" and _is_numeric(c))]
     if len(every) < 2:
         filled = [column for column in columns if column.kind != "none"] or list(columns)
@@ -454,10 +418,7 @@ def _rounding(score: Column) -> str:
 def columns_of(
     lines: Sequence[Line], ending: str, later: Sequence[Sequence[Line]] = ()
 ) -> list[Column]:
-    """The columns of a table, called as its header does if it has one; none of no rows.
-
-    See ``of_table``.
-    """
+    """The columns of a table, called as its header does if it has one; none of no rows."""
     rows = list(_rows(lines, ending))
     for part in later:
         with suppress(DataError):
@@ -646,10 +607,7 @@ def _are_two_languages(first: Column, second: Column) -> bool:
 
 
 def _two_languages(texts: Sequence[Column]) -> list[tuple[Column, Column]]:
-    """Choose two text columns in different languages, known languages first.
-
-    Sentences go before what is noted about them, such as who wrote them.
-    """
+    """Pairs of columns in different languages, known languages and sentences first."""
     sentences = [text for text in texts if _most(_SENTENCE, text.cells)]
     texts = sentences if len(sentences) > 1 else texts
     two = [pair for pair in combinations(texts, 2) if _are_two_languages(*pair)]

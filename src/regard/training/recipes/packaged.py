@@ -39,11 +39,7 @@ def packaged_recipe(name: str) -> Path:
 
 
 def is_recipe(name: str) -> bool:
-    """Whether an argument names a recipe; a file of that name hides a packaged recipe.
-
-    Raises:
-        SettingError: It is neither a recipe nor like a file.
-    """
+    """Whether an argument names a recipe; a file of that name hides a packaged recipe."""
     if name.endswith(".toml"):
         return True
     if Path(name).is_file():
@@ -60,14 +56,7 @@ def is_recipe(name: str) -> bool:
 
 
 def default_run(name: str) -> Path:
-    """The run folder of a recipe or file where none is named.
-
-    Example:
-        >>> default_run("corpus/pairs.tsv.gz").as_posix(), default_run("demo").as_posix()
-        ('runs/pairs', 'runs/demo')
-        >>> default_run("corpus/*.tsv.gz").as_posix()
-        'runs/corpus'
-    """
+    """Run folder of a recipe or file where none is named: ``runs/`` and the stem."""
     path = Path(name)
     stem = path.parent.name if has_magic(path.name) else path.name
     return Path("runs") / (stem.partition(".")[0] or "run")

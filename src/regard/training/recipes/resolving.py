@@ -24,12 +24,7 @@ Infer: TypeAlias = "Callable[[Sequence[str]], InferredTask]"
 
 
 def infer_task(files: Sequence[str]) -> "InferredTask":
-    """The task of files, inferred from the first.
-
-    Raises:
-        DataError: The file cannot be used.
-        SettingError: It may be for several tasks; the message has a call for each.
-    """
+    """The task of files, inferred from the first; SettingError lists a call for each if unsure."""
     tasks = candidate_tasks(files[0])
     if tasks.is_sure:
         return tasks.best
@@ -42,11 +37,7 @@ def infer_task(files: Sequence[str]) -> "InferredTask":
 
 
 def candidate_tasks(file: str) -> "InferredTasks":
-    """The tasks that a file, a folder or a pattern may be for.
-
-    Raises:
-        DataError: It cannot be used.
-    """
+    """The tasks that a file, a folder or a pattern may be for."""
     from regard.training.recipes.inferring import infer_tasks
 
     tasks: InferredTasks = infer_tasks(Path(file))
@@ -61,25 +52,7 @@ def resolve(
     infer: Infer = infer_task,
     report: Callable[[str], None] = lambda line: None,
 ) -> "Recipe":
-    """The recipe of a training, resolved once.
-
-    Args:
-        recipe: The name of a packaged recipe, a TOML file, a table, or a recipe. None infers it
-            from the first of the files.
-        files: Training files, over the recipe's ``data.train``.
-        settings: Values by their dotted names, over the recipe's.
-        infer: Infers the task of files.
-        report: Called with each reason for what is inferred.
-
-    Raises:
-        SettingError: No recipe has that name, a setting is not known, or the files may be for
-            several tasks.
-        DataError: The files cannot be used.
-
-    Example:
-        >>> resolve("rnn-attention", settings={"model.hidden_dim": 8}).model.hidden_dim
-        8
-    """
+    """The recipe of a training, resolved once from a source, files and settings over it."""
     if settings is not None and not isinstance(settings, Mapping):
         raise SettingError(
             "settings must be a table of values by dotted names, "
@@ -109,12 +82,7 @@ def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
 
 
 def file_settings(split: str, files: Sequence[str]) -> dict[str, JsonValue]:
-    """The setting that names the files of a split, by their absolute paths.
-
-    Example:
-        >>> file_settings("test", ["held out"]), file_settings("valid", [])
-        ({'data.test': 'held out'}, {})
-    """
+    """The setting that names the files of a split, by their absolute paths."""
     if not files:
         return {}
     if list(files) in (["held out"], ["phrasebook"]):

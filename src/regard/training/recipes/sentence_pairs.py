@@ -34,16 +34,7 @@ _SAMPLE = 50_000
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """A model to choose, and when.
-
-    Attributes:
-        name: What it is called in the reasons.
-        table: Its ``[model]`` settings, dropout aside.
-        speed: Target tokens a second that two cores train, roughly.
-        least_pairs: Text that it takes to be worth its size.
-        least_passes: How often it should read all of it.
-        learning_rate: Peak of Adam's.
-    """
+    """A model to choose, and when: ``speed`` is in target tokens a second on two cores, roughly."""
 
     name: str
     table: dict[str, JsonValue]
@@ -87,12 +78,7 @@ _TRANSFORMERS = (
 
 @dataclass(frozen=True, slots=True)
 class ChosenRecipe:
-    """A recipe made from data.
-
-    Attributes:
-        recipe: What to train.
-        reasons: What was chosen and why, in lines for people.
-    """
+    """A recipe made from data, and the reasons for its settings in lines."""
 
     recipe: Recipe
     reasons: tuple[str, ...]
@@ -112,18 +98,7 @@ class _Side:
 
 
 def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
-    """A recipe for sentence pairs, with tokenizer, model and batch chosen from the data.
-
-    The same text and settings give the same recipe, so that a run can be resumed.
-
-    Args:
-        settings: Values by their dotted names, over what is chosen; ``data.train`` names the pairs.
-            Without ``training.minutes`` it trains as long as the text is worth, from 5 to 120.
-
-    Raises:
-        DataError: A file or line cannot be used.
-        SettingError: A setting is unknown or out of range.
-    """
+    """A recipe for sentence pairs, chosen from the data; the same text gives the same recipe."""
     given = assign({}, settings)
     pairs, count = _read(
         recipe_from_table({name: given[name] for name in ("data", "training") if name in given})
