@@ -2,7 +2,7 @@
 
 Twenty calls, forward and backward, on every backend that serves them, in turn; fails where the one
 chosen takes more than 1.3 times what the fastest takes. The thresholds that decide stand in
-``regard.attention.backends.crossovers``. One thread: at several, all backends share out alike.
+``regard.attention.backends.base``. One thread: at several, all backends share out alike.
 """
 
 import argparse

@@ -2,13 +2,13 @@
 
 ``pairs`` answers for a tile; joining, drawing, summaries and ``repr`` come for free.
 
-In the package: ``attention/masks/NAME.py``, and a line of RULES in ``attention/masks/rules.py``.
+In the package: ``attention/masks/NAME.py``, and a line of RULES in ``attention/masks/parse.py``.
 """
 
 import torch
 
 from regard.attention import Mask, parse_mask
-from regard.attention.masks.rules import NUMBERS, register_mask
+from regard.attention.masks.parse import NUMBERS, register_mask
 
 
 class Every(Mask):

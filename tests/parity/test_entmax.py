@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.attention import Entmax15, Sparsemax, attend, lengths, weights
-from regard.attention.engine.rows import weights_of
+from regard.attention.engine.tiled import row_weights
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
@@ -23,7 +23,7 @@ PAIRS = [
 @pytest.mark.parametrize("spread", [0.1, 1.0, 5.0])
 def test_weights_of_rows(weighting, theirs, spread, dtype):
     scores = spread * torch.randn(31, 47, dtype=dtype)
-    torch.testing.assert_close(weights_of(weighting, scores), theirs(scores, dim=-1))
+    torch.testing.assert_close(row_weights(weighting, scores), theirs(scores, dim=-1))
 
 
 @DTYPES

@@ -1,15 +1,12 @@
 """The engine: attention of any score and mask, exact, with gradients."""
 
 from regard.attention import testing
-from regard.attention.attend import attend
+from regard.attention.attend import KeyValueCache, attend
 from regard.attention.backends.base import Backend
 from regard.attention.biases import PositionBias, alibi, relative, shaw
-from regard.attention.cache import KeyValueCache
-from regard.attention.call import AttentionCall, summarize_seen
-from regard.attention.inspect.rollout import rollout, transposed
-from regard.attention.inspect.rows import columns, rows, weights
 from regard.attention.inspect.summarize import summarize
 from regard.attention.inspect.summary import Summary
+from regard.attention.inspect.weights import columns, rollout, rows, transposed, weights
 from regard.attention.masks import (
     BoundMask,
     Cover,
@@ -23,8 +20,8 @@ from regard.attention.masks import (
     where,
     window,
 )
-from regard.attention.masks.rules import register_mask
-from regard.attention.observing import at, observe
+from regard.attention.masks.parse import register_mask
+from regard.attention.observing import AttentionCall, at, observe, summarize_seen
 from regard.attention.plan import Plan, explain, register_backend
 from regard.attention.sampling import SampledKey, sample_key
 from regard.attention.scores import (
@@ -41,8 +38,8 @@ from regard.attention.scores import (
     ScaledDot,
     Score,
     StudentT,
+    register_score,
 )
-from regard.attention.scores.named import register_score
 from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting, masked_softmax
 
 __all__ = [

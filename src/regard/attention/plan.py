@@ -9,12 +9,11 @@ from torch import Tensor
 
 from regard.attention.backends.additive_cpu import AdditiveCpu
 from regard.attention.backends.additive_triton import AdditiveTriton
-from regard.attention.backends.base import Backend
+from regard.attention.backends.base import Backend, Tiled
 from regard.attention.backends.dot_cpu import DotCpu
 from regard.attention.backends.packed import Packed
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
-from regard.attention.backends.tiled import Tiled
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs
 from regard.attention.engine.options import AttendOptions, options_of, takes

@@ -10,11 +10,11 @@ from torch import Tensor
 from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes, rows_of
-from regard.attention.engine.noise import gumbel
+from regard.attention.engine.numerics import gumbel
 from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_request
 from regard.attention.masks.base import Mask, as_mask
-from regard.attention.masks.where import where
+from regard.attention.masks.rules import where
 from regard.attention.scores import ScaledDot, Score
 from regard.errors import ShapeError
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.lengths import lengths as within
+from regard.attention.masks.rules import lengths as within
 from regard.errors import ShapeError
 
 Lengths = Int[Tensor, "..."] | Sequence[int] | int

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from regard.attention import lengths
-from regard.attention.cache import KeyValueCache
+from regard.attention.attend import KeyValueCache
 from regard.attention.graph.formula import written_out
 from regard.export.form import trained_with
 from regard.inference import Predictor

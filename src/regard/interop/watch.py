@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention import AttentionCall, observe
-from regard.attention.inspect.rollout import rollout
 from regard.attention.inspect.summary import Summary
+from regard.attention.inspect.weights import rollout
 from regard.attention.observing import current_observer
 from regard.choices import choose
 from regard.errors import SettingError

@@ -7,8 +7,8 @@ from typing import Literal, cast
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.attention.attend import KeyValueCache
 from regard.attention.biases import PositionBias
-from regard.attention.cache import KeyValueCache
 from regard.attention.masks.base import Mask
 from regard.attention.observing import at
 from regard.attention.scores import ScaledDot, Score

@@ -7,9 +7,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.attention.attend import attend
+from regard.attention.attend import KeyValueCache, attend
 from regard.attention.biases import PositionBias
-from regard.attention.cache import KeyValueCache
 from regard.attention.engine.options import refuse_options
 from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import attend, weights
-from regard.attention.masks.lengths import lengths as visible
+from regard.attention.masks.rules import lengths as visible
 from regard.attention.observing import at
 from regard.attention.scores import Dot
 from regard.checks import check_positive

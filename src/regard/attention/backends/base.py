@@ -1,10 +1,11 @@
-"""Interface of backends: one way to compute attention."""
+"""Interface of backends, crossover sizes between them, and the one that serves everything."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from torch import Tensor
 
+from regard.attention.engine import tiled
 from regard.attention.engine.request import Request
 
 
@@ -69,3 +70,44 @@ class Backend(ABC):
         Queries that see nothing get zeros, and a log-sum-exp of −∞. The sink is none of its
         business.
         """
+
+
+# Crossover sizes, measured with one thread: ``benchmarks/records/backend_choice.json`` has what each
+# choice comes to beside the fastest.
+
+# Up to so many keys, matrix products over whole sentences beat the fused kernel's gradient.
+MOST_KEYS_OF_SHORT = 128
+# For fewer scores than this, one call of the fused kernel is cheaper than several of anything else.
+FEWEST_PAIRS = 2**15
+# From so many keys on, compiled loops that leave out what is hidden beat the fused kernel's
+# gradient, where each query sees a range of the keys.
+FEWEST_KEYS_OF_LOOPS = 256
+# Blocks of so many queries along a band are about so many times slower for each pair than the fused
+# kernel with a mask, and worth it from so many pairs on.
+BAND_ROWS, BAND_COST, FEWEST_PAIRS_OF_A_BAND = 64, 2, 2**16
+# With more of the grid than this inside documents, one call with a mask is as fast as one for each.
+LARGEST_SHARE_OF_DOCUMENTS = 0.5
+# From so many scores on, what a plan saves of a compiled training step is worth what it costs.
+FEWEST_PAIRS_OF_A_PLANNED_STEP = 2**18
+
+
+class Tiled(Backend):
+    """The engine's own pass over blocks; see ``regard.attention.engine.tiled``."""
+
+    def refuse(self, request: Request) -> str | None:
+        """None: it serves everything."""
+        return None
+
+    def notes(self, request: Request) -> tuple[str, ...]:
+        """Describe intermediate steps."""
+        sizes = tiled.sizes_of(request)
+        heads = "a few heads" if sizes.splits_heads else "all heads"
+        return (f"blocks of {heads}, at most {sizes.rows} queries and {sizes.pairs} pairs",)
+
+    def bytes_beyond(self, request: Request) -> int:
+        """Memory taken beyond inputs and output."""
+        return tiled.bytes_beyond(request)
+
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
+        return tiled.run(request)

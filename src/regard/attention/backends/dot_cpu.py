@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import Backend
-from regard.attention.backends.crossovers import FEWEST_PAIRS
+from regard.attention.backends.base import FEWEST_PAIRS, Backend
 from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes

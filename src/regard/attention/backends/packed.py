@@ -6,15 +6,13 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import Backend
-from regard.attention.backends.crossovers import LARGEST_SHARE_OF_DOCUMENTS
+from regard.attention.backends.base import LARGEST_SHARE_OF_DOCUMENTS, Backend, Tiled
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
-from regard.attention.backends.tiled import Tiled
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Band, Segment, Segments
-from regard.attention.masks.window import window
+from regard.attention.masks.rules import window
 
 _SHORT, _SDPA, _TILED = Short(), Sdpa(), Tiled()
 

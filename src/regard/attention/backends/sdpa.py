@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from regard.attention.backends.base import Backend
-from regard.attention.backends.crossovers import (
+from regard.attention.backends.base import (
     BAND_COST,
     BAND_ROWS,
     FEWEST_KEYS_OF_LOOPS,
     FEWEST_PAIRS_OF_A_BAND,
+    Backend,
 )
 from regard.attention.backends.dot_cpu import DotCpu
 from regard.attention.engine import tiled

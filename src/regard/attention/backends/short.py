@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from regard.attention.backends.base import Backend
-from regard.attention.backends.crossovers import FEWEST_PAIRS, MOST_KEYS_OF_SHORT
+from regard.attention.backends.base import FEWEST_PAIRS, MOST_KEYS_OF_SHORT, Backend
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
 from regard.attention.engine.gradients import FunctionContext, Gradients

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.engine.noise import kept
-from regard.attention.engine.numerics import hide, without_unseen
+from regard.attention.engine.numerics import hide, kept, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Stretch, cut

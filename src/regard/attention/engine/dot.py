@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
-from regard.attention.engine.noise import bits_of_keys, bits_of_queries, threshold_of
+from regard.attention.engine.numerics import bits_of_keys, bits_of_queries, threshold_of
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Weighting
 from regard.kernels.threads import parallel_for

@@ -4,8 +4,9 @@ A block holds the scores of a few queries with all the keys they may see; the ba
 them out again instead of keeping them. Every step is differentiable, and so is the gradient.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from operator import or_
 from typing import NamedTuple
@@ -26,8 +27,9 @@ from regard.attention.engine.blocks import (
 from regard.attention.engine.gradients import FunctionContext, Gradients
 from regard.attention.engine.numerics import as_it_is, divisor, exp_of, is_finite, mix
 from regard.attention.engine.request import Request
-from regard.attention.engine.rows import gradient_of, weights_of
-from regard.attention.weighting import Softmax
+from regard.attention.weighting import Softmax, Weighting
+from regard.kernels import why_not
+from regard.kernels.threads import parallel_for
 
 
 def bytes_beyond(request: Request) -> int:
@@ -73,7 +75,7 @@ def answer_of(job: BlockPass, inputs: BlockInputs) -> tuple[Tensor, Tensor, Tens
             rows_of(out, parts[0]).copy_(found.mixed / divisor(found.total))
     else:
         for block in job.blocks():
-            weights = weights_of(job.weighting, job.scores_of(block, inputs))
+            weights = row_weights(job.weighting, job.scores_of(block, inputs))
             rows_of(out, block).copy_(_mixed(job, block, inputs, weights))
     return out, top, total
 
@@ -178,10 +180,10 @@ class _AnySlope:
     d_lse: Tensor
 
     def weights(self, block: Block, scores: Tensor) -> Tensor:
-        return weights_of(self.job.weighting, scores)
+        return row_weights(self.job.weighting, scores)
 
     def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
-        d_scores = gradient_of(self.job.weighting, weights, d_weights)
+        d_scores = row_gradient(self.job.weighting, weights, d_weights)
         if self.job.wants_lse:
             d_scores = d_scores + weights * rows_of(self.d_lse, block).unsqueeze(-1)
         return d_scores if block.hidden is None else d_scores.masked_fill(block.hidden, 0)
@@ -303,3 +305,55 @@ def _moved_gradients(
         moved, [weights, *apart], d_out, create_graph=again, allow_unused=True
     )
     return d_weights, {place: grad for place, grad in enumerate(rest) if grad is not None}
+
+
+# Numbers that are worth handing to a thread: a fraction of a millisecond.
+_NUMBERS_OF_A_TASK = 2**17
+
+
+def row_weights(weighting: Weighting, scores: Tensor) -> Tensor:
+    """``weighting.rows(scores)``, in one pass where it is compiled."""
+    if (code := _code(weighting, scores)) is None:
+        return weighting.rows(scores)
+    from regard.kernels.attention import weightings
+
+    return _applied(partial(weightings.rows, code), scores)
+
+
+def row_gradient(weighting: Weighting, weights: Tensor, grad: Tensor) -> Tensor:
+    """``weighting.gradient(weights, grad)``, in one pass where it is compiled."""
+    if (code := _code(weighting, weights, grad)) is None:
+        return weighting.gradient(weights, grad)
+    from regard.kernels.attention import weightings
+
+    return _applied(partial(weightings.gradient, code), weights, grad)
+
+
+def _code(weighting: Weighting, *rows: Tensor) -> int | None:
+    """Code of a weighting in compiled loops; None where they cannot run."""
+    name = weighting.compiled_as
+    if name is None or not all(_may_be_read(tensor) for tensor in rows) or why_not() is not None:
+        return None
+    from regard.kernels.attention.weightings import CODES
+
+    return CODES[name]
+
+
+def _may_be_read(tensor: Tensor) -> bool:
+    """Whether a loop may read a tensor: nothing is recorded of what it does."""
+    is_recorded = torch.is_grad_enabled() and tensor.requires_grad
+    return tensor.dtype is torch.float32 and tensor.device.type == "cpu" and not is_recorded
+
+
+def _applied(loop: Callable[..., None], *rows: Tensor) -> Tensor:
+    """Run a loop over rows, and return its output."""
+    out = torch.empty_like(rows[0], memory_format=torch.contiguous_format)
+    width = max(1, out.shape[-1])
+    arrays = [t.detach().contiguous().view(-1, width).numpy() for t in (*rows, out)]
+    many = max(1, _NUMBERS_OF_A_TASK // width)
+
+    def do(task: int) -> None:
+        loop(*(array[task * many : (task + 1) * many] for array in arrays))
+
+    parallel_for(-(-len(arrays[0]) // many) if out.numel() else 0, do)
+    return out

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.backends.crossovers import FEWEST_PAIRS_OF_A_PLANNED_STEP
+from regard.attention.backends.base import FEWEST_PAIRS_OF_A_PLANNED_STEP
 from regard.attention.backends.sdpa import LARGEST_MASK
 from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_request
@@ -16,7 +16,7 @@ from regard.attention.graph.formula import attend_by_formula, is_written_out
 from regard.attention.graph.operators import attend_operator
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.masks.grid import Grid
-from regard.attention.masks.window import causal
+from regard.attention.masks.rules import causal
 from regard.attention.observing import current_place, is_edited, is_watched
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax, apply_sink

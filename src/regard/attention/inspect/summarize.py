@@ -12,10 +12,9 @@ from regard.attention.engine.gradients import Ends, FunctionContext, Gradients, 
 from regard.attention.engine.numerics import as_it_is
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
-from regard.attention.inspect.buckets import width_of
 from regard.attention.inspect.softmax_statistics import is_served, of_all
 from regard.attention.inspect.statistics import Ask, Statistics, of_block
-from regard.attention.inspect.summary import Summary
+from regard.attention.inspect.summary import Summary, width_of
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
 

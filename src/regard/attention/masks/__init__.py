@@ -2,12 +2,9 @@
 
 from regard.attention.masks.base import Mask, as_mask, dense
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.documents import documents
 from regard.attention.masks.grid import Cover
-from regard.attention.masks.lengths import lengths, prefix
 from regard.attention.masks.parse import parse_mask
-from regard.attention.masks.where import where
-from regard.attention.masks.window import causal, window
+from regard.attention.masks.rules import causal, documents, lengths, prefix, where, window
 
 __all__ = [
     "BoundMask",

@@ -5,7 +5,7 @@ import torch
 
 from regard.attention import Additive, ScaledDot, attend
 from regard.attention.engine import blocks
-from regard.attention.engine.noise import kept
+from regard.attention.engine.numerics import kept
 
 
 def test_about_the_asked_fraction_is_dropped_everywhere():

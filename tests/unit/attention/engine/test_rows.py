@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.attention import Entmax15, Softmax, Sparsemax
-from regard.attention.engine import rows
-from regard.attention.engine.rows import gradient_of, weights_of
+from regard.attention.engine import tiled
+from regard.attention.engine.tiled import row_gradient, row_weights
 from regard.kernels.attention import weightings
 
 BOTH = pytest.mark.parametrize("weighting", [Sparsemax(), Entmax15()], ids=["sparsemax", "entmax"])
@@ -18,12 +18,12 @@ def test_weights_and_gradients_are_those_of_the_formula(weighting, spread, keys)
     scores = torch.randn(3, 5, keys) * spread
     scores[0, 1] = float("-inf")
     scores[1, 2, : keys // 2] = float("-inf")
-    found = weights_of(weighting, scores)
+    found = row_weights(weighting, scores)
     exact = weighting.rows(scores.double())
     torch.testing.assert_close(found.double(), exact, atol=1e-6, rtol=1e-5)
     assert found[0, 1].eq(0).all()
     grad = torch.randn_like(found)
-    of_scores = gradient_of(weighting, found, grad)
+    of_scores = row_gradient(weighting, found, grad)
     want = weighting.gradient(found.double(), grad.double())
     torch.testing.assert_close(of_scores.double(), want, atol=2e-6, rtol=1e-5)
 
@@ -32,20 +32,20 @@ def test_weights_and_gradients_are_those_of_the_formula(weighting, spread, keys)
 def test_the_threshold_is_not_lost_beside_large_scores(weighting):
     away = torch.tensor([1e3, -1e5, 1e6, -1e30])[:, None]
     scores = torch.randn(4, 9) + away
-    found = weights_of(weighting, scores)
+    found = row_weights(weighting, scores)
     torch.testing.assert_close(found, weighting.rows(scores.double()).float())
 
 
 @BOTH
 def test_the_same_bits_whatever_the_number_of_threads(monkeypatch, weighting):
-    monkeypatch.setattr(rows, "_NUMBERS_OF_A_TASK", 40)
+    monkeypatch.setattr(tiled, "_NUMBERS_OF_A_TASK", 40)
     before, found = torch.get_num_threads(), []
     scores, grad = torch.randn(2, 101, 13)
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            weights = weights_of(weighting, scores)
-            found.append(torch.cat([weights, gradient_of(weighting, weights, grad)]))
+            weights = row_weights(weighting, scores)
+            found.append(torch.cat([weights, row_gradient(weighting, weights, grad)]))
     finally:
         torch.set_num_threads(before)
     assert torch.equal(found[0], found[1])
@@ -55,9 +55,9 @@ def test_the_same_bits_whatever_the_number_of_threads(monkeypatch, weighting):
 @BOTH
 def test_a_nan_reaches_its_own_row_only(weighting):
     scores = torch.randn(4, 9)
-    clean = weights_of(weighting, scores)
+    clean = row_weights(weighting, scores)
     scores[2, 3] = float("nan")
-    found = weights_of(weighting, scores)
+    found = row_weights(weighting, scores)
     assert found[2].isnan().any()
     assert torch.equal(found[[0, 1, 3]], clean[[0, 1, 3]])
 
@@ -71,18 +71,18 @@ def test_the_loops_are_what_serves_and_only_where_nothing_is_recorded(monkeypatc
             weightings, name, lambda *a, n=name, real=real: (called.append((n, a[0])), real(*a))
         )
     scores = torch.randn(2, 6)
-    weights = weights_of(weighting, scores)
-    gradient_of(weighting, weights, scores)
+    weights = row_weights(weighting, scores)
+    row_gradient(weighting, weights, scores)
     assert called == [("rows", code), ("gradient", code)]
     called.clear()
-    weights_of(weighting, scores.double())
-    weights_of(weighting, scores.requires_grad_())
-    weights_of(Softmax(), scores.detach())
+    row_weights(weighting, scores.double())
+    row_weights(weighting, scores.requires_grad_())
+    row_weights(Softmax(), scores.detach())
     assert not called
 
 
 def test_rows_in_any_order_and_no_rows_at_all():
     scores = torch.randn(6, 4, 5)
-    turned = weights_of(Sparsemax(), scores.transpose(0, 2))
+    turned = row_weights(Sparsemax(), scores.transpose(0, 2))
     torch.testing.assert_close(turned, Sparsemax().rows(scores.transpose(0, 2)))
-    assert weights_of(Sparsemax(), torch.zeros(2, 0, 5)).shape == (2, 0, 5)
+    assert row_weights(Sparsemax(), torch.zeros(2, 0, 5)).shape == (2, 0, 5)

@@ -18,7 +18,7 @@ from regard.attention.inspect.alignment import (
     monotonicity,
     words_from_tokens,
 )
-from regard.attention.masks.lengths import lengths
+from regard.attention.masks.rules import lengths
 from regard.errors import ShapeError
 
 B, H, T, S, D = 2, 3, 5, 7, 11

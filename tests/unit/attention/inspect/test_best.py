@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.attention.inspect.best import best_of
+from regard.attention.inspect.statistics import best_of
 
 
 def _by_sorting(row: Tensor, count: int) -> list[int]:

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from regard.attention import Summary, alibi, attend, causal, lengths, observe, summarize
-from regard.attention.call import summarize_seen
+from regard.attention.observing import summarize_seen
 from regard.errors import DataError, ShapeError
 
 H, D = 3, 11
