@@ -6,13 +6,13 @@ says by class attributes, and ``testing.check`` holds it to that.
     python examples/extending/score.py train transformer-tiny pairs.tsv --set model.score=chebyshev
 
 In the package: ``attention/scores/NAME.py``, and a line of SCORES in
-``attention/scores/__init__.py``.
+``attention/scores/content.py``.
 """
 
 from dataclasses import dataclass
 
 from regard.attention import Score, testing
-from regard.attention.scores import register_score
+from regard.attention.scores.content import register_score
 from regard.cli import main
 
 

@@ -16,7 +16,7 @@ from tests.end_to_end.test_views import document, opened, texts
 
 from regard.attention.masks.parse import RULES
 from regard.attention.plan import BACKENDS
-from regard.attention.scores import SCORES
+from regard.attention.scores.content import SCORES
 from regard.models import MODELS
 from regard.tasks import TASKS
 from regard.viewer import page

@@ -38,8 +38,8 @@ from regard.attention.scores import (
     ScaledDot,
     Score,
     StudentT,
-    register_score,
 )
+from regard.attention.scores.content import register_score
 from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting, masked_softmax
 
 __all__ = [

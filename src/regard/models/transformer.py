@@ -17,7 +17,7 @@ from regard.attention import (
     lengths,
     window,
 )
-from regard.attention.scores import make_score
+from regard.attention.scores.content import make_score
 from regard.layers import (
     CopyAttention,
     Dropout,

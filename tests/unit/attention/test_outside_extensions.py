@@ -31,7 +31,7 @@ from regard.attention.engine.request import Request
 from regard.attention.masks.grid import Grid
 from regard.attention.masks.parse import NUMBERS, RULES
 from regard.attention.plan import BACKENDS
-from regard.attention.scores import SCORES
+from regard.attention.scores.content import SCORES
 from regard.errors import SettingError
 from regard.layers import MultiHeadAttention
 from regard.models.configs.seq2seq import TransformerConfig

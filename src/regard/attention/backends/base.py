@@ -72,8 +72,8 @@ class Backend(ABC):
         """
 
 
-# Crossover sizes, measured with one thread: ``benchmarks/records/backend_choice.json`` has what each
-# choice comes to beside the fastest.
+# Crossover sizes, measured with one thread: ``benchmarks/records/backend_choice.json`` has what
+# each choice comes to beside the fastest.
 
 # Up to so many keys, matrix products over whole sentences beat the fused kernel's gradient.
 MOST_KEYS_OF_SHORT = 128

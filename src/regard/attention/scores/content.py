@@ -18,6 +18,7 @@ from regard.attention.scores.base import (
     per_head,
 )
 from regard.checks import check_positive
+from regard.choices import choose
 from regard.errors import SettingError, ShapeError
 
 
@@ -274,3 +275,40 @@ class Additive(Score):
     def floats_per_pair(self, dim: int) -> int:
         """Every hidden unit, and once more for its gradient."""
         return 2 * dim
+
+
+# The scores that settings may name.
+SCORES: dict[str, type[Score]] = {"additive": Additive, "dot": Dot, "scaled_dot": ScaledDot}
+
+
+def make_score(name: str, heads: int, dim: int) -> Score:
+    """The score of a name for H heads of D numbers, with parameters of its own if it learns any.
+
+    Raises:
+        SettingError: There is no score of this name.
+
+    Example:
+        >>> make_score("additive", 2, 3).w.shape
+        torch.Size([2, 3])
+    """
+    return choose("score", name, SCORES).for_heads(heads, dim)
+
+
+def register_score(name: str, kind: type[Score]) -> None:
+    """Let the settings of models, such as ``model.score`` of a recipe, name a score of one's own.
+
+    Args:
+        name: What it is called; a score of this name is replaced.
+        kind: Its class, whose ``for_heads`` makes it.
+
+    Example:
+        >>> from regard.attention import Cosine
+        >>> register_score("cosine", Cosine)
+        >>> type(make_score("cosine", 2, 3)).__name__
+        'Cosine'
+        >>> from regard.models import TransformerConfig
+        >>> TransformerConfig(score="cosine").score
+        'cosine'
+        >>> del SCORES["cosine"]
+    """
+    SCORES[name] = kind

@@ -15,7 +15,7 @@ from regard.layers.choices import NormKind
 def _check_registered(name: str, score: str) -> None:
     """Raise SettingError unless a score is in the table of ``register_score``."""
     # Only now: settings are read without torch, unless a score is none of those below.
-    from regard.attention.scores import SCORES
+    from regard.attention.scores.content import SCORES
 
     choose(name, score, SCORES)
 
