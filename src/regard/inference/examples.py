@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -21,7 +20,15 @@ from regard.inference.look import (
     attention_summaries,
     weights_of_row,
 )
-from regard.tasks.showing import Crossing, Said, Shade, Shown, ShownText, TextPart
+from regard.tasks.drawing import (
+    NOTHING,
+    CrossAttention,
+    Drawing,
+    Shade,
+    TextPart,
+    spans_text,
+    words_text,
+)
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
 from regard.text.pieces import END
@@ -29,8 +36,6 @@ from regard.viewer import (
     Example,
     GoldLinks,
     HeadMap,
-    Image,
-    Importance,
     OneAttention,
     Prediction,
     SearchTree,
@@ -38,7 +43,7 @@ from regard.viewer import (
     Token,
     example_of,
 )
-from regard.viewer.layer_summary import AXES, Kind
+from regard.viewer.layer_summary import AXES, Kind, Side
 
 # What a model called ``attend`` with, by kind and layer.
 Calls = Mapping[tuple[str, int], AttentionCall]
@@ -102,57 +107,52 @@ def example(
     return replace(found, score=score, search=search)
 
 
-def task_examples(
-    calls: Calls, shown: Shown, said: Said, chosen: ChosenHeads = _ALL
-) -> list[Example]:
-    """An example and its answer as a task shows them; of two texts, each that looks at the other.
+def task_examples(calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL) -> list[Example]:
+    """Examples of a task's drawing: one, or one for each text that attends to another.
 
     Args:
-        calls: What the model called ``attend`` with.
-        shown: The texts.
-        said: The answer.
+        calls: Calls of ``attend`` by the model.
+        drawing: Texts and prediction.
         chosen: Which layers and heads are shown.
 
     Raises:
         SettingError: The model has no such layer or head.
     """
     calls = {place: call for place, call in calls.items() if place[0] in AXES}
-    answer = _answer(said, calls)
-    if shown.crossings:
-        found = [_crossing_example(calls, each, answer, chosen) for each in shown.crossings]
-        if kept := [each for each in found if each is not None]:
-            return kept
+    answer = _answer(drawing, calls)
+    if drawing.cross_attentions:
+        pairs = [_cross_example(calls, each, answer, chosen) for each in drawing.cross_attentions]
+        if examples := [each for each in pairs if each is not None]:
+            return examples
         calls = {}
-    source, output = _text(shown.text), _text(shown.output)
+    source, output = drawing.text or NOTHING, drawing.output
     is_long = max(len(source.tokens), len(output.tokens)) > MOST_WITHOUT_SUMMARIES
     summed = {place: call for place, call in calls.items() if is_long and place[0] != "cross"}
     plain = _example(
         attention_maps(calls), attention_summaries(summed), source, output, chosen, gold=None
     )
-    image = shown.image
     return [
         replace(
             plain,
-            answer=None if said == Said() else answer,
-            importances=tuple(
-                Importance(method=name, values=_short(values)) for name, values in said.importances
-            ),
-            image=None if image is None else Image(pixels=_pixels(image.pixels), boxes=image.boxes),
-            label=shown.label,
+            answer=answer,
+            importances=tuple(replace(i, values=_short(i.values)) for i in drawing.importances),
+            image=drawing.image,
+            label=drawing.label,
         )
     ]
 
 
-def plain_view(text: str, answer: str, calls: Calls) -> tuple[Calls, Shown]:
-    """The view of a task that says nothing of its own, and the calls that are between its tokens.
+def plain_view(text: str, answer: str, drawing: Drawing, calls: Calls) -> tuple[Calls, Drawing]:
+    """The view of a task that draws no text of its own, and the calls between its tokens.
 
     Args:
-        text: What was asked.
-        answer: What was said.
-        calls: What the model called ``attend`` with.
+        text: Of the request.
+        answer: Predicted for it.
+        drawing: Drawn by the task.
+        calls: Calls of ``attend`` by the model.
     """
-    words = [found.span() for found in re.finditer(r"\S+", text)]
-    shown = Shown(text=ShownText.of_spans(text, words), output=ShownText.of_words([answer]))
+    words = [word.span() for word in re.finditer(r"\S+", text)]
+    drawing = replace(drawing, text=spans_text(text, words), output=words_text([answer]))
     sizes = {"source": len(words), "output": 1}
     fitting = {
         (kind, layer): call
@@ -160,7 +160,7 @@ def plain_view(text: str, answer: str, calls: Calls) -> tuple[Calls, Shown]:
         if kind in AXES
         and [call.query.shape[-2], call.key.shape[-2]] == [sizes[side] for side in AXES[kind]]
     }
-    return fitting, shown
+    return fitting, drawing
 
 
 def gold_links(
@@ -250,32 +250,33 @@ def _of_heads(summary: Summary, heads: Sequence[int]) -> Summary:
     return replace(summary, **tensors)  # type: ignore[arg-type]
 
 
-def _crossing_example(
-    calls: Calls, crossing: Crossing, answer: Prediction, chosen: ChosenHeads
+def _cross_example(
+    calls: Calls, attention: CrossAttention, answer: Prediction | None, chosen: ChosenHeads
 ) -> Example | None:
     """Attention of one text over the other: it is the output, the other the source.
 
-    Marks of begin and end are left out, so rows may sum to less than one. None of a model that
-    does not attend.
+    Begin and end tokens are left out, so rows may sum to less than one. None of a model that does
+    not attend.
     """
-    looks, seen = crossing.looks, crossing.seen
+    queries, keys = attention.queries, attention.keys
     weights: list[tuple[str, int, Float[Tensor, "H N M"]]] = []
     for (kind, layer), call in calls.items():
-        is_of_it = crossing.layers is None or layer in crossing.layers
-        if kind != crossing.kind or not is_of_it or call.query.shape[-2] == 1:  # a pooling has one
+        is_of_it = attention.layers is None or layer in attention.layers
+        if kind != attention.kind or not is_of_it or call.query.shape[-2] == 1:  # a pooling has one
             continue
-        row = weights_of_row(call, crossing.row)
-        weights.append(("cross", layer, _between(row, looks, seen)))
-        if kind == "encoder" and len(seen.text.tokens) <= MOST_WITHOUT_SUMMARIES:
-            weights.append(("encoder", layer, _between(row, seen, seen)))
+        row = weights_of_row(call, attention.row)
+        weights.append(("cross", layer, _between(row, queries, keys)))
+        if kind == "encoder" and len(keys.text.tokens) <= MOST_WITHOUT_SUMMARIES:
+            weights.append(("encoder", layer, _between(row, keys, keys)))
     if not weights:
         return None
     chosen.check({layer for _, layer, _ in weights}, range(max(len(one[2]) for one in weights)))
+    side: Side = "output" if attention.is_answered else "source"
     return Example(
-        source=seen.text.text,
-        output=looks.text.text,
-        source_tokens=_text(seen.text).tokens,
-        output_tokens=_text(looks.text).tokens,
+        source=keys.text.text,
+        output=queries.text.text,
+        source_tokens=keys.text.tokens,
+        output_tokens=queries.text.tokens,
         maps=tuple(
             each
             for kind, layer, found in weights
@@ -283,32 +284,32 @@ def _crossing_example(
             for each in _head_maps(kind, layer, found, chosen.heads_of(len(found)))
         ),
         started=False,
-        label=f"{looks.name} looks at {seen.name}",
-        answer=replace(answer, side="output" if crossing.is_answered else "source"),
+        label=f"{queries.name} looks at {keys.name}",
+        answer=None if answer is None else replace(answer, side=side),
     )
 
 
 def _between(
-    weights: Float[Tensor, "H R C"], looks: TextPart, seen: TextPart
+    weights: Float[Tensor, "H R C"], queries: TextPart, keys: TextPart
 ) -> Float[Tensor, "H N M"]:
     """The part of a row's weights that is between the tokens of two texts."""
-    found = weights.new_zeros(len(weights), len(looks.text.tokens), len(seen.text.tokens))
-    found[:, looks.places, seen.places] = weights[:, looks.in_row, seen.in_row]
+    found = weights.new_zeros(len(weights), len(queries.text.tokens), len(keys.text.tokens))
+    found[:, queries.tokens, keys.tokens] = weights[:, queries.in_row, keys.in_row]
     return found
 
 
-def _answer(said: Said, calls: Calls) -> Prediction:
-    values, measure = said.values, said.measure
-    if said.shade is not None and (call := _shading(said.shade, calls)) is not None:
-        mean, query = weights_of_row(call).mean(0), said.shade.query
+def _answer(drawing: Drawing, calls: Calls) -> Prediction | None:
+    """The prediction with rounded numbers; its values are the attention that shades it, if any."""
+    if drawing.prediction is None and drawing.shade is None:
+        return None
+    answer = drawing.prediction or Prediction()
+    values, measure = answer.values, answer.measure
+    if drawing.shade is not None and (call := _shading(drawing.shade, calls)) is not None:
+        mean, query = weights_of_row(call).mean(0), drawing.shade.query
         values = tuple((mean.mean(0) if query is None else mean[query]).tolist())
-        measure = said.shade.measure
-    return Prediction(
-        labels=tuple((label, float(f"{share:.6g}")) for label, share in said.labels),
-        tags=said.tags,
-        values=_short(values),
-        measure=measure,
-    )
+        measure = drawing.shade.measure
+    labels = tuple((label, float(f"{share:.6g}")) for label, share in answer.labels)
+    return replace(answer, labels=labels, values=_short(values), measure=measure)
 
 
 def _shading(shade: Shade, calls: Calls) -> AttentionCall | None:
@@ -316,14 +317,6 @@ def _shading(shade: Shade, calls: Calls) -> AttentionCall | None:
     layers = [layer for kind, layer in calls if kind == shade.kind]
     layer = max(layers, default=0) if shade.layer is None else shade.layer
     return calls.get((shade.kind, layer))
-
-
-def _text(shown: ShownText) -> Text:
-    return Text(text=shown.text, tokens=tuple(Token(**each._asdict()) for each in shown.tokens))
-
-
-def _pixels(pixels: Float[np.ndarray, "Y X P"]) -> tuple[tuple[tuple[float, ...], ...], ...]:
-    return tuple(tuple(_short(pixel) for pixel in row) for row in pixels.tolist())
 
 
 def _short(values: Iterable[float]) -> tuple[float, ...]:

@@ -242,10 +242,10 @@ def _answered(predictor: InUse, text: str, where: str, chosen: ChosenHeads) -> l
     with observe(made.append):
         (answer,) = task.predict(model, moved(task.collate([encoded]), device_of(model)))
     calls: Calls = joined(made)
-    shown = task.shown(asked, encoded, answer)
-    if shown is None:
-        calls, shown = plain_view(text, answer.text(), calls)
-    return task_examples(calls, shown, task.said(model, asked, encoded, answer), chosen)
+    drawing = task.draw(model, asked, encoded, answer)
+    if drawing.text is None:
+        calls, drawing = plain_view(text, answer.text(), drawing, calls)
+    return task_examples(calls, drawing, chosen)
 
 
 def _opening(predictor: InUse, example: Example) -> View | None:

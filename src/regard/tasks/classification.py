@@ -9,16 +9,15 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.models import READERS, Classifier, ClassifierConfig
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.batches import Batch, Sample
+from regard.tasks.drawing import Drawing, Shade, pieces_text, words_text
 from regard.tasks.label_task import Category, Fields, Label, LabelledText, LabelTask, Logits, Text
 from regard.tasks.labels import LabelPrediction, learn_labels
 from regard.tasks.recipe import Recipe, check_framed_positions
 from regard.tasks.settings import ClassificationData
-from regard.tasks.showing import Said, Shade, Shown, ShownText
 from regard.tasks.speller import Speller, cut_texts
 from regard.tasks.tables import length_table
 from regard.tasks.task import Table
@@ -34,11 +33,10 @@ from regard.text import (
     load_tokenizer,
     train_tokenizer,
 )
+from regard.viewer import Importance
 
 __all__ = ["Classification", "ClassificationData", "LabelledText"]
 
-# Tokens up to which each is left out in turn, so many at once.
-_MOST_LEFT_OUT, _ROWS = 256, 32
 # What a query of the pooling looks at, where the pooling has one.
 _POOLING = Shade(
     kind="cross", layer=0, query=0, measure="the more the query of the pooling looks at it"
@@ -176,45 +174,25 @@ class Classification(LabelTask[LabelledText]):
         """By length."""
         yield length_table([len(example.text) for example in examples], given, right)
 
-    def shown(self, example: LabelledText, encoded: Sample, answer: LabelPrediction) -> Shown:
-        """The text in the tokens that are read, and its label."""
+    def draw(
+        self, model: nn.Module, example: LabelledText, encoded: Sample, answer: LabelPrediction
+    ) -> Drawing:
+        """The tokens that are read; the label's attention to each, or its odds without each."""
         is_framed = "parts" not in encoded
         begins = is_framed and self.recipe.settings(TokenizerConfig).begins
-        count = len(encoded["ids"]) - is_framed - begins
-        pieces = self.tokenizer.pieces(example.text)[:count]
-        text = ShownText.of_pieces(example.text, pieces, begins=begins, ends=is_framed)
-        return Shown(text=text, output=ShownText.of_words([answer.label]))
-
-    def said(
-        self, model: nn.Module, example: LabelledText, encoded: Sample, answer: LabelPrediction
-    ) -> Said:
-        """The labels, and what the answer owes to each token: by the pooling, or without it."""
-        said = replace(super().said(model, example, encoded, answer), shade=_POOLING)
-        if len(encoded["ids"]) > _MOST_LEFT_OUT:
-            return said
-        whole, lost = _log_odds(answer, answer.label), list[float]()
-        texts = [_without(encoded, place) for place in range(len(encoded["ids"]))]
-        for first in range(0, len(texts), _ROWS):
-            batch = moved(self.collate(texts[first : first + _ROWS]), device_of(model))
-            lost += [whole - _log_odds(each, answer.label) for each in self.predict(model, batch)]
-        return replace(
-            said,
-            values=tuple(lost),
-            measure=f"the more the odds of “{answer.label}” fall without it",
-            importances=(("leave one out", tuple(lost)),),
+        pieces = self.tokenizer.pieces(example.text)[: len(encoded["ids"]) - is_framed - begins]
+        prediction, label = self.prediction(answer), answer.label
+        losses = self.leave_one_out(model, encoded, answer, lambda each: _log_odds(each, label))
+        if losses:
+            measure = f"the more the odds of “{label}” fall without it"
+            prediction = replace(prediction, values=losses, measure=measure)
+        return Drawing(
+            text=pieces_text(example.text, pieces, begins=begins, ends=is_framed),
+            output=words_text([label]),
+            prediction=prediction,
+            shade=_POOLING,
+            importances=(Importance(method="leave one out", values=losses),) if losses else (),
         )
-
-
-def _without(sample: Sample, place: int) -> Sample:
-    """The sample without one of its tokens; with the only one, the sample itself."""
-    ids = sample["ids"]
-    if len(ids) == 1:
-        return sample
-    changed: Sample = {"ids": [*ids[:place], *ids[place + 1 :]]}
-    if "parts" in sample:
-        parts = sample["parts"]
-        changed["parts"] = torch.cat([parts[:place], parts[place + 1 :]])
-    return {**sample, **changed}
 
 
 def _log_odds(answer: LabelPrediction, label: str) -> float:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,11 +17,11 @@ from regard.fields import Count, Positive
 from regard.models import VisionTransformer, VisionTransformerConfig
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.checking import CheckedExample
+from regard.tasks.drawing import Drawing, Shade, words_text
 from regard.tasks.label_task import Fields, LabelTask, Logits
 from regard.tasks.labels import LabelPrediction, learn_labels
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import PicturesData
-from regard.tasks.showing import Said, Shade, Shown, ShownImage, ShownText
 from regard.text import BadLines
 from regard.text.pictures import (
     Picture,
@@ -33,6 +32,7 @@ from regard.text.pictures import (
 )
 from regard.text.records import Handling, object_of
 from regard.text.shards import shards
+from regard.viewer import Image
 
 __all__ = ["ImageClassification", "PicturesData"]
 
@@ -231,8 +231,10 @@ class ImageClassification(LabelTask[Picture]):
             "nearest picture": [known[at] for at in by_picture],
         }
 
-    def shown(self, example: Picture, encoded: Sample, answer: LabelPrediction) -> Shown:
-        """The picture and its patches, the class token before them."""
+    def draw(
+        self, model: nn.Module, example: Picture, encoded: Sample, answer: LabelPrediction
+    ) -> Drawing:
+        """The image in its patches, the class token before them, and the attention to each."""
         patch, (height, width, _) = self.settings.patch, self.shape
         rows, columns = range(height // patch), range(width // patch)
         places = [(row, column) for row in rows for column in columns]
@@ -243,26 +245,24 @@ class ImageClassification(LabelTask[Picture]):
         shares = (example.pixels - low) / max(high - low, 1e-9)
         if shares.shape[-1] != 3:
             shares = shares.mean(-1, keepdims=True)  # of other channels, grey
-        return Shown(
-            text=ShownText.of_words([*[CLASS] * has_first, *names]),
-            output=ShownText.of_words([answer.label]),
-            image=ShownImage(shares, (*[None] * has_first, *boxes)),
+        pixels = tuple(
+            tuple(tuple(float(f"{value:.4g}") for value in pixel) for pixel in row)
+            for row in shares.tolist()
+        )
+        look = "the class token looks" if has_first else "they all look"
+        return Drawing(
+            text=words_text([*[CLASS] * has_first, *names]),
+            output=words_text([answer.label]),
+            prediction=self.prediction(answer),
+            shade=Shade(
+                kind="encoder",
+                layer=None,
+                query=0 if has_first else None,
+                measure=f"the more {look} at it in the last layer, its heads' mean",
+            ),
+            image=Image(pixels=pixels, boxes=(*[None] * has_first, *boxes)),
             label=example.where,
         )
-
-    def said(
-        self, model: nn.Module, example: Picture, encoded: Sample, answer: LabelPrediction
-    ) -> Said:
-        """The labels, and how much each patch is looked at."""
-        has_first = self.settings.pooling == "first"
-        look = "the class token looks" if has_first else "they all look"
-        shade = Shade(
-            kind="encoder",
-            layer=None,
-            query=0 if has_first else None,
-            measure=f"the more {look} at it in the last layer, its heads' mean",
-        )
-        return replace(super().said(model, example, encoded, answer), shade=shade)
 
     def brief(self, example: Picture) -> str:
         """The file and the number of a picture."""

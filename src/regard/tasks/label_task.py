@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import accuracy, macro_f1
-from regard.tasks.batches import Batch, Sample
+from regard.tasks.batches import Batch
 from regard.tasks.checking import CheckedExample
+from regard.tasks.drawing import likeliest_first
 from regard.tasks.labels import (
     LabelPrediction,
     SavedLabels,
@@ -29,12 +30,12 @@ from regard.tasks.labels import (
 )
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe
-from regard.tasks.showing import Said, by_share
 from regard.tasks.tables import confusion_table, label_table
 from regard.tasks.task import Table
 from regard.text import BadLines, TokenizerConfig, normalize, train_tokenizer
 from regard.text.records import Handling, member, read_records
 from regard.text.tables import Field
+from regard.viewer import Prediction
 
 # The logits of a batch, and what the head adds to the loss of each of its rows, where there is one.
 Logits: TypeAlias = tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]
@@ -303,11 +304,9 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         groups = self.groupings(given, right, examples)
         return [label_table(given, right), *groups, confusion_table(given, right)]
 
-    def said(
-        self, model: nn.Module, example: LabelledT, encoded: Sample, answer: LabelPrediction
-    ) -> Said:
-        """The labels, the likeliest first."""
-        return Said(labels=by_share(answer.probabilities.items()))
+    def prediction(self, answer: LabelPrediction) -> Prediction:
+        """The labels with their probabilities, the likeliest first."""
+        return Prediction(labels=likeliest_first(answer.probabilities.items()))
 
     def brief(self, example: LabelledT) -> str:
         """An example without its label, in a line."""

@@ -17,6 +17,7 @@ from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.models import EncoderConfig, MaskedLanguageModel
 from regard.tasks.batches import Batch
+from regard.tasks.drawing import Drawing, check_drawn_length, words_text
 from regard.tasks.language_modelling import Passage
 from regard.tasks.language_modelling.running_text import (
     checked_passage,
@@ -38,7 +39,6 @@ from regard.tasks.masked_windows import (
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.settings import MaskedTextData
-from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.streaming import StreamedTask
 from regard.tasks.task import Table
 from regard.text import (
@@ -57,6 +57,7 @@ from regard.text.masking import NO_WORD
 from regard.text.padding import padded
 from regard.text.pieces import BEGIN, END
 from regard.text.whole_words import WholeWords
+from regard.viewer import Prediction
 
 __all__ = ["MaskedLanguageModelling", "MaskedTextData"]
 
@@ -397,30 +398,28 @@ class MaskedLanguageModelling(
                 told[owner] = (told[owner][0] + is_right, told[owner][1] + 1)
         return told
 
-    def shown(self, example: Passage, encoded: MaskedStretch, answer: Guesses) -> Shown:
-        """The tokens that are read, and the likeliest token for each blank.
+    def draw(
+        self, model: nn.Module, example: Passage, encoded: MaskedStretch, answer: Guesses
+    ) -> Drawing:
+        """The tokens that are read, the likeliest at each blank; of the first, the others too.
 
         Raises:
             DataError: The text is too long for one window.
         """
-        check_shown_length(encoded.length, self._inside, "tokens")
+        check_drawn_length(encoded.length, self._inside, "tokens")
         read = self.collate([encoded])
-        ids = read["ids"][0, : int(read["lengths"][0])].tolist()
-        tokens = [self._token(token) for token in ids]
-        guessed = [each[0][0] for each in answer.likeliest if each]
-        return Shown(text=ShownText.of_words(tokens), output=ShownText.of_words(guessed))
-
-    def said(
-        self, model: nn.Module, example: Passage, encoded: MaskedStretch, answer: Guesses
-    ) -> Said:
-        """The likeliest token at each blank; of the first, the others too."""
-        read = self.collate([encoded])
-        guesses = iter(answer.likeliest)
-        tags = tuple(
-            next(guesses)[0][0] if is_chosen else ""
-            for is_chosen in read["chosen"][0, : int(read["lengths"][0])].tolist()
+        row = slice(int(read["lengths"][0]))
+        ids, chosen = read["ids"][0, row].tolist(), read["chosen"][0, row].tolist()
+        likeliest = [each[0][0] for each in answer.likeliest]
+        words = iter(likeliest)
+        return Drawing(
+            text=words_text([self._token(token) for token in ids]),
+            output=words_text(likeliest),
+            prediction=Prediction(
+                labels=answer.likeliest[0] if answer.likeliest else (),
+                tags=tuple(next(words) if is_chosen else "" for is_chosen in chosen),
+            ),
         )
-        return Said(labels=answer.likeliest[0] if answer.likeliest else (), tags=tags)
 
     def _token(self, token: int) -> str:
         return {BOS_ID: BEGIN, EOS_ID: END}.get(token) or self._shown(token)

@@ -20,17 +20,17 @@ from regard.models import ClassifierConfig, MultipleChoice
 from regard.tasks.baselines.sliding_window import SlidingWindow
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.checking import CheckedExample
+from regard.tasks.drawing import Drawing, likeliest_first, pieces_text, words_text
 from regard.tasks.held_out import hold_out_contexts
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import ChoicesData
-from regard.tasks.showing import Said, Shown, ShownText, ShownToken, by_share
 from regard.tasks.tables import by_group, length_group, question_word
 from regard.tasks.task import Table
 from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
-    crossings,
+    cross_attentions,
     encode_pair,
     joined,
     pair_length,
@@ -41,6 +41,7 @@ from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
 from regard.text.pieces import END
 from regard.text.questions import Question, question_of, read_questions
 from regard.text.records import Handling, usable
+from regard.viewer import Prediction, Text, Token
 
 __all__ = ["Choice", "Choices", "ChoicesData", "MultipleChoiceAnswering"]
 
@@ -271,38 +272,26 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
             by_group("right answer word for word in the text", literal, scores),
         ]
 
-    def shown(self, example: Choices, encoded: Sample, answer: Choice) -> Shown:
-        """Question and text, and what the answer chosen looks at in the text."""
-        pair = encoded["pairs"][answer.place]
-        context = self.tokenizer.pieces(example.context)[: len(pair["other"])]
-        question, end = (
-            ShownText.of_pieces(example.text, self.tokenizer.pieces(example.text)),
-            len(example.text),
+    def draw(self, model: nn.Module, example: Choices, encoded: Sample, answer: Choice) -> Drawing:
+        """Question and text, the attention of the chosen answer to the text, and each choice."""
+        cut, pair, asked = self.tokenizer.pieces, encoded["pairs"][answer.place], example.text
+        end = len(asked)
+        tokens = [Token(text=each.text, start=each.start, end=each.end) for each in cut(asked)]
+        tokens.append(Token(text=END, start=end, end=end))
+        tokens += [
+            Token(text=each.text, start=each.start + end + 1, end=each.end + end + 1)
+            for each in cut(answer.answer)
+        ]
+        read = Text(text=f"{asked} {answer.answer}", tokens=tuple(tokens[-len(pair["ids"]) :]))
+        context = pieces_text(example.context, cut(example.context)[: len(pair["other"])])
+        found = cross_attentions(self.recipe, ("answer", read), ("text", context), row=answer.place)
+        shares = zip(example.choices, answer.probabilities, strict=True)
+        return Drawing(
+            text=words_text((asked, example.context), "\n"),
+            output=words_text([answer.answer]),
+            cross_attentions=found[::-1],
+            prediction=Prediction(labels=likeliest_first(shares)),
         )
-        tokens = (
-            *question.tokens,
-            ShownToken(END, end, end),
-            *(
-                ShownToken(piece.text, piece.start + end + 1, piece.end + end + 1)
-                for piece in self.tokenizer.pieces(answer.answer)
-            ),
-        )
-        read = ShownText(f"{example.text} {answer.answer}", tokens[-len(pair["ids"]) :])
-        found = crossings(
-            self.recipe,
-            ("answer", read),
-            ("text", ShownText.of_pieces(example.context, context)),
-            row=answer.place,
-        )
-        return Shown(
-            text=ShownText.of_words((example.text, example.context), "\n"),
-            output=ShownText.of_words([answer.answer]),
-            crossings=found[::-1],
-        )
-
-    def said(self, model: nn.Module, example: Choices, encoded: Sample, answer: Choice) -> Said:
-        """The probability of each choice."""
-        return Said(labels=by_share(zip(example.choices, answer.probabilities, strict=True)))
 
     def show(self, example: Choices, answer: Choice) -> str:
         """The question, the answer chosen and the right one."""

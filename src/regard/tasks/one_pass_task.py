@@ -11,21 +11,25 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.progress import progress
-from regard.tasks.batches import collate
+from regard.tasks.batches import Sample, collate
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
+from regard.tasks.drawing import Drawing
 from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash, valid_share
 from regard.tasks.recipe import Recipe, RecipeTable, check_not_smoothed, tell_pieces
-from regard.tasks.showing import Said, Shown
 from regard.tasks.task import AnswerT, ExampleT, Table, Task
 from regard.text import BadLines, Line, PairTokenizer, load_tokenizer
 from regard.text.files import read_kept, write_plain
 from regard.text.lines import readable
 from regard.text.records import object_of, record_in
+from regard.viewer import Prediction
 
 # A sum over the terms of a batch, and how many they are.
 Loss: TypeAlias = tuple[Float[Tensor, ""], int]
+# Tokens up to which each is left out in turn, and samples in a batch of such texts.
+_MOST_LEFT_OUT, _ROWS = 256, 32
 # mypy knows TypedDict as a form of the language, not as what makes a class of names and types.
 _table_of: Callable[[str, Mapping[str, Any]], type[dict[str, Any]]] = vars(typing)["TypedDict"]
 
@@ -161,20 +165,38 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         held = [example for place, example in enumerate(examples) if place in places]
         return [example for place, example in enumerate(examples) if place not in places], held
 
-    def shown(self, example: ExampleT, encoded: Any, answer: AnswerT) -> Shown | None:
-        """The texts people are shown, their tokens, and which calls of attention belong to them.
+    def prediction(self, answer: AnswerT) -> Prediction | None:
+        """The answer's labels with their probabilities, for a page; None shows its text alone."""
+        return None
 
-        None shows what was asked and ``answer.text()``, and the attention between the words of the
-        text where there is a query and a key for each.
+    def draw(self, model: nn.Module, example: ExampleT, encoded: Any, answer: AnswerT) -> Drawing:
+        """The texts and tokens of an example, its prediction, and the attention that is shown.
+
+        By default the words of the request and ``answer.text()``, and the attention between the
+        words where there is a query and a key for each.
 
         Raises:
             DataError: The text is too long to be read at once.
         """
-        return None
+        return Drawing(prediction=self.prediction(answer))
 
-    def said(self, model: nn.Module, example: ExampleT, encoded: Any, answer: AnswerT) -> Said:
-        """The answer in words and numbers, and what the model says of each token that is shown."""
-        return Said()
+    def leave_one_out(
+        self, model: nn.Module, sample: Sample, answer: AnswerT, score: Callable[[AnswerT], float]
+    ) -> tuple[float, ...]:
+        """How far the score of a sample's answer falls without each of its ``ids``.
+
+        Nothing for a long text; 0 for a single token.
+        """
+        count = len(sample["ids"])
+        if count > _MOST_LEFT_OUT:
+            return ()
+        whole, losses = score(answer), list[float]()
+        for first in range(0, count, _ROWS):
+            places = range(first, min(count, first + _ROWS))
+            batch = self.collate([_without(sample, place) for place in places])
+            answers = self.predict(model, moved(batch, device_of(model)))
+            losses += [whole - score(each) for each in answers]
+        return tuple(losses)
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ExampleT]:
@@ -341,3 +363,18 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         loss, terms = self.loss(model, batch, smoothing=smoothing)
         (loss if scale == 1 else loss * scale).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), terms
+
+
+def _without(sample: Sample, place: int) -> Sample:
+    """A sample without one of its ids and what belongs to it; with the only id, the sample."""
+    count = len(sample["ids"])
+    if count == 1:
+        return sample
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, Tensor) and value.ndim and len(value) == count:
+            return torch.cat([value[:place], value[place + 1 :]])
+        is_list = isinstance(value, list) and len(value) == count
+        return [*value[:place], *value[place + 1 :]] if is_list else value
+
+    return {name: cut(value) for name, value in sample.items()}

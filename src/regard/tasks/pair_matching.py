@@ -15,18 +15,19 @@ from regard.errors import DataError
 from regard.models import Classifier, ClassifierConfig, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
 from regard.tasks.batches import Batch, Sample
+from regard.tasks.drawing import Drawing, pieces_text, words_text
 from regard.tasks.held_out import hold_out_texts, valid_share
-from regard.tasks.label_task import Fields, Label, LabelTask, Logits, Text
+from regard.tasks.label_task import Fields, Label, LabelTask, Logits
+from regard.tasks.label_task import Text as TextField
 from regard.tasks.labels import LabelPrediction
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import PairsData
-from regard.tasks.showing import Shown, ShownText
 from regard.tasks.tables import by_group, length_group, question_word
 from regard.tasks.task import Table
 from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
-    crossings,
+    cross_attentions,
     encode_pair,
     pair_length,
     pair_model,
@@ -36,6 +37,7 @@ from regard.text import BadLines, Tokenizer, normalize
 from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
 from regard.text.records import Handling, usable
+from regard.viewer import Text
 
 __all__ = ["LabelledPair", "PairMatching", "PairsData"]
 
@@ -89,7 +91,7 @@ class PairMatching(LabelTask[LabelledPair]):
     """
 
     unit: ClassVar[str] = "pairs"
-    fields: ClassVar[Fields] = {"first": Text(), "second": Text(), "label": Label()}
+    fields: ClassVar[Fields] = {"first": TextField(), "second": TextField(), "label": Label()}
     example = LabelledPair
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     data: PairsData
@@ -182,18 +184,21 @@ class PairMatching(LabelTask[LabelledPair]):
         lengths = [length_group(len(example.second)) for example in examples]
         yield by_group("characters of the second text", lengths, scores, ordered=True)
 
-    def shown(self, example: LabelledPair, encoded: Sample, answer: LabelPrediction) -> Shown:
-        """Both texts, and what they look at in each other."""
+    def draw(
+        self, model: nn.Module, example: LabelledPair, encoded: Sample, answer: LabelPrediction
+    ) -> Drawing:
+        """Both texts, and their attention to each other."""
 
-        def read(text: str, ids: Sequence[int]) -> ShownText:
-            return ShownText.of_pieces(text, self.tokenizer.pieces(text)[: len(ids)])
+        def read(text: str, ids: Sequence[int]) -> Text:
+            return pieces_text(text, self.tokenizer.pieces(text)[: len(ids)])
 
         second = ("second", read(example.second, encoded["ids"]))
         first = ("first", read(example.first, encoded["other"]))
-        return Shown(
-            text=ShownText.of_words((example.first, example.second), "\n"),
-            output=ShownText.of_words([answer.label]),
-            crossings=crossings(self.recipe, second, first),
+        return Drawing(
+            text=words_text((example.first, example.second), "\n"),
+            output=words_text([answer.label]),
+            cross_attentions=cross_attentions(self.recipe, second, first),
+            prediction=self.prediction(answer),
         )
 
     def brief(self, example: LabelledPair) -> str:

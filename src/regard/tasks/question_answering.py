@@ -15,11 +15,11 @@ from regard.models import SpanFinder, SpanFinderConfig, best_spans
 from regard.models.span_finder import NO_ANSWER
 from regard.tasks.baselines.sliding_window import SlidingWindow
 from regard.tasks.batches import Batch, Sample
+from regard.tasks.drawing import Drawing, pieces_text, spans_text, words_text
 from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import QuestionsData
-from regard.tasks.showing import Said, Shown, ShownText
 from regard.tasks.tables import (
     by_group,
     confusion_table,
@@ -31,13 +31,14 @@ from regard.tasks.task import Table
 from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
-    crossings,
+    cross_attentions,
     encode_pair,
     text_cutter,
 )
 from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
 from regard.text.questions import QUESTION_FIELDS, Question, asked_question
 from regard.text.tables import Field
+from regard.viewer import Prediction
 
 __all__ = ["QuestionAnswering", "QuestionsData", "SpanAnswer"]
 
@@ -258,34 +259,31 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
             confusion_table(given, kinds),
         ]
 
-    def shown(self, example: Question, encoded: Sample, answer: SpanAnswer) -> Shown:
-        """The text, and what it and the question look at in each other where the answer stands."""
+    def draw(
+        self, model: nn.Module, example: Question, encoded: Sample, answer: SpanAnswer
+    ) -> Drawing:
+        """The text and the question, their attention in the answer's window; the answer marked."""
         spans, windows = encoded["spans"], self._windows(encoded)
-        text = ShownText.of_spans(encoded["context"], spans)
+        text = spans_text(encoded["context"], spans)
         asked = self.tokenizer.pieces(example.text)[: len(encoded["other"])]
         begins = [place for place, (start, _) in enumerate(spans) if start == answer.start]
         held = (row for row, window in enumerate(windows) if begins and begins[0] in window)
-        row = next(held, 0)
-        return Shown(
+        row, found = next(held, 0), answer.answer or "no answer"
+        is_inside = (answer.start <= start < answer.end for start, _ in spans)
+        return Drawing(
             text=text,
-            output=ShownText.of_words([answer.answer or "no answer"]),
-            crossings=crossings(
+            output=words_text([found]),
+            cross_attentions=cross_attentions(
                 self.recipe,
                 ("text", text),
-                ("question", ShownText.of_pieces(example.text, asked)),
+                ("question", pieces_text(example.text, asked)),
                 read=windows[row],
                 row=row,
             ),
-        )
-
-    def said(
-        self, model: nn.Module, example: Question, encoded: Sample, answer: SpanAnswer
-    ) -> Said:
-        """The answer, marked in its text."""
-        is_inside = (answer.start <= start < answer.end for start, _ in encoded["spans"])
-        return Said(
-            labels=((answer.answer or "no answer", answer.probability),),
-            tags=tuple("answer" if inside else "" for inside in is_inside),
+            prediction=Prediction(
+                labels=((found, answer.probability),),
+                tags=tuple("answer" if inside else "" for inside in is_inside),
+            ),
         )
 
     def show(self, example: Question, answer: SpanAnswer) -> str:

@@ -80,10 +80,10 @@ class TaskEntry:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the task says how its examples are shown, or a search writes what is."""
+        """Whether the task draws its examples, or a search writes its outputs."""
         from regard.tasks.one_pass_task import OnePassTask
 
-        return not (issubclass(self.task, OnePassTask) and self.task.shown is OnePassTask.shown)
+        return not (issubclass(self.task, OnePassTask) and self.task.draw is OnePassTask.draw)
 
     @property
     def sections(self) -> tuple[str, ...]:

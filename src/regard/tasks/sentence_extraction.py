@@ -23,6 +23,7 @@ from regard.metrics.rouge import n_grams, words
 from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.checking import CheckedExample
+from regard.tasks.drawing import Drawing, words_text
 from regard.tasks.generation.documents import (
     DocumentExample,
     chosen,
@@ -35,10 +36,10 @@ from regard.tasks.generation.settings import DocumentData
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.settings import ExtractionData
-from regard.tasks.showing import Said, Shown, ShownText
 from regard.tasks.task import Table
 from regard.text import BOS_ID, BadLines, Line, Tokenizer, TokenizerConfig, train_tokenizer
 from regard.text.padding import lengths_of
+from regard.viewer import Prediction
 
 __all__ = ["ExtractionData", "SentenceExtraction"]
 
@@ -228,23 +229,20 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
         columns = ("", *self.metrics)
         return [Table("beside the best choice of sentences", columns, tuple(rows))]
 
-    def shown(self, example: DocumentExample, encoded: Sample, answer: Extract) -> Shown:
-        """The pieces that are read, with the begin of each sentence."""
-        decode = self.tokenizer.decode
-        named = [
-            "⟨sentence⟩" if one == BOS_ID else decode([one]).strip() or "␣"
-            for one in encoded["ids"]
-        ]
-        return Shown(text=ShownText.of_words(named), output=ShownText.of_words([answer.summary]))
-
-    def said(
+    def draw(
         self, model: nn.Module, example: DocumentExample, encoded: Sample, answer: Extract
-    ) -> Said:
-        """The probability of each sentence to be one of the best, at its begin."""
-        values = [0.0] * len(encoded["ids"])
+    ) -> Drawing:
+        """The pieces that are read; at the begin of each sentence, its probability to be taken."""
+        ids, decode = encoded["ids"], self.tokenizer.decode
+        named = ["⟨sentence⟩" if i == BOS_ID else decode([i]).strip() or "␣" for i in ids]
+        values = [0.0] * len(ids)
         for place, share in zip(encoded["places"], answer.probabilities, strict=True):
             values[place] = share
-        return Said(values=tuple(values), measure="the likelier to be taken out")
+        return Drawing(
+            text=words_text(named),
+            output=words_text([answer.summary]),
+            prediction=Prediction(values=tuple(values), measure="the likelier to be taken out"),
+        )
 
     def show(self, example: DocumentExample, answer: Extract) -> str:
         """The sentences taken out, and a summary."""

@@ -15,11 +15,11 @@ from regard.errors import DataError
 from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of, words_of
 from regard.tasks.batches import Batch, Sample, boxed
+from regard.tasks.drawing import Drawing, Shade, spans_text, words_text
 from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import SentencesData
-from regard.tasks.showing import Said, Shade, Shown, ShownText
 from regard.tasks.tables import by_group, question_word
 from regard.tasks.task import Table
 from regard.text import BadLines
@@ -239,16 +239,12 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
             by_group("number of sentences", counts, scores, ordered=True),
         ]
 
-    def shown(self, example: Question, encoded: Sample, answer: SentenceAnswer) -> Shown:
-        """The sentences, which each hop looks at, and the answer."""
-        text = ShownText.of_spans(encoded["context"], encoded["spans"])
-        return Shown(text=text, output=ShownText.of_words([answer.text().partition("\t")[0]]))
-
-    def said(
+    def draw(
         self, model: nn.Module, example: Question, encoded: Sample, answer: SentenceAnswer
-    ) -> Said:
-        """The attention of the last hop to each sentence."""
-        return Said(shade=_LAST_HOP)
+    ) -> Drawing:
+        """The sentences, the attention of the last hop to each, and the answer."""
+        text = spans_text(encoded["context"], encoded["spans"])
+        return Drawing(text=text, output=words_text([answer.text()]), shade=_LAST_HOP)
 
     def show(self, example: Question, answer: SentenceAnswer) -> str:
         """The question, the sentence chosen and the right answer."""

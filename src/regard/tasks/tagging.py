@@ -18,6 +18,7 @@ from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.baselines.tags import entities_of_training, most_frequent_tags
 from regard.tasks.batches import Batch, Sample, boxed
 from regard.tasks.checking import CheckedExample
+from regard.tasks.drawing import Drawing, check_drawn_length, words_text
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import (
     Recipe,
@@ -25,7 +26,6 @@ from regard.tasks.recipe import (
     check_positions,
 )
 from regard.tasks.settings import TaggingData
-from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.tables import confusion_table, label_table
 from regard.tasks.tags import compared, joined, novelty_table, transitions
 from regard.tasks.task import Table
@@ -46,6 +46,7 @@ from regard.text.records import Handling
 from regard.text.tables import Field
 from regard.text.tagged import TaggedWords, read_tagged
 from regard.text.vocabulary import Vocabulary
+from regard.viewer import Prediction
 
 __all__ = ["Tagging", "TaggingData"]
 
@@ -352,27 +353,28 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         novel = [number == UNK_ID for numbers in words for number in numbers]
         return [first, novelty_table(*flat, novel), confusion_table(*flat)]
 
-    def shown(self, example: TaggedWords, encoded: Sample, answer: Tags) -> Shown:
-        """The words, single characters without spaces between, or their pieces."""
+    def draw(
+        self, model: nn.Module, example: TaggedWords, encoded: Sample, answer: Tags
+    ) -> Drawing:
+        """The words, single characters without spaces between, or their pieces; and the tags.
+
+        The first piece of a word has its tag.
+        """
         unit = "words" if self.tokenizer is None else "pieces"
-        check_shown_length(self.length(encoded), self.data.max_length, unit)
+        check_drawn_length(self.length(encoded), self.data.max_length, unit)
         if self.tokenizer is None:
             space = "" if all(len(word) == 1 for word in example.words) else " "
-            text = ShownText.of_words(example.words, space)
+            text, tags = words_text(example.words, space), list(answer.tags)
         else:
             decode = self.tokenizer.decode
             pieces = [decode([one]).strip() or "␣" for ids in encoded["pieces"] for one in ids]
-            text = ShownText.of_words([*[BEGIN] * self._begins, *pieces, END])
-        return Shown(text=text, output=ShownText.of_words(answer.tags))
-
-    def said(self, model: nn.Module, example: TaggedWords, encoded: Sample, answer: Tags) -> Said:
-        """The tags; of a word in pieces its first has it."""
-        if self.tokenizer is None:
-            return Said(tags=answer.tags)
-        tags = [""] * self._begins
-        for ids, tag in zip(encoded["pieces"], answer.tags, strict=True):
-            tags += [tag, *[""] * (len(ids) - 1)]
-        return Said(tags=(*tags, ""))
+            text = words_text([*[BEGIN] * self._begins, *pieces, END])
+            tags = [""] * self._begins
+            for ids, tag in zip(encoded["pieces"], answer.tags, strict=True):
+                tags += [tag, *[""] * (len(ids) - 1)]
+            tags.append("")
+        output, prediction = words_text(answer.tags), Prediction(tags=tuple(tags))
+        return Drawing(text=text, output=output, prediction=prediction)
 
     def show(self, example: TaggedWords, answer: Tags) -> str:
         """The words with their tags, the right ones behind wrong ones; entities in brackets."""

@@ -13,12 +13,13 @@ from regard.choices import choose
 from regard.errors import SettingError
 from regard.models import PAIR_MODELS, PairClassifier, Reader
 from regard.tasks.batches import Batch, Sample
+from regard.tasks.drawing import CrossAttention, TextPart
 from regard.tasks.recipe import Recipe
-from regard.tasks.showing import Crossing, ShownText, TextPart
 from regard.text import BOS_ID, EOS_ID, Tokenizer, words_of_spans
 from regard.text.normalization import normalize, split_words
 from regard.text.padding import lengths_of, padded
 from regard.text.questions import places_of_normalized
+from regard.viewer import Text
 
 # What is said of each token of a text that stands beside another.
 FEATURES = ("as written", "in any case", "same beginning", "with its neighbour", "rarity")
@@ -229,33 +230,28 @@ def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> Reader:
     return reader
 
 
-def crossings(
+def cross_attentions(
     recipe: Recipe,
-    text: tuple[str, ShownText],
-    other: tuple[str, ShownText],
+    text: tuple[str, Text],
+    other: tuple[str, Text],
     *,
     read: range | None = None,
     row: int = 0,
-) -> tuple[Crossing, ...]:
-    """How two texts look at each other, in the rows that ``collate_pairs`` makes of them.
+) -> tuple[CrossAttention, ...]:
+    """Attention between two texts in the rows of ``collate_pairs``; each has its name before it.
 
-    Args:
-        recipe: Whose ``[model]`` reads them.
-        text: What the text is called, and its tokens.
-        other: The same of the one it is read beside.
-        read: Which tokens of the text are read; None is all.
-        row: Which row of the batch they stand in.
+    ``read`` are the tokens of the text that are read, None for all; ``row`` is the batch's.
     """
     model = pair_model(recipe)
     own, beside = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
-    looking = Crossing(
-        looks=TextPart(*text, own, read),
-        seen=TextPart(*other, beside),
+    forth = CrossAttention(
+        queries=TextPart(*text, own, read),
+        keys=TextPart(*other, beside),
         is_answered=True,
         kind="cross" if model.reads_apart else "encoder",
         row=row,
     )
-    back = replace(looking, looks=looking.seen, seen=looking.looks, is_answered=False)
+    back = replace(forth, queries=forth.keys, keys=forth.queries, is_answered=False)
     if issubclass(model, PairClassifier):
-        return replace(back, layers=(0,)), replace(looking, layers=(1,))
-    return (looking,) if model.reads_apart else (back, looking)
+        return replace(back, layers=(0,)), replace(forth, layers=(1,))
+    return (forth,) if model.reads_apart else (back, forth)

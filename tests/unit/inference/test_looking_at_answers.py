@@ -184,7 +184,7 @@ def test_no_text_and_a_task_without_text_are_refused():
 
 def test_a_task_that_says_nothing_of_its_own_shows_its_text_and_its_answer():
     class Plain(Tagging):
-        shown, said = OnePassTask.shown, OnePassTask.said
+        draw = OnePassTask.draw
 
     torch.manual_seed(5)
     recipe = recipe_from_table({"task": "tagging", "model": TRANSFORMER})

@@ -116,12 +116,9 @@ def test_what_is_shown_has_the_share_of_each_sentence_at_its_begin() -> None:
     (encoded,) = task.encode([ONE])
     model = task.build_model().eval()
     (answer,) = task.predict(model, task.collate([encoded]))
-    shown, said = (
-        task.shown(ONE, encoded, answer),
-        task.said(model, ONE, encoded, answer),
-    )
-    assert len(said.values) == len(shown.text.tokens) == len(encoded["ids"])
-    begins = [value for value in said.values if value]
+    drawing = task.draw(model, ONE, encoded, answer)
+    assert len(drawing.prediction.values) == len(drawing.text.tokens) == len(encoded["ids"])
+    begins = [value for value in drawing.prediction.values if value]
     assert begins == list(answer.probabilities)
     assert answer.to_dict()["sentences"][0] == "Rain fell."
 

@@ -17,6 +17,7 @@ from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.models import LANGUAGE_MODELS, LanguageModel
 from regard.tasks.baselines.kneser_ney import KneserNey
+from regard.tasks.drawing import NOTHING, Drawing, check_drawn_length, pieces_text
 from regard.tasks.language_modelling.running_text import (
     Passage,
     checked_passage,
@@ -29,7 +30,6 @@ from regard.tasks.language_modelling.running_text import (
 from regard.tasks.language_modelling.settings import TextData
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
-from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.streaming import Stored, StreamedTask
 from regard.tasks.task import Table
 from regard.text import (
@@ -47,6 +47,7 @@ from regard.text.lines import readable
 from regard.text.mapped import MappedArrays
 from regard.text.padding import padded
 from regard.text.records import object_of
+from regard.viewer import Prediction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -356,17 +357,19 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
         """None: the figures are means over one running text."""
         return []
 
-    def shown(self, example: Passage, encoded: Stretch, answer: Surprise) -> Shown:
-        """The text, whose every token was predicted."""
-        check_shown_length(len(encoded.ids) - 1, self.data.context, "tokens")
+    def draw(
+        self, model: nn.Module, example: Passage, encoded: Stretch, answer: Surprise
+    ) -> Drawing:
+        """The text, every token of which was predicted, and −log p of each."""
+        check_drawn_length(len(encoded.ids) - 1, self.data.context, "tokens")
         (text,) = example.lines
-        return Shown(output=ShownText.of_pieces(text, self.tokenizer.pieces(text), ends=True))
-
-    def said(self, model: nn.Module, example: Passage, encoded: Stretch, answer: Surprise) -> Said:
-        """How unexpected each token was."""
         batch = moved(self.collate([encoded]), device_of(model))
         (costs,) = self._costs(model, batch).tolist()
-        return Said(values=tuple(costs), measure="the less expected it was, in nats")
+        return Drawing(
+            text=NOTHING,
+            output=pieces_text(text, self.tokenizer.pieces(text), ends=True),
+            prediction=Prediction(values=tuple(costs), measure="the less expected it was, in nats"),
+        )
 
     def show(self, example: Passage, answer: Surprise) -> str:
         """How a passage begins, and its perplexity."""
