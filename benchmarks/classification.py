@@ -30,7 +30,7 @@ from regard.tasks import read_recipe
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.classification import Classification, LabelledText
 from regard.tasks.labels import LabelPrediction
-from regard.text.records import Field, read_records
+from regard.text.reading.records import Field, read_records
 
 SEEDS = sized((1, 2, 3), (1,))
 SIZES = sized({100: 60, 500: 30, 2000: 12}, {20: 1})  # examples, and epochs on so few

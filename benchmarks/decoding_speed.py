@@ -116,7 +116,7 @@ def sources(work: Work, count: int) -> list[list[int]]:
 
 
 def _names(work: Work) -> list[str]:
-    from regard.text.pieces import RESERVED
+    from regard.text.tokenizers.pieces import RESERVED
 
     return [*RESERVED, *(f"p{each}" for each in range(len(RESERVED), work.vocabulary))]
 

@@ -24,7 +24,7 @@ from regard.tasks import (
 )
 from regard.tasks.checking import CheckedExample, check_examples
 from regard.text import Pair, read_lines
-from regard.text.lines import readable
+from regard.text.reading.lines import readable
 
 
 class Reversal(SequenceTask):

@@ -16,7 +16,7 @@ from regard.inference import Predictor
 from regard.tasks import recipe_from_table
 from regard.tasks.word_pieces import joined_words
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
-from regard.text.checkpoint_pieces import borrow_pieces
+from regard.text.tokenizers.checkpoint_pieces import borrow_pieces
 from regard.training.session import fit as train
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

@@ -79,7 +79,7 @@ def check(
     from regard.tasks import TASKS
     from regard.text import load_pair_tokenizer
     from regard.text.checking import STEPS
-    from regard.text.encodings import encoded_as
+    from regard.text.reading.encodings import encoded_as
 
     check_at_least("examples", examples, 0)
     with encoded_as(encoding):
@@ -138,7 +138,7 @@ def sample(
     """
     from regard.checks import check_at_least
     from regard.choices import choose
-    from regard.text.encodings import encoded_as
+    from regard.text.reading.encodings import encoded_as
 
     check_at_least("number", number, 1)
     with encoded_as(encoding):

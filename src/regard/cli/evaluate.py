@@ -87,7 +87,7 @@ def evaluate(
     check_device_name("--device", device)
     from regard.inference import Predictor
     from regard.inference.ensemble import Ensemble
-    from regard.text.encodings import encoded_as
+    from regard.text.reading.encodings import encoded_as
 
     given = with_sides(files, source, target)
     load = partial(Predictor.load, precision=precision, device=device, setting="--device")

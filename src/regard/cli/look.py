@@ -253,7 +253,7 @@ def _piped() -> list[str]:
 
 def _lines(file: Path) -> list[str]:
     from regard.text import read_lines
-    from regard.text.lines import readable
+    from regard.text.reading.lines import readable
 
     return [readable(line) for line in read_lines(file)]
 

@@ -101,7 +101,7 @@ def predict(
         )
         return
     _refuse_text(run, files)
-    from regard.text.encodings import encoded_as
+    from regard.text.reading.encodings import encoded_as
 
     with writing_to(bulk.output, apart_from=files), encoded_as(encoding or _encoding(run)):
         _predict(
@@ -129,7 +129,7 @@ def _encoding(run: Path) -> str | None:
 
 def _refuse_text(run: Path, files: Sequence[Path]) -> None:
     """Refuse what is no file and looks like a line of text."""
-    from regard.text.lines import missing
+    from regard.text.reading.lines import missing
 
     for file in files:
         is_text = not file.suffix or " " in file.name

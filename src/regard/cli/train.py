@@ -92,7 +92,7 @@ def train(
     ):
         if value is not None:
             over[name] = value
-    from regard.text.encodings import encoded_as
+    from regard.text.reading.encodings import encoded_as
 
     try:
         with _process_group(), encoded_as(encoding):

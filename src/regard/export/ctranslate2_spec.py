@@ -22,7 +22,7 @@ from regard.layers.feedforward import GATED
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 from regard.text import BOS_ID, EOS_ID, UNK_ID
-from regard.text.pieces import RESERVED
+from regard.text.tokenizers.pieces import RESERVED
 
 if TYPE_CHECKING:
     from ctranslate2.specs import LayerSpec, ModelSpec

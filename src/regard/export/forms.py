@@ -74,7 +74,7 @@ def export_run(
 
         >>> import tempfile
         >>> from regard.tasks import TASKS, recipe_from_table
-        >>> from regard.text.points import Point
+        >>> from regard.text.reading.points import Point
         >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
         >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
         >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())

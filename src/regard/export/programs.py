@@ -2,8 +2,8 @@
 
 from regard.text import PairTokenizer, Tokenizer
 from regard.text.normalization import UNSPACED
-from regard.text.sentencepieces import SentencePieceTokenizer
-from regard.text.words import ListTokenizer
+from regard.text.tokenizers.sentencepieces import SentencePieceTokenizer
+from regard.text.tokenizers.words import ListTokenizer
 
 _IMPORTS = "import json\nimport re\nimport sys\nimport unicodedata\nfrom pathlib import Path\n"
 _SUBWORDS = '''

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from regard.config import JsonValue
 from regard.text import UNK_ID, Tokenizer
-from regard.text.checkpoint_pieces import CheckpointPieces
 from regard.text.normalization import OPENS_WITH_WORD, WHITE_SPACE
-from regard.text.pieces import RESERVED
-from regard.text.sentencepieces import SentencePieceTokenizer
-from regard.text.words import ListTokenizer
+from regard.text.tokenizers.checkpoint_pieces import CheckpointPieces
+from regard.text.tokenizers.pieces import RESERVED
+from regard.text.tokenizers.sentencepieces import SentencePieceTokenizer
+from regard.text.tokenizers.words import ListTokenizer
 
 Table = dict[str, JsonValue]
 Ids = tuple[int, ...]

@@ -23,7 +23,7 @@ from regard.inference.look import joined, mean_weights
 from regard.inference.predictor import Predictor
 from regard.metrics import alignment_error_rate
 from regard.text import BOS_ID, EOS_ID, batched
-from regard.text.padding import lengths_of, padded
+from regard.text.batches import lengths_of, padded
 
 
 @runtime_checkable

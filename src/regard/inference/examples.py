@@ -31,7 +31,7 @@ from regard.tasks.drawing import (
 )
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
-from regard.text.pieces import END
+from regard.text.tokenizers.pieces import END
 from regard.viewer import (
     Example,
     GoldLinks,

@@ -90,7 +90,7 @@ def requests_in(
         DataError: A line cannot be read.
 
     Example:
-        >>> from regard.text.lines import readable
+        >>> from regard.text.reading.lines import readable
         >>> groups = requests_in([[b"a\n", b"\xff\n", b"b\n"]], readable, name="x")
         >>> next(groups)
         [AnsweredLine(where='x:1', request='a', problem=None, answer=None)]

@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from regard.errors import DataError
 from regard.text import Line, decode_lines, open_text
-from regard.text.lines import text_suffix
-from regard.text.tables import TABLES, Field, read_table
-from regard.text.tagged import read_words
+from regard.text.reading.lines import text_suffix
+from regard.text.reading.tables import TABLES, Field, read_table
+from regard.text.reading.tagged import read_words
 
 # A line as a file has it, or one that was read of a table.
 RawLine: TypeAlias = bytes | Line

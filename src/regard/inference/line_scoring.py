@@ -16,7 +16,7 @@ from regard.inference.predictor import Predictor
 from regard.inference.requests import example_in
 from regard.tasks import DecodingConfig
 from regard.text import BOS_ID, EOS_ID, Line, batched
-from regard.text.lines import readable
+from regard.text.reading.lines import readable
 
 
 @dataclass(frozen=True, slots=True)

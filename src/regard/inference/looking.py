@@ -25,7 +25,7 @@ from regard.models import Seq2Seq
 from regard.tasks import AnyTask, OnePassTask, SequenceTask
 from regard.text import normalize
 from regard.text.phrasebook import Phrase
-from regard.text.records import record_in
+from regard.text.reading.records import record_in
 from regard.viewer import Document, Example, in_one_line
 from regard.viewer.example import Head, Layer, View
 from regard.viewer.parts import AskedRows

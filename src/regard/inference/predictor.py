@@ -42,8 +42,8 @@ from regard.tasks.sequences import EncodedSequences
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.tasks.translations import Translations
 from regard.text import Pair, PairTokenizer, normalize
-from regard.text.encodings import encoded_as
-from regard.text.in_memory import as_files
+from regard.text.reading.encodings import encoded_as
+from regard.text.reading.sources import as_files
 
 if TYPE_CHECKING:
     from regard.inference.report import AnswerReport, TextReport
@@ -64,7 +64,7 @@ class Predictor(Generic[AnswerT]):
         preparation: Makes the model ready for use, which answers whatever the amount of work.
 
     Example:
-        >>> from regard.text.points import Point
+        >>> from regard.text.reading.points import Point
         >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
         >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
         >>> task = TASKS["regression"].task.learn(recipe, known)
@@ -526,7 +526,7 @@ def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) 
         >>> import tempfile
         >>> from regard.runs import Run
         >>> from regard.tasks import TASKS, recipe_from_table
-        >>> from regard.text.points import Point
+        >>> from regard.text.reading.points import Point
         >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
         >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
         >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())

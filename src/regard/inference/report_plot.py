@@ -22,7 +22,7 @@ from regard.plotting import new_figure
 from regard.tasks.batches import Batch
 from regard.tasks.regression import Regression
 from regard.tasks.task import Table
-from regard.text.points import Point
+from regard.text.reading.points import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

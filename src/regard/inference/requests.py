@@ -9,8 +9,8 @@ from regard.errors import DataError
 from regard.tasks import AnyTask, OnePassTask
 from regard.tasks.language_modelling import LanguageModelling
 from regard.text import Line
-from regard.text.in_memory import listed, plain
-from regard.text.records import record_in
+from regard.text.reading.records import record_in
+from regard.text.reading.sources import listed, plain
 
 
 def records_in(records: object) -> Sequence[object]:

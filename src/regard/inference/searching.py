@@ -19,7 +19,7 @@ from regard.inference.sequence_search import SequenceSearch
 from regard.models import Seq2Seq
 from regard.tasks import DecodingConfig, SequenceTask
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalize
-from regard.text.pieces import END
+from regard.text.tokenizers.pieces import END
 from regard.viewer.search import Beginning, Extension, Outcome, SearchAnswer, SearchTree
 
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)

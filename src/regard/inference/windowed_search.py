@@ -15,7 +15,7 @@ from regard.tasks import DecodingConfig
 from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.translations import Continuations
 from regard.text import EOS_ID, PAD_ID, batched, normalize
-from regard.text.padding import lengths_of, padded
+from regard.text.batches import lengths_of, padded
 
 # Prompts that are continued side by side.
 _AT_ONCE = 32

@@ -9,7 +9,7 @@ from jaxtyping import Int32
 from torch import Tensor
 
 from regard.text import PAD_ID
-from regard.text.padding import lengths_of, padded
+from regard.text.batches import lengths_of, padded
 
 # Numbers, lists of ids, tensors and texts of one encoded example, by name.
 Sample: TypeAlias = dict[str, Any]

@@ -10,7 +10,7 @@ from regard.errors import DataError
 from regard.text import BadLines, Finding, normalize
 from regard.text.checking import Lengths, described_lengths, lengths_of
 from regard.text.findings import SPOILT, described_findings
-from regard.text.records import HARMLESS
+from regard.text.reading.records import HARMLESS
 
 _SHOWN = 60  # characters of a text in an example
 _FEW = 10  # examples of a label below which little can be learned of it

@@ -6,7 +6,7 @@ from typing import Literal
 
 from regard.errors import DataError
 from regard.text import Piece
-from regard.text.pieces import BEGIN, END
+from regard.text.tokenizers.pieces import BEGIN, END
 from regard.viewer import Image, Importance, Prediction, Text, Token
 
 NOTHING = Text(text="", tokens=())

@@ -11,7 +11,7 @@ from regard.tasks.checking import CheckedExample
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import DataFiles
 from regard.text import BadLines
-from regard.text.questions import Question, read_questions
+from regard.text.reading.questions import Question, read_questions
 
 T = TypeVar("T")
 ExampleT = TypeVar("ExampleT")

@@ -23,15 +23,15 @@ from regard.tasks.labels import LabelPrediction, learn_labels
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import PicturesData
 from regard.text import BadLines
-from regard.text.pictures import (
+from regard.text.reading.pictures import (
     Picture,
     picture_of,
     read_picture_folder,
     read_pictures,
     read_pixels,
 )
-from regard.text.records import Handling, object_of
-from regard.text.shards import shards
+from regard.text.reading.records import Handling, object_of
+from regard.text.reading.sources import shards
 from regard.viewer import Image
 
 __all__ = ["ImageClassification", "PicturesData"]

@@ -33,8 +33,8 @@ from regard.tasks.recipe import Recipe
 from regard.tasks.tables import confusion_table, label_table
 from regard.tasks.task import Table
 from regard.text import BadLines, TokenizerConfig, normalize, train_tokenizer
-from regard.text.records import Handling, member, read_records
-from regard.text.tables import Field
+from regard.text.reading.records import Handling, member, read_records
+from regard.text.reading.tables import Field
 from regard.viewer import Prediction
 
 # The logits of a batch, and what the head adds to the loss of each of its rows, where there is one.

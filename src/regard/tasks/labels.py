@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.fields import several
-from regard.text.lines import text_suffix
-from regard.text.tables import TABLES
+from regard.text.reading.lines import text_suffix
+from regard.text.reading.tables import TABLES
 
 # What a task saves of its labels.
 SavedLabels = Annotated[list[str], several(2)]

@@ -52,11 +52,10 @@ from regard.text import (
     train_tokenizer,
     words_of_spans,
 )
-from regard.text.mapped import MappedArrays
-from regard.text.masking import NO_WORD
-from regard.text.padding import padded
-from regard.text.pieces import BEGIN, END
-from regard.text.whole_words import WholeWords
+from regard.text.batches import padded
+from regard.text.corpus import MappedArrays
+from regard.text.masking import NO_WORD, WholeWords
+from regard.text.tokenizers.pieces import BEGIN, END
 from regard.viewer import Prediction
 
 __all__ = ["MaskedLanguageModelling", "MaskedTextData"]

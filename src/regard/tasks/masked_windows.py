@@ -11,9 +11,9 @@ from torch import Tensor
 
 from regard.tasks.streaming import Stored
 from regard.text import BOS_ID, EOS_ID, mask_words
-from regard.text.mapped import MappedArrays
+from regard.text.batches import padded
+from regard.text.corpus import MappedArrays
 from regard.text.masking import NO_WORD, Masked
-from regard.text.padding import padded
 
 # Random tokens are drawn above the reserved ids.
 FIRST_ID = 4

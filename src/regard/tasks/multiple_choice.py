@@ -38,9 +38,9 @@ from regard.tasks.text_pairs import (
     text_cutter,
 )
 from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
-from regard.text.pieces import END
-from regard.text.questions import Question, question_of, read_questions
-from regard.text.records import Handling, usable
+from regard.text.reading.questions import Question, question_of, read_questions
+from regard.text.reading.records import Handling, usable
+from regard.text.tokenizers.pieces import END
 from regard.viewer import Prediction, Text, Token
 
 __all__ = ["Choice", "Choices", "ChoicesData", "MultipleChoiceAnswering"]

@@ -22,8 +22,8 @@ from regard.tasks.recipe import Recipe, RecipeTable, check_not_smoothed, tell_pi
 from regard.tasks.task import AnswerT, ExampleT, Table, Task
 from regard.text import BadLines, Line, PairTokenizer, load_tokenizer
 from regard.text.files import read_kept, write_plain
-from regard.text.lines import readable
-from regard.text.records import object_of, record_in
+from regard.text.reading.lines import readable
+from regard.text.reading.records import object_of, record_in
 from regard.viewer import Prediction
 
 # A sum over the terms of a batch, and how many they are.

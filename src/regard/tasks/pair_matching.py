@@ -34,9 +34,9 @@ from regard.tasks.text_pairs import (
     text_cutter,
 )
 from regard.text import BadLines, Tokenizer, normalize
-from regard.text.lines import text_suffix
-from regard.text.questions import Question, read_questions
-from regard.text.records import Handling, usable
+from regard.text.reading.lines import text_suffix
+from regard.text.reading.questions import Question, read_questions
+from regard.text.reading.records import Handling, usable
 from regard.viewer import Text
 
 __all__ = ["LabelledPair", "PairMatching", "PairsData"]

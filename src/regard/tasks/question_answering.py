@@ -36,8 +36,8 @@ from regard.tasks.text_pairs import (
     text_cutter,
 )
 from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
-from regard.text.questions import QUESTION_FIELDS, Question, asked_question
-from regard.text.tables import Field
+from regard.text.reading.questions import QUESTION_FIELDS, Question, asked_question
+from regard.text.reading.tables import Field
 from regard.viewer import Prediction
 
 __all__ = ["QuestionAnswering", "QuestionsData", "SpanAnswer"]
@@ -85,7 +85,7 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
 
     Example:
         >>> from regard.tasks import recipe_from_table
-        >>> from regard.text.questions import Answer
+        >>> from regard.text.reading.questions import Answer
         >>> asked = Question("Who was old?", "A king was old.", (Answer("A king", 0),))
         >>> table = {"task": "question_answering", "tokenizer": {"type": "words"}}
         >>> task = QuestionAnswering.learn(recipe_from_table(table), [asked])

@@ -11,9 +11,9 @@ from regard.errors import DataError, SettingError
 from regard.fields import Count, check_fields
 from regard.tasks.decoding import DecodingConfig
 from regard.text import TokenizerConfig
-from regard.text.records import OnBadLine
-from regard.text.shards import shards
-from regard.text.tables import Column
+from regard.text.reading.records import OnBadLine
+from regard.text.reading.sources import shards
+from regard.text.reading.tables import Column
 
 PHRASEBOOK = "phrasebook"
 SettingsT = TypeVar("SettingsT")

@@ -28,8 +28,8 @@ from regard.tasks.settings import RegressionConfig, RegressionData
 from regard.tasks.task import Table
 from regard.text import BadLines, Line
 from regard.text.files import read_plain
-from regard.text.points import Point, cells_of, number_of, read_points
-from regard.text.records import Handling
+from regard.text.reading.points import Point, cells_of, number_of, read_points
+from regard.text.reading.records import Handling
 
 __all__ = ["Guess", "Regression", "RegressionConfig", "RegressionData"]
 

@@ -38,7 +38,7 @@ from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.settings import ExtractionData
 from regard.tasks.task import Table
 from regard.text import BOS_ID, BadLines, Line, Tokenizer, TokenizerConfig, train_tokenizer
-from regard.text.padding import lengths_of
+from regard.text.batches import lengths_of
 from regard.viewer import Prediction
 
 __all__ = ["ExtractionData", "SentenceExtraction"]

@@ -23,10 +23,10 @@ from regard.tasks.settings import SentencesData
 from regard.tasks.tables import by_group, question_word
 from regard.tasks.task import Table
 from regard.text import BadLines
-from regard.text.padding import padded
-from regard.text.questions import QUESTION_FIELDS, Question, asked_question
-from regard.text.tables import Field
-from regard.text.vocabulary import Vocabulary
+from regard.text.batches import padded
+from regard.text.reading.questions import QUESTION_FIELDS, Question, asked_question
+from regard.text.reading.tables import Field
+from regard.text.tokenizers.words import Vocabulary
 
 __all__ = ["SentenceSelection", "SentencesData"]
 
@@ -74,7 +74,7 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
 
     Example:
         >>> from regard.tasks import recipe_from_table
-        >>> from regard.text.questions import Answer
+        >>> from regard.text.reading.questions import Answer
         >>> asked = Question("Who was old?", "A king was old. He ran.", (Answer("A king", 0),))
         >>> recipe = recipe_from_table({"task": "sentence_selection"})
         >>> task = SentenceSelection.learn(recipe, [asked])

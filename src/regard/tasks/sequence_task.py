@@ -40,7 +40,7 @@ from regard.text import (
     resample,
     train_pair_tokenizer,
 )
-from regard.text.guessing import guess_language
+from regard.text.languages import guess_language
 
 # Characters of a source that an example shows.
 _SHOWN = 160

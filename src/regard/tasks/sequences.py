@@ -9,7 +9,7 @@ from jaxtyping import Int32, Int64
 
 from regard.tasks.streaming import Stored
 from regard.text import Batch, Corpus
-from regard.text.mapped import MappedArrays
+from regard.text.corpus import MappedArrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,8 +14,7 @@ from regard.errors import SettingError
 from regard.tasks.word_parts import WORD_PARTS, WordPartsName
 from regard.text import PAD_ID, Piece, Tokenizer, TokenizerConfig, normalize
 from regard.text.files import read_kept, write_plain
-from regard.text.vocabulary import Vocabulary
-from regard.text.words import SPLITTERS
+from regard.text.tokenizers.words import SPLITTERS, Vocabulary
 
 _FILE = "words.json"
 

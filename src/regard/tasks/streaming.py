@@ -12,8 +12,8 @@ from jaxtyping import Int64
 from regard.tasks.recipe import Recipe
 from regard.tasks.task import AnyTask
 from regard.text import BadLines, Line, Sequences, decode_lines
-from regard.text.lines import text_suffix
-from regard.text.mapped import MappedArrays
+from regard.text.corpus import MappedArrays
+from regard.text.reading.lines import text_suffix
 
 ExampleT = TypeVar("ExampleT")
 EncodedT = TypeVar("EncodedT")

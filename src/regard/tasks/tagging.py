@@ -40,12 +40,12 @@ from regard.text import (
     normalize,
     train_tokenizer,
 )
-from regard.text.padding import lengths_of, padded
-from regard.text.pieces import BEGIN, END
-from regard.text.records import Handling
-from regard.text.tables import Field
-from regard.text.tagged import TaggedWords, read_tagged
-from regard.text.vocabulary import Vocabulary
+from regard.text.batches import lengths_of, padded
+from regard.text.reading.records import Handling
+from regard.text.reading.tables import Field
+from regard.text.reading.tagged import TaggedWords, read_tagged
+from regard.text.tokenizers.pieces import BEGIN, END
+from regard.text.tokenizers.words import Vocabulary
 from regard.viewer import Prediction
 
 __all__ = ["Tagging", "TaggingData"]

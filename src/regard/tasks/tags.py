@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.metrics.spans import entities
 from regard.tasks.task import Table
-from regard.text.tagged import TaggedWords
+from regard.text.reading.tagged import TaggedWords
 
 
 def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:

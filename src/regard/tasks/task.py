@@ -16,7 +16,7 @@ from regard.tasks.checking import CheckReport
 from regard.tasks.held_out import Parts
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.text import BadLines, Line, PairTokenizer
-from regard.text.tables import Field
+from regard.text.reading.tables import Field
 
 ExampleT = TypeVar("ExampleT")
 EncodedT = TypeVar("EncodedT")

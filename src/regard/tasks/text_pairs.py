@@ -16,9 +16,9 @@ from regard.tasks.batches import Batch, Sample
 from regard.tasks.drawing import CrossAttention, TextPart
 from regard.tasks.recipe import Recipe
 from regard.text import BOS_ID, EOS_ID, Tokenizer, words_of_spans
+from regard.text.batches import lengths_of, padded
 from regard.text.normalization import normalize, split_words
-from regard.text.padding import lengths_of, padded
-from regard.text.questions import places_of_normalized
+from regard.text.reading.questions import places_of_normalized
 from regard.viewer import Text
 
 # What is said of each token of a text that stands beside another.

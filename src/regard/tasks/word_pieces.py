@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from regard.tasks.batches import Batch
 from regard.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer, normalize, words_of_spans
+from regard.text.batches import lengths_of, padded
 from regard.text.masking import NO_WORD
 from regard.text.normalization import has_unspaced
-from regard.text.padding import lengths_of, padded
 
 
 def joined_words(words: Sequence[str]) -> str:

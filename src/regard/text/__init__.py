@@ -17,13 +17,20 @@ if TYPE_CHECKING:
     from regard.text.checking import DataReport, check_pairs
     from regard.text.corpus import Corpus, Sequences, encode_corpus, resample
     from regard.text.findings import Finding
-    from regard.text.lines import BadLines, Line, decode_lines, open_text, read_lines
     from regard.text.masking import Masked, mask_words, words_of_spans
     from regard.text.normalization import normalize
-    from regard.text.pair_tokenizer import PairTokenizer, load_pair_tokenizer, train_pair_tokenizer
-    from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece
-    from regard.text.readers import Pair, PairLayout, read_pairs
-    from regard.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
+    from regard.text.reading.lines import BadLines, Line, decode_lines, open_text, read_lines
+    from regard.text.reading.pairs import Pair, PairLayout, read_pairs
+    from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece
+    from regard.text.tokenizers.tokenizer import (
+        PairTokenizer,
+        Tokenizer,
+        TokenizerConfig,
+        load_pair_tokenizer,
+        load_tokenizer,
+        train_pair_tokenizer,
+        train_tokenizer,
+    )
     from regard.text.vectors import WordVectors, read_vectors, write_vectors
 
 __all__ = [

@@ -4,16 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int, Int64
+import torch
+from jaxtyping import Int, Int64, Shaped
 from torch import Tensor
 
 from regard.checks import check_at_least, check_divides, check_positive
 from regard.errors import SettingError
 from regard.text.corpus import Corpus
-from regard.text.padding import Ids, lengths_of, padded
-from regard.text.pieces import BOS_ID, EOS_ID
+from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID
 
 Indices = Int64[np.ndarray, " _"]
+# The ids, or other whole numbers, of one row.
+Ids = Sequence[int] | Shaped[np.ndarray, " _"]
 # The lengths of both sides of some samples.
 LengthsAt = Callable[[Indices], Int64[np.ndarray, "2 _"]]
 
@@ -311,3 +313,27 @@ def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: boo
         labels=padded([[*ids, EOS_ID] for ids in targets]),
         target_lengths=lengths_of(target_in),
     )
+
+
+def padded(rows: Sequence[Ids], filler: int = PAD_ID) -> Int[Tensor, "B N"]:
+    """Rows as one tensor, each filled up on the right to the longest.
+
+    Example:
+        >>> padded([[7, 8], [9]]).tolist(), padded([[7], []], -1).tolist()
+        ([[7, 8], [9, 0]], [[7], [-1]])
+    """
+    # Row by row into one array: a tensor of each takes three times as long.
+    made = np.full((len(rows), max(map(len, rows), default=0)), filler, dtype=np.int64)
+    for place, row in zip(made, rows, strict=True):
+        place[: len(row)] = row
+    return torch.from_numpy(made)
+
+
+def lengths_of(rows: Sequence[Ids]) -> Int[Tensor, " B"]:
+    """How many ids are in each row.
+
+    Example:
+        >>> lengths_of([[7, 8], [9]]).tolist()
+        [2, 1]
+    """
+    return torch.tensor([len(row) for row in rows], dtype=torch.long)

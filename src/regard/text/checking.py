@@ -9,11 +9,10 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.findings import FINDERS, Data, Finding, described_findings
 from regard.text.languages import side_script
-from regard.text.lines import BadLines
 from regard.text.normalization import split_words
-from regard.text.pair_tokenizer import PairTokenizer
-from regard.text.readers import Pair
-from regard.text.tokenizer import Tokenizer
+from regard.text.reading.lines import BadLines
+from regard.text.reading.pairs import Pair
+from regard.text.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 # Scripts that put no space between words, as ``side_script`` names them.
 _UNSPACED_SCRIPTS = frozenset(

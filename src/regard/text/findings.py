@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.text.encodings import markup, misreading, stray_character
-from regard.text.languages import misplaced
-from regard.text.lines import BadLines
-from regard.text.pair_tokenizer import PairTokenizer
-from regard.text.readers import Pair
-from regard.text.records import HARMLESS
-from regard.text.tokenizer import Tokenizer
+from regard.text.languages import markup, misplaced, misreading, stray_character
+from regard.text.reading.lines import BadLines
+from regard.text.reading.pairs import Pair
+from regard.text.reading.records import HARMLESS
+from regard.text.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 _SHOWN = 60  # characters of a sentence in an example
 _FAR = 6.0  # deviations from the usual ratio of lengths; real corpora have long tails

@@ -1,9 +1,12 @@
-"""Scripts of texts, and pairs whose sides are in each other's script."""
+"""Scripts and languages of texts, and evidence that one is spoilt: wrong encoding, markup."""
 
+import html
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 # Scripts that one language mixes count as one.
 _SAME = dict.fromkeys(("CJK", "HIRAGANA", "KATAKANA"), "Han or kana")
@@ -85,3 +88,148 @@ def _by_script(
         set(found[0]) == {target_script} and source != target,
         set(found[1]) == {source_script} and source != target,
     )
+
+
+# Letters that say which language, where a script has one language or a letter only one.
+_BY_SCRIPT = {
+    "HIRAGANA": "ja",
+    "KATAKANA": "ja",
+    "CJK": "zh",
+    "HANGUL": "ko",
+    "CYRILLIC": "ru",
+    "GREEK": "el",
+    "ARABIC": "ar",
+    "HEBREW": "he",
+    "THAI": "th",
+    "DEVANAGARI": "hi",
+}
+# Little words that no text of the language can do without.
+_LITTLE_WORDS = {
+    "de": "der die das und ist nicht ein eine ich sie mit auf zu den wir auch war",
+    "en": "the a an of and is not i you to in it he she was that we this",
+    "es": "el la los las que y es no un una yo en con por para está lo",
+    "fr": "le la les des et est pas un une je vous dans que il elle nous ce",
+    "it": "il lo gli che e è non un una io di con per sono della ha mi",
+    "nl": "de het een en is niet ik je van met op te dat we hij zijn er",
+    "pl": "nie się w na i z jest to że do jak tak co mnie tego",
+    "pt": "o a os as que e é não um uma eu em com por para está ele",
+    "sv": "och är inte en ett jag det på som med att han hon vi av för",
+    "tr": "bir ve bu ne için çok ben sen o da de değil mi var",
+}
+_ENOUGH = 2000  # sentences
+_WORD = re.compile(r"\w+")
+# A share of little words below this is chance.
+_LEAST_SHARE = 0.04
+# Japanese text has kana in nearly every sentence; a Chinese one may quote a few.
+_LEAST_KANA = 0.1
+
+
+def guess_language(texts: Sequence[str]) -> str | None:
+    """The code of the language that most of ``texts`` are in; None where nothing speaks for one.
+
+    Example:
+        >>> guess_language(["我爱中国。"]), guess_language(["I am not in the house."])
+        ('zh', 'en')
+        >>> guess_language(["xq zzkt"]) is None
+        True
+    """
+    step = max(1, len(texts) // _ENOUGH)
+    sample = list(islice(texts, 0, None, step))
+    scripts = Counter(
+        unicodedata.name(letter, "").partition(" ")[0]
+        for text in sample
+        for letter in text
+        if letter.isalpha()
+    )
+    total = scripts.total()
+    if not total:
+        return None
+    script = scripts.most_common(1)[0][0]
+    if scripts["HIRAGANA"] + scripts["KATAKANA"] > _LEAST_KANA * total:
+        return "ja"
+    return _by_words(sample) if script == "LATIN" else _BY_SCRIPT.get(script)
+
+
+def _by_words(texts: Sequence[str]) -> str | None:
+    counts = Counter(word for text in texts for word in _WORD.findall(text.lower()))
+    shares = {
+        language: sum(counts[word] for word in words.split()) / counts.total()
+        for language, words in _LITTLE_WORDS.items()
+    }
+    best = max(shares, key=shares.__getitem__)
+    return best if shares[best] >= _LEAST_SHARE else None
+
+
+# UTF-8 read as Latin-1 or Windows-1252: a lead byte, then continuation bytes as those show them.
+_CONTINUATION = "\u0080-\u00bf" + "".join(
+    bytes([code]).decode("cp1252")
+    for code in range(0x80, 0xA0)
+    if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
+)
+_MISREAD_LATIN = re.compile(f"[\u00c2-\u00f4][{_CONTINUATION}]+")
+_RUN = re.compile("[^\u0000-\u007f]{3,}")
+_HAN_OR_KANA = re.compile("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
+_REPLACED = re.compile("\ufffd|锟斤拷|烫烫烫|屯屯屯|ï¿½")
+_ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-zA-Z]{2,8});")
+_TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]*(?: [^<>]*)?/?>")
+
+
+def misreading(text: str) -> str | None:
+    """Evidence that ``text`` was decoded wrongly; None if there is none.
+
+    Example:
+        >>> misreading("ein schÃ¶ner Tag")
+        "'Ã¶' should be 'ö'"
+        >>> misreading("鎴戠埍浣犱滑")
+        "'鎴戠埍浣犱滑' should be '我爱你们'"
+        >>> misreading("我爱中国"), misreading("Ärger")
+        (None, None)
+    """
+    if text.isascii():
+        return None
+    if found := _REPLACED.search(text):
+        return f"{found[0]!r} stands for characters that were lost"
+    for found in _MISREAD_LATIN.finditer(text):
+        if meant := _as_utf8(found[0], "cp1252") or _as_utf8(found[0], "latin-1"):
+            return f"{found[0]!r} should be {meant!r}"
+    for found in _RUN.finditer(text):
+        meant = _as_utf8(found[0], "gb18030")
+        if meant and len(_HAN_OR_KANA.findall(meant)) == len(meant):
+            return f"{found[0]!r} should be {meant!r}"
+    return None
+
+
+def stray_character(text: str) -> str | None:
+    r"""The first control, private-use or unassigned character of a normalised text, named.
+
+    Example:
+        >>> stray_character("caf\x92"), stray_character("fine")
+        ('U+0092', None)
+    """
+    if text.isascii() and text.isprintable():
+        return None
+    for char in text:
+        if unicodedata.category(char) in ("Cc", "Co", "Cn"):
+            return f"U+{ord(char):04X}"
+    return None
+
+
+def markup(text: str) -> str | None:
+    """The first HTML entity or tag in ``text``.
+
+    Example:
+        >>> markup("bread &amp; butter"), markup("a<br>b"), markup("AT&T; x < y"), markup("a & b")
+        ('&amp;', '<br>', None, None)
+    """
+    for pattern in (_ENTITY, _TAG):
+        found = pattern.search(text)
+        if found and (pattern is _TAG or html.unescape(found[0]) != found[0]):
+            return found[0]
+    return None
+
+
+def _as_utf8(text: str, encoding: str) -> str | None:
+    try:
+        return text.encode(encoding).decode("utf-8")
+    except UnicodeError:
+        return None

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import DataError
-from regard.text.lines import Line, read_lines
+from regard.text.reading.lines import Line, read_lines
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from regard.interop.checkpoint_settings import CONFIG
 from regard.interop.checkpoints import WEIGHTS, PretrainedModel, load_checkpoint
 from regard.models import Decoder, Encoder
 from regard.tasks.recipe import RecipeTable
-from regard.text.checkpoint_pieces import borrow_pieces, mask_of
+from regard.text.tokenizers.checkpoint_pieces import borrow_pieces, mask_of
 
 # What a checkpoint of each layout was trained to do, and the model of ours that it is.
 _TASKS = {

@@ -22,7 +22,7 @@ from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import RecipeTable, with_training
 from regard.text import TokenizerConfig
-from regard.text.checkpoint_pieces import borrow_pieces
+from regard.text.tokenizers.checkpoint_pieces import borrow_pieces
 from regard.training.checkpoint import (
     checkpoint_pooler,
     checkpoint_reader,

@@ -20,7 +20,7 @@ from regard.runs.history import format_changes
 from regard.tasks import TASKS, AnyTask, Recipe
 from regard.tasks.recipe import with_training
 from regard.text import Tokenizer
-from regard.text.encodings import encoded_as
+from regard.text.reading.encodings import encoded_as
 from regard.training.callbacks import Callback, Callbacks, OngoingTraining
 from regard.training.console import ConsoleReporter
 from regard.training.continuing import (

@@ -12,7 +12,7 @@ from regard.runs import Run, is_run
 from regard.runs.files import write_file
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT
-from regard.text.in_memory import Row, is_files, rows_of, write_rows
+from regard.text.reading.sources import Row, is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe
 from regard.training.corpora.place import is_on_disk

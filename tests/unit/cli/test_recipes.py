@@ -16,11 +16,11 @@ from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.translation import TranslationTask
 from regard.text import train_pair_tokenizer
-from regard.text.pictures import Picture
-from regard.text.points import Point
-from regard.text.questions import Answer, Question
-from regard.text.tagged import TaggedWords
-from regard.text.tokenizer import TokenizerConfig
+from regard.text.reading.pictures import Picture
+from regard.text.reading.points import Point
+from regard.text.reading.questions import Answer, Question
+from regard.text.reading.tagged import TaggedWords
+from regard.text.tokenizers.tokenizer import TokenizerConfig
 from regard.training import TrainingConfig
 from regard.training.recipes.packaged import default_run
 

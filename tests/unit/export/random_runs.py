@@ -11,7 +11,7 @@ from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
 from regard.tasks.registry import TASKS
 from regard.text import Pair
-from regard.text.tagged import TaggedWords
+from regard.text.reading.tagged import TaggedWords
 
 PAIRS = [
     ("我爱中国。", "I love China."),

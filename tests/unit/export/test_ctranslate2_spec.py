@@ -14,7 +14,7 @@ from regard.export.ctranslate2_spec import (
 )
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 from regard.text import BOS_ID, EOS_ID, PAD_ID
-from regard.text.pieces import RESERVED
+from regard.text.tokenizers.pieces import RESERVED
 
 SOURCE, TARGET, LONGEST = 19, 23, 20
 SIZES = {"model_dim": 24, "num_heads": 4, "ffn_dim": 40, "dropout": 0.0}

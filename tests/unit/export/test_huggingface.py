@@ -17,7 +17,7 @@ from tests.unit.export.random_runs import (
 
 from regard.errors import RunError, SettingError
 from regard.export import export_run
-from regard.text.questions import Answer, Question
+from regard.text.reading.questions import Answer, Question
 
 
 def script_of(folder, text):

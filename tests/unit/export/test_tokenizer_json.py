@@ -9,7 +9,7 @@ from tests.unit.export.random_runs import PAIRS, translator
 
 from regard.export import export_run
 from regard.export.tokenizer_json import tokenizer_config, tokenizer_json
-from regard.text.checkpoint_pieces import borrow_pieces
+from regard.text.tokenizers.checkpoint_pieces import borrow_pieces
 
 pytestmark = pytest.mark.slow
 

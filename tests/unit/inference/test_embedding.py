@@ -10,7 +10,7 @@ from regard.inference.embedding import Embedder
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.text import Pair
-from regard.text.tagged import TaggedWords
+from regard.text.reading.tagged import TaggedWords
 
 TEXTS = [
     "Anna sat in the garden .",

@@ -8,7 +8,7 @@ from regard.inference.examples import example, gold_links
 from regard.inference.looking import document, look_at, rows_of
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
-from regard.text.pieces import END
+from regard.text.tokenizers.pieces import END
 from regard.viewer import Document, Example, Token, draw_attention
 
 # What a perfect translator of 我爱中国 looks at: rows I, love, China and the end.

@@ -13,10 +13,10 @@ from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
 from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.tagging import Tagging
-from regard.text.points import Point
-from regard.text.questions import Answer as SpanText
-from regard.text.questions import Question
-from regard.text.tagged import TaggedWords
+from regard.text.reading.points import Point
+from regard.text.reading.questions import Answer as SpanText
+from regard.text.reading.questions import Question
+from regard.text.reading.tagged import TaggedWords
 from regard.viewer import Document
 
 TRANSFORMER = {"type": "transformer", "model_dim": 8, "num_heads": 2, "num_layers": 3, "ffn_dim": 7}

@@ -13,7 +13,7 @@ from regard.inference.searching import followed, searched
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
 from regard.tasks.translation import TranslationTask
-from regard.text.pieces import END
+from regard.text.tokenizers.pieces import END
 from regard.viewer import Document
 
 

@@ -15,7 +15,7 @@ from regard.server.work import Job, Worker
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
-from regard.text.tagged import TaggedWords
+from regard.text.reading.tagged import TaggedWords
 from regard.viewer import Document
 
 EXAMPLES = {

@@ -11,7 +11,7 @@ from regard.errors import DataError, SettingError
 from regard.inference import Predictor
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.image_classification import ImageClassification, digits, shifted
-from regard.text.pictures import Picture
+from regard.text.reading.pictures import Picture
 
 MODEL = {"patch": 2, "model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 8}
 

@@ -10,7 +10,7 @@ from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID, PAD_ID
-from regard.text.whole_words import WholeWords
+from regard.text.masking import WholeWords
 
 WORDS = ["cat", "dog", "sat", "ran", "under", "mattress", "road", "don't"]
 CHINESE = [first + second for first in "酒房服早我不" for second in "店间务餐们错很"]

@@ -10,7 +10,7 @@ from regard.errors import DataError, SettingError
 from regard.tasks import recipe_from_table
 from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of
 from regard.tasks.question_answering import QuestionAnswering, SpanAnswer
-from regard.text.questions import Answer, Question
+from regard.text.reading.questions import Answer, Question
 
 CONTEXT = "Ann Lee built the ship in 1725.  It sank near Hull, and nobody was hurt at all."
 ASKED = {"Who built the ship?": "Ann Lee", "When was the ship built?": "1725"}

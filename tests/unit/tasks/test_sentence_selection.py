@@ -9,7 +9,7 @@ from regard.inference.looking import look_into
 from regard.tasks import recipe_from_table
 from regard.tasks.sentence_selection import SentenceSelection
 from regard.text import BadLines
-from regard.text.questions import Answer, Question
+from regard.text.reading.questions import Answer, Question
 
 TEXTS = [
     "Ann built the ship. It sank near Hull. Nobody was hurt.",

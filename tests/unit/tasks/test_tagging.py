@@ -13,7 +13,7 @@ from regard.tasks import recipe_from_table
 from regard.tasks.tagging import Tagging, Tags
 from regard.tasks.word_parts import BEGIN, END, characters
 from regard.text import PAD_ID, UNK_ID
-from regard.text.tagged import TaggedWords
+from regard.text.reading.tagged import TaggedWords
 
 LIST = "李|B-PER 、|O 王|B-PER 明|I-PER 、|O 北|B-LOC 京|I-LOC 来|O"
 

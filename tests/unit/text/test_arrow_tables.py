@@ -6,7 +6,7 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import read_lines
-from regard.text.arrow_tables import read_rows
+from regard.text.reading.forms import read_rows
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

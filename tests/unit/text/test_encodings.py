@@ -1,12 +1,10 @@
 import pytest
 
-from regard.text.encodings import (
+from regard.text.languages import markup, misreading, stray_character
+from regard.text.reading.encodings import (
     GuessedEncodingWarning,
     as_utf8,
     guess_encoding,
-    markup,
-    misreading,
-    stray_character,
 )
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from regard.text.guessing import guess_language
+from regard.text.languages import guess_language
 
 
 @pytest.mark.parametrize(

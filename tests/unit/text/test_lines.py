@@ -6,9 +6,10 @@ import pytest
 import zstandard
 
 from regard.errors import DataError, SettingError
-from regard.text import BadLines, decode_lines, json_rows, lines, read_lines
-from regard.text.encodings import GuessedEncodingWarning, encoded_as
-from regard.text.lines import readable, text_suffix
+from regard.text import BadLines, decode_lines, read_lines
+from regard.text.reading import forms, lines
+from regard.text.reading.encodings import GuessedEncodingWarning, encoded_as
+from regard.text.reading.lines import readable, text_suffix
 
 TEXT = "\ufeff我爱中国。\r\nno end of\u2028a line\x85here\x0b\x0c\x1c\n\nlast"
 LINES = ["我爱中国。", "no end of\u2028a line\x85here\x0b\x0c\x1c", "", "last"]
@@ -217,7 +218,7 @@ def test_first_lines_say_the_form_where_the_name_does_not(tmp_path, name, text, 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz", "a.json.zst", "many.json"])
 def test_what_would_be_read_whole_is_of_bounded_size(tmp_path, name, monkeypatch):
     monkeypatch.setattr(lines, "LONGEST", 1 << 20)
-    monkeypatch.setattr(json_rows, "LONGEST", 1 << 20)
+    monkeypatch.setattr(forms, "LONGEST", 1 << 20)
     end = "\n" if name == "many.json" else ""
     text = ("[" + end + ('{"text": "a"},' + end) * 80_000 + "{}]").encode()
     pack = {".gz": gzip.compress, ".zst": zstd}.get(Path(name).suffix, bytes)

@@ -8,7 +8,7 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines
-from regard.text.pictures import picture_of, read_picture_folder, read_pictures
+from regard.text.reading.pictures import picture_of, read_picture_folder, read_pictures
 
 GREY = {"pixels": [[0, 1, 2], [3, 4, 5]], "label": "a"}
 COLOUR = {"pixels": [[[0, 1, 2]], [[3, 4, 5]]], "label": 7}

@@ -1,4 +1,4 @@
-from regard.text.pieces import join
+from regard.text.tokenizers.pieces import join
 
 SURFACES = ["", "⁇", "", "", " the", " ", "a", "", "", "", ""]
 BYTES = {7: 0xE2, 8: 0x96, 9: 0x81, 10: 0x0A}

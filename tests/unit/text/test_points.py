@@ -6,8 +6,8 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines
-from regard.text.lines import BLANK
-from regard.text.points import read_points
+from regard.text.reading.lines import BLANK
+from regard.text.reading.points import read_points
 
 
 def written(folder: Path, text: str, name: str = "table.csv") -> Path:

@@ -7,7 +7,7 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines, normalize
-from regard.text.questions import Answer, places_of_normalized, read_questions
+from regard.text.reading.questions import Answer, places_of_normalized, read_questions
 
 CONTEXT = "Ann built  the ship.\nIt was the best ship."
 

@@ -7,8 +7,8 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines
-from regard.text.records import UNLABELLED, Field, read_records
-from regard.text.tagged import read_tagged, read_words
+from regard.text.reading.records import UNLABELLED, Field, read_records
+from regard.text.reading.tagged import read_tagged, read_words
 
 FIELDS = [Field("label", 1), Field("text", 3)]
 

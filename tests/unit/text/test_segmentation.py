@@ -5,8 +5,7 @@ from random import Random
 
 import pytest
 
-from regard.text.segmentation import bpe_dropout, unigram_sampling
-from regard.text.sentencepieces import train_sentencepiece
+from regard.text.tokenizers.sentencepieces import bpe_dropout, train_sentencepiece, unigram_sampling
 
 LINES = [
     "the lower the newer",

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from regard.errors import SettingError
-from regard.text.sentencepieces import train_sentencepiece
+from regard.text.tokenizers.sentencepieces import train_sentencepiece
 
 ENGLISH = ["the lower the newer", "newest and lowest news", "low new widest wider"] * 3
 CHINESE = ["我爱中国。", "你好！", "你爱我吗？"] * 3
@@ -76,7 +76,7 @@ def test_a_seed_draws_segmentations_that_read_the_same(kind, noise):
 
 
 _DRAW = """
-from regard.text.sentencepieces import train_sentencepiece
+from regard.text.tokenizers.sentencepieces import train_sentencepiece
 lines = ["the lower the newer", "newest and lowest news", "low new widest wider"] * 20
 for kind, noise in (("bpe", 0.3), ("unigram", 0.1)):
     tokenizer = train_sentencepiece(lines, kind=kind, vocab_size=None, noise=noise)

@@ -3,11 +3,11 @@ import json
 import pytest
 
 from regard.errors import DataError
-from regard.text.encodings import GuessedEncodingWarning
-from regard.text.lines import read_lines, text_suffix
-from regard.text.records import read_records
-from regard.text.shards import shards
-from regard.text.tables import Field
+from regard.text.reading.encodings import GuessedEncodingWarning
+from regard.text.reading.lines import read_lines, text_suffix
+from regard.text.reading.records import read_records
+from regard.text.reading.sources import shards
+from regard.text.reading.tables import Field
 
 
 def fill(folder, *names):

@@ -10,10 +10,10 @@ from regard.tasks import recipe_from_table
 from regard.tasks.classification import Classification
 from regard.tasks.generation.documents import read_documents
 from regard.text import BadLines, PairLayout, read_pairs
-from regard.text.lines import Line
-from regard.text.records import read_records
-from regard.text.tables import Field, csv_rows, read_table, table_of
-from regard.text.tagged import read_tagged, read_words
+from regard.text.reading.lines import Line
+from regard.text.reading.records import read_records
+from regard.text.reading.tables import Field, csv_rows, read_table, table_of
+from regard.text.reading.tagged import read_tagged, read_words
 
 LABELLED = [Field("text", 1), Field("label", 2)]
 

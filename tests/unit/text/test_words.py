@@ -1,7 +1,7 @@
 import pytest
 
 from regard.errors import SettingError
-from regard.text.words import train_list
+from regard.text.tokenizers.words import train_list
 
 LINES = ["I love China.", "我爱中国。", "I don't."]
 

@@ -21,7 +21,7 @@ from regard.inference.line_groups import groups_of
 from regard.inference.predictor import Predictor
 from regard.layers.choices import Precision
 from regard.runs.files import explain_refusal, sync_folder
-from regard.text.encodings import encoded_as
+from regard.text.reading.encodings import encoded_as
 
 # Begins the names of files that are being written.
 WRITING = ".tmp-"
@@ -104,7 +104,7 @@ class Answerer:
         >>> from regard.inference.bulk import find_shards
         >>> from regard.runs import Run
         >>> from regard.tasks import TASKS, recipe_from_table
-        >>> from regard.text.points import Point
+        >>> from regard.text.reading.points import Point
         >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
         >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
         >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())

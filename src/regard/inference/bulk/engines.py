@@ -55,7 +55,7 @@ def local_engine(run: Path, options: BulkOptions, shards: Sequence[Shard]) -> It
         >>> from regard.inference.bulk import find_shards
         >>> from regard.runs import Run
         >>> from regard.tasks import TASKS, recipe_from_table
-        >>> from regard.text.points import Point
+        >>> from regard.text.reading.points import Point
         >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
         >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
         >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())

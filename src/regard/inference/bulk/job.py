@@ -24,7 +24,7 @@ from regard.runs import Run
 from regard.runs.files import explain_path, explain_refusal
 from regard.runs.lock import Lock
 from regard.tasks import TASKS, recipe_from_table
-from regard.text.arrow_tables import TABLES, read_rows
+from regard.text.reading.forms import TABLES, read_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +91,7 @@ def answer_files(
 
         >>> import tempfile
         >>> from regard.tasks import TASKS, recipe_from_table
-        >>> from regard.text.points import Point
+        >>> from regard.text.reading.points import Point
         >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
         >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
         >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())

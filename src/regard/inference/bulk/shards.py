@@ -7,7 +7,7 @@ from glob import has_magic
 from pathlib import Path
 
 from regard.errors import DataError, SettingError
-from regard.text.shards import shards
+from regard.text.reading.sources import shards
 
 # What the answers of a shard are called behind its own name, by the form they are written in.
 ENDINGS = {"text": ".txt", "jsonl": ".jsonl"}

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from regard.metrics.spans import entities
-from regard.text.tagged import TaggedWords
+from regard.text.reading.tagged import TaggedWords
 
 
 def most_frequent_tags(

@@ -21,9 +21,9 @@ from regard.tasks.generation.settings import DocumentData
 from regard.tasks.held_out import hold_out_by_hash, hold_out_texts, valid_share
 from regard.tasks.recipe import Recipe
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
-from regard.text.lines import readable, text_suffix
-from regard.text.records import found_at, object_of, record_in, usable
-from regard.text.tables import TABLES, Field, read_table
+from regard.text.reading.lines import readable, text_suffix
+from regard.text.reading.records import found_at, object_of, record_in, usable
+from regard.text.reading.tables import TABLES, Field, read_table
 
 # Between the question and the document.
 SEPARATOR = "‖"

@@ -5,7 +5,7 @@ from typing import Literal
 
 from regard.fields import Count, Natural, check_fields
 from regard.tasks.recipe import SequenceData, check_different_columns
-from regard.text.tables import Column
+from regard.text.reading.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,9 +29,9 @@ from regard.tasks.recipe import Recipe
 from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.translations import Translations
 from regard.text import BadLines, Line, Pair, PairTokenizer
-from regard.text.lines import readable
-from regard.text.records import record_in
-from regard.text.tables import Field
+from regard.text.reading.lines import readable
+from regard.text.reading.records import record_in
+from regard.text.reading.tables import Field
 
 
 class GenerationTask(SequenceTask):

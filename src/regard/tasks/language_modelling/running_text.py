@@ -11,8 +11,8 @@ from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.recipe import Recipe
 from regard.tasks.streaming import Chunk, Shard
 from regard.text import BadLines, Line, normalize, read_lines
-from regard.text.lines import readable, text_suffix
-from regard.text.records import found_at, object_of
+from regard.text.reading.lines import readable, text_suffix
+from regard.text.reading.records import found_at, object_of
 
 # Lines of a passage, the unit that is held out, evaluated and shown.
 _PASSAGE_LINES = 100

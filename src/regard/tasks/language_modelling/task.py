@@ -43,10 +43,10 @@ from regard.text import (
     normalize,
     train_tokenizer,
 )
-from regard.text.lines import readable
-from regard.text.mapped import MappedArrays
-from regard.text.padding import padded
-from regard.text.records import object_of
+from regard.text.batches import padded
+from regard.text.corpus import MappedArrays
+from regard.text.reading.lines import readable
+from regard.text.reading.records import object_of
 from regard.viewer import Prediction
 
 

@@ -28,12 +28,11 @@ from regard.text import (
     normalize,
     read_pairs,
 )
-from regard.text.corpus import encode_pairs
-from regard.text.lines import readable
-from regard.text.mapped import MappedArrays
-from regard.text.readers import pairs_of_lines
-from regard.text.records import found_at
-from regard.text.tables import Field
+from regard.text.corpus import MappedArrays, encode_pairs
+from regard.text.reading.lines import readable
+from regard.text.reading.pairs import pairs_of_lines
+from regard.text.reading.records import found_at
+from regard.text.reading.tables import Field
 
 # Latin marks end a sentence only before a space: not in 3.14.
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")

@@ -20,7 +20,7 @@ from regard.errors import TrainingError
 from regard.runs.files import append, cut, fill_file, make_folder, sync_file
 from regard.tasks.streaming import Chunk
 from regard.text import BadLines, Sequences
-from regard.text.mapped import ENDS, IDS, NARROW, WIDE
+from regard.text.corpus import ENDS, IDS, NARROW, WIDE
 from regard.training.corpora.cache import (
     bad_lines_of,
     counted,

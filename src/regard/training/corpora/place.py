@@ -8,7 +8,7 @@ from regard.errors import DataError, SettingError
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import HELD_OUT
 from regard.tasks.streaming import streamed
-from regard.text.arrow_tables import TABLES
+from regard.text.reading.forms import TABLES
 
 # Bytes of text from which on it is not held in memory, where the recipe does not say.
 LARGE = 1 << 30

@@ -6,8 +6,8 @@ from itertools import islice, zip_longest
 from regard.errors import DataError
 from regard.tasks.streaming import Chunk, Shard
 from regard.text import open_text, read_lines
-from regard.text.lines import readable, text_suffix
-from regard.text.tables import csv_rows
+from regard.text.reading.lines import readable, text_suffix
+from regard.text.reading.tables import csv_rows
 
 # Lines that are parsed and encoded together.
 CHUNK_LINES = 8000

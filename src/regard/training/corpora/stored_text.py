@@ -18,8 +18,8 @@ from regard.tasks.held_out import valid_share
 from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.streaming import Chunk, Shard, Stored, StreamedTask, streamed
 from regard.text import BadLines
-from regard.text.encodings import encoded_as
-from regard.text.mapped import MappedArrays
+from regard.text.corpus import MappedArrays
+from regard.text.reading.encodings import encoded_as
 from regard.training.corpora.cache import (
     ABOUT,
     ENCODED,

@@ -12,7 +12,7 @@ from regard.runs import Run
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.streaming import Stored
 from regard.text import BadLines
-from regard.text.lines import BLANK
+from regard.text.reading.lines import BLANK
 from regard.training.corpora.stored_text import StoredText
 from regard.training.settings import TrainingConfig
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text import read_lines
-from regard.text.arrow_tables import TABLES as ARROW_TABLES
-from regard.text.class_folders import has_picture_classes
-from regard.text.lines import PACKED, Line, decode_lines, open_text, readable, text_suffix
-from regard.text.pictures import read_pixels
-from regard.text.questions import answer_list
-from regard.text.records import found_at, record_in
-from regard.text.shards import shards
-from regard.text.tables import TABLES, Field, csv_rows, known_names
-from regard.text.tagged import DOCUMENT_MARK, sentence_column, word_table
+from regard.text.reading.forms import TABLES as ARROW_TABLES
+from regard.text.reading.forms import has_picture_classes
+from regard.text.reading.lines import PACKED, Line, decode_lines, open_text, readable, text_suffix
+from regard.text.reading.pictures import read_pixels
+from regard.text.reading.questions import answer_list
+from regard.text.reading.records import found_at, record_in
+from regard.text.reading.sources import shards
+from regard.text.reading.tables import TABLES, Field, csv_rows, known_names
+from regard.text.reading.tagged import DOCUMENT_MARK, sentence_column, word_table
 from regard.training.recipes.inferred_task import (
     LEAST_ROWS,
     InferredTask,

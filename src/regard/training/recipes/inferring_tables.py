@@ -14,10 +14,10 @@ from statistics import correlation
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.guessing import guess_language
-from regard.text.lines import Line, readable
+from regard.text.languages import guess_language
 from regard.text.normalization import has_unspaced
-from regard.text.tables import csv_rows, known_names
+from regard.text.reading.lines import Line, readable
+from regard.text.reading.tables import csv_rows, known_names
 from regard.training.recipes.inferred_task import (
     LEAST_ROWS,
     PAIRS,

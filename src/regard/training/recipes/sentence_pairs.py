@@ -11,8 +11,7 @@ from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.translation import TranslationTask
 from regard.text import Pair
 from regard.text.checking import length_unit
-from regard.text.guessing import guess_language
-from regard.text.languages import side_script
+from regard.text.languages import guess_language, side_script
 from regard.text.normalization import has_unspaced, split_words
 from regard.training.corpora.place import is_on_disk
 from regard.training.corpora.stored_text import StoredText

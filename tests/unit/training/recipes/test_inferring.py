@@ -7,9 +7,9 @@ import pytest
 from regard.config import format_setting
 from regard.errors import DataError
 from regard.text import PairLayout, read_pairs
-from regard.text.records import read_records
-from regard.text.tables import Field
-from regard.text.tagged import read_tagged, read_words
+from regard.text.reading.records import read_records
+from regard.text.reading.tables import Field
+from regard.text.reading.tagged import read_tagged, read_words
 from regard.training.recipes.inferring import infer_tasks
 
 ENGLISH = "The cat is on the mat and it was not in the house number"

@@ -10,10 +10,10 @@ from pathlib import Path
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.lines import BadLines, Line, decode_lines, open_text, readable, text_suffix
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine, object_of, usable
-from regard.text.tables import Field
+from regard.text.reading.lines import BadLines, Line, decode_lines, open_text, readable, text_suffix
+from regard.text.reading.records import OnBadLine, object_of, usable
+from regard.text.reading.tables import Field
 
 # Where a row of a table has a question, and the text that answers it.
 QUESTION_FIELDS = (Field("question", 1), Field("context", 2))

@@ -22,11 +22,21 @@ import zstandard
 
 from regard.errors import DataError
 from regard.progress import is_displayed, progress
-from regard.text.arrow_tables import TABLES, read_rows
-from regard.text.class_folders import class_lines, has_classes
-from regard.text.encodings import as_utf8, guess_encoding, in_given_encoding, peeked
-from regard.text.forms import FASTTEXT, NAMED, SAME_AS, form_of
-from regard.text.json_rows import LONGEST, labelled_lines, object_lines, too_long
+from regard.text.reading.encodings import as_utf8, guess_encoding, in_given_encoding, peeked
+from regard.text.reading.forms import (
+    FASTTEXT,
+    LONGEST,
+    NAMED,
+    SAME_AS,
+    TABLES,
+    class_lines,
+    form_of,
+    has_classes,
+    labelled_lines,
+    object_lines,
+    read_rows,
+    too_long,
+)
 
 LinesT = TypeVar("LinesT")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

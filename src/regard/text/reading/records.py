@@ -8,8 +8,16 @@ from typing import Literal, TypedDict, TypeVar
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.lines import BLANK, BadLines, Line, filled, read_lines, readable, text_suffix
-from regard.text.tables import Field, cells_of_row, read_table
+from regard.text.reading.lines import (
+    BLANK,
+    BadLines,
+    Line,
+    filled,
+    read_lines,
+    readable,
+    text_suffix,
+)
+from regard.text.reading.tables import Field, cells_of_row, read_table
 
 # Characters shown of a line that is no object.
 _SHOWN = 60

@@ -1,10 +1,8 @@
-"""Encodings of text, and signs that one was read in the wrong encoding or kept markup."""
+"""Encodings of text files, guessed where none is given."""
 
 import codecs
-import html
 import os
 import re
-import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -28,15 +26,6 @@ _SHOWN = 20
 # The encoding of text that is not UTF-8; None guesses it.
 _encoding: ContextVar[str | None] = ContextVar("encoding", default=None)
 
-# UTF-8 read as Latin-1 or Windows-1252: a lead byte, then continuation bytes as those show them.
-_CONTINUATION = "\u0080-\u00bf" + "".join(
-    bytes([code]).decode("cp1252")
-    for code in range(0x80, 0xA0)
-    if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
-)
-_MISREAD_LATIN = re.compile(f"[\u00c2-\u00f4][{_CONTINUATION}]+")
-_RUN = re.compile("[^\u0000-\u007f]{3,}")
-_HAN_OR_KANA = re.compile("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 # The first bytes in GB 2312 of its 3,755 most used Han characters, and of its signs; and the share
 # of a text's characters that are among them.
 _COMMON_HAN = (*range(0xB0, 0xD8), *range(0xA1, 0xA4))
@@ -50,9 +39,6 @@ _SIGNS = "‘’‚“”„–—…€£¥¢°«»‹›¿¡\xa0\xad§©®™�
 _SIGN_IN_WORD = re.compile(r"(?<=[a-z])[€£¥¢°«»¿¡§©®™±×÷½¼¾²³µ¨†‰¹º¬¦¸](?=[a-z])")
 # The share of them in a Western text, and the lines that say that a file is one.
 _LEAST_KNOWN, _LEAST_WESTERN = 0.97, 3
-_REPLACED = re.compile("\ufffd|锟斤拷|烫烫烫|屯屯屯|ï¿½")
-_ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-zA-Z]{2,8});")
-_TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]*(?: [^<>]*)?/?>")
 
 
 class GuessedEncodingWarning(UserWarning):
@@ -243,70 +229,9 @@ def _is_western(text: str) -> bool:
     )
 
 
-def misreading(text: str) -> str | None:
-    """Evidence that ``text`` was decoded wrongly; None if there is none.
-
-    Example:
-        >>> misreading("ein schÃ¶ner Tag")
-        "'Ã¶' should be 'ö'"
-        >>> misreading("鎴戠埍浣犱滑")
-        "'鎴戠埍浣犱滑' should be '我爱你们'"
-        >>> misreading("我爱中国"), misreading("Ärger")
-        (None, None)
-    """
-    if text.isascii():
-        return None
-    if found := _REPLACED.search(text):
-        return f"{found[0]!r} stands for characters that were lost"
-    for found in _MISREAD_LATIN.finditer(text):
-        if meant := _as_utf8(found[0], "cp1252") or _as_utf8(found[0], "latin-1"):
-            return f"{found[0]!r} should be {meant!r}"
-    for found in _RUN.finditer(text):
-        meant = _as_utf8(found[0], "gb18030")
-        if meant and len(_HAN_OR_KANA.findall(meant)) == len(meant):
-            return f"{found[0]!r} should be {meant!r}"
-    return None
-
-
-def stray_character(text: str) -> str | None:
-    r"""The first control, private-use or unassigned character of a normalised text, named.
-
-    Example:
-        >>> stray_character("caf\x92"), stray_character("fine")
-        ('U+0092', None)
-    """
-    if text.isascii() and text.isprintable():
-        return None
-    for char in text:
-        if unicodedata.category(char) in ("Cc", "Co", "Cn"):
-            return f"U+{ord(char):04X}"
-    return None
-
-
-def markup(text: str) -> str | None:
-    """The first HTML entity or tag in ``text``.
-
-    Example:
-        >>> markup("bread &amp; butter"), markup("a<br>b"), markup("AT&T; x < y"), markup("a & b")
-        ('&amp;', '<br>', None, None)
-    """
-    for pattern in (_ENTITY, _TAG):
-        found = pattern.search(text)
-        if found and (pattern is _TAG or html.unescape(found[0]) != found[0]):
-            return found[0]
-    return None
-
-
 def _decodes(line: bytes, encoding: str) -> bool:
     try:
         line.decode(encoding)
     except UnicodeError:
         return False
     return True
-
-
-def _as_utf8(text: str, encoding: str) -> str | None:
-    try:
-        return text.encode(encoding).decode("utf-8")
-    except UnicodeError:
-        return None

@@ -11,9 +11,9 @@ from jaxtyping import Float32
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
-from regard.text.class_folders import PICTURES
-from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
-from regard.text.records import OnBadLine, object_of, usable
+from regard.text.reading.forms import PICTURES
+from regard.text.reading.lines import BadLines, Line, read_lines, readable, text_suffix
+from regard.text.reading.records import OnBadLine, object_of, usable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,8 @@ from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
-from regard.text.lines import (
+from regard.text.normalization import normalize
+from regard.text.reading.lines import (
     BLANK,
     OPEN_QUOTE,
     BadLines,
@@ -22,9 +23,8 @@ from regard.text.lines import (
     text_suffix,
     why_unreadable,
 )
-from regard.text.normalization import normalize
-from regard.text.records import OnBadLine, found_at
-from regard.text.tables import Field, cells_of_row, table_of
+from regard.text.reading.records import OnBadLine, found_at
+from regard.text.reading.tables import Field, cells_of_row, table_of
 
 T = TypeVar("T")
 

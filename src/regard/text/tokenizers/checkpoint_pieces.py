@@ -15,7 +15,7 @@ from regard.config import JsonValue, parse_json, read_file
 from regard.errors import DataError, RunError, SettingError, excerpt
 from regard.text.files import TABLE_FILE, known, read_plain, write_plain
 from regard.text.normalization import normalize
-from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, RESERVED, UNK_ID, Piece, Span
+from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID, RESERVED, UNK_ID, Piece, Span
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -10,10 +10,10 @@ from pathlib import Path
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine, found_at, record_in, usable
-from regard.text.tables import Field, TextTable, table_of
+from regard.text.reading.lines import BadLines, Line, read_lines, readable, text_suffix
+from regard.text.reading.records import OnBadLine, found_at, record_in, usable
+from regard.text.reading.tables import Field, TextTable, table_of
 
 # What a sentence's words and its tags are called in JSONL.
 _KEYS = {"word": ("tokens", "words"), "tag": ("tags", "labels", "ner_tags", "pos_tags")}

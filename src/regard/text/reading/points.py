@@ -10,9 +10,9 @@ from pathlib import Path
 
 from regard.choices import choose, nearest
 from regard.errors import DataError
-from regard.text.lines import BadLines, Line, filled, read_lines, readable, text_suffix
-from regard.text.records import OnBadLine, object_of, usable
-from regard.text.tables import csv_rows, is_index_name
+from regard.text.reading.lines import BadLines, Line, filled, read_lines, readable, text_suffix
+from regard.text.reading.records import OnBadLine, object_of, usable
+from regard.text.reading.tables import csv_rows, is_index_name
 
 # Rows of CSV are read as lines with tabs. Of lines of JSON there is none: the keys are the header.
 _DELIMITERS = {".csv": "\t", ".tsv": "\t", ".jsonl": ""}

@@ -1,0 +1,411 @@
+"""Forms of text files, recognised by ending or first lines; all but columns become lines of JSON.
+
+JSON in other layouts than an object a line, fastText's labelled lines, tables of Arrow (Parquet,
+Feather, streams) and folders with one folder a label all read as an object of JSON a line.
+"""
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Protocol, cast
+
+from regard.config import JsonValue
+from regard.errors import DataError, SettingError
+from regard.text.reading.encodings import as_utf8
+
+# Endings that say what a file holds, and others that say the same.
+NAMED = (".tsv", ".csv", ".jsonl", ".conllu")
+SAME_AS = {
+    **dict.fromkeys((".ndjson", ".jsonlines", ".jl"), ".jsonl"),
+    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob2", ".bioes", ".bilou", ".bmes"), ".conll"),
+    ".tab": ".tsv",
+}
+# The form of fastText's lines, which are read as objects of JSON.
+FASTTEXT = ".fasttext"
+# Before a label in fastText's lines.
+LABEL = "__label__"
+# Signs that part the cells of a table, where its ending does not say.
+_DELIMITERS = (",", ";", "|")
+_OBJECT = re.compile(r'\[?\s*\{\s*("|$)')
+_LEAST_ROWS = 3
+# Rows without a tab that say that a .tsv is none.
+_LEAST_CSV = 12
+# Share of rows that have as many cells as most.
+_MOST_TABBED, _MOST = 0.9, 0.98
+
+
+def form_of(lines: Sequence[str], ending: str) -> str:
+    r"""The ending that a file with these first lines and this ending would better have.
+
+    ``.json`` is SQuAD's layout only; other JSON is read as lines of objects, ``.jsonl``.
+
+    Example:
+        >>> form_of(['[{"text": "a"}]'], ".json"), form_of(["__label__x a"], ".txt")
+        ('.jsonl', '.fasttext')
+        >>> form_of(["I see.\tIch sehe."] * 3, ".txt"), form_of(["I see."] * 3, ".txt")
+        ('.tsv', '.txt')
+        >>> form_of(["good,I see."] * 12, ".tsv")
+        '.csv'
+    """
+    filled = [line for line in lines if line.strip()]
+    if not filled or ending in NAMED:
+        return ".csv" if ending == ".tsv" and _is_csv(filled) else ending
+    if ending == ".json":
+        head = "\n".join(filled)
+        is_squad = '"paragraphs"' in head and ('"data"' in head or '"qas"' in head)
+        return ".json" if is_squad else ".jsonl"
+    if ending != ".conll":
+        if _OBJECT.match(" ".join(filled[:2]).strip()):
+            return ".jsonl"
+        if all(line.startswith(LABEL) for line in filled):
+            return FASTTEXT
+    rows = [row for row in filled if not row.startswith("#")]
+    if any(row.count("\t") == 9 and row.partition("\t")[0] in ("1", "1-2") for row in rows):
+        return ".conllu"
+    if ending == ".conll" or _are_tagged(lines, rows):
+        return ".conll"
+    if len(rows) < _LEAST_ROWS:
+        return ending
+    if _share([row.count("\t") for row in rows]) >= _MOST_TABBED:
+        return ".tsv"
+    return ".csv" if _are_delimited(rows) else ending
+
+
+def _is_csv(rows: Sequence[str]) -> bool:
+    """Whether rows of a .tsv have no tab, and another sign instead."""
+    has_tab = any("\t" in row for row in rows)
+    return len(rows) >= _LEAST_CSV and not has_tab and _are_delimited(rows)
+
+
+def _are_delimited(rows: Sequence[str]) -> bool:
+    """Whether nearly all rows have as many commas, semicolons or bars outside of quotes."""
+    counts = (_delimiters_of(rows, delimiter) for delimiter in _DELIMITERS)
+    return any(_share(each) >= _MOST for each in counts)
+
+
+def _are_tagged(lines: Sequence[str], rows: Sequence[str]) -> bool:
+    """Whether blank lines part blocks of rows that all have as many columns, the first a word."""
+    blanks = sum(not line.strip() for line in lines)
+    cells = [row.split("\t") if "\t" in row else row.split() for row in rows]
+    sizes = {len(row) for row in cells if row[0] != "-DOCSTART-"}
+    are_words = sum(" " not in row[0] for row in cells) >= _MOST_TABBED * len(cells)
+    return (
+        blanks > 0 and len(rows) >= 2 * blanks and len(sizes) == 1 and min(sizes) > 1 and are_words
+    )
+
+
+def _delimiters_of(rows: Sequence[str], delimiter: str) -> list[int]:
+    """How many delimiters each row has; none where a row is too long for cells."""
+    lines = (row.replace("\r", " ") for row in rows)
+    try:
+        return [len(cells) - 1 for cells in csv.reader(lines, delimiter=delimiter)]
+    except csv.Error:
+        return [0]
+
+
+def _share(counts: Sequence[int]) -> float:
+    """The share of rows that have as many delimiters as most, if they have any."""
+    ((most, rows),) = Counter(counts).most_common(1)
+    return rows / len(counts) if most else 0.0
+
+
+# The key at which an object may have the list of its records.
+_LISTS = ("data", "rows", "examples", "records", "instances", "items", "train")
+# Bytes that a line, or a file that is one value of JSON, stays below: they are read at once.
+LONGEST = 1 << 29
+_MARK = b"\xef\xbb\xbf"
+_LIST = re.compile(rb"\[\s*(\{|$)")
+_GAP = re.compile(r"[\s,]*")
+
+
+def labelled_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
+    r"""Lines of fastText as objects of JSON; a text with several labels has a list of them.
+
+    Example:
+        >>> list(labelled_lines([b"__label__good Tea .\n", b"__label__a __label__b Both\n"]))
+        [b'{"label": "good", "text": "Tea ."}\n', b'{"label": ["a", "b"], "text": "Both"}\n']
+    """
+    for line in lines:
+        words = line.removeprefix(_MARK).decode("utf-8", "surrogateescape").split()
+        labels = [word.removeprefix(LABEL) for word in words if word.startswith(LABEL)]
+        text = " ".join(word for word in words if not word.startswith(LABEL))
+        label = {"label": labels[0] if len(labels) == 1 else labels} if labels else {}
+        yield _line({**label, "text": text}) if words else line
+
+
+def object_lines(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
+    r"""Objects of JSON, one a line, of a file that may have them otherwise.
+
+    Args:
+        lines: Of the file, in UTF-8.
+        name: Of the file, for messages.
+
+    Raises:
+        DataError: The file is one list or object, and no JSON.
+
+    Example:
+        >>> list(object_lines([b'[{"text": "a"},\n', b' {"text": "b"}]\n'], "a.json"))
+        [b'{"text": "a"}\n', b'{"text": "b"}\n']
+        >>> list(object_lines([b'{"data": [{"text": "a"}]}'], "a.json"))
+        [b'{"text": "a"}\n']
+    """
+    lines = iter(lines)
+    head: list[bytes] = []
+    for line in lines:
+        head.append(line)
+        if len(_filled(head)) == 2:
+            break
+    if not _is_one_a_line(_filled(head)):
+        text = (
+            _joined(chain(head, lines), name).removeprefix(_MARK).decode("utf-8", "surrogateescape")
+        )
+        lines, head = map(_line, _records(text, name)), []
+    yield from head
+    yield from lines
+
+
+def too_long(name: str) -> DataError:
+    """Error about a file of one line, or one value of JSON, that is too large to be read whole."""
+    return DataError(
+        f"{name} must have lines of less than {LONGEST >> 20:,} MiB; got a longer one, or JSON of "
+        "that size that is not an object a line, which is JSONL. Convert JSON: "
+        f"jq -c '.[]' {name} > {name.removesuffix('.json')}.jsonl"
+    )
+
+
+def _joined(lines: Iterable[bytes], name: str) -> bytes:
+    found, size = [], 0
+    for line in lines:
+        found.append(line)
+        size += len(line)
+        if size >= LONGEST:
+            raise too_long(name)
+    return b"".join(found)
+
+
+def _filled(lines: Sequence[bytes]) -> list[bytes]:
+    return [text for line in lines if (text := line.removeprefix(_MARK).strip())]
+
+
+def _is_one_a_line(lines: Sequence[bytes]) -> bool:
+    """Whether a file has an object a line, as far as its first two lines show."""
+    if not lines or not lines[0].startswith((b"{", b"[")):
+        return True
+    if lines[0].startswith(b"["):
+        return _LIST.match(lines[0]) is None
+    try:
+        record = json.loads(lines[0])
+    except (ValueError, RecursionError):
+        return len(lines) < 2 or lines[1].startswith(b"{")  # a line that is broken
+    return len(lines) > 1 or _rows(record) is None
+
+
+def _records(text: str, name: str) -> Iterator[JsonValue]:
+    values = _values(text, name)
+    first, second = next(values, None), next(values, None)
+    if second is None:
+        rows = _rows(first) if isinstance(first, dict) else None
+        yield from [first] if rows is None else rows
+    else:
+        yield from chain((first, second), values)
+
+
+def _values(text: str, name: str) -> Iterator[JsonValue]:
+    """The values of a list, or those that stand one after the other."""
+    decoder = json.JSONDecoder(strict=False)
+    place = _end_of_gap(text, 0)
+    is_list = text.startswith("[", place)
+    place = _end_of_gap(text, place + is_list)
+    while place < len(text) and not (is_list and text.startswith("]", place)):
+        try:
+            value, place = decoder.raw_decode(text, place)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{name}:{error.lineno}: not JSON: {error.msg}.") from None
+        except (ValueError, RecursionError):
+            raise DataError(
+                f"{name}: not JSON that can be read: it is nested too deeply, or holds a number of "
+                "thousands of digits."
+            ) from None
+        yield value
+        place = _end_of_gap(text, place)
+    if is_list and place >= len(text):
+        raise DataError(f"{name}: not JSON: its list does not end. It is cut short.")
+
+
+def _end_of_gap(text: str, place: int) -> int:
+    gap = _GAP.match(text, place)
+    assert gap is not None
+    return gap.end()
+
+
+def _rows(record: Mapping[str, JsonValue]) -> list[JsonValue] | None:
+    """The records that an object is made of; None where it is one itself."""
+    if isinstance(names := record.get("columns"), list) and _is_list(record.get("data"), list):
+        return [dict(zip(map(str, names), row, strict=False)) for row in record["data"]]  # type: ignore[union-attr, arg-type]
+    found = next((record[key] for key in _LISTS if _is_list(record.get(key), dict)), None)
+    if isinstance(found, list):
+        return [row.get("row", row) if "row_idx" in row else row for row in found]
+    inner = [value for value in record.values() if isinstance(value, dict)]
+    if len(inner) < max(2, len(record)):
+        return None
+    if all(key.isdecimal() for value in inner for key in value):  # a column each, as of pandas
+        return [
+            {name: value.get(key) for name, value in record.items()}  # type: ignore[union-attr]
+            for key in inner[0]
+        ]
+    return list(inner) if len({*map(frozenset, inner)}) == 1 else None
+
+
+def _is_list(value: JsonValue, kind: type) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, kind) for v in value)
+
+
+def _line(record: object) -> bytes:
+    try:
+        return f"{json.dumps(record, ensure_ascii=False)}\n".encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a character, which JSON may spell
+        return f"{json.dumps(record)}\n".encode()
+
+
+# Files of tables; those of Arrow are streams, as Hugging Face's ``datasets`` saves, or Feather.
+PARQUET, ARROW = ".parquet", (".arrow", ".feather")
+TABLES = (PARQUET, *ARROW)
+# Rows in memory at once.
+_ROWS = 4096
+
+
+class _Rows(Protocol):
+    """A part of a table, as pyarrow has it."""
+
+    def to_pylist(self) -> list[dict[str, JsonValue]]:
+        """Its rows."""
+
+
+def read_rows(path: Path) -> Iterator[bytes]:
+    r"""The rows of a table as lines of JSON, one after the other; numbers and texts as they are.
+
+    What JSON knows nothing of, such as a date, is its text.
+
+    Args:
+        path: A ``.parquet`` file, or one of Arrow's: ``.arrow``, ``.feather``.
+
+    Raises:
+        DataError: The file is missing, or damaged.
+        SettingError: pyarrow is not installed.
+
+    Example:
+        >>> import tempfile, pyarrow, pyarrow.parquet
+        >>> path = Path(tempfile.mkdtemp()) / "pairs.parquet"
+        >>> table = pyarrow.table({"source": ["我爱中国。"], "target": ["I love China."]})
+        >>> pyarrow.parquet.write_table(table, path)
+        >>> [line.decode() for line in read_rows(path)]
+        ['{"source": "我爱中国。", "target": "I love China."}\n']
+    """
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise SettingError(
+            f"pyarrow must be installed to read {path}; it is not. "
+            "Install it: pip install 'regard[parquet]'."
+        ) from error
+    encode = partial(json.dumps, ensure_ascii=False, default=str)
+    try:
+        for part in _parquet(path) if path.suffix == PARQUET else _arrow(path):
+            for row in part.to_pylist():
+                yield f"{encode(row)}\n".encode()
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")[:200]
+        raise DataError(
+            f"{path} must be a whole {path.suffix} file; got: {reason}. It is damaged or cut short."
+        ) from error
+
+
+def _parquet(path: Path) -> Iterator[_Rows]:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        yield from cast(Iterator[_Rows], file.iter_batches(_ROWS))
+
+
+def _arrow(path: Path) -> Iterator[_Rows]:
+    from pyarrow import OSFile, ipc
+
+    with OSFile(str(path)) as file:
+        is_feather = file.read(6) == b"ARROW1"
+        file.seek(0)
+        if is_feather:
+            reader = ipc.open_file(file)
+            yield from (reader.get_batch(place) for place in range(reader.num_record_batches))
+        else:
+            yield from cast(Iterator[_Rows], ipc.open_stream(file))
+
+
+# What folders of texts without labels, and of parts of a data set, are called.
+_NO_LABELS = ("unsup", "unlabeled", "unlabelled")
+_PARTS = {"train", "valid", "validation", "val", "dev", "test", "eval", "raw", "data"}
+_TEXTS = ("", ".txt", ".text")
+# Endings of picture files, which Pillow opens.
+PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+
+def has_classes(folder: Path) -> bool:
+    r"""Whether a folder holds folders of texts, two at least, which are more than its own files.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> for name in ("pos", "neg"):
+        ...     (home / name).mkdir()
+        ...     _ = (home / name / "1.txt").write_text(f"It is {name}.", encoding="utf-8")
+        >>> has_classes(home), has_classes(home / "pos")
+        (True, False)
+        >>> list(class_lines(home))[0]
+        b'{"text": "It is neg.", "label": "neg", "file": "neg/1.txt"}\n'
+    """
+    folders = _classes(folder)
+    if len(folders) < 2 or _PARTS & {each.name.casefold() for each in folders}:
+        return False
+    own = sum(file.is_file() for file in folder.iterdir())
+    texts = [[file.suffix for file in _texts(each)] for each in folders]
+    return all(texts) and own <= sum(map(len, texts)) and all(map(_are_texts, texts))
+
+
+def has_picture_classes(folder: Path) -> bool:
+    """Whether a folder holds folders, two at least, of nothing but picture files."""
+    folders = _classes(folder) if folder.is_dir() else []
+    files = [[file.suffix.lower() in PICTURES for file in _texts(each)] for each in folders]
+    return len(folders) >= 2 and all(each and all(each) for each in files)
+
+
+def class_lines(folder: Path) -> Iterator[bytes]:
+    """The texts in such a folder as objects of JSON, which also name their files; see above."""
+    has_warned = False  # of another encoding, once for all files
+    for each in _classes(folder):
+        for file in _texts(each):
+            data = file.read_bytes()
+            lines = as_utf8([data], None if has_warned else str(file))
+            has_warned = has_warned or data.decode(errors="ignore").encode() != data
+            text = b"".join(lines).decode("utf-8-sig", "surrogateescape")
+            record = {"text": " ".join(text.split()), "label": each.name}
+            record["file"] = f"{each.name}/{file.name}"
+            line = json.dumps(record, ensure_ascii=False)
+            yield f"{line}\n".encode("utf-8", "surrogateescape")
+
+
+def _classes(folder: Path) -> list[Path]:
+    every = sorted(each for each in folder.iterdir() if each.is_dir() and each.name[0] not in "._")
+    return [each for each in every if each.name.casefold() not in _NO_LABELS]
+
+
+def _texts(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
+
+
+def _are_texts(endings: list[str]) -> bool:
+    """Whether files with these endings are texts; those of news are numbers."""
+    return all(ending in _TEXTS or ending[1:].isdecimal() for ending in endings)

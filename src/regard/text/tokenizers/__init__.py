@@ -1,0 +1,1 @@
+"""Tokenizers: pieces, lists of words, subwords, those of checkpoints."""
