@@ -47,8 +47,7 @@ def info(
 
 
 def _facts(run: "Run") -> "dict[str, JsonValue]":
-    from regard.runs.card import read_card
-    from regard.runs.history import format_changes
+    from regard.runs.card import format_changes, read_card
     from regard.runs.overview import overview
 
     glance = overview(run.path)
@@ -62,8 +61,8 @@ def _facts(run: "Run") -> "dict[str, JsonValue]":
         **{f"{split} text": _told_text(data.get(split), split) for split in _SPLITS},
         "training": _progress(glance),
         "speed": None
-        if glance.speed is None
-        else f"{glance.speed.each_second:,.0f} {glance.speed.counted} a second",
+        if glance.each_second is None
+        else f"{glance.each_second:,.0f} {glance.counted} a second",
         "weights": summary.get("weights"),
         "learned": _learned(run),
         "figures": summary.get("validation") or (dict(records[-1]) if records else None),

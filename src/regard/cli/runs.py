@@ -35,19 +35,19 @@ def runs(
     """
     from regard.runs.overview import find_runs
 
-    found = find_runs(folder)
+    found, others = find_runs(folder)
     if as_json:
-        say(json.dumps([run.to_dict() for run in found.runs], indent=1, ensure_ascii=False))
-    elif found.runs:
-        names = _distinct_names([run.path for run in found.runs])
-        print_table(f"Runs in {folder}", COLUMNS, map(_row, names, found.runs))
+        say(json.dumps([run.to_dict() for run in found], indent=1, ensure_ascii=False))
+    elif found:
+        names = _distinct_names([run.run for run in found])
+        print_table(f"Runs in {folder}", COLUMNS, map(_row, names, found))
     else:
         note(f"no runs in {folder}; regard train makes one")
-    for run in found.runs:
+    for run in found:
         if run.problem is not None:
             note(f"warning: {run.problem}")
-    if found.others:
-        names = tuple(sorted(path.name for path in found.others))
+    if others:
+        names = tuple(sorted(path.name for path in others))
         more = ", …" if len(names) > 3 else ""
         note(f"folders without a run: {', '.join(names[:3])}{more}")
 
@@ -67,14 +67,13 @@ def _distinct_names(paths: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _row(name: str, run: "RunOverview") -> tuple[str, ...]:
-    best, speed = run.best, run.speed
     of = f" of {run.limit:,}" if run.limit is not None else ""
     return (
         name,
         run.recipe or "–",
         "–" if run.state == "damaged" else f"{run.updates:,}{of}",
-        "–" if best is None else f"{best.metric} {best.value:.4g} at {best.update:,}",
-        "–" if speed is None else f"{_digits(speed.each_second)} {speed.counted}/s",
+        "–" if run.best is None else f"{run.metric} {run.best:.4g} at {run.best_update:,}",
+        "–" if run.each_second is None else f"{_digits(run.each_second)} {run.counted}/s",
         run.state,
     )
 

@@ -1,8 +1,8 @@
 """The run folder: what one training leaves, whole at every moment, and what reads it."""
 
 from regard.runs.bundle import SUFFIX, is_bundle
+from regard.runs.card import is_run
 from regard.runs.checkpoints import Checkpoint, average
-from regard.runs.creation import is_run
 from regard.runs.files import DamageError, RunWarning
 from regard.runs.run import Run
 

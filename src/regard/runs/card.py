@@ -1,27 +1,29 @@
-"""The card of a run folder, ``run.json``, and the recipe that it was begun with."""
+"""The card of a run folder, ``run.json``: the run's recipe, its changes, and its checksums."""
 
+import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from glob import escape
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import torch
 
 from regard.choices import nearest
 from regard.config import JsonValue, parse_json, read_toml, retired_settings
-from regard.errors import RunError, SettingError
+from regard.errors import RunError, SettingError, excerpt
 from regard.fields import checked_table
 from regard.runs.files import (
     DamageError,
     RunWarning,
+    checksum,
     explain_path,
     known_table,
     read_checked,
     read_file,
     unseal,
 )
-from regard.runs.history import Change
 from regard.tasks import DecodingConfig, RecipeTable, saved_recipe
 from regard.version import __version__
 
@@ -31,36 +33,74 @@ FORMAT = 1
 _MOST_CARD = 2**24  # bytes
 
 
+CHECKSUMS = "checksums.json"
+_MOST_LISTING = 2**20  # bytes
+# A path to somewhere below a folder: no part of it leads upwards, to a root or to a drive.
+_INSIDE = re.compile(r"(?:(?!\.{1,2}(?:/|$))[^/\\:\0]+/)*(?!\.{1,2}$)[^/\\:\0]+")
+
+# Values before and from now on, by the name of what is changed: a setting's is dotted
+# (``training.keep``).
+Changes = Mapping[str, tuple[JsonValue, JsonValue]]
+
+Change = TypedDict(
+    "Change", {"update": int, "was": dict[str, JsonValue], "is": dict[str, JsonValue]}
+)
+Change.__doc__ = "Settings changed after an update: their values before, and since."
+
+
 class _Card(TypedDict):
     format: int
     regard: str
     task: str
     finished: bool
-    model: str | None
+    model: str | None  # checksum of the final weights
     summary: JsonValue
 
 
-class _Seldom(TypedDict, total=False):
-    processes: int
+class Card(_Card, total=False):
+    """Contents of ``run.json``. Keys of ``total=False`` are missing in some runs."""
 
-
-class Card(_Card, _Seldom, total=False):
-    """Contents of ``run.json``. Keys of ``total=False`` are missing in runs made before them."""
-
-    recipe: str
+    recipe: str  # checksum of the recipe's file
     name: object  # a file's name, which need not be UTF-8
-    text: str | None
+    text: str | None  # a fingerprint of the training text
     threads: int
-    changes: list[Change]
-    tokenizer: str | None
+    processes: int  # where they are several
+    changes: list[Change]  # the oldest first
+    tokenizer: str | None  # checksum of the tokenizer's listing
+
+
+class _Listing(TypedDict):
+    """Contents of ``checksums.json``."""
+
+    files: dict[str, str]
+
+
+def is_run(path: str | Path) -> bool:
+    """Whether a run has been made at ``path``, of whatever version and however damaged.
+
+    Args:
+        path: Where its folder may be.
+
+    Raises:
+        RunError: The system does not say, since the path is too long, or is not ours to look into.
+
+    Example:
+        >>> import tempfile
+        >>> from regard.runs import Run
+        >>> home = Path(tempfile.mkdtemp())
+        >>> Run.create(home / "run", {"task": "translation"}, "translation").close()
+        >>> is_run(home / "run"), is_run(home)
+        (True, False)
+    """
+    with explain_path(Path(path)):
+        return (Path(path) / CARD_FILE).exists()
 
 
 def new_card(
     task: str, *, recipe: str, name: str | None, text: str | None, processes: int = 1
 ) -> Card:
     """Contents of ``run.json`` for a new run."""
-    together: _Seldom = {} if processes == 1 else {"processes": processes}
-    return {
+    card: Card = {
         "format": FORMAT,
         "regard": __version__,
         "task": task,
@@ -68,13 +108,15 @@ def new_card(
         "name": name,
         "text": text,
         "threads": torch.get_num_threads(),
-        **together,
         "changes": [],
         "tokenizer": None,
         "finished": False,
         "model": None,
         "summary": None,
     }
+    if processes > 1:
+        card["processes"] = processes
+    return card
 
 
 def read_card(path: Path) -> Card:
@@ -158,3 +200,55 @@ def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonVa
             stacklevel=2,
         )
     return {**table, "decoding": {k: v for k, v in decoding.items() if k not in retired}}
+
+
+def recipe_after(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
+    """The recipe as it is after all changes to it."""
+    table = deepcopy(recipe)
+    sections = cast(dict[str, dict[str, JsonValue]], table)
+    for each in history:
+        for name, value in each["is"].items():
+            section, dot, key = name.partition(".")
+            is_known = isinstance(sections.get(section), dict) if dot else True
+            if not is_known or name not in each["was"]:
+                raise DamageError(
+                    f"changes of run.json must be of settings of the recipe; got {excerpt(name)}. "
+                    "The run folder is damaged."
+                )
+            if dot:
+                sections[section][key] = value
+    return table
+
+
+def format_changes(history: Sequence[Change]) -> list[str]:
+    """The changes in lines for people."""
+    return [
+        f"since update {each['update']}: "
+        + ", ".join(
+            f"{name} = {_value(now)} ({_value(each['was'][name])} before)"
+            for name, now in each["is"].items()
+        )
+        for each in history
+    ]
+
+
+def _value(value: JsonValue) -> str:
+    return "none" if value is None else str(value)
+
+
+def tokenizer_files(folder: Path, expected: str | None) -> dict[str, str]:
+    """Checksums of the tokenizer's files by their paths, if the listing is the expected one."""
+    listing = folder / CHECKSUMS
+    content = read_file(listing, most=_MOST_LISTING)
+    files = known_table(unseal(content, where=listing), _Listing, where=listing)["files"]
+    if expected not in (None, checksum(content)):
+        raise RunError(
+            f"{folder} must hold the tokenizer that the run began with; got another one. "
+            "Restore it from a copy: the weights know only their own."
+        )
+    for name in files:
+        if not _INSIDE.fullmatch(name):
+            raise DamageError(
+                f"{listing} must name files of the tokenizer; got {excerpt(name)}. It is damaged."
+            )
+    return files

@@ -6,6 +6,7 @@ written last and holds the checksums of the other two and its own, so one flippe
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, TypeVar
@@ -177,8 +178,10 @@ def save_checkpoint(
         "metrics_length": metrics_length,
         "trainer": plain,
     }
-    if _is_same(checkpoint, record):
-        return checkpoint
+    with suppress(RunError):
+        checkpoint.check()
+        if read_file(checkpoint.folder / _STATE_FILE) == seal(record):
+            return checkpoint
     make_folder(home)
     with new_folder(checkpoint.folder) as folder:
         for name, content in files.items():
@@ -269,17 +272,30 @@ def average(saved: Sequence[Checkpoint]) -> dict[str, Shaped[Tensor, "..."]]:
     if not saved:
         raise RunError("average must be given at least one checkpoint; got none.")
     last = saved[-1].load_model()
+    # One name for each tensor that can be averaged, the first of tied ones.
+    inexact = {
+        id(tensor): name
+        for name, tensor in sorted(last.items(), reverse=True)
+        if tensor.is_floating_point() or tensor.is_complex()
+    }
     sums: dict[str, Tensor] = {}
     for checkpoint in saved:
         tensors = checkpoint.load_model() if checkpoint is not saved[-1] else last
-        _check_same_model(checkpoint, tensors, saved[-1], last)
-        for name in _inexact_names(last):
-            term = tensors[name].to(_wide(tensors[name]))
+        if _shapes(tensors) != _shapes(last):
+            raise RunError(
+                f"{checkpoint.folder} and {saved[-1].folder} must be of one model to be averaged;"
+                " their weights differ in name, shape or dtype."
+            )
+        for name in inexact.values():
+            wide = torch.complex128 if tensors[name].is_complex() else torch.float64
+            term = tensors[name].to(wide)
             sums[name] = sums[name] + term if name in sums else term
-    means = {
-        id(last[name]): (total / len(saved)).to(last[name].dtype) for name, total in sums.items()
-    }
+    means = {key: (sums[name] / len(saved)).to(last[name].dtype) for key, name in inexact.items()}
     return {name: means.get(id(tensor), tensor) for name, tensor in last.items()}
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
 def fill_model(model: nn.Module, tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path) -> None:
@@ -322,7 +338,7 @@ def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str | None:
         if tensor.shape != own.shape:
             return f"{name} of {list(tensor.shape)}, not {list(own.shape)}"
         if tensor.dtype != own.dtype and not (_is_float(tensor) and _is_float(own)):
-            return f"{name} of {_plain(tensor.dtype)}, not {_plain(own.dtype)}"
+            return f"{name} of {tensor.dtype}, not {own.dtype}".replace("torch.", "")
     missing, more = sorted(wanted.keys() - tensors.keys()), sorted(tensors.keys() - wanted.keys())
     if missing:
         return f"no {missing[0]}"
@@ -332,43 +348,3 @@ def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str | None:
 def _is_float(tensor: Tensor) -> bool:
     """Whether it is of a kind that weights are saved in: of sixteen bits or more."""
     return tensor.is_floating_point() and tensor.dtype.itemsize >= 2
-
-
-def _plain(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _is_same(checkpoint: Checkpoint, record: _Record) -> bool:
-    try:
-        checkpoint.check()
-        return read_file(checkpoint.folder / _STATE_FILE) == seal(record)
-    except RunError:
-        return False
-
-
-def _inexact_names(tensors: Mapping[str, Tensor]) -> list[str]:
-    """One name for each tensor that can be averaged."""
-    first = {id(tensors[name]): name for name in sorted(tensors, reverse=True)}
-    return [name for name in sorted(first.values()) if not _is_exact(tensors[name])]
-
-
-def _is_exact(tensor: Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex())
-
-
-def _wide(tensor: Tensor) -> torch.dtype:
-    return torch.complex128 if tensor.is_complex() else torch.float64
-
-
-def _check_same_model(
-    one: Checkpoint,
-    tensors: Mapping[str, Tensor],
-    other: Checkpoint,
-    expected: Mapping[str, Tensor],
-) -> None:
-    shapes = {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
-    if shapes != {name: (tensor.shape, tensor.dtype) for name, tensor in expected.items()}:
-        raise RunError(
-            f"{one.folder} and {other.folder} must be of one model to be averaged;"
-            " their weights differ in name, shape or dtype."
-        )

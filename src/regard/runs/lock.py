@@ -11,13 +11,16 @@ import weakref
 from pathlib import Path
 
 from regard.errors import RunError
-from regard.runs.files import RunWarning, explain_refusal
+from regard.runs.card import RECIPE_FILE, is_run
+from regard.runs.files import RunWarning, explain_refusal, make_folder, tidy
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
+# Files that a killed ``Run.create`` may leave, and the next one may write over.
+_BEFORE_CARD = {"lock", RECIPE_FILE}
 _BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 _CURE = "Wait until it ends, or train into another folder."
 _FAR = 1 << 30  # the byte Windows locks: beyond the text, which others must be able to read
@@ -56,8 +59,11 @@ class Lock:
             _take(descriptor)
         except OSError as error:
             if error.errno in _BUSY:
+                process, host = _read_holder(self._path)
+                # Without a process it has just come and not yet said who it is.
+                holder = f"process {process} on host {host}" if process else "another process"
                 raise RunError(
-                    f"{self._folder} is already in use by {_holder(self._path)}. {self._cure}"
+                    f"{self._folder} is already in use by {holder}. {self._cure}"
                 ) from error
             if is_enough:
                 warnings.warn(
@@ -101,13 +107,9 @@ def is_held(folder: Path) -> bool:
 
 def _may_be_alive(path: Path) -> bool:
     """Whether the process that a lock's file names is there, as far as this host can tell."""
-    try:
-        holder = json.loads(path.read_text(encoding="utf-8"))
-        process, host = int(holder["process"]), str(holder["host"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    if host != socket.gethostname() or sys.platform == "win32":
-        return True
+    process, host = _read_holder(path)
+    if process is None or host != socket.gethostname() or sys.platform == "win32":
+        return process is not None
     try:
         os.kill(process, 0)  # sends nothing
     except (ProcessLookupError, OverflowError):
@@ -148,9 +150,38 @@ def _write_holder(descriptor: int) -> None:
         os.write(descriptor, holder.encode())
 
 
-def _holder(path: Path) -> str:
+def _read_holder(path: Path) -> tuple[int | None, str]:
+    """Process and host of the owner; no process where the file does not say."""
     try:
         holder = json.loads(path.read_text(encoding="utf-8"))
-        return f"process {holder['process']} on host {holder['host']}"
+        return int(holder["process"]), str(holder["host"])
     except (OSError, ValueError, KeyError, TypeError):
-        return "another process"  # it has just come and not yet said who it is
+        return None, ""
+
+
+def lock_new(path: Path) -> Lock:
+    """The lock of a folder in which a run can be made, and which is made itself if need be."""
+    make_folder(path)
+    if is_run(path):
+        Lock(path).release()  # whoever has made it meanwhile may be training there
+    _check_empty(path)
+    lock = Lock(path)
+    try:
+        _check_empty(path)
+        tidy(path)
+    except BaseException:
+        lock.release()
+        raise
+    return lock
+
+
+def _check_empty(path: Path) -> None:
+    if is_run(path):
+        raise RunError(
+            f"{path} must be a new folder; it already holds a run, made since this one started."
+            " The same command goes on with it; to begin anew, choose another folder: --run FOLDER."
+        )
+    contents = {item.name for item in path.iterdir() if not item.name.startswith(".tmp-")}
+    if contents - _BEFORE_CARD:
+        names = ", ".join(sorted(contents - _BEFORE_CARD)[:3])
+        raise RunError(f"{path} must be a new or empty folder; it holds {names}.")

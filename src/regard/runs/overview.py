@@ -2,134 +2,101 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 from regard.config import JsonValue
 from regard.errors import RegardError, RunError
-from regard.runs.creation import is_run
+from regard.runs.card import is_run
 from regard.runs.files import explain_path
 from regard.runs.lock import is_held
 from regard.runs.run import Run
 from regard.tasks import TASKS
 
-# Folders inside of folders that are looked through for runs.
+# Folders inside of folders that are searched for runs.
 _DEPTH = 3
-
-RunState = Literal["running", "stopped", "done", "damaged"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BestFigure:
-    """The best figure of a metric among validations, and the update it was measured after."""
-
-    metric: str
-    value: int | float
-    update: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Speed:
-    """Tokens, or other units of its loss, that a run learns from a second, validations left out."""
-
-    each_second: float
-    counted: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOverview:
     """A run in a line; ``limit`` is None where time or epochs limit it."""
 
-    path: Path
-    state: RunState
+    run: Path
     recipe: str = ""
+    state: Literal["running", "stopped", "done", "damaged"]
     updates: int = 0
     limit: int | None = None
-    best: BestFigure | None = None
-    speed: Speed | None = None
+    metric: str | None = None  # of the best validation
+    best: int | float | None = None
+    best_update: int | None = None
+    each_second: float | None = None  # units of the loss, validations left out
+    counted: str | None = None  # those units
     problem: str | None = None
 
     def to_dict(self) -> dict[str, JsonValue]:
         """As plain data, ready for JSON."""
-        best, speed = self.best, self.speed
-        return {
-            "run": str(self.path),
-            "recipe": self.recipe,
-            "state": self.state,
-            "updates": self.updates,
-            "limit": self.limit,
-            "metric": None if best is None else best.metric,
-            "best": None if best is None else best.value,
-            "best_update": None if best is None else best.update,
-            "each_second": None if speed is None else round(speed.each_second, 1),
-            "counted": None if speed is None else speed.counted,
-            "problem": self.problem,
-        }
+        speed = None if self.each_second is None else round(self.each_second, 1)
+        return {**asdict(self), "run": str(self.run), "each_second": speed}
 
 
-@dataclass(frozen=True, slots=True)
-class RunsFound:
-    """The runs below a folder, and the folders in it that hold none."""
-
-    runs: list[RunOverview]
-    others: list[Path]
-
-
-def find_runs(folder: str | Path) -> RunsFound:
-    """The runs of a folder, or below links in it; of a run, itself."""
+def find_runs(folder: str | Path) -> tuple[list[RunOverview], list[Path]]:
+    """The runs below a folder, or of a run itself; and the folders in it that hold none."""
     folder = Path(folder)
     with explain_path(folder):
         if not folder.is_dir():
             got = "a file" if folder.exists() else "nothing there"
             raise RunError(f"{folder} must be a folder of runs; got {got}.")
         if is_run(folder):
-            return RunsFound([overview(folder)], [])
-        inside = _folders(folder)
-    runs: list[RunOverview] = []
-    others: list[Path] = []
-    for each in inside:
-        found = [overview(path) for path in _runs_below(each, _DEPTH)]
-        runs += found
-        if not found:
-            others.append(each)
-    return RunsFound(runs, others)
+            return [overview(folder)], []
+        inside = {each: list(_runs_below(each, _DEPTH)) for each in _folders(folder)}
+    runs = [overview(path) for paths in inside.values() for path in paths]
+    return runs, [each for each, paths in inside.items() if not paths]
 
 
 def overview(path: Path) -> RunOverview:
-    """One run at a glance; what is wrong with it is said in it."""
+    """One run at a glance, with its problem if it has one."""
     try:
         run = Run.open(path)
     except RegardError as error:
-        return RunOverview(path=path, state="damaged", problem=str(error))
+        return RunOverview(run=path, state="damaged", problem=str(error))
     training = cast(Mapping[str, JsonValue], run.recipe.get("training", {}))
-    records, unreadable = _metrics(run)
-    updates, speed, unsaved = _position(run)
+    try:
+        records, unreadable = run.metrics(), None
+    except RegardError as error:
+        records, unreadable = [], str(error)
+    updates, each_second, unsaved = _speed(run)
     limit = training.get("updates")
+    metric = str(training.get("metric", "loss"))
+    best = _best(records, metric, run.task)
     last = max((_whole(record.get("update")) for record in records), default=0)
     return RunOverview(
-        path=path,
+        run=path,
+        recipe=run.name or f"{run.task} {run.recipe.get('model', {}).get('type') or ''}".strip(),
         state="running" if is_held(path) else "done" if run.is_finished else "stopped",
-        recipe=run.name or _told_recipe(run),
         updates=max(updates, last),
         limit=limit if isinstance(limit, int) else None,
-        best=best_figure(records, str(training.get("metric", "loss")), run.task),
-        speed=speed,
+        metric=None if best is None else metric,
+        best=None if best is None else cast(float, best[metric]),
+        best_update=None if best is None else _whole(best.get("update")),
+        each_second=each_second,
+        counted=None if each_second is None else _loss_unit(run),
         problem=unreadable or unsaved,
     )
 
 
-def best_figure(
+def _best(
     records: Sequence[Mapping[str, JsonValue]], metric: str, task: str
-) -> BestFigure | None:
-    """The best of the validations among records, and the first of equals."""
-    found = [
-        BestFigure(metric=metric, value=value, update=_whole(record.get("update")))
+) -> Mapping[str, JsonValue] | None:
+    """The record of the best validation, and the first of equals."""
+    # Of a foreign task only the direction of the loss is known.
+    sign = {"loss": -1, **(TASKS[task].task.metrics if task in TASKS else {})}.get(metric, 1)
+    validations = [
+        record
         for record in records
-        if record.get("split") == "valid" and isinstance(value := record.get(metric), int | float)
+        if record.get("split") == "valid" and isinstance(record.get(metric), int | float)
     ]
-    sign = _signs(task).get(metric, 1)
-    return max(found, key=lambda each: sign * each.value, default=None)
+    return max(validations, key=lambda record: sign * cast(float, record[metric]), default=None)
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -139,7 +106,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
-    """The folder if it is a run, else those inside of it; what may not be looked into has none."""
+    """The folder if it is a run, else those inside of it; none of one that is not ours to read."""
     try:
         if is_run(folder):
             yield folder
@@ -150,53 +117,30 @@ def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
         return
 
 
-def _metrics(run: Run) -> tuple[list[dict[str, JsonValue]], str | None]:
-    """The figures of a run, and why there are none if that is so."""
-    try:
-        return [each for each in run.metrics() if isinstance(each, dict)], None
-    except RegardError as error:
-        return [], str(error)
-
-
-def _position(run: Run) -> tuple[int, Speed | None, str | None]:
-    """Updates of the newest checkpoint, the speed up to there, and what cannot be read of it."""
+def _speed(run: Run) -> tuple[int, float | None, str | None]:
+    """Updates of the newest checkpoint, units a second up to there, and what is unreadable."""
     problem = None
     for saved in reversed(run.checkpoints()):
         try:
-            position = saved.load_entry("position")
+            position = cast(object, saved.load_entry("position"))
         except RegardError as error:
             # One that is gone by now has made room for another.
             problem = problem or (str(error) if saved.folder.exists() else None)
-        else:
-            return saved.step, _speed(position, run), problem
+            continue
+        match position:
+            case {"tokens": int(tokens), "seconds": float(seconds)} if seconds > 0:
+                return saved.step, tokens / seconds, problem
+        return saved.step, None, problem
     return 0, None, problem
 
 
-def _speed(position: object, run: Run) -> Speed | None:
-    """Speed recorded in a checkpoint, if any."""
-    match position:
-        case {"tokens": int(tokens), "seconds": float(seconds)} if seconds > 0:
-            return Speed(each_second=tokens / seconds, counted=_counted(run))
-    return None
-
-
-def _signs(task: str) -> Mapping[str, int]:
-    """Direction in which a task's metrics improve; of a foreign task only the loss's."""
-    return {"loss": -1, **(TASKS[task].task.metrics if task in TASKS else {})}
-
-
-def _counted(run: Run) -> str:
+def _loss_unit(run: Run) -> str:
     """Unit of the run's loss."""
-    counted = getattr(TASKS[run.task].task, "counted", None) if run.task in TASKS else None
-    if isinstance(counted, str):
-        return counted
+    unit = getattr(TASKS[run.task].task, "counted", None) if run.task in TASKS else None
+    if isinstance(unit, str):
+        return unit
     is_summed = run.recipe.get("head", {}).get("loss") == "sum"  # of a regression
     return "batches" if is_summed else "points" if run.task == "regression" else "terms of the loss"
-
-
-def _told_recipe(run: Run) -> str:
-    model = cast(Mapping[str, JsonValue], run.recipe.get("model", {}))
-    return " ".join(str(each) for each in (run.task, model.get("type")) if each)
 
 
 def _whole(value: JsonValue) -> int:

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from typing import cast
 
 from jaxtyping import Shaped
 from torch import Tensor, nn
@@ -29,11 +29,16 @@ from regard.errors import RunError, excerpt
 from regard.runs.bundle import is_bundle, pack, unpack
 from regard.runs.card import (
     CARD_FILE,
+    CHECKSUMS,
     RECIPE_FILE,
     Card,
+    Change,
+    Changes,
     new_card,
     read_begun_recipe,
     read_card,
+    recipe_after,
+    tokenizer_files,
 )
 from regard.runs.checkpoints import (
     MODEL_FILE,
@@ -47,7 +52,6 @@ from regard.runs.checkpoints import (
     prune,
     save_checkpoint,
 )
-from regard.runs.creation import lock_new
 from regard.runs.files import (
     DamageError,
     RunWarning,
@@ -64,11 +68,9 @@ from regard.runs.files import (
     tidy,
     write_file,
 )
-from regard.runs.history import Change, Changes, changed, entry
-from regard.runs.lock import Lock
+from regard.runs.lock import Lock, lock_new
 from regard.runs.records import append_record, cut_records, finite, read_records
 from regard.runs.state import pack_tensors, unpack_tensors
-from regard.runs.tokenizer_files import CHECKSUMS, tokenizer_files
 
 _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
@@ -111,7 +113,7 @@ class Run:
                 f"{path / CARD_FILE} must be of the task that {RECIPE_FILE} names; got "
                 f"{excerpt(card['task'])}, not {excerpt(begun['task'])}. The run folder is damaged."
             )
-        self.recipe = changed(begun, card.get("changes", ()))
+        self.recipe = recipe_after(begun, card.get("changes", ()))
         self._card = card
         self._lock = lock
         self._tokenizer_checked = False
@@ -145,8 +147,8 @@ class Run:
         try:
             content = write_toml(recipe).encode()
             write_file(path / RECIPE_FILE, content)
-            made = checksum(content)
-            card = new_card(task, recipe=made, name=name, text=text, processes=processes)
+            begun = checksum(content)
+            card = new_card(task, recipe=begun, name=name, text=text, processes=processes)
             write_file(path / CARD_FILE, seal(card))
             return cls(path, card=card, lock=lock)
         except BaseException:
@@ -216,8 +218,8 @@ class Run:
             if (path / _CHECKPOINTS).exists():
                 tidy(path / _CHECKPOINTS)
             run = cls(path, card=read_card(path), lock=lock)
-            run._distrust_damaged_model()
-            run._know_tokenizer()
+            run._drop_damaged_model()
+            run._record_tokenizer()
             return run
         except BaseException:
             lock.release()
@@ -232,12 +234,7 @@ class Run:
     def __enter__(self) -> "Run":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -268,7 +265,7 @@ class Run:
 
     @property
     def changes(self) -> list[Change]:
-        """Changes of settings during training, the oldest first, as ``history`` describes them."""
+        """Changes of settings during training, the oldest first."""
         return list(self._card.get("changes", ()))
 
     def change(self, update: int, changes: Changes) -> None:
@@ -280,16 +277,15 @@ class Run:
                 now on.
         """
         self._check_open_for_training()
-        noted = [*self.changes, entry(update, changes)]
-        card: Card = {**self._card, "changes": noted}
-        _, threads = changes.get("threads", (None, None))
-        if isinstance(threads, int):
-            card["threads"] = threads
-        _, processes = changes.get("processes", (None, None))
-        if isinstance(processes, int):
-            card["processes"] = processes
-        self._write_card(card)
-        self.recipe = changed(self.recipe, noted)
+        change: Change = {
+            "update": update,
+            "was": {name: before for name, (before, _) in changes.items()},
+            "is": {name: now for name, (_, now) in changes.items()},
+        }
+        history = [*self.changes, change]
+        counts = {name: changes[name][1] for name in ("threads", "processes") if name in changes}
+        self._update_card(changes=history, **counts)
+        self.recipe = recipe_after(self.recipe, history)
 
     @property
     def is_finished(self) -> bool:
@@ -340,12 +336,12 @@ class Run:
         """A folder to save the tokenizer into, which counts when the block ends well."""
         self._check_open_for_training()
         if self._card.get("tokenizer") is not None:
-            self._write_card({**self._card, "tokenizer": None})
+            self._update_card(tokenizer=None)
         with new_folder(self.path / _TOKENIZER) as folder:
             yield folder
             listing = seal({"files": checksums(folder)})
             fill_file(folder / CHECKSUMS, listing)
-        self._write_card({**self._card, "tokenizer": checksum(listing)})
+        self._update_card(tokenizer=checksum(listing))
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint, oldest first, unchecked."""
@@ -384,14 +380,13 @@ class Run:
         """
         self._check_open_for_training()
         newest = self.newest_checkpoint()
-        if newest is not None:
-            for saved in self.checkpoints():
-                if saved.step > newest.step:
-                    saved.delete()
         if newest is None:
             cut_records(self.path / _METRICS, 0)
-        else:
-            cut_records(self.path / _METRICS, newest.metrics_length, step=newest.step)
+            return None
+        for saved in self.checkpoints():
+            if saved.step > newest.step:
+                saved.delete()
+        cut_records(self.path / _METRICS, newest.metrics_length, step=newest.step)
         return newest
 
     def save_checkpoint(
@@ -418,7 +413,7 @@ class Run:
         length = sync_file(self.path / _METRICS)
         sync_folder(self.path)  # where metrics.jsonl may be new
         if self.is_finished and step not in before:
-            self._write_card({**self._card, "finished": False})
+            self._update_card(finished=False)
         return save_checkpoint(home, step, model_state, trainer_state, metrics_length=length)
 
     def prune(self, *, keep_last: int, best: int | None = None) -> None:
@@ -460,16 +455,9 @@ class Run:
         self._check_open_for_training()
         content = pack_tensors(model_state)
         if self._card["model"] is not None:
-            self._write_card({**self._card, "finished": False, "model": None, "summary": None})
+            self._update_card(finished=False, model=None, summary=None)
         write_file(self.path / MODEL_FILE, content)
-        self._write_card(
-            {
-                **self._card,
-                "finished": True,
-                "model": checksum(content),
-                "summary": finite(summary),
-            }
-        )
+        self._update_card(finished=True, model=checksum(content), summary=finite(summary))
 
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
         """The weights to use, on the CPU.
@@ -524,7 +512,7 @@ class Run:
         except DamageError as error:
             raise DamageError(f"{error} Run its training again to make it anew.") from error
 
-    def _distrust_damaged_model(self) -> None:
+    def _drop_damaged_model(self) -> None:
         """Training goes on from the checkpoints where the final weights are damaged."""
         if self._card["model"] is None:
             return
@@ -532,15 +520,16 @@ class Run:
             self._read_model(self._card["model"])
         except DamageError as error:
             warnings.warn(f"{error} It is being made now.", RunWarning, stacklevel=3)
-            self._write_card({**self._card, "finished": False, "model": None, "summary": None})
+            self._update_card(finished=False, model=None, summary=None)
 
-    def _know_tokenizer(self) -> None:
+    def _record_tokenizer(self) -> None:
         """Note which tokenizer it is, where a kill came before that."""
         listing = self.path / _TOKENIZER / CHECKSUMS
         if self._card.get("tokenizer") is None and listing.exists():
-            self._write_card({**self._card, "tokenizer": checksum(read_file(listing))})
+            self._update_card(tokenizer=checksum(read_file(listing)))
 
-    def _write_card(self, card: Card) -> None:
+    def _update_card(self, **entries: object) -> None:
+        card = cast(Card, {**self._card, **entries})
         write_file(self.path / CARD_FILE, seal(card))
         self._card = card
 

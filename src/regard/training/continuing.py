@@ -10,7 +10,7 @@ import torch
 from regard.config import JsonValue, as_saved, as_table, build, format_setting
 from regard.errors import RunError
 from regard.runs import Run, RunWarning
-from regard.runs.history import Changes
+from regard.runs.card import Changes
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.recipe import RecipeTable, with_training
 from regard.training.settings import TrainingConfig

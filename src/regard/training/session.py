@@ -16,7 +16,7 @@ from regard.devices.kinds import AUTO
 from regard.inference import Predictor
 from regard.progress import displaying
 from regard.runs import Run, is_run
-from regard.runs.history import format_changes
+from regard.runs.card import format_changes
 from regard.tasks import TASKS, AnyTask, Recipe
 from regard.tasks.recipe import with_training
 from regard.text import Tokenizer

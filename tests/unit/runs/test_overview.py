@@ -31,13 +31,13 @@ def test_a_run_in_a_line(runs, tmp_path):
 
 def test_the_best_is_by_the_metric_that_the_run_goes_by(runs, tmp_path):
     seen = overview(runs.make(tmp_path / "a", metric="bleu", losses=(2.0, 1.5, 1.7)))
-    assert (seen.best.metric, seen.best.value, seen.best.update) == ("bleu", 38.5, 20)
+    assert (seen.metric, seen.best, seen.best_update) == ("bleu", 38.5, 20)
 
 
 def test_of_a_task_from_outside_the_loss_is_still_better_where_it_is_less(runs, tmp_path):
     seen = overview(runs.make(tmp_path / "a", task="from_outside", losses=(2.0, 1.5, 1.7)))
-    assert seen.best.update == 20
-    assert seen.speed.counted == "terms of the loss"
+    assert seen.best_update == 20
+    assert seen.counted == "terms of the loss"
 
 
 def test_a_recipe_without_a_name_is_told_by_task_and_model(runs, tmp_path):
@@ -65,7 +65,7 @@ def test_updates_beyond_the_checkpoint_count(runs, tmp_path):
 def test_a_run_that_has_only_begun(tmp_path):
     Run.create(tmp_path / "a", {"task": "translation"}, "translation").close()
     seen = overview(tmp_path / "a")
-    assert (seen.state, seen.updates, seen.best, seen.speed) == ("stopped", 0, None, None)
+    assert (seen.state, seen.updates, seen.best, seen.each_second) == ("stopped", 0, None, None)
 
 
 def test_what_is_damaged_is_told_and_the_others_are_listed(runs, tmp_path):
@@ -75,13 +75,13 @@ def test_what_is_damaged_is_told_and_the_others_are_listed(runs, tmp_path):
     figures = tmp_path / "figures" / "metrics.jsonl"
     figures.write_text(figures.read_text().replace('{"update": 10,', "update 10", 1))
     (tmp_path / "position" / "checkpoints" / "000000020" / "state.json").write_text("{")
-    seen = {run.path.name: run for run in find_runs(tmp_path).runs}
+    seen = {run.run.name: run for run in find_runs(tmp_path)[0]}
     assert seen["card"].state == "damaged"
     assert "must carry the checksum" in seen["card"].problem
     assert (seen["figures"].state, seen["figures"].best) == ("done", None)
     assert "metrics.jsonl:1 must be a line of JSON" in seen["figures"].problem
     # The checkpoint before tells the speed.
-    assert seen["position"].speed.each_second == 250
+    assert seen["position"].each_second == 250
     assert "state.json must carry the checksum" in seen["position"].problem
     assert seen["whole"].problem is None
 
@@ -95,21 +95,21 @@ def test_foreign_folders_are_named_and_runs_inside_of_folders_found(runs, tmp_pa
     (tmp_path / "foreign.json").write_text("{}")
     (tmp_path / "circle").symlink_to(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path / "b")
-    found = find_runs(tmp_path)
-    names = [run.path.relative_to(tmp_path).as_posix() for run in found.runs]
+    found, others = find_runs(tmp_path)
+    names = [run.run.relative_to(tmp_path).as_posix() for run in found]
     assert names == ["b", "link", "old/ende/a"]
-    assert [path.name for path in found.others] == ["circle", "notes"]
+    assert [path.name for path in others] == ["circle", "notes"]
 
 
 def test_a_run_itself_is_a_folder_of_one(runs, tmp_path):
-    assert len(find_runs(runs.make(tmp_path / "a")).runs) == 1
+    assert len(find_runs(runs.make(tmp_path / "a"))[0]) == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look into everything")
 def test_a_folder_that_is_not_ours_is_no_run(runs, tmp_path):
     runs.make(tmp_path / "a")
     (tmp_path / "locked").mkdir(mode=0)
-    assert [path.name for path in find_runs(tmp_path).others] == ["locked"]
+    assert [path.name for path in find_runs(tmp_path)[1]] == ["locked"]
 
 
 @pytest.mark.parametrize(("name", "got"), [("absent", "nothing there"), ("file", "a file")])
