@@ -123,7 +123,7 @@ def _names(work: Work) -> list[str]:
 
 def write_for_peer(work: Work, folder: Path) -> None:
     """The model as CTranslate2 reads it."""
-    from regard.export.ctranslate2_spec import translator_spec
+    from regard.export.ctranslate2 import translator_spec
 
     names = _names(work)
     spec = translator_spec(built(work), names, names, source_end=False)

@@ -1,33 +1,45 @@
-"""Interface of export forms."""
+"""Interface of export forms, and the README of each."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from regard.config import JsonValue
 from regard.inference import Predictor
 from regard.runs import Run
+from regard.version import __version__
+
+# Settings of [data] that a README names, and their titles.
+_DATA = {
+    "source_language": "source language",
+    "target_language": "target language",
+    "language": "language",
+    "train": "trained on",
+    "valid": "validated on",
+}
+
+
+def spelled(value: object) -> str:
+    """A value as a recipe spells it."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def trained_with(setting: str, value: object) -> str:
-    """The cure of a refusal: the option of ``regard train`` that a form holds.
-
-    Example:
-        >>> trained_with("head.crf", False)
-        'train with --set head.crf=false'
-    """
+    """The cure of a refusal: the option of ``regard train`` that a form holds."""
     if value is None:
         return f"train without {setting}"
-    written = str(value).lower() if isinstance(value, bool) else value
-    return f"train with --set {setting}={written}"
+    text = spelled(value).strip("'")
+    return f"train with --set {setting}={text}"
 
 
 class ExportForm(ABC):
     """One way to write a run down for others.
 
     Attributes:
-        purpose: What it is good for, in a line.
-        precisions: What the weights can be written in; empty where it is what they are in.
-        precision: What they are written in.
+        purpose: Its purpose, in a line.
+        precisions: Those the weights can be written in; empty where they stay as they are.
+        precision: The one they are written in.
 
     Example:
         One that hands on the recipe alone:
@@ -58,10 +70,10 @@ class ExportForm(ABC):
 
     @abstractmethod
     def usage(self, predictor: Predictor, name: str) -> str:
-        """How what was written is used, in Markdown; a program in it runs as it stands.
+        """How the export is used, in Markdown; a program in it runs as it stands.
 
         Args:
-            predictor: What the run holds, loaded.
+            predictor: The run, loaded.
             name: Of the file or folder.
         """
 
@@ -70,8 +82,51 @@ class ExportForm(ABC):
         """Write it, whole or not at all.
 
         Args:
-            run: Where it comes from.
-            predictor: What the run holds, loaded.
+            run: The run.
+            predictor: The run, loaded.
             out: The file or folder, which does not exist.
-            readme: What is said to people who find it, in Markdown.
+            readme: The README, in Markdown.
         """
+
+
+def readme_of(run: Run, predictor: Predictor, *, usage: str) -> str:
+    """The README of an export in Markdown: the model, its data, its figures, its use."""
+    summary = run.summary if isinstance(run.summary, Mapping) else {}
+    data, figures = run.recipe.get("data", {}), summary.get("validation")
+    training = {
+        name.replace("_", " "): value
+        for name, value in summary.items()
+        if isinstance(value, int | float | str)
+    }
+    parts = {
+        "What it is": _description(predictor),
+        "Data": _items({title: data[name] for name, title in _DATA.items() if data.get(name)}),
+        "Training": _items(training),
+        "Figures on the validation set": _items(figures if isinstance(figures, Mapping) else {}),
+        "How to use it": usage,
+    }
+    text = "\n\n".join(f"## {title}\n\n{part}" for title, part in parts.items() if part)
+    return (
+        f"# A run of regard: {predictor.recipe.task}\n\nMade by regard {__version__}.\n\n{text}\n"
+    )
+
+
+def _description(predictor: Predictor) -> str:
+    recipe = predictor.recipe
+    parameters = sum(each.numel() for each in predictor.model.parameters())
+    items = _items(
+        {"task": recipe.task, "model": f"{recipe.model_type}, {parameters:,} parameters"}
+    )
+    return "\n".join([items, *(f"- {fact}" for fact in predictor.task.facts())])
+
+
+def _items(values: Mapping[str, JsonValue]) -> str:
+    return "\n".join(f"- {title}: {_written(value)}" for title, value in values.items())
+
+
+def _written(value: JsonValue) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -10,11 +10,10 @@ from pathlib import Path
 from regard.choices import choose
 from regard.devices.kinds import ON_CPU
 from regard.errors import SettingError
-from regard.export.ctranslate2_form import CTranslate2
-from regard.export.form import ExportForm
+from regard.export.ctranslate2 import CTranslate2
+from regard.export.form import ExportForm, readme_of
 from regard.export.huggingface import HuggingFace
 from regard.export.onnx_graphs import OnnxGraphs
-from regard.export.readme import readme_of
 from regard.export.torch_program import TorchProgram
 from regard.inference import Predictor
 from regard.runs import SUFFIX, Run
@@ -22,7 +21,7 @@ from regard.runs.files import explain_path
 
 
 class Bundle(ExportForm):
-    """One file of ours, which every command takes in place of the run folder."""
+    """One file that every command takes in place of the run folder."""
 
     purpose = f"one file ({SUFFIX}) that every command takes in place of the run folder"
 

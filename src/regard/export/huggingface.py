@@ -9,10 +9,7 @@ from torch import nn
 
 from regard.config import JsonValue
 from regard.export.form import ExportForm, trained_with
-from regard.export.huggingface_decoders import LanguageModels
-from regard.export.huggingface_encoders import Encoders
-from regard.export.huggingface_shapes import Held, Shape
-from regard.export.huggingface_translators import Translators
+from regard.export.huggingface_models import Encoders, Held, LanguageModels, Shape, Translators
 from regard.export.programs import program, reading
 from regard.export.tokenizer_json import has_ties, tokenizer_config, tokenizer_json
 from regard.inference import Predictor

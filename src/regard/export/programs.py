@@ -81,10 +81,7 @@ def reader(side):
 
 
 def reading(tokenizer: Tokenizer) -> str:
-    """The beginning of a program: ``reader(side)``, for the folders below ``tokenizer``.
-
-    Tokenizers that checkpoints brought, and those of markup, are read by regard itself.
-    """
+    """Code of ``reader(side)`` for the folders in ``tokenizer``; regard reads checkpoints' own."""
     marked = _MARKED.format(unspaced=ascii(UNSPACED))
     if isinstance(tokenizer, SentencePieceTokenizer):
         return _IMPORTS + _SUBWORDS + (marked if tokenizer.marks_words else _CHARACTERS)

@@ -29,14 +29,7 @@ _SPELLED = "".join(sorted({*"0123456789ABCDEFx", *"".join(RESERVED)}))
 def tokenizer_json(
     tokenizer: object, *, before: Ids, after: Ids, mask: str | None = None
 ) -> str | None:
-    """Contents of ``tokenizer.json`` for a tokenizer; None where the library has none like it.
-
-    Args:
-        tokenizer: Ours, of any kind, or what a task has in its place.
-        before: The reserved ids before a text.
-        after: Those after it, and after one beside it.
-        mask: What masks a word, where the model has an id for it, after the tokenizer's.
-    """
+    """Contents of ``tokenizer.json``; None where the library ``tokenizers`` has none like it."""
     model = _model(tokenizer)
     if model is None:
         return None
@@ -64,13 +57,7 @@ def has_ties(tokenizer: object) -> bool:
 
 
 def tokenizer_config(*, begin: int, longest: int, tells_segments: bool = False) -> str:
-    """Contents of ``tokenizer_config.json``.
-
-    Args:
-        begin: The reserved id that begins a text.
-        longest: Most tokens of a text that the model reads, what begins and ends it among them.
-        tells_segments: Whether the model is told which of two texts a token is of.
-    """
+    """Contents of ``tokenizer_config.json``; ``begin`` is the reserved id that begins a text."""
     pad, unk, _, end = RESERVED
     table: Table = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -189,10 +176,7 @@ def _subwords(tokenizer: SentencePieceTokenizer, names: list[str]) -> Table:
 
 
 def _merges(tokenizer: SentencePieceTokenizer) -> Iterator[tuple[str, str]]:
-    """Every two pieces that make a third, those first that are merged first.
-
-    sentencepiece merges neighbours whose joint piece has the best score, whichever two they are.
-    """
+    """Pairs of pieces that make a third, as sentencepiece merges them: the best score first."""
     scores = tokenizer.scores
     for piece in sorted(scores, key=lambda each: -scores[each]):
         for place in range(1, len(piece)):

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import torch
 
-from regard.export.folder import write_folder
 from regard.export.form import ExportForm
-from regard.export.graphs import head_graph, refuse_head
+from regard.export.graphs import head_graph, refuse_head, write_folder
 from regard.export.programs import program
 from regard.inference import Predictor
 from regard.progress import progress

@@ -83,8 +83,3 @@ def test_a_form_that_cannot_hold_a_run_says_why(runs, tmp_path, monkeypatch):
     message = r"but it has no place for tagging\. Forms that hold it: --to bundle\."
     with pytest.raises(SettingError, match=message):
         export_run(runs / "tagging" / "run", "small", tmp_path / "out")
-
-
-def test_every_form_says_what_it_is_for():
-    for form in FORMS.values():
-        assert form.purpose

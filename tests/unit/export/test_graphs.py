@@ -13,13 +13,14 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from tests.unit.export.random_runs import write_run
+from tests.unit.export.random_runs import PAIRS, translator, write_run
 
 import regard
 from regard.errors import RunError, SettingError
 from regard.export import export_run
-from regard.export.graphs import Graph, head_graph, refuse_head, step_graphs
+from regard.export.graphs import Graph, head_graph, refuse_head
 from regard.export.onnx_graphs import serialised
+from regard.export.step_graphs import step_graphs
 from regard.inference import Predictor
 from regard.models import (
     Classifier,
@@ -36,11 +37,8 @@ from regard.models import (
     VisionTransformer,
     VisionTransformerConfig,
 )
-from regard.tasks import recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.text import read_lines
-from regard.training import ConsoleReporter
-from regard.training.session import fit as train
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
@@ -87,7 +85,7 @@ assert not any(name.startswith("regard.") for name in sys.modules)
 
 
 def calls_of(predictor, texts):
-    """What the model is given and gives while lines are answered, at once and one by one."""
+    """The inputs and outputs of the model while lines are answered, at once and one by one."""
     lines = list(read_lines(TEXTS / texts))[:5]
     examples = [predictor.task.asked(line, Path(texts).suffix) for line in lines]
     given, found = [], []
@@ -212,7 +210,7 @@ def test_nothing_is_left_where_the_disk_is_full(runs, tmp_path, monkeypatch, for
     def full(path, content):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("regard.export.folder.fill_file", full)
+    monkeypatch.setattr("regard.export.graphs.fill_file", full)
     with pytest.raises(RunError, match="must fit on its disk"):
         export_run(runs / "tagging-transformer" / "run", form, tmp_path / "out")
     assert not list(tmp_path.iterdir())
@@ -250,7 +248,6 @@ LANGUAGE_MODELS = {
 
 
 def by_torch(graph, folder):
-    """What runs a graph's program on named tensors."""
     program = graph.traced().module()
 
     def run(given):
@@ -261,7 +258,6 @@ def by_torch(graph, folder):
 
 
 def by_onnxruntime(graph, folder):
-    """What runs a graph's file on named tensors."""
     (folder / "graph.onnx").write_bytes(serialised(graph))
     session = onnxruntime.InferenceSession(folder / "graph.onnx")
     names = [each.name for each in session.get_outputs()]
@@ -292,7 +288,7 @@ def check_translator(options, run_by, folder):
         **options,
     )
     model = Transformer(config, source_vocab=11, target_vocab=11, shared_vocab=True).eval()
-    graphs = step_graphs_of(model)
+    graphs = step_graphs(SimpleNamespace(model=model))
     encode, step = (run_by(graph, folder) for graph in graphs)
     for sizes in SIZES:
         source, real = torch.randint(3, 11, (len(sizes), max(sizes))), torch.tensor(sizes)
@@ -311,7 +307,7 @@ def check_language_model(options, run_by, folder):
     """Steps by a graph beside the model's own, the prompt read at once."""
     config = DecoderConfig(model_dim=8, num_heads=2, num_layers=2, ffn_dim=8, **options)
     model = Decoder(config, vocab_size=11).eval()
-    (graph,) = step_graphs_of(model)
+    (graph,) = step_graphs(SimpleNamespace(model=model))
     read = run_by(graph, folder)
     for sizes in SIZES:
         width, real = max(sizes), torch.tensor(sizes)
@@ -383,10 +379,6 @@ def test_the_card_says_how_rows_are_laid_out(runs, tmp_path, name):
     assert f"A row is: {LAYOUTS[name]}." in (tmp_path / "out" / "README.md").read_text()
 
 
-def step_graphs_of(model):
-    return step_graphs(SimpleNamespace(model=model))
-
-
 def test_programs_end_where_learned_positions_do():
     config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=8, max_length=6)
     reader = Encoder(config, vocab_size=9).eval()
@@ -413,30 +405,23 @@ def test_a_foreign_file_is_no_run(tmp_path, name):
 
 @pytest.mark.slow
 def test_the_script_of_the_page_decodes_as_we_do(tmp_path):
-    """Without torch and regard, on a run that is trained for a second."""
-    table = {
-        "task": "translation",
-        "data": {"train": str(TEXTS / "pairs.tsv"), "source_language": "zh"},
-        "tokenizer": {"type": "bpe", "vocab_size": 340, "shared": True},
-        "model": {
-            "type": "transformer",
-            "model_dim": 16,
-            "num_heads": 2,
-            "ffn_dim": 16,
-            "num_encoder_layers": 1,
-            "num_decoder_layers": 1,
-        },
-        "training": {"updates": 60, "learning_rate": 0.02, "warmup": 5, "validation_pairs": 0},
-    }
+    """Without torch and regard."""
     run, out = tmp_path / "run", tmp_path / "out"
-    train(recipe_from_table(table), run, reporter=ConsoleReporter(quiet=True))
+    tokenizer = {"type": "bpe", "may_shrink": True, "shared": True}
+    options = {"data": {"max_length": 100}, "decoding": {"max_ratio": 2.0}}
+    predictor = translator(run, tokenizer=tokenizer, max_length=120, **options)
     export_run(run, "onnx", out)
     page = (Path(__file__).parents[3] / "docs" / "exporting.md").read_text("utf-8")
     codes = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
     script = next(code for code in codes if "onnxruntime" in code)
     assert len(script.splitlines()) < 40
-    texts = [line.split("\t")[0] for line in (TEXTS / "pairs.tsv").read_text("utf-8").splitlines()]
-    texts = [*texts[:7], "Anna", "Äpfel und Birnen", "«Tom»  sings", "你好 😀"]
+    texts = [
+        *(source for source, _ in PAIRS),
+        "Anna",
+        "Äpfel und Birnen",
+        "«Tom»  sings",
+        "你好 😀",
+    ]
     alone = 'import sys; sys.modules["torch"] = sys.modules["regard"] = None\n'
     done = subprocess.run(
         [sys.executable, "-c", alone + script, out],
@@ -445,6 +430,6 @@ def test_the_script_of_the_page_decodes_as_we_do(tmp_path):
         encoding="utf-8",
         check=True,
     )
-    ours = Predictor.load(run).translate(texts, beam_size=1)
+    ours = predictor.translate(texts, beam_size=1)
     assert done.stdout.splitlines() == [found[0].text for found in ours]
     assert len(set(done.stdout.splitlines())) > 3

@@ -1,13 +1,13 @@
-"""A Transformer's weights as CTranslate2 lays them out.
+"""CTranslate2's model folder: a Transformer's weights as it lays them out.
 
-Its ``specs``, https://opennmt.net/CTranslate2, name every weight and option of a model; what is not
-among them it has no place for.
+Its ``specs``, https://opennmt.net/CTranslate2, name every weight and option of a model; there is no
+place for others.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from types import ModuleType
-from typing import TYPE_CHECKING, TypedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float32
@@ -15,13 +15,19 @@ from torch import Tensor, nn
 
 from regard.attention.scores import Dot
 from regard.errors import SettingError
-from regard.export.form import trained_with
+from regard.export.form import ExportForm, spelled, trained_with
+from regard.export.programs import program, reading, sides
+from regard.inference import Predictor
 from regard.layers import MultiHeadAttention, RelativePositions, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.feedforward import GATED
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
-from regard.text import BOS_ID, EOS_ID, UNK_ID
+from regard.runs import Run
+from regard.runs.files import fill_file, new_folder
+from regard.tasks import SequenceTask
+from regard.tasks.language_modelling import LanguageModelling
+from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from regard.text.tokenizers.pieces import RESERVED
 
 if TYPE_CHECKING:
@@ -54,12 +60,7 @@ _PLACES = 1024
 
 
 def unheld(config: TransformerConfig | DecoderConfig) -> str | None:
-    """The first option that CTranslate2 has no place for, as a recipe spells it; None if all have.
-
-    Example:
-        >>> unheld(TransformerConfig(copy=True))
-        'model.copy = true; train with --set model.copy=false'
-    """
+    """The first option without a place in CTranslate2, as a recipe spells it, or None."""
     held: dict[str, tuple[object, ...]] = {**_PARTLY_HELD}
     if isinstance(config, DecoderConfig):
         held["positions"] = _DECODERS_POSITIONS
@@ -70,20 +71,12 @@ def unheld(config: TransformerConfig | DecoderConfig) -> str | None:
         values = held.get(field.name, (field.default,))
         if field.name not in _HELD and value not in values:
             cure = trained_with(f"model.{field.name}", values[0])
-            return f"model.{field.name} = {_written(value)}; {cure}"
+            return f"model.{field.name} = {spelled(value)}; {cure}"
     return None
 
 
 def vocabularies(*tables: Sequence[str]) -> list[list[str]]:
-    """Vocabularies in which the reserved ids have the same names, which no other id has.
-
-    Args:
-        tables: What each id is called, the reserved ones first.
-
-    Example:
-        >>> vocabularies(["<pad>", "<unk>", "<s>", "</s>", "s", "<s>"])
-        [['<pad>', '<unk>', '<<s>>', '</s>', 's', '<s>']]
-    """
+    """Vocabularies in which the reserved ids have the same names, which no other id has."""
     taken = {name for table in tables for name in table[len(RESERVED) :]}
     reserved = [_free(name, taken) for name in RESERVED]
     return [[*reserved, *table[len(RESERVED) :]] for table in tables]
@@ -92,17 +85,7 @@ def vocabularies(*tables: Sequence[str]) -> list[list[str]]:
 def translator_spec(
     model: Transformer, source: Sequence[str], target: Sequence[str], *, source_end: bool
 ) -> "ModelSpec":
-    """An encoder-decoder that CTranslate2 can hold, to be validated and saved.
-
-    Args:
-        model: The weights, which are copied.
-        source: What each source id is called.
-        target: What each target id is called.
-        source_end: Whether the model reads an end after each source.
-
-    Raises:
-        SettingError: ctranslate2 is not installed.
-    """
+    """An encoder-decoder for CTranslate2; weights are copied, and each id has its name."""
     specs, config = _specs(), model.config
     options = _options(model.encoder, config)
     encoder = specs.TransformerEncoderSpec(len(model.encoder), config.num_heads, **options)
@@ -128,15 +111,7 @@ def translator_spec(
 
 
 def language_model_spec(model: Decoder, names: Sequence[str]) -> "ModelSpec":
-    """A decoder-only model that CTranslate2 can hold, to be validated and saved.
-
-    Args:
-        model: The weights, which are copied.
-        names: What each id is called.
-
-    Raises:
-        SettingError: ctranslate2 is not installed.
-    """
+    """A decoder-only model for CTranslate2; weights are copied, and each id has its name."""
     specs, config = _specs(), model.config
     options = _options(model.layers, config)
     decoder = specs.TransformerDecoderSpec(
@@ -155,21 +130,7 @@ def language_model_spec(model: Decoder, names: Sequence[str]) -> "ModelSpec":
     return _named(spec, vocabulary, model.layers)
 
 
-class _Options(TypedDict):
-    """Options of an encoder or a decoder, by CTranslate2's names."""
-
-    pre_norm: bool
-    activation: int
-    layernorm_embedding: bool
-    relative_position: bool
-    relative_attention_bias: bool
-    ffn_glu: bool
-    rms_norm: bool
-    num_heads_kv: int
-    rotary_dim: int | None
-
-
-def _options(blocks: BlockStack, config: TransformerConfig | DecoderConfig) -> _Options:
+def _options(blocks: BlockStack, config: TransformerConfig | DecoderConfig) -> dict[str, Any]:
     attend = next(iter(blocks)).attend
     assert attend is not None
     return {
@@ -262,7 +223,7 @@ def _fill_norm(spec: "LayerSpec", norm: nn.Module) -> None:
 
 
 def _named(spec: "ModelSpec", names: Sequence[str], blocks: BlockStack) -> "ModelSpec":
-    """The spec with what its settings call the reserved ids, and add to a variance."""
+    """Name the reserved ids in the spec's settings, and set the epsilon of its norms."""
     config = spec.config
     config.unk_token, config.bos_token, config.eos_token = (
         names[each] for each in (UNK_ID, BOS_ID, EOS_ID)
@@ -280,12 +241,7 @@ def _free(name: str, taken: Iterable[str]) -> str:
     return _free(f"<{name}>", taken) if name in taken else name
 
 
-def _written(value: object) -> str:
-    """A value as a recipe spells it."""
-    return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _specs() -> ModuleType:
+def _specs() -> Any:
     try:
         from ctranslate2 import specs
     except ImportError as error:
@@ -293,5 +249,117 @@ def _specs() -> ModuleType:
             "ctranslate2 must be installed to export to it; got none. "
             "Install it: pip install 'regard[export]'."
         ) from error
-    found: ModuleType = specs
-    return found
+    return specs
+
+
+_NEEDS = '"ctranslate2==4.8.*" sentencepiece'
+_TRANSLATE = """
+
+def vocabulary(side):
+    shared = Path("shared_vocabulary.json")
+    file = shared if shared.exists() else Path(f"{{side}}_vocabulary.json")
+    return json.loads(file.read_text("utf-8"))
+
+
+def score(found):
+    tokens, log_prob = found
+    return log_prob / ((6 + len(tokens)) / 6) ** {penalty}
+
+
+import ctranslate2
+
+(encode, _), (_, decode) = reader("{source}"), reader("{target}")
+source, target = vocabulary("source"), vocabulary("target")
+numbers = {{name: number for number, name in enumerate(target)}}
+translator = ctranslate2.Translator(".")
+answers = translator.translate_batch(
+    [[source[number] for number in encode(line)] for line in sys.stdin],
+    beam_size={beam},
+    num_hypotheses={beam},
+    min_decoding_length=0,
+    length_penalty=1e-9,
+    return_scores=True,
+    disable_unk=True,
+    max_batch_size=32,
+)
+for answer in answers:
+    tokens, _ = max(zip(answer.hypotheses, answer.scores), key=score)
+    print(decode([numbers[token] for token in tokens]))
+"""
+_CONTINUE = """
+
+import ctranslate2
+
+encode, decode = reader("text")
+names = json.loads(Path("vocabulary.json").read_text("utf-8"))
+generator = ctranslate2.Generator(".")
+for line in sys.stdin:
+    lines = [encode(line)]
+    (found,) = generator.generate_batch(
+        [[names[3], *(names[number] for number in lines[0])]],
+        max_length={longest},
+        sampling_topk=1,
+        end_token=names[{end}],
+        include_prompt_in_result=False,
+    )
+    for number in found.sequences_ids[0]:  # 3 ends a line
+        lines.append([]) if number == 3 else lines[-1].append(number)
+    print("\\n".join(map(decode, lines)))
+"""
+_TRAINED = "; train it with --set model.type=transformer"
+
+
+class CTranslate2(ExportForm):
+    """A Transformer that translates or continues texts, for CTranslate2."""
+
+    purpose = "a CTranslate2 model folder, for Transformers that translate or continue texts"
+    precisions = ("float32", "float16", "int8")
+
+    def refuse(self, predictor: Predictor) -> str | None:
+        """The option of the recipe that CTranslate2 has no place for."""
+        model, recipe = predictor.model, predictor.recipe
+        if not isinstance(model, Transformer | Decoder):
+            return (
+                "CTranslate2 is for Transformers that write, model.type = 'transformer' or "
+                f"'decoder', and it is {recipe.model_type!r} of {recipe.task}"
+                f"{_TRAINED * predictor.is_seq2seq}"
+            )
+        option = unheld(model.config)
+        return None if option is None else f"CTranslate2 has no place for {option}"
+
+    def usage(self, predictor: Predictor, name: str) -> str:
+        """A program that translates lines, or goes on with them."""
+        task, decoding = predictor.task, predictor.decoding
+        if isinstance(task, LanguageModelling):
+            main = _CONTINUE.format(
+                longest=min(decoding.max_tokens, task.data.context // 2),
+                end=EOS_ID if decoding.one_line else PAD_ID,
+            )
+            return program(reading(task.tokenizer) + main, needs=_NEEDS)
+        assert isinstance(task, SequenceTask)
+        source, target = sides(task.tokenizer)
+        main = _TRANSLATE.format(
+            source=source,
+            target=target,
+            beam=decoding.beam_size if decoding.method == "beam" else 1,
+            penalty=decoding.length_penalty,
+        )
+        return program(reading(task.tokenizer.source) + main, needs=_NEEDS)
+
+    def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
+        """Write the folder: CTranslate2's files, the tokenizer's in ``tokenizer``, the README."""
+        model, task = predictor.model, predictor.task
+        if isinstance(model, Transformer):
+            assert isinstance(task, SequenceTask)
+            source, target = task.tokenizer.source.names, task.tokenizer.target.names
+            spec = translator_spec(model, source, target, source_end=task.data.source_end)
+        else:
+            assert isinstance(model, Decoder)
+            assert isinstance(task, LanguageModelling)
+            spec = language_model_spec(model, task.tokenizer.names)
+        spec.validate()
+        spec.optimize(quantization=self.precision)
+        with new_folder(out) as folder:
+            spec.save(str(folder))
+            task.save(folder / "tokenizer")
+            fill_file(folder / "README.md", readme.encode())

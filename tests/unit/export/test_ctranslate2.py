@@ -1,4 +1,6 @@
-"""Weights as CTranslate2 lays them out give the same log-probabilities and the same answers."""
+"""Runs for CTranslate2: the same log-probabilities and answers, and what is refused."""
+
+import builtins
 
 import ctranslate2
 import pytest
@@ -6,12 +8,15 @@ import torch
 from torch import nn
 
 from regard.decoding import beam, greedy
-from regard.export.ctranslate2_spec import (
+from regard.errors import RunError, SettingError
+from regard.export import export_run
+from regard.export.ctranslate2 import (
     language_model_spec,
     translator_spec,
     unheld,
     vocabularies,
 )
+from regard.inference import Predictor
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 from regard.text import BOS_ID, EOS_ID, PAD_ID
 from regard.text.tokenizers.pieces import RESERVED
@@ -191,10 +196,13 @@ def test_a_language_model_goes_on_alike(tmp_path, options):
             assert called([list(ours.tokens)]) == theirs.sequences
 
 
+def small_model():
+    config = TransformerConfig(**SIZES)
+    return shaken(Transformer(config, source_vocab=TARGET, target_vocab=TARGET))
+
+
 def test_what_is_written_in_int8_leaves_the_model_as_it_is(tmp_path):
-    model = shaken(
-        Transformer(TransformerConfig(**SIZES), source_vocab=TARGET, target_vocab=TARGET)
-    )
+    model = small_model()
     before = {name: each.clone() for name, each in model.state_dict().items()}
     spec = translator_spec(model, names(TARGET), names(TARGET), source_end=False)
     spec.validate()
@@ -204,9 +212,7 @@ def test_what_is_written_in_int8_leaves_the_model_as_it_is(tmp_path):
 
 
 def test_a_model_reads_the_end_of_sources_where_training_did(tmp_path):
-    model = shaken(
-        Transformer(TransformerConfig(**SIZES), source_vocab=TARGET, target_vocab=TARGET)
-    )
+    model = small_model()
     source, target = random_ids([5, 3], TARGET)
     found = []
     for source_end, given in ((True, source), (False, [*source, EOS_ID])):
@@ -220,13 +226,10 @@ def test_a_model_reads_the_end_of_sources_where_training_did(tmp_path):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"norm_kind": "batch"}, "model.norm_kind = 'batch'"),
         ({"positions": "alibi"}, "model.positions = 'alibi'"),
         ({"positions": "relative", "score": "dot"}, "model.score = 'dot'"),
         ({"score": "additive"}, "model.score = 'additive'"),
         ({"window": 3}, "model.window = 3"),
-        ({"source_begin": True}, "model.source_begin = true"),
-        ({"values": "embeddings"}, "model.values = 'embeddings'"),
         ({"copy": True}, "model.copy = true"),
     ],
 )
@@ -244,3 +247,83 @@ def test_no_piece_has_the_name_of_a_reserved_id():
     source, target = vocabularies([*RESERVED, "a", "</s>"], [*RESERVED, "<</s>>", "</s>"])
     assert source == ["<pad>", "<unk>", "<s>", "<<</s>>>", "a", "</s>"]
     assert target == ["<pad>", "<unk>", "<s>", "<<</s>>>", "<</s>>", "</s>"]
+
+
+HELD = ("translation-bpe", "language-model")
+OTHERS = {
+    "translation-transformer": "has no place for model.values = 'embeddings'",
+    "translation-rnn": "and it is 'rnn_seq2seq' of translation",
+    "generation": "and it is 'rnn_seq2seq' of generation",
+    "classification-transformer": "and it is 'transformer' of classification",
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_the_folder_is_whole(runs, tmp_path, name):
+    run, out = runs / name / "run", tmp_path / "out"
+    export_run(run, "ctranslate2", out)
+    assert ctranslate2.contains_model(str(out))
+    assert "ctranslate2" in (out / "README.md").read_text("utf-8")
+    files = [file for file in (out / "tokenizer").rglob("*") if file.is_file()]
+    assert files
+    for file in files:
+        assert file.read_bytes() == (run / file.relative_to(out)).read_bytes()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_smaller_weights_say_nearly_the_same(runs, tmp_path):
+    run = runs / "translation-bpe" / "run"
+    sizes, scores = {}, {}
+    pieces = Predictor.load(run).tokenizer.source.names[4:10]
+    for precision in ("float32", "float16", "int8"):
+        out = tmp_path / precision
+        export_run(run, "ctranslate2", out, precision=precision)
+        sizes[precision] = (out / "model.bin").stat().st_size
+        translator = ctranslate2.Translator(str(out), intra_threads=1)
+        assert precision != "int8" or translator.compute_type.startswith("int8")
+        (scored,) = translator.score_batch([pieces], [pieces])
+        scores[precision] = scored.log_probs
+    assert max(sizes["int8"], sizes["float16"]) < sizes["float32"]
+    assert scores["float16"] == pytest.approx(scores["float32"], abs=0.01)
+    assert scores["int8"] == pytest.approx(scores["float32"], abs=0.5)
+    assert scores["int8"] != pytest.approx(scores["float32"], abs=1e-4)
+
+
+@pytest.mark.parametrize(("name", "reason"), OTHERS.items())
+def test_runs_that_it_has_no_place_for_are_refused_with_the_reason(runs, tmp_path, name, reason):
+    with pytest.raises(SettingError, match=f"got 'ctranslate2', but CTranslate2 .*{reason}"):
+        export_run(runs / name / "run", "ctranslate2", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_precisions_that_it_has_not_are_refused(runs, tmp_path):
+    run = runs / "language-model" / "run"
+    with pytest.raises(SettingError, match="precision must be one of float16, float32, int8; got"):
+        export_run(run, "ctranslate2", tmp_path / "out", precision="int4")
+    with pytest.raises(SettingError, match="precision must be left out for bundle, whose weights"):
+        export_run(run, "bundle", tmp_path / "out", precision="int8")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_ctranslate2_nothing_is_written(runs, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name.startswith("ctranslate2"):
+            raise ImportError(name)
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(SettingError, match=r"Install it: pip install 'regard\[export\]'"):
+        export_run(runs / "language-model" / "run", "ctranslate2", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_leaves_nothing(runs, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("regard.export.ctranslate2.fill_file", full)
+    with pytest.raises(RunError, match="must fit on its disk; got 'No space left on device'"):
+        export_run(runs / "language-model" / "run", "ctranslate2", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
