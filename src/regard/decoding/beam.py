@@ -1,16 +1,17 @@
-"""The best answers among those that keep up with the K likeliest beginnings."""
+"""Beam search: the best answers among those that keep up with the K likeliest beginnings."""
 
-from collections.abc import Callable
-from typing import Unpack
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from regard.checks import check_at_least
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
-from regard.decoding.ranked_beam import ranked_beam
 from regard.decoding.ranking import Beams, Likeliest, RankedBeams, Ranking
 from regard.decoding.step import RankingStep, StateT, Step
 from regard.errors import SettingError
@@ -83,14 +84,14 @@ def beam(
     bound = BoundOptions(**options)
     if not bound.batch_size:
         return []
-    limits, eos_id, penalties = bound.limits, bound.eos_id, bound.penalties
+    limits, eos_id = bound.limits, bound.eos_id
     ranking = Likeliest() if ranking is None else ranking
     ranking.check(limits, beam_size, eos_id)
     rulebook = bound.rulebook()
     is_plain = type(ranking) is Likeliest and not rulebook.rules and bonus is None
     if is_plain and isinstance(step, RankingStep) and why_not() is None:
-        return ranked_beam(step, state, bound, beam_size=beam_size, n_best=n_best)
-    answers = _Answers(n_best, penalties, limits)
+        return _ranked_beam(step, state, bound, beam_size=beam_size, n_best=n_best)
+    answers = _Answers(limits, n_best, bound.penalties)
     beams = Beams.start(len(limits), limits.device)
     token = torch.full((len(limits),), bound.bos_id, device=limits.device)
     for length in range(1, int(limits.max()) + 1):
@@ -102,13 +103,15 @@ def beam(
         gains = None if bonus is None else bonus(state).double().view(beams.log_probs.shape)
         answers.finish(beams, ranked, length, gains)
         longer = beams.extend(ranked)
-        stops = answers.stops(beams.sentences, longer.log_probs.amax(dim=1), length, beam_size)
-        if bool(stops.any()):
-            answers.close(beams, longer, ranked, stops, length, gains)
-            if bool(stops.all()):
+        stops = answers.stops(longer, length, beam_size)
+        if stops.any():
+            check_numbers(longer.log_probs)
+            later = None if gains is None else gains.gather(1, ranked.going_origins)
+            answers.close(beams, longer, stops, length, gains, later)
+            if stops.all():
                 break
         # The rows of the sentences that go on, each beam with the state of the one it extends.
-        going = (~stops).nonzero().squeeze(1)
+        going = torch.from_numpy(np.flatnonzero(~stops)).to(limits.device)
         rows = (ranked.going_origins[going] + going[:, None] * beams.log_probs.shape[1]).flatten()
         if not torch.equal(rows, torch.arange(len(token), device=rows.device)):
             state = state.select(rows)
@@ -117,122 +120,182 @@ def beam(
     return answers.collect()
 
 
-class _Answers:
-    """The answers met so far, of every sentence of the batch."""
+@dataclass(slots=True)
+class _ArrayBeams:
+    """`Beams` in numpy."""
 
-    def __init__(self, n_best: int, penalties: list[float], limits: Int[Tensor, " B"]) -> None:
-        self._penalties = penalties
-        self._limits = limits
-        largest = torch.tensor(penalties, dtype=torch.float64, device=limits.device)
-        self._largest_penalty = largest.cummax(0).values[limits]  # (B,)
+    sentences: Int64[np.ndarray, " A"]
+    tokens: Int64[np.ndarray, "A W T"]
+    log_probs: Float64[np.ndarray, "A W"]
+
+
+class _ArrayRanked:
+    """`RankedBeams` in numpy, and the rows and tokens of the beginnings that go on."""
+
+    def __init__(self, count: int, beam_size: int, length: int) -> None:
+        shape = (count, beam_size)
+        self.ends: Bool[np.ndarray, "A K"] = np.empty(shape, np.bool_)
+        self.origins: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
+        self.log_probs: Float64[np.ndarray, "A K"] = np.empty(shape)
+        self.rows: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
+        self.going_log_probs: Float64[np.ndarray, "A K"] = np.empty(shape)
+        self.going_tokens: Int64[np.ndarray, "A K T"] = np.empty((*shape, length), np.int64)
+        self.added: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
+
+
+def _ranked_beam(
+    step: RankingStep[StateT], state: StateT, bound: BoundOptions, *, beam_size: int, n_best: int
+) -> list[list[Hypothesis]]:
+    """Beam search by a step that ranks tokens itself, without tensor operations around the step.
+
+    Around a step of a small model, some thirty operations on tensors of a few numbers would take as
+    long as the step itself.
+    """
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.kernels.search.ranking import extend, find_stops
+
+    limits, count = bound.limits, len(bound.limits)
+    answers = _Answers(limits, n_best, bound.penalties)
+    beams = _ArrayBeams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
+    token = torch.full((count,), bound.bos_id)
+    flags, is_any = np.empty(3, np.bool_), np.empty(1, np.bool_)
+    for length in range(1, int(limits.max()) + 1):
+        values, tokens, state = step.best(token, state, beam_size + 1, bound.allowed.hidden(length))
+        ranked = _ArrayRanked(len(beams.sentences), beam_size, length)
+        extend(
+            *(beams.tokens, beams.log_probs, values.numpy(), tokens.numpy(), bound.eos_id),
+            *(ranked.ends, ranked.origins, ranked.log_probs, ranked.rows),
+            *(ranked.going_log_probs, ranked.going_tokens, ranked.added, flags),
+        )
+        has_nan, has_ended, is_reordered = flags
+        if has_nan:
+            check_numbers(values)
+        if has_ended:
+            answers.finish(beams, ranked, length)
+        longer = _ArrayBeams(beams.sentences, ranked.going_tokens, ranked.going_log_probs)
+        rows, added, stops = ranked.rows, ranked.added, np.empty(len(beams.sentences), np.bool_)
+        find_stops(
+            *(longer.sentences, longer.log_probs, length, answers.counts, answers.scores),
+            *(answers.largest_penalty, answers.limits, stops, is_any),
+        )
+        if is_any[0]:
+            answers.close(beams, longer, stops, length)
+            if stops.all():
+                break
+            going = np.flatnonzero(~stops)
+            rows, added = rows[going], added[going]
+            longer = _ArrayBeams(
+                longer.sentences[going], longer.tokens[going], longer.log_probs[going]
+            )
+        if is_any[0] or is_reordered or rows.size != token.shape[0]:
+            state = state.select(torch.from_numpy(rows.ravel()))
+        beams, token = longer, torch.from_numpy(added.ravel())
+    return answers.collect()
+
+
+class _Answers:
+    """The answers met so far, of every sentence of the batch, in numpy."""
+
+    def __init__(self, limits: Tensor, n_best: int, penalties: Sequence[float]) -> None:
+        self.limits, self._penalties, self._n_best = _array(limits), penalties, n_best
+        self.largest_penalty = np.maximum.accumulate(np.array(penalties))[self.limits]  # (B,)
         # The best scores of finished answers, so that stopping is decided without a loop.
-        self._scores = largest.new_full((len(limits), n_best), -torch.inf)
-        self._counts = torch.zeros_like(limits)
-        self._found: list[list[Hypothesis]] = [[] for _ in limits]
+        self.scores = np.full((len(limits), n_best), -np.inf)
+        self.counts = np.zeros(len(limits), np.int64)
+        self._found: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
 
     def finish(
-        self, beams: Beams, ranked: RankedBeams, length: int, gains: Float[Tensor, "A W"] | None
+        self,
+        beams: Beams | _ArrayBeams,
+        ranked: RankedBeams | _ArrayRanked,
+        length: int,
+        gains: Float[Tensor, "A W"] | None = None,
     ) -> None:
         """Take the answers that ended with this step; ``gains`` is the bonus of each beginning."""
-        if not bool(ranked.ends.any()):
+        ends = _array(ranked.ends)
+        if not ends.any():
             return
-        scores = ranked.log_probs / self._penalties[length]
-        if gains is not None:
-            gains = gains.gather(1, ranked.origins)
-            scores = scores + gains
-        scores = scores.masked_fill(~ranked.ends, -torch.inf)
-        known = torch.cat([self._scores[beams.sentences], scores], dim=1)
-        self._scores[beams.sentences] = known.topk(self._scores.shape[1], dim=1).values
-        self._counts[beams.sentences] += ranked.ends.sum(dim=1)
-        rows, places = ranked.ends.nonzero(as_tuple=True)
-        self._keep(
-            beams.sentences[rows],
-            beams.tokens[rows, ranked.origins[rows, places]],
-            ranked.log_probs[rows, places],
-            length,
-            None if gains is None else gains[rows, places],
-            finished=True,
+        sentences, origins, log_probs = map(
+            _array, (beams.sentences, ranked.origins, ranked.log_probs)
         )
+        scores = log_probs / self._penalties[length]
+        if gains is not None:
+            scores = scores + np.take_along_axis(_array(gains), origins, axis=1)
+        scores = np.where(ends, scores, -np.inf)
+        known = np.concatenate([self.scores[sentences], scores], axis=1)
+        self.scores[sentences] = -np.sort(-known, axis=1)[:, : self._n_best]
+        self.counts[sentences] += ends.sum(axis=1)
+        rows, places = ends.nonzero()
+        beginnings, found = origins[rows, places], log_probs[rows, places]
+        self._keep(beams, rows, beginnings, found, length, gains, finished=True)
 
     def stops(
-        self,
-        sentences: Int[Tensor, " A"],
-        likeliest: Float[Tensor, " A"],
-        length: int,
-        beam_size: int,
-    ) -> Bool[Tensor, " A"]:
-        """Finished sentences; ``likeliest`` is their best unfinished log-probability."""
-        reachable = likeliest / self._largest_penalty[sentences]
-        return (
-            (self._counts[sentences] >= beam_size)
-            | (self._scores[sentences, -1] >= reachable)
-            | (self._limits[sentences] <= length)
-        )
+        self, longer: Beams | _ArrayBeams, length: int, beam_size: int
+    ) -> Bool[np.ndarray, " A"]:
+        """Whether the search of each sentence is finished."""
+        sentences, log_probs = _array(longer.sentences), _array(longer.log_probs)
+        reachable = log_probs.max(axis=1) / self.largest_penalty[sentences]
+        is_full = self.counts[sentences] >= beam_size
+        is_best = self.scores[sentences, -1] >= reachable
+        stops: Bool[np.ndarray, " A"] = is_full | is_best | (self.limits[sentences] <= length)
+        return stops
 
     def close(
         self,
-        beams: Beams,
-        longer: Beams,
-        ranked: RankedBeams,
-        stops: Bool[Tensor, " A"],
+        beams: Beams | _ArrayBeams,
+        longer: Beams | _ArrayBeams,
+        stops: Bool[np.ndarray, " A"],
         length: int,
-        gains: Float[Tensor, "A W"] | None,
+        gains: Float[Tensor, "A W"] | None = None,
+        later: Float[Tensor, "A K"] | None = None,
     ) -> None:
         """Fill the places of the sentences that stop with what is unfinished there."""
-        check_numbers(longer.log_probs)
-        n_best = self._scores.shape[1]
-        few = stops & (self._counts[beams.sentences] < n_best)
+        counts = self.counts[_array(beams.sentences)]
+        few = stops & (counts < self._n_best)
         # Where nothing could follow and nothing had ended, the last beginnings are the answer.
-        stuck = (
-            few
-            & (longer.log_probs.amax(dim=1) == -torch.inf)
-            & (self._counts[beams.sentences] == 0)
-        )
-        later = None if gains is None else gains.gather(1, ranked.going_origins)
+        stuck = few & (_array(longer.log_probs).max(axis=1) == -np.inf) & (counts == 0)
         for these, source, choices, gained in (
             (few, longer, length, later),
             (stuck, beams, length - 1, gains),
         ):
-            if bool(these.any()):
-                usable = these[:, None] & (source.log_probs != -torch.inf)
-                rows, places = usable.nonzero(as_tuple=True)
-                self._keep(
-                    source.sentences[rows],
-                    source.tokens[rows, places],
-                    source.log_probs[rows, places],
-                    choices,
-                    None if gained is None else gained[rows, places],
-                    finished=False,
-                )
-
-    def _keep(
-        self,
-        sentences: Int[Tensor, " J"],
-        tokens: Int[Tensor, "J T"],
-        log_probs: Float[Tensor, " J"],
-        length: int,
-        gains: Float[Tensor, " J"] | None,
-        *,
-        finished: bool,
-    ) -> None:
-        penalty = self._penalties[length]
-        gained = [0.0] * len(sentences) if gains is None else gains.tolist()
-        for sentence, ids, log_prob, gain in zip(
-            sentences.tolist(), tokens.tolist(), log_probs.tolist(), gained, strict=True
-        ):
-            self._found[sentence].append(
-                Hypothesis(
-                    tokens=tuple(ids),
-                    score=log_prob / penalty + gain,
-                    log_prob=log_prob,
-                    is_finished=finished,
-                )
-            )
+            log_probs = _array(source.log_probs)
+            rows, places = (these[:, None] & (log_probs != -np.inf)).nonzero()
+            found = log_probs[rows, places]
+            self._keep(source, rows, places, found, choices, gained, finished=False)
 
     def collect(self) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""
-        return [_best(found, self._scores.shape[1]) for found in self._found]
+        return [
+            sorted(found, key=lambda one: (not one.is_finished, -one.score))[: self._n_best]
+            for found in self._found
+        ]
+
+    def _keep(
+        self,
+        source: Beams | _ArrayBeams,
+        rows: Int64[np.ndarray, " J"],
+        places: Int64[np.ndarray, " J"],
+        log_probs: Float64[np.ndarray, " J"],
+        length: int,
+        gains: Float[Tensor, "A W"] | None,
+        *,
+        finished: bool,
+    ) -> None:
+        gained = np.zeros(len(rows)) if gains is None else _array(gains)[rows, places]
+        for sentence, tokens, log_prob, gain in zip(
+            _array(source.sentences)[rows].tolist(),
+            _array(source.tokens)[rows, places].tolist(),
+            log_probs.tolist(),
+            gained.tolist(),
+            strict=True,
+        ):
+            score = log_prob / self._penalties[length] + gain
+            self._found[sentence].append(
+                Hypothesis(
+                    tokens=tuple(tokens), score=score, log_prob=log_prob, is_finished=finished
+                )
+            )
 
 
-def _best(answers: list[Hypothesis], count: int) -> list[Hypothesis]:
-    return sorted(answers, key=lambda one: (not one.is_finished, -one.score))[:count]
+def _array(values: Tensor | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()

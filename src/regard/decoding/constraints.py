@@ -123,12 +123,7 @@ class Required(Ranking):
 
 
 def holds(tokens: Int[Tensor, "A W T"], phrases: Int[Tensor, "A P L"]) -> Bool[Tensor, "A W P"]:
-    """Return which phrases each prefix contains; −1 pads a phrase.
-
-    Example:
-        >>> holds(torch.tensor([[[5, 6, 7]]]), torch.tensor([[[6, 7], [7, 6], [5, -1]]]))
-        tensor([[[ True, False,  True]]])
-    """
+    """Return which phrases each prefix contains; −1 pads a phrase."""
     L = phrases.shape[2]
     if not L or not tokens.shape[2]:
         return (phrases == _NO_TOKEN).all(dim=2)[:, None].expand(-1, tokens.shape[1], -1)
@@ -143,10 +138,7 @@ def _progress(
     phrases: Int[Tensor, "A P L"],
     held: Bool[Tensor, "A W P"],
 ) -> tuple[Int[Tensor, "A W N"], Bool[Tensor, "A W N"]]:
-    """The tokens of phrases that each candidate holds, and whether it holds all phrases.
-
-    Of phrases that are only begun, the one that has come furthest counts.
-    """
+    """The tokens of phrases that each candidate holds, and whether it holds all phrases."""
     lengths = (phrases != _NO_TOKEN).sum(dim=2)[:, None, None]  # (A, 1, 1, P)
     L, N = phrases.shape[2], tokens.shape[2]
     recent = F.pad(before, (L, 0), value=_NOT_YET)[:, :, before.shape[2] + 1 :]
@@ -163,13 +155,7 @@ def _progress(
 
 
 def _in_turns(totals: Float[Tensor, "A J"], progress: Int[Tensor, "A N"]) -> Int[Tensor, "A J"]:
-    """Candidates in the order in which banks take turns, each giving its likeliest first.
-
-    Example:
-        >>> totals = torch.tensor([[-1.0, -2.0, -3.0, -4.0]])
-        >>> _in_turns(totals, torch.tensor([[0, 0, 0, 1]]))
-        tensor([[3, 0, 1, 2]])
-    """
+    """Candidates in the order in which banks take turns, each giving its likeliest first."""
     missing = totals.shape[1] - progress.shape[1]
     banks = F.pad(progress, (0, missing))
     ordered, order = totals.sort(dim=1, descending=True, stable=True)

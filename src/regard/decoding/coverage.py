@@ -119,11 +119,7 @@ class CoveragePenalty(Generic[StateT]):
 
 @contextmanager
 def source_calls(layers: Sequence[int] | None = None) -> Iterator[list[AttentionCall]]:
-    """The calls of attention to a source that are made inside the block, seen by others as before.
-
-    Args:
-        layers: Whose calls; None is all.
-    """
+    """Record calls of attention to a source inside the block; outer observers see them too."""
     outer, calls = current_observer(), list[AttentionCall]()
 
     def note(call: AttentionCall) -> None:

@@ -1,15 +1,29 @@
-"""The likeliest token at each step: the fastest search, and a beam of one."""
+"""Answers written token by token, by the likeliest token at each step or as a sample draws."""
 
-from typing import Unpack
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.step import RankingStep, StateT, Step
-from regard.decoding.writing import IDLE_SHARE, likeliest, write_all
 from regard.kernels import why_not
+
+# Rows of finished answers are dropped once they are this share of the batch: copying the state
+# of the others costs about as much as a few steps over the rows that are dropped.
+IDLE_SHARE = 1 / 6
+
+# (log-probabilities, which answer each row writes, place of the token) -> its log-probability,
+# and the token.
+Choose = Callable[
+    [Float[Tensor, "R V"], Int[Tensor, " R"], int], tuple[Float[Tensor, " R"], Int[Tensor, " R"]]
+]
+_Numbers: TypeAlias = Tensor | np.ndarray[Any, Any]
 
 
 @torch.no_grad()
@@ -79,14 +93,97 @@ def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> li
             answers, chosen, is_open = answers[rows], chosen[rows], is_open[rows]
         token = torch.from_numpy(chosen)
     check_numbers(torch.from_numpy(totals))
+    return _hypotheses(tokens, lengths, totals, finished, penalties)
+
+
+def _hypotheses(
+    tokens: _Numbers,
+    lengths: _Numbers,
+    totals: _Numbers,
+    finished: _Numbers,
+    penalties: list[float],
+) -> list[Hypothesis]:
+    """One hypothesis an answer; ``lengths`` count the choices made, the end among them."""
     return [
         Hypothesis(
-            tokens=tuple(ids[: length - end]),
+            tokens=tuple(ids[: length - is_finished]),
             score=total / penalties[length],
             log_prob=total,
-            is_finished=end,
+            is_finished=is_finished,
         )
-        for ids, length, total, end in zip(
+        for ids, length, total, is_finished in zip(
             tokens.tolist(), lengths.tolist(), totals.tolist(), finished.tolist(), strict=True
         )
     ]
+
+
+def likeliest(
+    log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], place: int
+) -> tuple[Float[Tensor, " R"], Int[Tensor, " R"]]:
+    """Chooses the likeliest token; of equal ones that with the lowest id."""
+    best = log_probs.max(dim=1)
+    return best.values, best.indices
+
+
+@dataclass(frozen=True, slots=True)
+class StepChoice:
+    """One token more for every answer that is being written."""
+
+    answers: Int[Tensor, " R"]  # which answer each row writes
+    token: Int[Tensor, " R"]
+    log_prob: Float[Tensor, " R"]
+    is_open: Bool[Tensor, " R"]  # False of rows that were finished before and are not yet dropped
+    ended: Bool[Tensor, " R"]
+    goes_on: Bool[Tensor, " R"]  # neither ended nor at its limit
+
+
+def write_all(
+    step: Step[StateT], state: StateT, bound: BoundOptions, choose: Choose, *, copies: int = 1
+) -> list[Hypothesis]:
+    """Write whole answers, so many copies of each sentence's, one after the other."""
+    limits = bound.limits.repeat_interleave(copies)
+    if copies > 1:
+        sentences = torch.arange(bound.batch_size, device=limits.device)
+        state = state.select(sentences.repeat_interleave(copies))
+    tokens = limits.new_zeros(len(limits), int(limits.max()))
+    lengths = torch.zeros_like(limits)  # choices made, the end counted
+    totals = torch.zeros_like(limits, dtype=torch.float64)
+    finished = torch.zeros_like(limits, dtype=torch.bool)
+    for place, choice in enumerate(written(step, state, bound, choose, copies=copies)):
+        answers, is_open = choice.answers, choice.is_open
+        tokens[answers, place] = choice.token
+        lengths[answers] += is_open.long()
+        totals[answers] += choice.log_prob.double().where(is_open, 0.0)
+        finished[answers] |= is_open & choice.ended
+    check_numbers(totals)
+    return _hypotheses(tokens, lengths, totals, finished, bound.penalties)
+
+
+def written(
+    step: Step[StateT], state: StateT, bound: BoundOptions, choose: Choose, *, copies: int = 1
+) -> Iterator[StepChoice]:
+    """Yield one choice after the other, until every answer is finished or at its limit."""
+    # Each row is written as if it were alone: finished ones are only dropped.
+    limits, rulebook = bound.limits.repeat_interleave(copies), bound.rulebook(copies=copies)
+    answers = torch.arange(len(limits), device=limits.device)
+    open_rows = torch.ones_like(answers, dtype=torch.bool)
+    token = torch.full_like(answers, bound.bos_id)
+    before = token.new_zeros(len(limits), 0)  # kept only if there are rules to read it
+    for length in range(1, int(limits.max()) + 1):
+        log_probs, state = step(token, state)
+        log_probs = rulebook.keep(log_probs, length, before, answers)
+        best, token = choose(log_probs, answers, length - 1)
+        is_open = open_rows & (best != -torch.inf)
+        ended = token == bound.eos_id
+        open_rows = is_open & ~ended & (limits[answers] > length)
+        yield StepChoice(answers, token, best, is_open, ended, open_rows)
+        left = int(open_rows.sum())
+        if not left:
+            return
+        if rulebook.rules:
+            before = torch.cat([before, token[:, None]], dim=1)
+        if left <= len(answers) * (1 - IDLE_SHARE):
+            rows = open_rows.nonzero().squeeze(1)
+            state = state.select(rows)
+            answers, token, open_rows = answers[rows], token[rows], open_rows[rows]
+            before = before[rows]

@@ -124,16 +124,7 @@ def take(
     beam_size: int,
     eos_id: int,
 ) -> RankedBeams:
-    """The first candidates in an order, and the first of them that go on.
-
-    Args:
-        totals: The log-probability of every candidate, N for each beginning.
-        tokens: The token it adds.
-        order: Their places, first taken first, given all totals of a sentence and perhaps some
-            −inf more; at most one candidate of a beginning may be its end.
-        beam_size: How many are taken, K.
-        eos_id: The token that ends an answer.
-    """
+    """The first candidates in an order, and the first of them that go on."""
     _, width, N = totals.shape
     flat, added = totals.flatten(1), tokens.flatten(1)
     missing = max(0, 2 * beam_size - flat.shape[1])

@@ -166,18 +166,7 @@ class Prefix:
 
 
 class Rulebook:
-    """All that a search must keep to: lengths, forbidden tokens and rules.
-
-    Args:
-        allowed: What is allowed at each length.
-        rules: Kept in this order, after that.
-        limits: The longest answer of each sentence.
-        eos_id: The token that ends an answer.
-        copies: Answers that are written at once for each sentence, one after the other.
-
-    Raises:
-        SettingError: A prefix is missing, too long for its sentence, or holds the end.
-    """
+    """All that a search must keep to: lengths, forbidden tokens and rules."""
 
     def __init__(
         self,
@@ -202,17 +191,7 @@ class Rulebook:
         tokens: Int[Tensor, "R T"],
         answers: Int[Tensor, " A"],
     ) -> Float[Tensor, "R V"]:
-        """The log-probabilities of the ``length``-th token, as all rules leave them.
-
-        Args:
-            log_probs: The model's.
-            length: Which token of an answer is chosen, from 1.
-            tokens: What stands before it; read only if there are rules.
-            answers: Which answer the rows are of, as many rows one after the other for each.
-
-        Raises:
-            SettingError: A prefix breaks another rule.
-        """
+        """The log-probabilities of the ``length``-th token, as all rules leave them."""
         if length == 1:
             self._check_prefixes_are_allowed(log_probs)
         log_probs = self._allowed.keep(log_probs, length)
@@ -227,13 +206,7 @@ class Rulebook:
     def check_allows(
         self, name: str, texts: Iterable[tuple[int, Sequence[int]]], like: Float[Tensor, "R V"]
     ) -> None:
-        """Raise if a rule other than a prefix hides a token of one of these texts.
-
-        Args:
-            name: What they are.
-            texts: Sentences and what they shall hold.
-            like: Log-probabilities of as many tokens.
-        """
+        """Raise if a rule other than a prefix hides a token of one of these texts."""
         rules = [rule for rule in self.rules if not isinstance(rule, Prefix)]
         for sentence, text in texts:
             check_tokens(name, text, like.shape[1])

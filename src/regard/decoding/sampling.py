@@ -9,10 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.checks import check_at_least, check_positive
+from regard.decoding.greedy import write_all
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.step import StateT, Step
-from regard.decoding.writing import write_all
 from regard.errors import SettingError, ShapeError
 from regard.kernels import why_not
 from regard.kernels.threads import parallel_for
@@ -175,28 +175,16 @@ def _is_for_loops(log_probs: Float[Tensor, "R V"]) -> bool:
 
 
 def most_likely(log_probs: Float[Tensor, "R V"], count: int) -> Float[Tensor, "R V"]:
-    """The likeliest tokens, and those as likely as the last of them; −inf for the others.
-
-    Fan et al. (2018), https://arxiv.org/abs/1805.04833, section 5.4.
-
-    Example:
-        >>> most_likely(torch.tensor([[-1.0, -3.0, -2.0, -2.0]]), 2)
-        tensor([[-1., -inf, -2., -2.]])
-    """
+    """Hide (−inf) all but the likeliest tokens, and those as likely as the last of them."""
+    # Fan et al. (2018), https://arxiv.org/abs/1805.04833, section 5.4.
     least = log_probs.topk(min(count, log_probs.shape[1]), dim=1).values[:, -1:]
     return log_probs.masked_fill(log_probs < least, -torch.inf)
 
 
 def nucleus(log_probs: Float[Tensor, "R V"], share: int | float) -> Float[Tensor, "R V"]:
-    """The fewest likeliest tokens with this share of the probability; −inf for the others.
-
-    Holtzman et al. (2020), https://arxiv.org/abs/1904.09751, section 3.1. Of equally likely tokens
-    those with the lowest ids are taken.
-
-    Example:
-        >>> nucleus(torch.tensor([[0.2, 0.5, 0.3]]).log(), 0.6).exp()
-        tensor([[0.0000, 0.5000, 0.3000]])
-    """
+    """Hide (−inf) all but the fewest likeliest tokens with this share of the probability."""
+    # Holtzman et al. (2020), https://arxiv.org/abs/1904.09751, section 3.1; of equally likely
+    # tokens those with the lowest ids.
     ordered, tokens = log_probs.sort(dim=1, descending=True, stable=True)
     probs = ordered.double().softmax(dim=1)
     likelier = probs.cumsum(dim=1) - probs  # the probability of all before
@@ -206,13 +194,7 @@ def nucleus(log_probs: Float[Tensor, "R V"], share: int | float) -> Float[Tensor
 
 
 def at_quantile(log_probs: Float[Tensor, "R V"], share: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
-    """The token at which the probabilities, added up from the first token on, pass ``share``.
-
-    Example:
-        >>> thirds = torch.ones(3, 3).log_softmax(1)
-        >>> at_quantile(thirds, torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64))
-        tensor([0, 1, 2])
-    """
+    """The token at which the probabilities, added up from the first token on, pass ``share``."""
     # A row in which nothing is possible is NaN here, and its token is not counted.
     sums = log_probs.double().softmax(dim=1).cumsum(dim=1)
     wanted = (share * sums[:, -1])[:, None]
@@ -221,15 +203,7 @@ def at_quantile(log_probs: Float[Tensor, "R V"], share: Float[Tensor, " R"]) -> 
 
 
 def bind_seeds(seeds: Seeds, batch_size: int, device: torch.device) -> Int[Tensor, " B"]:
-    """One seed per sentence.
-
-    Raises:
-        ShapeError: There is not one per sentence.
-
-    Example:
-        >>> bind_seeds(7, 2, torch.device("cpu"))
-        tensor([7, 7])
-    """
+    """One seed per sentence."""
     if isinstance(seeds, int):
         seeds %= 2**63
     bound = torch.as_tensor(seeds, dtype=torch.long, device=device)
@@ -244,12 +218,7 @@ def bind_seeds(seeds: Seeds, batch_size: int, device: torch.device) -> Int[Tenso
 
 
 def uniform(seeds: Int[Tensor, " R"], copies: Int[Tensor, " R"], place: int) -> Float[Tensor, " R"]:
-    """Random numbers from 0 up to 1 that are a function of a seed and two places.
-
-    Example:
-        >>> uniform(torch.tensor([7, 7]), torch.tensor([0, 1]), 0)
-        tensor([0.6094, 0.1680], dtype=torch.float64)
-    """
+    """Random numbers from 0 up to 1 that are a function of a seed and two places."""
     bits = _mixed(seeds)
     for number in (copies, torch.full_like(copies, place)):
         bits = _mixed(bits + number * _STEP)

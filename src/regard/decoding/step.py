@@ -45,10 +45,7 @@ Step = Callable[[Int[Tensor, " B"], StateT], tuple[Float[Tensor, "B V"], StateT]
 
 @runtime_checkable
 class RankingStep(Protocol[StateT]):
-    """A step that knows the likeliest tokens without a number for each of all.
-
-    A search that takes the likeliest as they are asks for those alone.
-    """
+    """A step that knows the likeliest tokens without a log-probability for every token."""
 
     def __call__(
         self, token: Int[Tensor, " B"], state: StateT
@@ -59,17 +56,10 @@ class RankingStep(Protocol[StateT]):
     def best(
         self, token: Int[Tensor, " B"], state: StateT, count: int, hidden: Sequence[int]
     ) -> tuple[Float[Tensor, "B J"], Int[Tensor, "B J"], StateT]:
-        """The likeliest tokens, the state after ``token`` with them.
+        """Return the ``count`` likeliest tokens' log-probabilities and ids, and the state.
 
-        Args:
-            token: The last token of each row.
-            state: The state before it.
-            count: How many are wanted, J; −inf stands where there are no more.
-            hidden: Tokens that are none of them, though they have a part in what is likely.
-
-        Returns:
-            Their log-probabilities, likeliest first, of equal ones the lowest ids; their ids; and
-            the state.
+        Of equal ones the lowest ids come first; −inf stands where there are no more. ``hidden``
+        tokens are none of them, though they have a part in what is likely.
         """
         ...
 
@@ -90,21 +80,7 @@ Limits = int | Int[Tensor, " B"]
 def bind_limits(
     max_lengths: Limits, batch_size: int, device: torch.device | None
 ) -> Int[Tensor, " B"]:
-    """The longest answer allowed to each sentence, one number a row.
-
-    Args:
-        max_lengths: One number for all sentences, or one for each.
-        batch_size: Sentences in the batch, B.
-        device: Where the search runs; None asks ``max_lengths``.
-
-    Raises:
-        ShapeError: There is not one length per sentence.
-        SettingError: A length is below one.
-
-    Example:
-        >>> bind_limits(7, 2, None)
-        tensor([7, 7])
-    """
+    """The longest answer allowed to each sentence, one number a row."""
     check_at_least("batch_size", batch_size, 0)
     limits = torch.as_tensor(max_lengths, dtype=torch.long, device=device)
     if limits.ndim == 0:
@@ -120,16 +96,7 @@ def bind_limits(
 
 
 class Allowed:
-    """The tokens a search may choose at each length.
-
-    Args:
-        eos_id: The token that ends an answer.
-        min_length: Tokens an answer has at least, its end not counted.
-        forbidden: Tokens that are never chosen.
-
-    Raises:
-        SettingError: The end is forbidden, or ``min_length`` is negative.
-    """
+    """The tokens a search may choose at each length."""
 
     def __init__(
         self, eos_id: int, min_length: int, forbidden: Iterable[int], device: torch.device

@@ -6,11 +6,11 @@ from typing import Unpack
 
 import torch
 
+from regard.decoding.greedy import Choose, likeliest, written
 from regard.decoding.hypothesis import check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
 from regard.decoding.sampling import Draw, bind_seeds
 from regard.decoding.step import StateT, Step
-from regard.decoding.writing import Choose, likeliest, written
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,15 +57,7 @@ class GoldPair(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlignmentErrors:
-    """Alignment error rates of Och & Ney (2003), from 0 (best) to 1.
-
-    Attributes:
-        pairs: Sentence pairs measured.
-        linked: Over the output words that have a gold link.
-        overall: Over all output words; a link from a word without one counts as an error.
-        diagonal_linked: ``linked`` of the baseline that links word j to the word as far along.
-        diagonal_overall: ``overall`` of that baseline.
-    """
+    """Alignment error rates of Och & Ney (2003), from 0 (best) to 1."""
 
     pairs: int
     linked: float
@@ -88,20 +80,7 @@ class AlignmentErrors:
 def alignment_errors(
     predictor: Predictor, pairs: Sequence[GoldPair], *, layer: int | None = None
 ) -> AlignmentErrors:
-    """How far attention is from gold links, by one teacher-forced pass over each pair.
-
-    A word of the output is linked to the source word that holds the token its tokens give most
-    weight; to none if that is the end of the sentence.
-
-    Args:
-        predictor: The model in use.
-        pairs: Sentences with their gold links.
-        layer: Which decoder layer's attention is read, over heads averaged; None averages layers.
-
-    Raises:
-        DataError: There are no pairs.
-        SettingError: The model has no such attention.
-    """
+    """How far attention is from gold links, by one teacher-forced pass over each pair."""
     if not pairs:
         raise DataError("pairs must hold sentences with gold links; got none.")
     found = word_links(predictor, pairs, layer=layer)
@@ -149,20 +128,7 @@ def cross_maps(
     *,
     layer: int | None = None,
 ) -> Iterator[tuple[int, Float[Tensor, "T S"]]]:
-    """The output × source weights of many pairs, as (place of the pair, weights), in any order.
-
-    Row t belongs to the query that predicts target token t. The last row is the end of the target;
-    the last column is the end of the source, if the model reads one.
-
-    Args:
-        predictor: The model in use.
-        sources: Source ids, without the end.
-        targets: Target ids, without begin and end.
-        layer: Which decoder layer, over heads averaged; None averages over layers too.
-
-    Raises:
-        SettingError: The model has no such attention.
-    """
+    """The output × source weights of many pairs, as (place of the pair, weights), in any order."""
     sizes = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
     end = [EOS_ID] if predictor.sequence_task.data.source_end else []
     predictor.model.eval()

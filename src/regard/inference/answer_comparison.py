@@ -18,17 +18,7 @@ _TRIALS, _SHOWN = 1000, 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerComparison:
-    """How the answers of two runs differ on the same examples.
-
-    Attributes:
-        unit: What examples are called, in the plural.
-        comparisons: By each figure of the task, with the probability that it is chance.
-        better: Examples of which the second run's answer is better, by the task's first figure.
-        worse: Of which the first run's is.
-        equal: Of which both are as good.
-        differences: Examples to read: the second's largest gains, then its largest losses; what
-            the first says, and what the second does.
-    """
+    """How the answers of two runs differ on the same examples."""
 
     unit: str
     comparisons: tuple[SystemComparison, ...]
@@ -58,23 +48,9 @@ def compare_answers(
     trials: int = _TRIALS,
     seed: int = 0,
 ) -> AnswerComparison:
-    """How the answers of two runs differ, and how likely chance alone does that.
-
-    The two answers to each example are swapped at random, and the figures worked out again (Riezler
-    and Maxwell, 2005, https://aclanthology.org/W05-0908): the share of swaps that differ at least
-    as much, two-sided.
-
-    Args:
-        task: Whose figures count.
-        first: The answers of the one, often the baseline.
-        second: Those of the other, in the same order.
-        examples: With their right answers.
-        trials: How often chance is tried.
-        seed: Of the swaps.
-
-    Raises:
-        DataError: The two do not have one answer for each example.
-    """
+    """How the answers of two runs differ, and how likely chance alone does that."""
+    # By approximate randomisation, two-sided: Riezler & Maxwell (2005),
+    # https://aclanthology.org/W05-0908.
     check_at_least("trials", trials, 1)
     if not len(first) == len(second) == len(examples):
         raise DataError(

@@ -19,19 +19,6 @@ class AvoidWords:
     of a script with spaces counts where it stands by itself: *art* is not in *party*. What only
     begins with it is lost too where the model would write that in several tokens, since nobody
     knows how it goes on. Characters spelled in bytes are not read.
-
-    Args:
-        tokenizer: What turns tokens into text.
-        words: What not to write; their case counts.
-
-    Example:
-        >>> from regard.text import TokenizerConfig, train_tokenizer
-        >>> tokenizer = train_tokenizer(["abc"], TokenizerConfig(type="characters"))
-        >>> a, b = tokenizer.encode("ab")
-        >>> rule = AvoidWords(tokenizer, ["ab"])
-        >>> kept = rule(torch.zeros(1, 8), Written(torch.tensor([[a]]), torch.tensor([0])))
-        >>> (kept == -torch.inf).nonzero().tolist() == [[0, b]]
-        True
     """
 
     def __init__(self, tokenizer: Tokenizer, words: Sequence[str]) -> None:

@@ -24,11 +24,7 @@ _BATCH_TOKENS = 8192
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A text as a vector.
-
-    Attributes:
-        vector: C numbers.
-    """
+    """A text as a vector."""
 
     vector: tuple[float, ...]
 
@@ -50,17 +46,7 @@ class _Reading:
 
 
 class Embedder:
-    """Gives texts as vectors.
-
-    Of a translator or another run that writes, a text is read by its encoder; of one that labels or
-    tags, by what its head stands on. The vector is the mean of the states of all tokens.
-
-    Args:
-        predictor: The model in use.
-
-    Raises:
-        SettingError: Its model has no such states of one text by itself.
-    """
+    """Gives texts as vectors: the mean of its encoder's states, or of what its head stands on."""
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
@@ -142,15 +128,7 @@ class Embedder:
 def means(
     states: Float[Tensor, "B N C"] | Float[Tensor, "R C"], lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B C"]:
-    """The mean state of each row; of rows whose padding was left out, they follow each other.
-
-    Example:
-        >>> padded = torch.tensor([[[1.0], [3.0]], [[5.0], [9.0]]])
-        >>> means(padded, torch.tensor([2, 1])).tolist()
-        [[2.0], [5.0]]
-        >>> means(torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([2, 1])).tolist()
-        [[2.0], [5.0]]
-    """
+    """The mean state of each row; of rows whose padding was left out, they follow each other."""
     if states.dim() == 2:
         return torch.stack([row.mean(0) for row in torch.split(states, lengths.tolist())])
     places = torch.arange(states.shape[1], device=states.device)

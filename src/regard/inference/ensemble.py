@@ -13,17 +13,10 @@ from regard.tasks.labels import LabelPrediction
 
 
 class Ensemble:
-    """Runs whose answers are joined by their task, as of classifiers the mean of probabilities.
+    """Classifiers whose probabilities are averaged: Hansen & Salamon (1990).
 
     Trainings that differ in their seed alone make different mistakes, and the mean makes fewer than
-    each of them: Hansen & Salamon (1990). It is used as a ``Predictor`` is, and can be a member of
-    another, so that many alike count as one.
-
-    Args:
-        members: Runs of one task, which know the same labels.
-
-    Raises:
-        RunError: There is none, or they do not answer the same question.
+    each of them. It is used as a ``Predictor`` is, and can be a member of another.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
@@ -40,11 +33,7 @@ class Ensemble:
 
     @classmethod
     def load(cls, *paths: str | Path) -> "Ensemble":
-        """The models in several run folders.
-
-        Raises:
-            RunError: One holds none, or they do not answer the same question.
-        """
+        """The models in several run folders."""
         return cls([Predictor.load(path) for path in paths])
 
     def predict(
@@ -62,12 +51,7 @@ class Ensemble:
     def answers(
         self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
     ) -> list[LabelPrediction]:
-        """The answer to each example.
-
-        Args:
-            examples: What is asked.
-            progress: Called after each batch of the last member with the number of examples in it.
-        """
+        """The answer to each example."""
         *others, last = self.members
         every = [member.answers(examples) for member in others]
         every.append(last.answers(examples, progress=progress))

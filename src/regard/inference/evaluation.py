@@ -69,38 +69,7 @@ def evaluate(
     trivial: Mapping[str, Sequence[str]] | None = None,
     rouge: bool = False,
 ) -> TextReport:
-    """BLEU, chrF and exact match, with what it takes to judge them.
-
-    Where the target language has spaces, BLEU is also given lower-cased: sacrebleu's tokenizer
-    stands in for the one of the papers that report *tokenised lower-cased* BLEU.
-
-    Args:
-        hypotheses: The outputs.
-        references: One right answer of each, or several; their number may differ.
-        sources: What was translated. None leaves out the first baseline and quality by length.
-        source_language: Code of its language: lengths are in characters where it has no spaces.
-        target_language: Code of the outputs' language: BLEU cuts Chinese into characters.
-        training_targets: What the system was trained to say: the most frequent of them is the
-            second baseline. Empty leaves it out.
-        resamples: Bootstrap resamples for the 95 % intervals; none are drawn for 0.
-        edges: The longest source of each bucket; one more takes what is longer.
-        seed: Which outputs are shown at random.
-        trivial: Outputs that took no work, by how they are made, instead of the source itself.
-        rouge: Whether ROUGE comes before the other figures, as for summaries and answers; with
-            sources, what is taken over from them is counted too.
-
-    Raises:
-        DataError: Outputs, references and sources do not pair up.
-        SettingError: The edges do not rise.
-
-    Example:
-        >>> report = evaluate(["I love tea.", "Me run."], ["I love tea.", "I run."],
-        ...     sources=["我爱茶。", "我跑。"], source_language="zh", resamples=0)
-        >>> report.score("exact match"), [bucket.name for bucket in report.by_length]
-        (50.0, ['1-5'])
-        >>> report.outputs[0].text
-        'I love tea.'
-    """
+    """BLEU, chrF and exact match, with what it takes to judge them."""
     _check_sources(sources, hypotheses)
     right = metrics.answers(references)
     figures = partial(_figures, right, target_language, rouge=rouge)
@@ -144,15 +113,7 @@ def evaluate_written(
     training_targets: Iterable[str] = (),
     trivial: Mapping[str, Sequence[str]] | None = None,
 ) -> TextReport:
-    """How good the texts are that a task wrote for the sources of these pairs.
-
-    Args:
-        task: Whose languages and metrics count.
-        outputs: One text a pair.
-        pairs: With their right answers.
-        training_targets: What the model was trained to say; see ``evaluate``.
-        trivial: Outputs that took no work, by how they are made.
-    """
+    """How good the texts are that a task wrote for the sources of these pairs."""
     return evaluate(
         outputs,
         [pair.references for pair in pairs],
@@ -166,16 +127,7 @@ def evaluate_written(
 
 
 def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:
-    """The examples of files in the form of the training text.
-
-    Args:
-        task: Whose examples they are.
-        files: Of a translator one of pairs, or one of sources and one of targets.
-
-    Raises:
-        DataError: A file cannot be read.
-        SettingError: There are more files than two of a translator's.
-    """
+    """The examples of files in the form of the training text."""
     recipe = task.recipe
     if not isinstance(task, TranslationTask):
         test = tuple(os.path.realpath(file) for file in files)
@@ -193,15 +145,7 @@ def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:
 
 
 def taken_over(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
-    """Novel and repeated n-grams of outputs.
-
-    Beside them the first reference of each: figure 6 of See et al. (2017).
-
-    Args:
-        hypotheses: The outputs.
-        references: One right answer of each, or several.
-        sources: What they were made of.
-    """
+    """Novel and repeated n-grams of outputs and references: figure 6 of See et al. (2017)."""
     known = [right[0] for right in metrics.answers(references)]
     rows: list[tuple[str | int | float, ...]] = []
     for n in range(1, 5):
@@ -223,16 +167,7 @@ def evaluate_task(
     progress: Callable[[int], None] | None = None,
     seed: int = 0,
 ) -> AnswerReport:
-    """How good a task's answers to these examples are.
-
-    Args:
-        predictor: The model in use.
-        examples: With their right answers.
-        train: What the model was trained on, which baselines are made from; none without it.
-        answers: Those of the model. None asks it for them.
-        progress: Called after each batch with the number of examples in it.
-        seed: Of the resamples, and of which examples are shown at random.
-    """
+    """How good a task's answers to these examples are."""
     task = predictor.task
     assert isinstance(task, OnePassTask)
     if answers is None:
@@ -272,23 +207,10 @@ def quality_by_length(
     edges: Sequence[int] = LENGTH_EDGES,
     resamples: int = 0,
 ) -> tuple[Bucket, ...]:
-    """BLEU and chrF over the sources of each length: the figure that attention changed.
+    """BLEU and chrF over the sources of each length; lengths without a sentence have no bucket.
 
-    Figure 2 of Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473. Lengths without a sentence
-    have no bucket. BLEU of few sentences says little: look at ``count``.
-
-    Args:
-        hypotheses: The outputs.
-        references: One right answer of each, or several.
-        sources: What was translated.
-        source_language: Code of its language: characters are counted where it has no spaces.
-        target_language: Code of the outputs' language.
-        edges: The longest source of each bucket; one more takes what is longer.
-        resamples: Bootstrap resamples for the 95 % intervals; none are drawn for 0.
-
-    Raises:
-        DataError: Outputs, references and sources do not pair up.
-        SettingError: The edges do not rise.
+    Figure 2 of Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473. BLEU of few sentences says
+    little: look at ``count``.
     """
     _check_sources(sources, hypotheses)
     if not all(low < high for low, high in pairwise([0, *edges])):

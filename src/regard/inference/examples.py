@@ -84,18 +84,7 @@ def example(
     search: SearchTree | None = None,
     chosen: ChosenHeads = _ALL,
 ) -> Example:
-    """A look as the viewer's plain data.
-
-    Args:
-        look: What was looked at.
-        score: The search's score of the output.
-        phrase: Its gold links are added if source and output are this phrase's.
-        search: How the output was found.
-        chosen: Which layers and heads are shown.
-
-    Raises:
-        SettingError: The model has no such layer or head.
-    """
+    """A look as the viewer's plain data."""
     source = Text(
         text=look.source,
         tokens=_tokens(look.source_pieces, look.source)[: _source_width(look)],
@@ -108,16 +97,7 @@ def example(
 
 
 def task_examples(calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL) -> list[Example]:
-    """Examples of a task's drawing: one, or one for each text that attends to another.
-
-    Args:
-        calls: Calls of ``attend`` by the model.
-        drawing: Texts and prediction.
-        chosen: Which layers and heads are shown.
-
-    Raises:
-        SettingError: The model has no such layer or head.
-    """
+    """Examples of a task's drawing: one, or one for each text that attends to another."""
     calls = {place: call for place, call in calls.items() if place[0] in AXES}
     answer = _answer(drawing, calls)
     if drawing.cross_attentions:
@@ -143,14 +123,7 @@ def task_examples(calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL) ->
 
 
 def plain_view(text: str, answer: str, drawing: Drawing, calls: Calls) -> tuple[Calls, Drawing]:
-    """The view of a task that draws no text of its own, and the calls between its tokens.
-
-    Args:
-        text: Of the request.
-        answer: Predicted for it.
-        drawing: Drawn by the task.
-        calls: Calls of ``attend`` by the model.
-    """
+    """The view of a task that draws no text of its own, and the calls between its tokens."""
     words = [word.span() for word in re.finditer(r"\S+", text)]
     drawing = replace(drawing, text=spans_text(text, words), output=words_text([answer]))
     sizes = {"source": len(words), "output": 1}
@@ -179,12 +152,7 @@ def gold_links(
 
 
 def covered(tokens: Sequence[Span], words: Sequence[Span]) -> list[list[int]]:
-    """For each word, the tokens that share characters with it.
-
-    Example:
-        >>> covered([(0, 1), (1, 2), (2, 3), (3, 3)], [(0, 1), (1, 3)])
-        [[0], [1, 2]]
-    """
+    """For each word, the tokens that share characters with it."""
     return [
         [place for place, (start, end) in enumerate(tokens) if start < last and end > first]
         for first, last in words
@@ -253,11 +221,7 @@ def _of_heads(summary: Summary, heads: Sequence[int]) -> Summary:
 def _cross_example(
     calls: Calls, attention: CrossAttention, answer: Prediction | None, chosen: ChosenHeads
 ) -> Example | None:
-    """Attention of one text over the other: it is the output, the other the source.
-
-    Begin and end tokens are left out, so rows may sum to less than one. None of a model that does
-    not attend.
-    """
+    """Attention of one text over the other: it is the output, the other the source."""
     queries, keys = attention.queries, attention.keys
     weights: list[tuple[str, int, Float[Tensor, "H N M"]]] = []
     for (kind, layer), call in calls.items():

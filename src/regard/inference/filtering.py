@@ -27,14 +27,7 @@ _PROMPTS = 32
 
 @dataclass(frozen=True, slots=True)
 class AnsweredLine(Generic[RequestT]):
-    """A line, its request and its answer.
-
-    Attributes:
-        where: The line, as ``file:line``.
-        request: What it asks; None where nothing, and where it could not be read.
-        problem: Why it could not be read; None if it could.
-        answer: The task's; None of a line that asks nothing, where nothing is not translated.
-    """
+    """A line, its request and its answer."""
 
     where: str
     request: RequestT | None
@@ -46,13 +39,7 @@ class AnsweredLine(Generic[RequestT]):
         return "" if self.answer is None else self.answer.text()
 
     def printed(self, number: int, output_format: str, n_best: int = 1) -> Iterator[str]:
-        """The lines that hold the answer.
-
-        Args:
-            number: Of the line that was answered, from 1.
-            output_format: ``jsonl`` for an object, ``text`` for what people read.
-            n_best: How many answers there are of it; of several each has the number of its line.
-        """
+        """The lines that hold the answer."""
         if output_format == "jsonl":
             yield json.dumps(self.to_dict(), ensure_ascii=False)
         elif isinstance(self.answer, Hypotheses):
@@ -75,29 +62,7 @@ def requests_in(
     name: str,
     skip_bad_lines: bool = False,
 ) -> Iterator[list[AnsweredLine[RequestT]]]:
-    r"""The request of each line of each group, not answered yet.
-
-    The lines before one that cannot be read come first, so that they can be answered, and then its
-    error.
-
-    Args:
-        groups: Raw lines, as files give them.
-        read: Parses a line into a request.
-        name: What the lines are called in messages, such as the file's name.
-        skip_bad_lines: Whether a line that cannot be read asks nothing, and is no error.
-
-    Raises:
-        DataError: A line cannot be read.
-
-    Example:
-        >>> from regard.text.reading.lines import readable
-        >>> groups = requests_in([[b"a\n", b"\xff\n", b"b\n"]], readable, name="x")
-        >>> next(groups)
-        [AnsweredLine(where='x:1', request='a', problem=None, answer=None)]
-        >>> next(groups)
-        Traceback (most recent call last):
-        regard.errors.DataError: x:2: not UTF-8 (byte 0xFF at place 1). Say what it is in, ...
-    """
+    """The request of each line of each group; those before an unreadable line, then its error."""
     for lines in numbered(groups, name):
         requests: list[AnsweredLine[RequestT]] = []
         for line in lines:
@@ -112,15 +77,7 @@ def requests_in(
 
 
 def first_problem(task: AnyTask, file: Path) -> str | None:
-    """Why nothing of a table can be answered, as far as its first rows show; None if some can.
-
-    Args:
-        task: Whose requests they are.
-        file: A table of Arrow's making or a file of lines.
-
-    Raises:
-        DataError: The file is missing, unreadable or damaged, or has no column of such a name.
-    """
+    """Why nothing of a table can be answered, as far as its first rows show; None if some can."""
     groups, name, ending = groups_of(file, task.asked_fields())
     read = partial(request_in, task, ending=ending)
     for lines in requests_in(groups, read, name=name, skip_bad_lines=True):
@@ -131,15 +88,7 @@ def first_problem(task: AnyTask, file: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Answering(Generic[RequestT]):
-    """How lines are read and answered.
-
-    Attributes:
-        read: Parses a line into a request; None of one that holds none.
-        answer: Gives the answer to each request, whatever stands beside it.
-        nothing: The answer to a line without a request.
-        at_once: Lines that are answered together, at most; None is a whole group.
-        is_cached: Whether answers are kept for lines that repeat in other groups.
-    """
+    """How lines are read and answered."""
 
     read: Callable[[Line], RequestT | None]
     answer: Callable[[Sequence[RequestT]], Sequence[Answer]]
@@ -156,15 +105,7 @@ def predicting(
     attention: bool = False,
     layers: Sequence[int] | None = None,
 ) -> Answering[object]:
-    """The prediction of lines.
-
-    Args:
-        predictor: The model in use.
-        ending: Of a file's name, which says how its lines are read.
-        decoding: As for ``Predictor.predictions``, and so are the others.
-        attention: See there.
-        layers: See there.
-    """
+    """The prediction of lines."""
     return Answering(
         partial(request_in, predictor.task, ending=ending),
         partial(predictor.predictions, decoding=decoding, attention=attention, layers=layers),
@@ -238,16 +179,7 @@ def _answerable(
     *,
     skip_bad_lines: bool,
 ) -> tuple[list[AnsweredLine[RequestT]], DataError | None]:
-    """The lines that can be answered: those before one that cannot, or all others with its problem.
-
-    Args:
-        answering: How they are answered.
-        lines: Their requests.
-        skip_bad_lines: Whether one that cannot be answered asks nothing.
-
-    Returns:
-        The lines, and the error of the first that cannot, if that ends them.
-    """
+    """The lines that can be answered, and the error of the first that cannot, if it ends them."""
     usable: list[AnsweredLine[RequestT]] = []
     for line in lines:
         try:

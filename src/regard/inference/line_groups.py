@@ -28,19 +28,7 @@ _BYTES = 1 << 16
 
 
 def arriving(read: Callable[[int], bytes]) -> Iterator[list[bytes]]:
-    r"""Lines as they come: all that are there, and a wait only where none is.
-
-    So that whoever types, or another program that waits for each answer, gets it at once.
-
-    Args:
-        read: Gives at most so many bytes, as soon as there are any, and none at the end: the
-            ``read1`` of a file.
-
-    Example:
-        >>> import io
-        >>> list(arriving(io.BytesIO(b"a\nb\nc").read1))
-        [[b'a\n', b'b\n'], [b'c']]
-    """
+    """Lines as they come: all that are there, and a wait only where none is."""
     rest = b""
     while chunk := read(_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -52,11 +40,7 @@ def arriving(read: Callable[[int], bytes]) -> Iterator[list[bytes]]:
 
 
 def of_file(path: Path) -> Iterator[list[bytes]]:
-    """The lines of a file, compressed or not, in groups worth answering together.
-
-    Raises:
-        DataError: The file is missing, unreadable or damaged.
-    """
+    """The lines of a file, compressed or not, in groups worth answering together."""
     with open_text(path) as lines:
         group: list[bytes] = []
         try:
@@ -73,11 +57,7 @@ def of_file(path: Path) -> Iterator[list[bytes]]:
 
 
 def of_table(path: Path, fields: Sequence[Field]) -> Iterator[list[Line]]:
-    """The rows of a table in groups, each as the JSON object of the fields that it has.
-
-    Raises:
-        DataError: The file is missing, unreadable or damaged, or has no column of such a name.
-    """
+    """The rows of a table in groups, each as the JSON object of the fields that it has."""
     table = read_table(path, fields)
     keys = {field.name: field.keys[0] for field in fields}
     only = keys[fields[0].name] if len(fields) == 1 else None
@@ -100,11 +80,7 @@ def of_table(path: Path, fields: Sequence[Field]) -> Iterator[list[Line]]:
 
 
 def of_sentences(path: Path, word: Field) -> Iterator[list[Line]]:
-    """The sentences of a file with a word a line in groups, each as a JSON object of its words.
-
-    Raises:
-        DataError: The file is missing, unreadable or damaged, or a word cannot be read.
-    """
+    """The sentences of a file with a word a line in groups, each as a JSON object of its words."""
     found = read_words(path, word=word.column)
     sentences = (Line(json.dumps({"tokens": each.words}), each.where) for each in found)
     while group := list(islice(sentences, _LINES)):
@@ -114,13 +90,7 @@ def of_sentences(path: Path, word: Field) -> Iterator[list[Line]]:
 def groups_of(
     file: Path | None, fields: Sequence[Field] = ()
 ) -> tuple[Iterator[Sequence[RawLine]], str, str]:
-    """The raw lines of a file or of stdin in groups, what they are called, and their ending.
-
-    Args:
-        file: None is stdin.
-        fields: What the rows of a table say, which are then read as objects of JSONL; none leaves
-            them as lines.
-    """
+    """The raw lines of a file or of stdin in groups, what they are called, and their ending."""
     if file is None:
         return arriving(_read_stdin), "stdin", ""
     if [field.name for field in fields] == ["word"] and text_suffix(file) in _WORD_A_LINE:
@@ -144,16 +114,7 @@ def _read_stdin(count: int) -> bytes:
 
 
 def numbered(groups: Iterable[Sequence[RawLine]], name: str) -> Iterator[list[Line]]:
-    r"""Groups of raw lines as lines that know their places.
-
-    Args:
-        groups: As files give them; those that know their places already keep them.
-        name: What they are called in messages, such as the file's name.
-
-    Example:
-        >>> [[line.where for line in group] for group in numbered([[b"a\n", b"b\n"], [b"c"]], "x")]
-        [['x:1', 'x:2'], ['x:3']]
-    """
+    """Groups of raw lines as lines that know their places."""
     waiting: deque[bytes] = deque()
     decoded = decode_lines(iter(waiting.popleft, None), name)
     for group in groups:

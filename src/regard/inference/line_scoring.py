@@ -21,14 +21,7 @@ from regard.text.reading.lines import readable
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """Scores of an output that is given.
-
-    Attributes:
-        source: The source text, normalised.
-        target: The output that was given, normalised.
-        scored: Its scores; None where there is no output.
-        tokens: The output's tokens as people read them, and last its end.
-    """
+    """Scores of an output that is given."""
 
     source: str = ""
     target: str = ""
@@ -55,18 +48,7 @@ class ScoredPair:
 def score_pairs(
     predictor: Predictor, pairs: Sequence[tuple[str, str]], *, length_penalty: float | None = None
 ) -> list[Scored]:
-    """How likely the model holds each target, given its source.
-
-    The numbers are those that a search would have given the same tokens.
-
-    Args:
-        predictor: The model in use.
-        pairs: Source and target of each; a target may be empty.
-        length_penalty: None takes the recipe's.
-
-    Raises:
-        DataError: A source is empty; or source or target is longer than the model's positions.
-    """
+    """How likely the model holds each target, given its source."""
     if length_penalty is None:
         length_penalty = predictor.decoding.length_penalty
     sources = [predictor.tokenizer.source.encode(source) for source, _ in pairs]
@@ -97,13 +79,7 @@ def score_pairs(
 def scoring(
     predictor: Predictor, *, ending: str = "", decoding: DecodingConfig | None = None
 ) -> Answering[Any]:
-    """The scoring of lines: of a source and an output each; of running text, its surprise.
-
-    Args:
-        predictor: The model in use, of a run that writes.
-        ending: Of a file's name: lines of ``.jsonl`` are objects, all others columns or text.
-        decoding: Its length penalty counts; None takes the recipe's.
-    """
+    """The scoring of lines: of a source and an output each; of running text, its surprise."""
     if not predictor.is_seq2seq:
         read = partial(example_in, predictor.task, ending=ending)
         return Answering(read, predictor.answers)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.attention import AttentionCall, attend, observe
 from regard.attention.observing import editing
-from regard.decoding.alignment import pieces_of
+from regard.decoding.hypothesis import pieces_of
 from regard.devices import CPU, device_of, moved
 from regard.errors import DataError, SettingError
 from regard.models import Seq2Seq
@@ -101,23 +101,7 @@ class Look:
 def attention_to_source(
     model: Seq2Seq, task: SequenceTask, source: str, output: Sequence[int] | str
 ) -> Look:
-    """Attention of a model to ``source`` for ``output``: one teacher-forced pass.
-
-    A text longer than training allowed is looked at all the same, where the model can read it.
-
-    Args:
-        model: Put into evaluation mode.
-        task: Its task.
-        source: The source text.
-        output: The output's text, or its token ids.
-
-    Returns:
-        The weights of all heads where source and output have at most 512 tokens; summaries of them
-        where either has more than 64.
-
-    Raises:
-        DataError: The source is empty, or source or output longer than the model's positions.
-    """
+    """Attention of a model to ``source`` for ``output``: one teacher-forced pass."""
     source, tokenizer = normalize(source), task.tokenizer
     ids = list(tokenizer.target.encode(output) if isinstance(output, str) else output)
     source_ids = tokenizer.source.encode(source)
@@ -140,17 +124,7 @@ def attention_to_source(
 def calls_for_output(
     model: Seq2Seq, task: SequenceTask, source: Sequence[int], output: Sequence[int]
 ) -> dict[tuple[str, int], AttentionCall]:
-    """Calls of ``attend`` for ``output``, by kind and layer.
-
-    Args:
-        model: Put into evaluation mode.
-        task: Its task.
-        source: Token ids, without their end.
-        output: Token ids, without begin and end.
-
-    Raises:
-        DataError: One of them is longer than the model's positions.
-    """
+    """Calls of ``attend`` for ``output``, by kind and layer."""
     # The begin that stands before an output, and the end of a source where one is read.
     _check_length(model, "source", len(source), int(task.data.source_end))
     _check_length(model, "output", len(output), 1)
@@ -192,13 +166,7 @@ def attention_summaries(seen: Mapping[tuple[str, int], AttentionCall]) -> list[O
 def weights_of_row(
     call: AttentionCall, row: int = 0, queries: Sequence[int] | None = None
 ) -> Float[Tensor, "H N M"]:
-    """The weights in a row of the batch; one head has an axis too.
-
-    Args:
-        call: What ``attend`` was called with.
-        row: Which row; the last where there are fewer.
-        queries: Whose weights are worked out; None is all.
-    """
+    """The weights in a row of the batch; one head has an axis too."""
     found = call.weights() if queries is None else call.rows(queries)
     weights = found[min(row, len(found) - 1)].cpu()
     return weights.reshape(-1, *weights.shape[-2:])
@@ -237,11 +205,9 @@ def _one_call(parts: list[AttentionCall]) -> AttentionCall:
 
 
 def mean_weights(seen: AttentionCall) -> Float[Tensor, "B N M"]:
-    """The weights of a call, over its heads averaged.
-
-    Weights are what attention makes of the identity, one value a key. That is the engine's own
-    path: for an additive score ten times as fast as the matrix written out.
-    """
+    """The weights of a call, over its heads averaged."""
+    # Weights are what attention makes of the identity, one value a key. That is the engine's own
+    # path: for an additive score ten times as fast as the matrix written out.
     M = seen.key.shape[-2]
     identity = torch.eye(M, dtype=seen.query.dtype, device=seen.query.device)
     # Whoever watches or edits the model has nothing to do with this call.

@@ -34,13 +34,7 @@ _KEPT = 2  # examples whose queries and keys stay in memory
 
 
 class InUse(Protocol):
-    """A model in use, such as a ``Predictor``.
-
-    Attributes:
-        model: The model.
-        task: Its task.
-        preparation: Makes it ready for use.
-    """
+    """A model in use, such as a ``Predictor``."""
 
     model: nn.Module
     task: AnyTask
@@ -102,24 +96,7 @@ def look_at(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
 ) -> Example:
-    """Attention of the model over one text, ready for a page.
-
-    Of two texts beside each other it is what the first of them looks at in the second, if anything.
-
-    Args:
-        predictor: The model in use.
-        text: What it reads.
-        target: The output to explain; None explains the model's own.
-        phrase: Whose gold links are added, where the output is the phrase's target.
-        beam_size: Of the search for an output; None takes the recipe's.
-        layers: Which layers are shown, counted from 0; None is all.
-        heads: Which heads; None is all.
-
-    Raises:
-        DataError: The text is empty, or longer than training allowed and without a target, or the
-            target is empty.
-        SettingError: The model has no such layer or head.
-    """
+    """Attention of the model over one text, ready for a page."""
     chosen = ChosenHeads(layers, heads)
     if not isinstance(predictor.task, SequenceTask):
         return _answered(predictor, text, "text", chosen)[0]
@@ -133,14 +110,7 @@ def document(
     title: str | None = None,
     model: str | None = None,
 ) -> Document:
-    """Examples as one document, with what the page says of the model.
-
-    Args:
-        predictor: The model in use.
-        examples: What it looked at; one or more, unless there is a title.
-        title: Heading of the page; None is the first text and what the model made of it.
-        model: What the page calls the model; None is its kind and size.
-    """
+    """Examples as one document, with what the page says of the model."""
     recipe = predictor.task.recipe
     parameters = sum(parameter.numel() for parameter in predictor.model.parameters())
     return Document(
@@ -161,11 +131,7 @@ def looked_parts(predictor: InUse, text: str, target: str | None) -> list[str]:
 
 
 def rows_of(predictor: InUse, document: Document) -> AskedRows:
-    """Source of exact attention rows for the examples of ``look_into``.
-
-    The model reads an example again when it is first asked about it. Of an output that the
-    tokenizer cuts otherwise than the search wrote it there are no rows.
-    """
+    """Source of exact attention rows for the examples of ``look_into``."""
 
     @lru_cache(maxsize=_KEPT)
     def observed(number: int) -> dict[tuple[str, int], AttentionCall]:

@@ -8,19 +8,7 @@ _PART = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
 
 
 def numbers_of(name: str, text: str | None) -> list[int] | None:
-    """The numbers that a text such as ``0,2-4`` names, in order and once each; None of None.
-
-    Args:
-        name: What the text is, for the message.
-        text: Numbers and ranges of them, the last number counted, with commas between.
-
-    Raises:
-        SettingError: It is not written so.
-
-    Example:
-        >>> numbers_of("--layers", "4,0-2")
-        [0, 1, 2, 4]
-    """
+    """The numbers that a text such as ``0,2-4`` names, in order and once each; None of None."""
     if text is None:
         return None
     found: set[int] = set()

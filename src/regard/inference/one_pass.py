@@ -30,16 +30,7 @@ def answer_in_one_pass(
     with_loss: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[list[AnswerT], float]:
-    """The answer to each example, and the mean loss over all that is predicted, where wanted.
-
-    Args:
-        task: The examples' task.
-        model: In evaluation mode.
-        ready: The same, ready for use.
-        examples: With their answers, where the loss is wanted.
-        with_loss: Whether it is; 0 otherwise.
-        progress: Called after each batch with the number of examples in it.
-    """
+    """The answer to each example, and the mean loss over all that is predicted, where wanted."""
     encoded, device = task.encode(examples), device_of(model)
     answers: dict[int, AnswerT] = {}
     losses: list[tuple[float, int]] = []
@@ -63,19 +54,7 @@ def answer_in_one_pass(
 
 
 class CachedForward(nn.Module):
-    """A model for one batch, whose outputs are cached by their inputs.
-
-    A task's answers and its loss are made of the same outputs, each by a call of its own.
-
-    Args:
-        model: In evaluation mode, so that equal inputs have equal outputs.
-
-    Example:
-        >>> model = torch.nn.Dropout().eval()
-        >>> cached, ids = CachedForward(model), torch.zeros(2)
-        >>> cached(ids) is cached(ids.clone())
-        True
-    """
+    """A model for one batch, whose outputs are cached by their inputs."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

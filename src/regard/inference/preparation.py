@@ -19,11 +19,7 @@ class Preparation:
         self._kept: tuple[nn.Module, list[object]] | None = None
 
     def of(self, model: ModelT) -> ModelT:
-        """The model ready for use, in evaluation mode; see :func:`regard.runtime.prepared`.
-
-        Args:
-            model: May have learned more since the last call.
-        """
+        """The model ready for use, in evaluation mode; see :func:`regard.runtime.prepared`."""
         if current_editor() is not None or current_observer() is not None:
             return prepared(model.eval())
         kept = self._kept
@@ -34,24 +30,16 @@ class Preparation:
 
 
 def batch_tokens(model: nn.Module, most: int) -> int:
-    """How many tokens a batch may have: one, or one text, of a model in bfloat16 on a CPU.
-
-    Products in bfloat16 round a row by how many rows there are, and by enough to change words.
-
-    Args:
-        model: The model.
-        most: How many a batch may have otherwise.
-    """
+    """How many tokens a batch may have: one, or one text, of a model in bfloat16 on a CPU."""
+    # Products in bfloat16 round a row by how many rows there are, and by enough to change words.
     first = next(model.parameters(), None)
     is_half = first is not None and first.dtype in (torch.bfloat16, torch.float16)
     return 1 if is_half and device_of(model).type == "cpu" else most
 
 
 def _seen(model: nn.Module) -> list[object]:
-    """Fingerprint of a model's weights and mode.
-
-    ``model.parameters()`` would take as long as a step of a small model.
-    """
+    """Fingerprint of a model's weights and mode."""
+    # ``model.parameters()`` would take as long as a step of a small model.
     seen: list[object] = []
     modules = [model]
     while modules:

@@ -12,11 +12,7 @@ from regard.tasks.task import Table
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report(ABC):
-    """How good the answers of one system are.
-
-    Attributes:
-        count: Examples.
-    """
+    """How good the answers of one system are."""
 
     count: int
 
@@ -34,16 +30,7 @@ class Report(ABC):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownOutput:
-    """One output to read.
-
-    Attributes:
-        kind: Why this one: ``best``, ``worst`` or ``random``.
-        index: Its place in the corpus, from zero.
-        source: What was to be translated; None if it was not given.
-        text: What came out.
-        references: What is right.
-        chrf: How near it came, from 0 to 100.
-    """
+    """One output to read."""
 
     kind: str
     index: int
@@ -55,15 +42,7 @@ class ShownOutput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bucket:
-    """The quality over the sources of about one length.
-
-    Attributes:
-        shortest: Length of the shortest source it may hold.
-        longest: Length of the longest; None for the bucket without an end.
-        count: Sentences in it.
-        mean_length: Their mean length.
-        scores: Their figures.
-    """
+    """The quality over the sources of about one length."""
 
     shortest: int
     longest: int | None
@@ -79,14 +58,7 @@ class Bucket:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Baseline:
-    """Scores of a trivial baseline.
-
-    Attributes:
-        name: How they are made.
-        scores: Their figures, in the order of the report's.
-        p_value: How often chance alone makes as large a difference in the first of them; None where
-            that was not asked.
-    """
+    """Scores of a trivial baseline."""
 
     name: str
     scores: tuple[MetricScore, ...]
@@ -95,15 +67,7 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextReport(Report):
-    """How good the texts are that were written.
-
-    Attributes:
-        scores: Figures with signatures.
-        baselines: The same figures for outputs that took no work.
-        by_length: Quality by length of the source; empty if no sources were given.
-        outputs: Ten to read: three best, three worst, four at random, all different.
-        tables: What else is counted, of summaries and answers.
-    """
+    """How good the texts are that were written."""
 
     scores: tuple[MetricScore, ...]
     baselines: tuple[Baseline, ...]
@@ -112,11 +76,7 @@ class TextReport(Report):
     tables: tuple[Table, ...] = ()
 
     def score(self, name: str) -> float:
-        """The figure called ``name``.
-
-        Raises:
-            SettingError: The report has none of that name.
-        """
+        """The figure called ``name``."""
         for one in self.scores:
             if one.name == name:
                 return one.value
@@ -145,14 +105,7 @@ class TextReport(Report):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """One figure of a metric.
-
-    Attributes:
-        name: Of the metric.
-        value: Over all examples.
-        low: The lower end of the 95 % bootstrap interval.
-        high: Its upper end.
-    """
+    """One figure of a metric."""
 
     name: str
     value: float
@@ -165,16 +118,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerReport(Report):
-    """How good the answers are that were computed in one pass.
-
-    Attributes:
-        unit: What the examples are called.
-        figures: One of each metric.
-        baselines: The same figures for answers that took no model.
-        tables: Where the figures come from.
-        examples: To read: (worst, best or random; the example and its answer).
-        learned: What the model's weights say by themselves.
-    """
+    """How good the answers are that were computed in one pass."""
 
     unit: str
     figures: tuple[Figure, ...]
@@ -197,16 +141,7 @@ class AnswerReport(Report):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """One sentence on which two systems differ.
-
-    Attributes:
-        index: Its place in the corpus, from zero.
-        source: What was to be translated; None if it was not given.
-        first: What the first system made of it.
-        second: What the second did.
-        references: What is right.
-        gain: How much nearer the second came, in chrF; below zero where the first did.
-    """
+    """One sentence on which two systems differ."""
 
     index: int
     source: str | None
@@ -218,15 +153,7 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedComparison:
-    """How two systems differ on the same sentences.
-
-    Attributes:
-        comparisons: By each metric, with the probability that it is chance.
-        better: Sentences on which the second system is nearer by chrF.
-        worse: Sentences on which the first is.
-        equal: Sentences on which they are as near.
-        differences: The sentences to read: the second's largest gains, then its largest losses.
-    """
+    """How two systems differ on the same sentences."""
 
     comparisons: tuple[SystemComparison, ...]
     better: int

@@ -45,19 +45,7 @@ def plot_report(
     history: Sequence[Mapping[str, JsonValue]],
     path: Path,
 ) -> None:
-    """Draw what was taken for what beside the loss; of a regression, its fits and weights.
-
-    Args:
-        predictor: The model in use.
-        report: What was found.
-        examples: What it was found on.
-        history: What training recorded, as ``Run.metrics`` gives it.
-        path: An image file: .svg, .png or .pdf.
-
-    Raises:
-        SettingError: matplotlib is not installed.
-        RunError: The file cannot be written.
-    """
+    """Draw what was taken for what beside the loss; of a regression, its fits and weights."""
     with new_figure() as figure:
         if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
             points = cast("Sequence[Point]", examples)
@@ -127,11 +115,9 @@ def _draw_regression(
     examples: Sequence[Point],
     history: Sequence[Mapping[str, JsonValue]],
 ) -> None:
-    """Average pooling, the bandwidth as it began and as it was learned; two weight maps; the loss.
-
-    With one input the fits are curves over the whole range, with the points; with more, guesses
-    against what is right.
-    """
+    """Average pooling, the first and the learned bandwidth; two weight maps; the loss."""
+    # With one input the fits are curves over the whole range, with the points; with more,
+    # predictions against true values.
     models = _models(model, task)
     chosen = _spread(sorted(examples, key=lambda point: point.inputs), _MOST)
     batch = task.collate(task.encode(chosen))

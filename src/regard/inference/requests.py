@@ -21,32 +21,14 @@ def records_in(records: object) -> Sequence[object]:
 
 
 def request_of(task: AnyTask, record: str | Mapping[str, JsonValue], where: str) -> object:
-    """The example that a record asks about, or the prompt that a language model is to continue.
-
-    Args:
-        task: Its task.
-        record: A text, or an object with names.
-        where: Its name in messages.
-
-    Raises:
-        DataError: It asks nothing that can be answered.
-    """
+    """The example that a record asks about, or the prompt that a language model is to continue."""
     if isinstance(task, LanguageModelling):
         return task.prompt(record, where)
     return task.request(record, where)
 
 
 def request_of_value(task: AnyTask, value: object, where: str) -> object:
-    """The request of a value as programs have them: see ``record_of``; the path of a picture.
-
-    Args:
-        task: Its task.
-        value: The value.
-        where: Its name in messages.
-
-    Raises:
-        DataError: It asks nothing that can be answered.
-    """
+    """The request of a value as programs have them: see ``record_of``; the path of a picture."""
     if isinstance(value, Path):
         from regard.tasks.image_classification import ImageClassification
 
@@ -59,16 +41,7 @@ def request_of_value(task: AnyTask, value: object, where: str) -> object:
 
 
 def request_in(task: AnyTask, line: Line, ending: str) -> object:
-    """The example or the prompt in a line of a file; None of a line that holds none.
-
-    Args:
-        task: Its task.
-        line: The line.
-        ending: Of the file's name, such as ``.jsonl``.
-
-    Raises:
-        DataError: The line cannot be read, or asks nothing that can be answered.
-    """
+    """The example or the prompt in a line of a file; None of a line that holds none."""
     if isinstance(task, LanguageModelling):
         return task.prompt_in(line, ending)
     return example_in(task, line, ending)
@@ -82,21 +55,7 @@ def example_in(task: AnyTask, line: Line, ending: str) -> object:
 
 
 def record_of(record: object, where: str) -> str | dict[str, JsonValue]:
-    r"""A record as tasks take it: a line, or an object with names.
-
-    Args:
-        record: A line, an object, a number, a row of numbers or texts, or rows of pixels.
-        where: Its name in messages.
-
-    Raises:
-        DataError: It is something else.
-
-    Example:
-        >>> record_of("So it is.", "1"), record_of([1.5, 2], "1"), record_of(("a", "b"), "1")
-        ('So it is.', '1.5\t2', 'a\tb')
-        >>> record_of([[0, 9], [9, 0]], "1")
-        {'pixels': [[0, 9], [9, 0]]}
-    """
+    """A record as tasks take it: a line, or an object with names."""
     is_data = isinstance(record, str | Mapping | int | float | list | tuple)
     value = plain(record) if is_data or hasattr(record, "tolist") else None
     if isinstance(value, str):

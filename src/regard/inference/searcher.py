@@ -34,16 +34,7 @@ FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 
 
 class Searcher:
-    """A search with its settings, for every sequence model: a step function is all it sees of one.
-
-    Args:
-        decoding: The settings.
-        tokenizer: Of what is written.
-
-    Raises:
-        SettingError: The vocabulary cannot spell a word of the settings, or a word is to be
-            avoided and written.
-    """
+    """A search with its settings over any sequence model's step function."""
 
     def __init__(self, decoding: DecodingConfig, tokenizer: Tokenizer) -> None:
         self.decoding, self._tokenizer = decoding, tokenizer
@@ -81,18 +72,7 @@ class Searcher:
         longest: int | None = None,
         end: int = EOS_ID,
     ) -> list[list[Hypothesis]]:
-        """The ``n_best`` answers of each sentence, best first; samples in the order drawn.
-
-        Args:
-            step: The model: last token and state in, log-probabilities and the next state out.
-            state: The state before the first token, one row per sentence.
-            limits: Most tokens of each answer. An answer that is to hold words gets room for them.
-            seeds: A text for each sentence: samples are a function of it and of ``seed``.
-            sources: Lengths of the sources, which a coverage penalty asks for.
-            is_asked: Which sentences the prefix and the required words are for; None is all.
-            longest: Beyond which the model has no positions.
-            end: The token that ends an answer.
-        """
+        """The ``n_best`` answers of each sentence, best first; samples in the order drawn."""
         decoding, count = self.decoding, len(limits)
         asked = [True] * count if is_asked is None else list(is_asked)
         given = len(self._prefix) + sum(map(len, self._required))
@@ -151,16 +131,7 @@ class Searcher:
         end: int = EOS_ID,
         device: torch.device | None = None,
     ) -> Iterator[int]:
-        """The tokens of one answer as they are chosen, those of ``answers``; no beam can.
-
-        Args:
-            step: See ``answers``, as the others.
-            state: The state before the first token, of one row.
-            limit: Most tokens of the answer.
-            seed: A text: a sample is a function of it and of ``seed``.
-            end: The token that ends the answer, which is not given.
-            device: Where the model runs. None is the default device.
-        """
+        """The tokens of one answer as they are chosen, those of ``answers``; no beam can."""
         decoding, draw = self.decoding, None
         if decoding.method == "sample":
             number = torch.tensor([_number(seed, decoding.seed)], dtype=torch.long)

@@ -1,29 +1,30 @@
-"""The search for a translation, kept step by step for people to follow."""
+"""The search for a translation, recorded step by step for people to follow."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Generic
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.decoding import Hypothesis, recording
-from regard.decoding.recording import Recorded, Recorder
-from regard.decoding.step import StateT
+from regard.checks import check_at_least
+from regard.decoding import Hypothesis
+from regard.decoding.step import StateT, Step
 from regard.devices import device_of, moved
-from regard.errors import DataError
-from regard.inference.searcher import Searcher
+from regard.errors import DataError, SettingError
+from regard.inference.searcher import FORBIDDEN, Searcher
 from regard.inference.sequence_search import SequenceSearch
 from regard.models import Seq2Seq
 from regard.tasks import DecodingConfig, SequenceTask
-from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalize
+from regard.text import BOS_ID, EOS_ID, normalize
 from regard.text.tokenizers.pieces import END
 from regard.viewer.search import Beginning, Extension, Outcome, SearchAnswer, SearchTree
 
-_FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
-_FEWEST = 5  # extensions shown of each beginning
+_FEWEST = 5  # extensions shown of each prefix
 
 _Ids = tuple[int, ...]
 _Decode = Callable[[_Ids], str]
@@ -32,17 +33,7 @@ _Decode = Callable[[_Ids], str]
 def searched(
     model: Seq2Seq, task: SequenceTask, source: str, *, beam_size: int | None = None
 ) -> tuple[Hypothesis, SearchTree]:
-    """The best translation, and the search that found it, with as many answers as its beam is wide.
-
-    Args:
-        model: Ready for use.
-        task: Its task.
-        source: The text to translate, no longer than training allowed.
-        beam_size: Hypotheses kept at each step; None takes the recipe's. 1 is greedy.
-
-    Raises:
-        DataError: The source is empty, or longer than training allowed.
-    """
+    """The best translation of a model ready for use, and its search with a beam's answers."""
     source, tokenizer, longest = normalize(source), task.tokenizer, task.data.max_length
     size = len(tokenizer.source.encode(source))
     if not size:
@@ -63,22 +54,15 @@ def searched(
         device=device_of(model),
         batch_tokens=decoding.batch_tokens,
     )
-    (found,) = search(task.encoded_parts(source))
+    (answers,) = search(task.encoded_parts(source))
     decode = cache(tokenizer.target.decode)
-    tree = _search(recorded.recorder.steps, found.best, decode, beam_size=width, answers=found)
-    return found.best, tree
+    steps = recorded.recorder.steps
+    return answers.best, _tree(steps, answers.best, decode, beam_size=width, answers=answers)
 
 
 @torch.no_grad()
 def followed(model: Seq2Seq, task: SequenceTask, source: str, output: Sequence[int]) -> SearchTree:
-    """Probabilities of the model at every step of a given translation.
-
-    Args:
-        model: Ready for use.
-        task: Its task.
-        source: The source text.
-        output: The translation's token ids, without begin and end.
-    """
+    """Probabilities of a model ready for use at every step of a given translation."""
     recorded, device = _RecordedModel(model, top=_FEWEST).eval(), device_of(model)
     ids = task.tokenizer.source.encode(source)
     state = recorded.start(*moved(task.pad_sources([ids]), device))
@@ -88,16 +72,100 @@ def followed(model: Seq2Seq, task: SequenceTask, source: str, output: Sequence[i
         total += float(log_probs[0, token])
     given = Hypothesis(tokens=tuple(output), score=total, log_prob=total, is_finished=True)
     decode = cache(task.tokenizer.target.decode)
-    return _search(recorded.recorder.steps, given, decode, beam_size=None)
+    return _tree(recorded.recorder.steps, given, decode, beam_size=None)
 
 
-class _RecordedModel(Seq2Seq[Recorded[StateT]], Generic[StateT]):
+@dataclass(frozen=True, slots=True)
+class RecordedPrefix:
+    """A prefix of a search before its next token is chosen."""
+
+    tokens: _Ids
+    log_prob: float
+    options: tuple[tuple[int, float], ...]  # the likeliest next tokens and their log-probabilities
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded(Generic[StateT]):
+    """The model's state, and what leads to each of its rows."""
+
+    state: StateT
+    tokens: Int[Tensor, "R T"]
+    totals: Float[Tensor, " R"]
+    log_probs: Float[Tensor, "R V"] | None  # of the token that comes next; None before the first
+
+    def select(self, rows: Int[Tensor, " K"]) -> "_Recorded[StateT]":
+        """The state of these rows, in this order."""
+        here = rows.to(self.tokens.device)  # what people read is on the CPU
+        return _Recorded(
+            self.state.select(rows),
+            self.tokens[here],
+            self.totals[here],
+            None if self.log_probs is None else self.log_probs[rows],
+        )
+
+
+class Recorder(Generic[StateT]):
+    """A model's step that records what may follow each prefix of one sentence's search.
+
+    The search is driven with ``step`` and ``start(state)`` and not changed: the state carries,
+    beside the model's own, the tokens of each row, so ``select`` tells what goes on. ``steps`` then
+    holds, for each choice made, the prefixes it was made among, in the search's order.
+    """
+
+    def __init__(self, step: Step[StateT], *, top: int = 5, forbidden: Iterable[int] = ()) -> None:
+        check_at_least("top", top, 1)
+        self._step, self._top = step, top
+        self._forbidden = torch.tensor(sorted(set(forbidden)), dtype=torch.long)
+        self.steps: list[tuple[RecordedPrefix, ...]] = []
+
+    def start(self, state: StateT) -> _Recorded[StateT]:
+        """The state to begin with."""
+        self.steps = []
+        nothing = torch.zeros(1, 0, dtype=torch.long)
+        return _Recorded(state, nothing, torch.zeros(1, dtype=torch.float64), None)
+
+    def step(
+        self, token: Int[Tensor, " R"], recorded: _Recorded[StateT]
+    ) -> tuple[Float[Tensor, "R V"], _Recorded[StateT]]:
+        """The model's step."""
+        tokens, totals = recorded.tokens, recorded.totals
+        if len(token) != len(totals):
+            raise SettingError(
+                f"a recorded search must be of one sentence; got {len(token)} rows for it."
+            )
+        if recorded.log_probs is not None:  # the first token given is the begin, which is not ours
+            chosen = recorded.log_probs.gather(1, token[:, None])
+            tokens = torch.cat([tokens, token[:, None].cpu()], dim=1)
+            totals = totals + chosen[:, 0].double().cpu()
+        log_probs, state = self._step(token, recorded.state)
+        allowed = log_probs.cpu().index_fill(1, self._forbidden, -torch.inf)
+        values, ids = allowed.topk(min(self._top, allowed.shape[1]), dim=1)
+        rows = (tokens.tolist(), totals.tolist(), ids.tolist(), values.tolist())
+        self.steps.append(
+            tuple(
+                RecordedPrefix(
+                    tuple(before),
+                    total,
+                    tuple(
+                        (option, log_prob)
+                        for option, log_prob in zip(options, likely, strict=True)
+                        if log_prob != -torch.inf
+                    ),
+                )
+                for before, total, options, likely in zip(*rows, strict=True)
+                if total != -torch.inf  # a place of the beam without a prefix
+            )
+        )
+        return log_probs, _Recorded(state, tokens, totals, log_probs)
+
+
+class _RecordedModel(Seq2Seq[_Recorded[StateT]], Generic[StateT]):
     """A model that a predictor can search with, whose steps are recorded."""
 
     def __init__(self, model: Seq2Seq[StateT], *, top: int) -> None:
         super().__init__()
         self.max_length = model.max_length
-        self.recorder: Recorder[StateT] = Recorder(model.step, top=top, forbidden=_FORBIDDEN)
+        self.recorder: Recorder[StateT] = Recorder(model.step, top=top, forbidden=FORBIDDEN)
         self._model = model
 
     def forward(
@@ -107,23 +175,23 @@ class _RecordedModel(Seq2Seq[Recorded[StateT]], Generic[StateT]):
         target: Tensor,
         target_lengths: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        found: tuple[Tensor, Tensor | None] = self._model(
+        states: tuple[Tensor, Tensor | None] = self._model(
             source, source_lengths, target, target_lengths
         )
-        return found
+        return states
 
     def project(self, states: Tensor) -> Tensor:
         return self._model.project(states)
 
-    def start(self, source: Tensor, source_lengths: Tensor) -> Recorded[StateT]:
+    def start(self, source: Tensor, source_lengths: Tensor) -> _Recorded[StateT]:
         return self.recorder.start(self._model.start(source, source_lengths))
 
-    def step(self, token: Tensor, state: Recorded[StateT]) -> tuple[Tensor, Recorded[StateT]]:
+    def step(self, token: Tensor, state: _Recorded[StateT]) -> tuple[Tensor, _Recorded[StateT]]:
         return self.recorder.step(token, state)
 
 
-def _search(
-    recorded: Sequence[tuple[recording.RecordedPrefix, ...]],
+def _tree(
+    recorded: Sequence[tuple[RecordedPrefix, ...]],
     best: Hypothesis,
     decode: _Decode,
     *,
@@ -145,7 +213,9 @@ def _search(
                     parent=before[one.tokens[:-1]] if number else -1,
                     text=_text(decode, one.tokens[:-1], one.tokens[-1]) if number else "",
                     log_prob=one.log_prob,
-                    extensions=tuple(_extension(decode, one, o, after, ended) for o in one.options),
+                    extensions=tuple(
+                        _extension(decode, one, *option, after, ended) for option in one.options
+                    ),
                 )
                 for one in step
             )
@@ -160,12 +230,12 @@ def _search(
         recorded[number][path[number]].log_prob for number in range(len(recorded))[: len(path)]
     ]
     chances = [_probability(after - before) for before, after in pairwise([*totals, best.log_prob])]
-    asked = len(output) + best.is_finished
+    count = len(output) + best.is_finished
     return SearchTree(
         beam_size=beam_size,
         steps=tuple(steps),
         path=tuple(path),
-        probabilities=(*chances[:asked], *[None] * (len(path) - asked)),
+        probabilities=(*chances[:count], *[None] * (len(path) - count)),
         answers=tuple(
             SearchAnswer(text=a.text, score=a.score, log_prob=a.log_prob, is_finished=a.is_finished)
             for a in answers
@@ -175,19 +245,17 @@ def _search(
 
 def _extension(
     decode: _Decode,
-    beginning: recording.RecordedPrefix,
-    option: recording.Option,
+    prefix: RecordedPrefix,
+    token: int,
+    log_prob: float,
     after: dict[_Ids, int],
     ended: set[_Ids],
 ) -> Extension:
-    is_end = option.token == EOS_ID
-    goes_on = beginning.tokens in ended if is_end else (*beginning.tokens, option.token) in after
+    is_end = token == EOS_ID
+    goes_on = prefix.tokens in ended if is_end else (*prefix.tokens, token) in after
     outcome: Outcome = ("ended" if is_end else "kept") if goes_on else "dropped"
-    return Extension(
-        text=_text(decode, beginning.tokens, option.token),
-        probability=_probability(option.log_prob),
-        outcome=outcome,
-    )
+    text, probability = _text(decode, prefix.tokens, token), _probability(log_prob)
+    return Extension(text=text, probability=probability, outcome=outcome)
 
 
 def _text(decode: _Decode, before: _Ids, token: int) -> str:

@@ -20,18 +20,7 @@ from regard.text import BOS_ID, EOS_ID, batched
 
 
 class SequenceSearch:
-    """Writes outputs that are about as long as their sources.
-
-    Args:
-        model: Ready for use, in evaluation mode.
-        task: Its task.
-        searcher: The search with its settings.
-        device: Where the model is.
-        batch_tokens: Tokens of a batch of sources, beam included.
-        attention: Whether attention of the best output's tokens is recorded.
-        layers: Whose attention that is, counted from 0; None takes the one by whose weights tokens
-            are copied, and all layers of a model that copies none.
-    """
+    """Writes outputs that are about as long as their sources."""
 
     def __init__(
         self,
@@ -52,12 +41,7 @@ class SequenceSearch:
     def __call__(
         self, parts: Sequence[EncodedSequences], *, progress: Callable[[int], None] | None = None
     ) -> list[Translations]:
-        """The outputs for each part of a text; none for one without tokens.
-
-        Args:
-            parts: Sources as the model reads them at once.
-            progress: Called after each batch with the number of parts in it.
-        """
+        """The outputs for each part of a text; none for one without tokens."""
         outputs = [Translations.of_nothing(part.text) for part in parts]
         filled = [place for place, part in enumerate(parts) if len(part.source)]
         sizes = [(len(parts[place].source) + 1) * self._searcher.width for place in filled]

@@ -20,14 +20,7 @@ AnswerT = TypeVar("AnswerT")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speed:
-    """Speed of answers on this machine.
-
-    Attributes:
-        per_second: Examples a second, answered together.
-        alone_ms: Milliseconds until one is answered by itself, the median of up to 20.
-        peak_mib: Most memory of the process, or on a GPU that of torch's tensors.
-        threads: Threads of torch.
-    """
+    """Speed of answers on this machine."""
 
     per_second: float
     alone_ms: float
@@ -52,14 +45,7 @@ def answer_timed(
     device: torch.device,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Sequence[AnswerT], Speed]:
-    """Answers to the examples, and how fast they came.
-
-    Args:
-        answer: Answers some of them, and takes ``progress``.
-        examples: All of them, at least one.
-        device: Where the model is.
-        progress: Called with the number of examples answered since, of those that are returned.
-    """
+    """Answers to the examples, and how fast they came."""
     if len(examples) > 1:
         answer(examples[:1])  # loads what is needed
     started = time.perf_counter()

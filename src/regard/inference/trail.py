@@ -40,14 +40,7 @@ class Followed(Generic[StateT]):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Attention inputs of one step.
-
-    Attributes:
-        token: The token each row was given.
-        parents: The row of the step before that each row goes on from.
-        queries: By layer, what asked the source: one query a row, on axis −2.
-        biases: By layer, what was added to the scores, where something was.
-    """
+    """Attention inputs of one step."""
 
     token: Int[Tensor, " R"]
     parents: Int[Tensor, " R"]
@@ -56,14 +49,7 @@ class _Step:
 
 
 class Trail(Generic[StateT]):
-    """A model's step that notes what it looks at.
-
-    Drive a search with ``steps`` and ``start(state, batch_size)``, then ask for ``weights``.
-
-    Args:
-        step: The model's.
-        layers: Whose attention to the source is wanted; None takes all layers.
-    """
+    """A model's step that notes what it looks at."""
 
     def __init__(
         self,
@@ -88,13 +74,7 @@ class Trail(Generic[StateT]):
     def start(
         self, state: StateT, batch_size: int, *, device: torch.device | None = None
     ) -> Followed[StateT]:
-        """The state to begin with, one row a sentence.
-
-        Args:
-            state: The model's.
-            batch_size: Sentences in the batch.
-            device: Where the model runs. None is the default device.
-        """
+        """The state to begin with, one row a sentence."""
         return Followed(state, torch.arange(batch_size, device=device))
 
     def step(
@@ -117,14 +97,7 @@ class Trail(Generic[StateT]):
         state: StateT,
         calls: Sequence[AttentionCall],
     ) -> Followed[StateT]:
-        """Keep what a step asked the source.
-
-        Args:
-            token: What it was given.
-            followed: The state before it.
-            state: The one after it.
-            calls: Its attention to the source; nothing where the states are asked instead.
-        """
+        """Keep what a step asked the source."""
         told: Mapping[int, Tensor] = state.asked if isinstance(state, AskingState) else {}
         if not self._steps:
             self._sources = {seen.layer: seen for seen in calls}
@@ -140,18 +113,7 @@ class Trail(Generic[StateT]):
         return Followed(state, torch.arange(len(token), device=token.device))
 
     def weights(self, answers: Sequence[Sequence[int]]) -> Float[Tensor, "B T S"]:
-        """Attention of each output token, averaged over heads and layers.
-
-        Args:
-            answers: The tokens of one answer a sentence, which the search has met.
-
-        Returns:
-            One row a token, to the length of the longest answer; rows beyond an answer's own
-            mean nothing.
-
-        Raises:
-            SettingError: The model has no such attention.
-        """
+        """Attention of each output token, averaged over heads and layers."""
         if not self._sources:
             raise SettingError(
                 "The model must attend to the source to be looked at; this one does not"

@@ -23,17 +23,7 @@ _AT_ONCE = 32
 
 @dataclass(slots=True)
 class _Text:
-    """A prompt and its continuation so far.
-
-    Attributes:
-        prompt: The text.
-        seed: Number of the prompt's sample.
-        read: Tokens that the model has before the next one.
-        left: How many more are to be written.
-        written: Tokens of the continuation.
-        log_prob: Sum of their log-probabilities.
-        window: How often the model has read anew.
-    """
+    """A prompt and its continuation so far."""
 
     prompt: str
     seed: int
@@ -59,16 +49,6 @@ class WindowedSearch:
 
     The model reads no more tokens at once than a window of training holds, unless it is recurrent:
     where that is full, it goes on from the second half of what it has read.
-
-    Args:
-        model: In evaluation mode.
-        ready: The same, prepared for use.
-        task: Its task.
-        decoding: The settings of the search.
-        batch_tokens: Tokens of a batch, prompts and continuations.
-
-    Raises:
-        SettingError: A beam is to give several answers.
     """
 
     def __init__(
@@ -92,12 +72,7 @@ class WindowedSearch:
     def __call__(
         self, prompts: Sequence[str], *, progress: Callable[[int], None] | None = None
     ) -> list[Continuations]:
-        """The continuations of each prompt, ``n_best`` of them; each is what it is alone.
-
-        Args:
-            prompts: Parts of lines, whose beginnings are known; an empty one begins a line.
-            progress: Called with the number of prompts done since, as often as the model reads.
-        """
+        """The continuations of each prompt, ``n_best`` of them; each is what it is alone."""
         continuations: list[Continuations] = []
         for first in range(0, len(prompts), _AT_ONCE):
             some = prompts[first : first + _AT_ONCE]
@@ -112,11 +87,7 @@ class WindowedSearch:
         return continuations
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """The continuation of a prompt, piece by piece as it is written.
-
-        Raises:
-            SettingError: The method is beam, or several answers are wanted.
-        """
+        """The continuation of a prompt, piece by piece as it is written."""
         decoding = self._decoding
         if decoding.method == "beam" or self._samples > 1:
             raise SettingError(
@@ -185,10 +156,7 @@ class WindowedSearch:
 
     @torch.no_grad()
     def _write(self, texts: Sequence[_Text], progress: Callable[[int], None] | None) -> None:
-        """Write texts to their ends, those together that are in the same window with the same room.
-
-        A search has one length for all that it writes.
-        """
+        """Write texts to their ends; those in the same window with the same room together."""
         left = [text for text in texts if text.left]
         while left:
             alike: dict[tuple[int, int], list[_Text]] = {}

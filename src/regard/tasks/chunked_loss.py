@@ -14,23 +14,10 @@ CHUNK_ROWS = 512
 def smoothed_cross_entropy(
     logits: Float[Tensor, "R V"], labels: Int[Tensor, " R"], *, smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
-    """The summed cross-entropy against labels mixed with the uniform distribution.
-
-    Each row adds ``-sum_v q(v) log p(v)`` with ``q = (1 - smoothing) * one_hot + smoothing / V``:
-    Szegedy et al. (2016), section 7, https://arxiv.org/abs/1512.00567, as in section 5.4 of
-    Vaswani et al. (2017).
-
-    The gradient takes the place of the probabilities, so one matrix of logits' size is kept.
-
-    Args:
-        logits: One row per token to predict.
-        labels: The right ids.
-        smoothing: Share of the probability spread over all ids, epsilon.
-
-    Example:
-        >>> smoothed_cross_entropy(torch.zeros(2, 4), torch.tensor([1, 3]), smoothing=0.1)
-        tensor(2.7726)
-    """
+    """The summed cross-entropy against labels mixed with the uniform distribution."""
+    # Each row adds -sum_v q(v) log p(v) with q = (1 - smoothing) * one_hot + smoothing / V: Szegedy
+    # et al. (2016), section 7, https://arxiv.org/abs/1512.00567, as in section 5.4 of Vaswani et
+    # al. (2017). The gradient takes the place of the probabilities: one matrix of logits' size.
     result: Tensor = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         logits, labels, smoothing
     )
@@ -47,23 +34,10 @@ def backward_in_chunks(
     scale: float = 1.0,
     chunk_rows: int = CHUNK_ROWS,
 ) -> Float[Tensor, ""]:
-    """The summed loss; adds its gradient to every parameter below ``states`` and in ``project``.
-
-    The logits of ``chunk_rows`` rows are made, used for loss and gradient, and dropped, before the
-    next; then one backward pass goes through what made ``states``.
-
-    Args:
-        states: What a model says of each token to predict, padding already left out.
-        labels: The right ids.
-        project: States to logits (``model.project``).
-        auxiliary: A further loss of the model, summed over tokens too; not counted in the result.
-        smoothing: See :func:`smoothed_cross_entropy`.
-        scale: What the gradient is multiplied by, so that float16 can hold it.
-        chunk_rows: How many rows of logits exist at once.
-
-    Returns:
-        The sum over rows, detached.
-    """
+    """Return the summed loss, detached; its gradient is added below ``states`` and ``project``."""
+    # The logits of ``chunk_rows`` rows are made, used for loss and gradient, and dropped, before
+    # the next; then one backward pass goes through what made ``states``. An ``auxiliary`` loss of
+    # the model is not counted in the result; ``scale`` lets float16 hold the gradient.
     total = torch.zeros((), dtype=_wide(states), device=states.device)
     grads = []
     detached = states.detach()

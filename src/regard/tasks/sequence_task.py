@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
 from regard.decoding import Hypothesis
-from regard.decoding.alignment import Alignment
+from regard.decoding.hypothesis import Alignment
 from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq

@@ -24,15 +24,7 @@ Shard = tuple[Path, Path | None]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some lines of a shard, as they stand there.
-
-    Attributes:
-        shard: Where they are from.
-        numbers: Their numbers in it, from 1.
-        lines: The lines.
-        targets: The lines of the targets' file, where there is one.
-        header: The first line of the shard.
-    """
+    """Some lines of a shard, as they stand there."""
 
     shard: Shard
     numbers: Sequence[int]
@@ -62,11 +54,7 @@ class Chunk:
 
 
 class Stored(Sequence[EncodedT]):
-    """Encoded samples on disk, each of them made when it is asked for.
-
-    Args:
-        arrays: What was encoded.
-    """
+    """Encoded samples on disk, each of them made when it is asked for."""
 
     def __init__(self, arrays: MappedArrays) -> None:
         self.arrays = arrays
@@ -95,15 +83,7 @@ class Stored(Sequence[EncodedT]):
 
 
 class StreamedTask(ABC, Generic[ExampleT, EncodedT]):
-    """A task whose training text may be larger than memory.
-
-    Attributes:
-        held_out: What is validated on where no file is named: single lines by their ``hash``, or
-            the ``end`` of the text.
-        stored_as: The arrays that the text becomes.
-        numbered: Those of them that hold numbers from 0 in each chunk, in the order of the text,
-            which are to go on from chunk to chunk; below 0 are none.
-    """
+    """A task whose training text may be larger than memory."""
 
     held_out: ClassVar[Literal["hash", "end"]]
     stored_as: ClassVar[tuple[str, ...]]
@@ -119,11 +99,7 @@ class StreamedTask(ABC, Generic[ExampleT, EncodedT]):
     def of_chunk(
         cls, recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
     ) -> list[ExampleT]:
-        """The examples in some lines, which may be none.
-
-        Raises:
-            DataError: A line cannot be used, and ``data.on_bad_line`` is not ``skip``.
-        """
+        """The examples in some lines, which may be none."""
 
     @classmethod
     @abstractmethod
@@ -134,12 +110,7 @@ class StreamedTask(ABC, Generic[ExampleT, EncodedT]):
     def to_store(
         self, examples: Sequence[ExampleT], *, too_long: BadLines
     ) -> Mapping[str, Sequences]:
-        """Ids of what is learned from, by the names of ``stored_as``.
-
-        Args:
-            examples: A part of the text.
-            too_long: Where what is left out or cut off for its length is counted.
-        """
+        """Ids of what is learned from, by the names of ``stored_as``."""
 
     @abstractmethod
     def stored(self, arrays: MappedArrays) -> Stored[EncodedT]:

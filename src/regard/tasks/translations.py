@@ -7,19 +7,12 @@ from typing import overload
 
 from regard.config import JsonValue
 from regard.decoding import Hypothesis
-from regard.decoding.alignment import Alignment
+from regard.decoding.hypothesis import Alignment
 
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses(Sequence[Hypothesis]):
-    """Outputs of a search for one text, best first.
-
-    Attributes:
-        source: The text they were written for.
-        hypotheses: The outputs.
-        parts: Pieces the source was cut into because it was longer than the model has seen; 1 if
-            it was not.
-    """
+    """Outputs of a search for one text, best first."""
 
     source: str
     hypotheses: tuple[Hypothesis, ...]
@@ -48,11 +41,7 @@ class Hypotheses(Sequence[Hypothesis]):
 
     @abstractmethod
     def lines(self, number: int | None = None) -> Iterator[str]:
-        """All outputs, as people read them.
-
-        Args:
-            number: Of the line that they were written for, from 1, where several were wanted.
-        """
+        """All outputs, as people read them."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, JsonValue]:
@@ -129,13 +118,7 @@ def _members(hypothesis: Hypothesis) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class Continuations(Hypotheses):
-    """Continuations of one text by a language model.
-
-    Example:
-        >>> one = Hypothesis(tokens=(5,), text=" sat.", score=-1.0, log_prob=-1.0, is_finished=True)
-        >>> Continuations("Anna", (one,)).text()
-        'Anna sat.'
-    """
+    """Continuations of one text by a language model."""
 
     def text(self) -> str:
         """The text and its first continuation."""

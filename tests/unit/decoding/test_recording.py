@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.decoding import beam, greedy
-from regard.decoding.recording import Recorder
 from regard.errors import SettingError
+from regard.inference.searching import Recorder
 
 
 def search(markov, seed, step, start, beam_size=3):
@@ -40,7 +40,7 @@ def test_every_answer_can_be_followed_through_the_steps(markov, seed):
             held = {one.tokens: one for one in recorder.steps[number]}
             beginning = held[answer.tokens[:number]]
             assert beginning.log_prob == pytest.approx(total, abs=1e-5)
-            total += {o.token: o.log_prob for o in beginning.options}[token]
+            total += dict(beginning.options)[token]
         assert total == pytest.approx(answer.log_prob, abs=1e-5)
 
 
@@ -58,8 +58,9 @@ def test_options_are_the_likeliest_tokens_that_are_allowed(markov):
     (first,) = recorder.steps[0]
     wanted = tables[0, markov.bos, markov.bos].clone()
     wanted[1] = -torch.inf
-    assert [o.token for o in first.options] == wanted.topk(2).indices.tolist()
-    assert [o.log_prob for o in first.options] == pytest.approx(wanted.topk(2).values.tolist())
+    assert [token for token, _ in first.options] == wanted.topk(2).indices.tolist()
+    likely = [log_prob for _, log_prob in first.options]
+    assert likely == pytest.approx(wanted.topk(2).values.tolist())
     assert (first.tokens, first.log_prob) == ((), 0.0)
 
 

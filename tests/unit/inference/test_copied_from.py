@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.decoding.alignment import Alignment
+from regard.decoding.hypothesis import Alignment
 from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.tasks import recipe_from_table

@@ -197,10 +197,7 @@ def _ray(actors: int | None, threads: int, address: str | None) -> Iterator[dict
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[Callable[[], None]]:
-    """SIGTERM ends the block by Interrupted: Ray exits with the signal's bare number, 15.
-
-    Gives what takes the signal over from Ray, once that has begun.
-    """
+    """SIGTERM ends the block by Interrupted: Ray exits with the signal's bare number, 15."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return

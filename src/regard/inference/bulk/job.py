@@ -160,11 +160,9 @@ def _check_tables(run: Run, shards: Sequence[Shard]) -> None:
 def _settle(
     folder: Path, made_with: Mapping[str, JsonValue], shards: Sequence[Shard], *, remake: bool
 ) -> None:
-    """Make the folder one of these answers: stale ones are removed, and never counted.
-
-    What is to be removed is noted before it is, so that a kill in between leaves a folder that the
-    next run settles.
-    """
+    """Make the folder one of these answers: stale ones are removed, and never counted."""
+    # What is to be removed is noted before it is, so that a kill in between leaves a folder that
+    # the next run settles.
     before = Manifest.read(folder)
     sweep(folder)
     if before is None:

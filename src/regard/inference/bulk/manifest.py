@@ -22,13 +22,7 @@ _BEFORE = {"lock"}
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Contents of ``bulk.json``.
-
-    Attributes:
-        made_with: What decides about the answers: model and options, by name.
-        shards: Every file that was ever asked for, by the shard's name: its path, size and time.
-        stale: Shards whose answers are of something else and are being removed.
-    """
+    """Contents of ``bulk.json``."""
 
     made_with: Mapping[str, JsonValue]
     shards: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
@@ -36,11 +30,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest | None":
-        """That of a folder of answers; None of a new one.
-
-        Raises:
-            RunError: The folder holds something else, or the manifest is damaged or newer.
-        """
+        """That of a folder of answers; None of a new one."""
         path = folder / MANIFEST
         if not path.exists():
             _check_empty(folder)

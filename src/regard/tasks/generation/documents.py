@@ -65,13 +65,7 @@ _SHORTENED: dict[str, Callable[[DocumentExample], bool]] = {
 def read_documents(
     files: Sequence[Path], data: DocumentData, *, bad_lines: BadLines | None = None
 ) -> list[DocumentExample]:
-    """The documents of some files.
-
-    Raises:
-        DataError: A file is missing or holds none, or a line cannot be used and
-            ``data.on_bad_line`` is ``"error"``.
-        SettingError: A file's ending does not say how to read it.
-    """
+    """The documents of some files."""
     found: list[DocumentExample] = []
     for file in files:
         ending = text_suffix(file)
@@ -117,19 +111,7 @@ def document_fields(data: DocumentData, *, with_answers: bool = False) -> list[F
 def parse_document(
     line: Line, data: DocumentData, ending: str, *, with_answers: bool = False
 ) -> DocumentExample:
-    """Read a document from a line of a file, or from one typed in.
-
-    That is a document; or a question, a tab and its document; or an object, as in JSONL.
-
-    Args:
-        line: The line.
-        data: Which columns hold what.
-        ending: Of the file's name: ``.jsonl``, ``.tsv``; of any other, only what is asked is read.
-        with_answers: Whether answers have to be there.
-
-    Raises:
-        DataError: Something is missing.
-    """
+    """Read a document from a line of a file, or from one typed in."""
     text = readable(line)
     if ending == ".tsv":
         found = _of_columns(text, line.where, data, with_answers=with_answers)
@@ -211,14 +193,7 @@ def _of_columns(
 def pairs_of(
     documents: Sequence[DocumentExample], data: DocumentData, *, merge: bool = False
 ) -> list[Pair]:
-    """Source and target of a document.
-
-    Args:
-        documents: With their answers.
-        data: What of a document is read.
-        merge: Whether there is one pair for each document with all its answers, not one for each
-            answer, as is best to learn from.
-    """
+    """Source and target of a document."""
     pairs = []
     for document in documents:
         source = source_of(document, data)
@@ -228,14 +203,7 @@ def pairs_of(
 
 
 def source_of(document: DocumentExample, data: DocumentData) -> str:
-    """The question, if there is one, a separator, and what is read of the document.
-
-    Example:
-        >>> tale = "A king was old. He had a son. The son was called Hans."
-        >>> one = DocumentExample(tale, "How was the son called?", (), "tales.tsv:1")
-        >>> source_of(one, DocumentData(sentences=2))
-        'How was the son called? ‖ The son was called Hans. A king was old.'
-    """
+    """The question, if there is one, a separator, and what is read of the document."""
     text = document.text
     if data.sentences is not None and _SHORTENED[data.shortened](document):
         parts = sentences(text)
@@ -246,12 +214,7 @@ def source_of(document: DocumentExample, data: DocumentData) -> str:
 
 
 def told_reading(data: DocumentData) -> str:
-    """Describe how documents are read, in one line.
-
-    Example:
-        >>> told_reading(DocumentData(max_length=2048))
-        'documents are read whole, up to 2,048 tokens'
-    """
+    """Describe how documents are read, in one line."""
     whole = f"read whole, up to {data.max_length:,} tokens"
     if data.sentences is None:
         return f"documents are {whole}"
@@ -262,33 +225,18 @@ def told_reading(data: DocumentData) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text.
-
-    Example:
-        >>> sentences("He ran. 'Stop!' she said. Why?")
-        ['He ran.', "'Stop!'", 'she said.', 'Why?']
-        >>> sentences("国王很伤心。他走了！")
-        ['国王很伤心。', '他走了！']
-    """
+    """The sentences of a text."""
     return [part for part in _SENTENCE_END.split(text) if part]
 
 
 def chosen(parts: Sequence[str], places: Iterable[int]) -> str:
-    """Some sentences of a text, joined as its sentences are: with a space where any has one.
-
-    Example:
-        >>> chosen(["He ran.", "Stop!", "Why?"], [1, 2]), chosen(["国王很伤心。", "他走了！"], [1])
-        ('Stop! Why?', '他走了！')
-    """
+    """Some sentences of a text, joined as its sentences are: with a space where any has one."""
     joint = " " if any(" " in part for part in parts) else ""
     return joint.join(parts[place] for place in places)
 
 
 def by_overlap(parts: Sequence[str], question: str) -> list[str]:
-    """Sentences by the words they share with a question, most first; the rarer, the more.
-
-    A word counts ``log((n + 1) / n_w)``, where n_w of the n sentences hold it.
-    """
+    """Sentences by the words they share with a question, most first; the rarer, the more."""
     held = [set(words(part)) for part in parts]
     counts = Counter(word for each in held for word in each)
     asked = set(words(question))

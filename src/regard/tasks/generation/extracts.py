@@ -11,27 +11,7 @@ from regard.tasks.generation.documents import DocumentExample, chosen, sentences
 def extracts(
     documents: Sequence[DocumentExample], known: Sequence[str] = ()
 ) -> dict[str, list[str]]:
-    """Sentences of the documents, by how they are chosen.
-
-    Of a question: the first sentence, and the one that shares most words with it. Of summaries,
-    which have as many sentences, or words, as those known have on average: the first ones; the
-    first words, or characters of Chinese; those that are nearest to all the document in ROUGE-1;
-    and those that TextRank puts first; in the document's order.
-
-    Args:
-        documents: What is asked about.
-        known: Summaries of others, as in training.
-
-    Example:
-        >>> text = "A king had a son. The son of the king ran to a mill. The mill was old."
-        >>> found = extracts([DocumentExample(text, "", (), "")], ["A son ran."])
-        >>> for how, (made,) in found.items():
-        ...     print(f"{how}: {made}")
-        the first sentence: A king had a son.
-        the first 3 words: A king had
-        the sentence nearest to all: The son of the king ran to a mill.
-        TextRank's first sentence: The son of the king ran to a mill.
-    """
+    """Sentences of the documents, by how they are chosen."""
     cut = [sentences(document.text) for document in documents]
     if any(document.question for document in documents):
         return {

@@ -53,11 +53,7 @@ class Passage:
 def read_passages(
     recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
 ) -> list[Passage]:
-    """The passages of a split, a hundred lines each; none if the recipe names no file.
-
-    Raises:
-        DataError: A file is missing or holds no text, or a line is not UTF-8.
-    """
+    """The passages of a split, a hundred lines each; none if the recipe names no file."""
     column = recipe.settings(RunningTextData).column
     return [passage for file in recipe.files(split) for passage in _passages(file, column)]
 
@@ -65,11 +61,7 @@ def read_passages(
 def passages_of_chunk(
     recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
 ) -> list[Passage]:
-    """The passages in some lines of a file.
-
-    Raises:
-        DataError: A line is not UTF-8, or no record with text.
-    """
+    """The passages in some lines of a file."""
     column, ending = recipe.settings(RunningTextData).column, chunk.ending
     found = [
         (text, line.where) for line in chunk.decoded() for text in lines_of(line, ending, column)
@@ -93,11 +85,7 @@ def checked_passage(passage: Passage) -> CheckedExample:
 def hold_out_end(
     recipe: Recipe, examples: Sequence[Passage]
 ) -> tuple[list[Passage], list[Passage]]:
-    """The text without its end, and its end: ``data.valid_share`` of its lines, whole passages.
-
-    Raises:
-        DataError: There is only one passage.
-    """
+    """The text without its end, and its end: ``data.valid_share`` of its lines, whole passages."""
     share = recipe.settings(RunningTextData).valid_share
     wanted = share * sum(len(passage.lines) for passage in examples)
     rest, held = list(examples), list[Passage]()
@@ -117,16 +105,7 @@ def perplexity(nats: float, tokens: int) -> float:
 
 
 def lines_of(line: Line, ending: str, column: str) -> list[str]:
-    """The text of a line, normalised; that in a record of JSONL may be several lines.
-
-    Args:
-        line: Of a file.
-        ending: Of the file.
-        column: The key of the text in JSONL.
-
-    Raises:
-        DataError: The line is not UTF-8, or no record with text.
-    """
+    """The text of a line, normalised; that in a record of JSONL may be several lines."""
     if ending != ".jsonl":
         return [normalize(readable(line))]
     if not line.text.strip():

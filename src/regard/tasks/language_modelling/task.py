@@ -52,13 +52,7 @@ from regard.viewer import Prediction
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """Ids to be predicted.
-
-    Attributes:
-        ids: All ids of the text it is part of, or its own.
-        first: Where in them it begins.
-        length: How many are predicted.
-    """
+    """Ids to be predicted."""
 
     ids: Int[np.ndarray, " ids"]
     first: int
@@ -67,14 +61,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowBatch:
-    """Windows of text, batch first.
-
-    Attributes:
-        ids: What is read.
-        labels: What comes next; -1 where that is not to be counted.
-        owners: Which of the stretches each row is part of.
-        count: How many stretches there are.
-    """
+    """Windows of text, batch first."""
 
     ids: Int[Tensor, "B N"]
     labels: Int[Tensor, "B N"]
@@ -84,12 +71,7 @@ class WindowBatch:
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """How unexpected a passage was.
-
-    Attributes:
-        nats: −log p of all its tokens.
-        tokens: How many they are, line ends included.
-    """
+    """How unexpected a passage was."""
 
     nats: float
     tokens: int
@@ -104,12 +86,7 @@ class Surprise:
 
 
 class StoredWindows(Stored[Stretch]):
-    """Training windows of a text that is on disk.
-
-    Args:
-        arrays: ``text``.
-        context: Tokens of a window.
-    """
+    """Training windows of a text that is on disk."""
 
     def __init__(self, arrays: MappedArrays, context: int) -> None:
         super().__init__(arrays)

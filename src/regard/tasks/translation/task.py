@@ -360,11 +360,7 @@ def _merged(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
-    """Training pairs without those held out.
-
-    Raises:
-        DataError: Nothing is.
-    """
+    """Training pairs without those held out."""
     if not rest:
         kinds = len({pair.target for pair in pairs})
         raise DataError(
