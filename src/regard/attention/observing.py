@@ -119,15 +119,10 @@ Observer = Callable[[AttentionCall], None]
 
 
 class Edit(NamedTuple):
-    """Replacement of one call of ``attend`` by an editor.
-
-    Attributes:
-        mask: Which keys are visible instead; None is all of them.
-        finish: Makes another answer (*batch, N, E) of the answer and the values (*values, M, E);
-            None leaves it as it is.
-    """
+    """Replacement of one call of ``attend`` by an editor: its mask, and a change of its answer."""
 
     mask: Mask | None
+    # Makes another answer (*batch, N, E) of the answer and the values (*values, M, E).
     finish: Callable[[Tensor, Tensor], Tensor] | None
 
 
@@ -175,18 +170,8 @@ def observe(observer: Observer) -> Iterator[None]:
 
 @contextmanager
 def editing(editor: Editor) -> Iterator[None]:
-    """Ask ``editor`` about every call of ``attend`` inside the block, before it is served.
-
-    Only calls of the same thread are edited. Whoever observes is shown the edited mask. Compiled
-    functions leave their graph for it.
-
-    Example:
-        >>> import torch
-        >>> from regard.attention.attend import attend
-        >>> with editing(lambda seen: Edit(seen.mask, lambda out, value: out * 0)):
-        ...     attend(torch.ones(1, 4), torch.ones(2, 4))
-        tensor([[0., 0., 0., 0.]])
-    """
+    """Ask ``editor`` about every call of ``attend`` of this thread inside, before it is served."""
+    # Whoever observes is shown the edited mask. Compiled functions leave their graph for it.
     token = _editor.set(editor)
     _count_editors(1)
     try:

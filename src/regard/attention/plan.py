@@ -86,11 +86,7 @@ def register_backend(name: str, backend: Backend) -> None:
 
 
 def pick_backend(request: Request, pinned: str | None) -> Backend:
-    """The backend that serves a request.
-
-    Raises:
-        SettingError: There is no backend called ``pinned``, or it refuses.
-    """
+    """The backend that serves a request; raises SettingError if a pinned one refuses."""
     if pinned is not None:
         backend = choose("backend", pinned, BACKENDS)
         if (refusal := backend.refuse(request)) is not None:
@@ -108,10 +104,7 @@ def pick_backend(request: Request, pinned: str | None) -> Backend:
 
 
 def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
-    """The answer of the backend that ``pick_backend`` gives, in the dtypes of the request.
-
-    The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted.
-    """
+    """The answer of a request's backend, in its dtypes: (B, H, N, E), and log-sum-exp if wanted."""
     # Even a context without effect, or asking for one device, is felt in small calls.
     if not torch._C._is_any_autocast_enabled():
         return _serve_as_given(request, pinned)

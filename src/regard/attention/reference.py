@@ -19,13 +19,7 @@ Weighting = Literal["softmax", "sparsemax", "entmax15", "hard"]
 
 
 class ReferenceOutput(NamedTuple):
-    """Output of attention in plain float64 loops.
-
-    Attributes:
-        context: The mixed values.
-        weights: One row per query.
-        lse: log Σ exp(score) of each query, its sink among them; −inf where nothing is visible.
-    """
+    """Output of attention in plain float64 loops."""
 
     context: Float[Tensor, "B H N E"]
     weights: Float[Tensor, "B H N M"]
@@ -44,27 +38,7 @@ def attend_by_loops(
     sink: Float[Tensor, " H"] | None = None,
     value_bias: Float[Tensor, "..."] | None = None,
 ) -> ReferenceOutput:
-    """Attention as the formula has it, one pair of a query and a key after the other.
-
-    Hidden pairs are never touched, so that whatever is in them cannot matter. Gradients flow.
-
-    Args:
-        query: What is looked for.
-        key: What each position is matched on; query head h uses key head h · G // H.
-        value: What each position gives.
-        score: From a head's number, the score of one query and one key. None is the scaled dot.
-        visible: True where a query may look; broadcasts to (B, H, N, M). None: everywhere.
-        bias: Added to the scores; broadcasts alike.
-        weighting: How scores become weights.
-        sink: For each head, the score of a key that is always there and has no value.
-        value_bias: Added to the value that a query gets of a key; broadcasts to (B, H, N, M, E).
-
-    Example:
-        >>> zeros = torch.zeros(1, 1, 2, 3)
-        >>> attend_by_loops(zeros, zeros, zeros).weights
-        tensor([[[[0.5000, 0.5000],
-                  [0.5000, 0.5000]]]], dtype=torch.float64)
-    """
+    """Attention as the formula has it, one pair of a query and a key after the other."""
     check_choice("weighting", weighting, Weighting)
     query, key, value = query.double(), key.double(), value.double()
     (B, H, N, D), (_, G, M, _), E = query.shape, key.shape, value.shape[-1]
@@ -120,11 +94,9 @@ def _weigh(
 
 
 def _cut_off(scores: dict[int, Tensor], power: int) -> dict[int, Tensor]:
-    """Weights ``max(0, score / power − τ) ** power`` with the τ that makes them sum to one.
-
-    Sparsemax and entmax-1.5 by their definition. τ is found by halving; a step of Newton's method,
-    which leaves it where it is, gives it its gradient.
-    """
+    """Weights ``max(0, score / power − τ) ** power`` with the τ that makes them sum to one."""
+    # τ is found by halving; a step of Newton's method, which leaves it where it is, gives its
+    # gradient.
     shares = {m: score / power for m, score in scores.items()}
     numbers = [share.item() for share in shares.values()]
     high = max(numbers, default=0.0)

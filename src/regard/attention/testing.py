@@ -117,7 +117,6 @@ def _check_score(
 def _check_claims(
     score: Score, query: Tensor, key: Tensor, tensors: tuple[Tensor, ...], tile: Tensor
 ) -> None:
-    """Flags of a score."""
     if score.has_like_heads and not tensors:
         part = score.tile(query[:, 1:], key[:, 1:])
         _demand(
@@ -235,7 +234,6 @@ def _check_form(bound: BoundMask, whole: Tensor) -> None:
 
 
 def _tiles(queries: int, keys: int) -> list[tuple[range, range]]:
-    """Every tile of the grid."""
     rows = [range(a, b) for a in range(queries) for b in range(a + 1, queries + 1)]
     columns = [range(a, b) for a in range(keys) for b in range(a + 1, keys + 1)]
     return [(r, c) for r in rows for c in columns]

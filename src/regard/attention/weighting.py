@@ -291,13 +291,7 @@ def _hide(scores: Float[Tensor, "B H N M"], mask: BoundMask) -> Float[Tensor, "B
 def apply_sink(
     sink: Float[Tensor, "..."], out: Float[Tensor, "*b N E"], lse: Float[Tensor, "*b N"]
 ) -> tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]:
-    """Scale the context for the sink of a softmax, and add the sink to the log-sum-exp.
-
-    Args:
-        sink: Broadcasts to ``lse``.
-        out: The mixed values without the sink.
-        lse: The log-sum-exp without it.
-    """
+    """Scale the context for the sink of a softmax, and add the sink to the log-sum-exp."""
     # Of nothing, nothing is left, even beside a sink of −inf.
     left = torch.sigmoid((lse - sink).masked_fill(lse == float("-inf"), float("-inf"))).unsqueeze(
         -1
@@ -306,12 +300,10 @@ def apply_sink(
 
 
 def _below_the_best(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """How far each score is from its row's best, and which rows are empty.
-
-    Those below −2 get no weight from any mapping here: set to −2, −∞ does no harm in sums.
-    """
+    """How far each score is below its row's best, at most 2, and which rows are empty."""
     top = scores.amax(dim=-1, keepdim=True)
     empty = top == float("-inf")
+    # Those below −2 get no weight from any mapping here, and −2 does no harm in sums, as −∞ would.
     return (scores - top.masked_fill(empty, 0.0)).clamp_min(-2), empty
 
 

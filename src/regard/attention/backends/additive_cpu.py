@@ -92,7 +92,6 @@ class AdditiveCpu(Backend):
 
 
 def _of_sizes(request: Request) -> str | None:
-    """Reason to refuse by sizes, or by missing packages."""
     if request.query.dtype is torch.float64:
         return "it is for float32 and less"
     if not request.query.numel():
@@ -101,22 +100,18 @@ def _of_sizes(request: Request) -> str | None:
 
 
 class _Factors(NamedTuple):
-    """Queries and keys as the loops read them, and the weights of hidden units, (H or 1, D).
-
-    Where ``rest`` is None they are as given, else factors of ``e^(2q + 2k) − 1``, which is
-    ``query · key + rest``: of small ones ``(e^2q − 1) e^2k + (e^2k − 1)``, where no digits are
-    lost, and of others ``e^2q e^2k − 1``, where less is lost by taking off 1 than from large
-    differences.
-    """
+    """Queries and keys as the loops read them, and the weights of hidden units, (H or 1, D)."""
 
     query: Tensor
     key: Tensor
+    # None: queries and keys as given. Else they are factors of e^(2q + 2k) − 1, which is query ·
+    # key + rest: of small ones (e^2q − 1) e^2k + (e^2k − 1), where no digits are lost; of others
+    # e^2q e^2k − 1, where less is lost by taking off 1 than from large differences.
     rest: Tensor | None
     w: Tensor
 
     @classmethod
     def of(cls, query: Tensor, key: Tensor, w: Tensor) -> "_Factors":
-        """The factors in whichever form is safe and fast."""
         query, key = query.contiguous(), key.contiguous()
         w = w.reshape(-1, w.shape[-1] if w.dim() else 1)
         w = w.expand(len(w), query.shape[-1]).contiguous()
@@ -132,10 +127,7 @@ class _Factors(NamedTuple):
 
 
 def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Shift queries and keys so that neither overflows an exponential, or return None.
-
-    Where they are too large as they are, a shift per feature is tried: q − c and k + c.
-    """
+    """Shift queries by −c and keys by +c per feature where exponentials would overflow, or None."""
     if query.abs().amax() <= _SAFE and key.abs().amax() <= _SAFE:
         return query, key
     low, high = query.aminmax(dim=2, keepdim=True)
@@ -148,15 +140,7 @@ def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | Non
 
 
 class _Work:
-    """A block as the loops read it.
-
-    Args:
-        job: What the blocks have in common.
-        block: The block.
-        inputs: Values and bias.
-        factors: Queries and keys.
-        parts: Into how many its queries are cut.
-    """
+    """Arrays of a block as the loops read them, its queries cut into parts."""
 
     def __init__(
         self, job: BlockPass, block: Block, inputs: BlockInputs, factors: _Factors, parts: int = 1
@@ -190,12 +174,7 @@ class _Work:
         return (*corner, block.rows.start, len(block.heads), *origin, first, first + self.width)
 
     def parallel_for(self, rows: int, do: Callable[[_Span, _Span, int], None]) -> None:
-        """Call ``do(lanes, rows, number)`` for tasks that cover the block, on several threads.
-
-        Args:
-            rows: How many queries a task has at most; tasks of all of them may have many lanes.
-            do: Does a task; the number is that of its rows.
-        """
+        """Call ``do(lanes, rows, number of the rows)`` for tasks of at most so many rows."""
         worth = max(1, _UNITS_OF_A_TASK // max(1, self.units * rows))
         lanes = min(self.lanes, worth) if rows >= self.rows else 1
         across = -(-self.rows // rows)
@@ -288,7 +267,7 @@ class _Gradients:
         self.w = torch.zeros(query.shape[0], query.shape[1], query.shape[3], dtype=torch.float64)
 
     def add(self, block: Block) -> None:
-        """The part that a block has in every gradient."""
+        """Add a block's part to every gradient."""
         from regard.kernels.attention import additive
 
         corner = len(block.batch), len(block.heads)
@@ -329,7 +308,6 @@ class _Gradients:
             add_to_bias(self.bias, block, d_scores.sum_to_size(beside.shape))
 
     def finish(self) -> list[Tensor | None]:
-        """The gradients in the order of the inputs."""
         slope = self.factors.w[:, None]
         shape = self.inputs.tensors[0].shape
         of_w = self.w.sum(dim=0)  # (H, D)

@@ -125,15 +125,7 @@ def _is_too_large(mask: BoundMask | None) -> bool:
 
 
 class _Task(NamedTuple):
-    """Settings of a call, without its differentiable tensors.
-
-    Attributes:
-        mask: Which keys are visible; None if all are.
-        weighting: Softmax.
-        dropout: The fraction of weights set to zero.
-        seed: Which pattern of dropout.
-        wants_lse: Whether there may be a gradient of the log-sum-exp.
-    """
+    """Settings of a call, without its differentiable tensors."""
 
     mask: BoundMask | None
     weighting: Weighting
@@ -143,7 +135,6 @@ class _Task(NamedTuple):
 
     @classmethod
     def of(cls, request: Request) -> "_Task":
-        """The task of a request; draws the seed of its dropout."""
         seed = request.draw_seed() if request.dropout else 0
         return cls(request.mask, request.weighting, request.dropout, seed, request.return_lse)
 
@@ -170,12 +161,7 @@ class _Task(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How e^2(q + k) is worked out.
-
-    Attributes:
-        number: As the kernels count the ways.
-        shift: What is taken from queries and added to keys, (B, G, 1, D), or None.
-    """
+    """How e^2(q + k) is worked out; ``shift`` is taken from queries and added to keys."""
 
     number: int
     shift: Tensor | None
@@ -310,7 +296,6 @@ class _Launch:
         )
 
     def forward(self) -> tuple[Tensor, Tensor]:
-        """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N)."""
         H, _, N, _, _, E = self.sizes
         out, lse = self.query.new_empty(self.batch, H, N, E), self.query.new_empty(self.batch, H, N)
         sizes = self._fitting(_FORWARD)
@@ -380,7 +365,6 @@ class _Launch:
     def start(
         self, name: str, grid: tuple[int, ...], arguments: tuple[object, ...], sizes: dict[str, int]
     ) -> None:
-        """Start a kernel."""
         kernel = getattr(self.kernels, name)
         # Kernels start on the current GPU, whichever the tensors are on.
         with torch.cuda.device_of(self.query):  # type: ignore[no-untyped-call]

@@ -88,7 +88,6 @@ class DotCpu(Backend):
 
 
 def _of_numbers(request: Request) -> str | None:
-    """Reason to refuse by dtypes and sizes, or by missing packages."""
     if request.query.dtype is torch.float64:
         return "it is for float32 and less"
     if not (request.query.numel() and request.key.numel() and request.value.numel()):
@@ -99,7 +98,6 @@ def _of_numbers(request: Request) -> str | None:
 
 
 def _of_score(request: Request) -> str | None:
-    """Reason to refuse the score."""
     form = request.form()
     if form is None:
         return "the score is not a dot product"
@@ -146,11 +144,7 @@ def _by_step(request: Request) -> tuple[Tensor, ...]:
 
 
 class _OfSteps(PositionBias):
-    """A bias that is given for each distance, as ``_by_step`` has it.
-
-    Args:
-        least: The distance of the first.
-    """
+    """A position bias given as a number for each distance from ``least`` on."""
 
     def __init__(self, least: int) -> None:
         super().__init__(None)

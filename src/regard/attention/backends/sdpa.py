@@ -152,12 +152,9 @@ def _is_flag(request: Request) -> bool:
 
 
 def _may_be_finite(request: Request) -> bool:
-    """Whether queries and keys are finite, and values if the answer would not tell.
-
-    For a NaN query of few keys the kernel gives zeros. The answer tells where each value is
-    multiplied by some weight: even by zero, the product is NaN. A flag leaves out keys that come
-    after those of the last query.
-    """
+    """Whether queries and keys are finite, and values if the answer would not tell."""
+    # For a NaN query of few keys the kernel gives zeros. The answer tells where each value meets
+    # some weight: even 0 · NaN is NaN. A flag leaves out keys after those of the last query.
     is_told = not _is_flag(request) or request.key.shape[2] <= request.query.shape[2]
     are_finite = is_finite(request.query) and is_finite(request.key)
     return are_finite and (is_told or is_finite(request.value))
@@ -258,13 +255,11 @@ def _kernel_of(request: Request, query: Tensor, key: Tensor, scale: float) -> _K
 
 
 def kernels(is_cuda: bool, *, is_masked: bool) -> AbstractContextManager[None]:
-    """The kernels of torch that may serve: on a GPU, none that holds N×M.
-
-    Nor cuDNN's where there is a mask or a bias, since its gradient may then be NaN:
-    https://github.com/pytorch/pytorch/issues/196678.
-    """
+    """Restrict torch's kernels on a GPU to those that do not hold N×M."""
     if not is_cuda:
         return nullcontext()
+    # cuDNN's gradient may be NaN under a mask or a bias:
+    # https://github.com/pytorch/pytorch/issues/196678.
     fused = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
     return sdpa_kernel(fused if is_masked else [*fused, SDPBackend.CUDNN_ATTENTION])
 

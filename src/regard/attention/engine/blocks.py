@@ -28,25 +28,15 @@ _SMALLEST_GAP = 64
 
 
 class BlockInputs(NamedTuple):
-    """Differentiable inputs of one dtype, of all queries and keys or of one block.
+    """Differentiable inputs of one dtype, of all queries and keys or of one block."""
 
-    Attributes:
-        query: (B, H, N, D).
-        key: (B, H, M, D); loops over dot products take it with as many heads as the value, G.
-        value: (B, H, M, E).
-        bias: Broadcasts to (B, H, N, M), or None.
-        states: (B, H, N, E), something that queries have besides, or None.
-        sink: Of the softmax, (H, 1) or (1, 1), or None: where it is part of the weights.
-        tensors: Of the score, then of the position bias.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    bias: Tensor | None = None
-    states: Tensor | None = None
-    sink: Tensor | None = None
-    tensors: tuple[Tensor, ...] = ()
+    query: Tensor  # (B, H, N, D)
+    key: Tensor  # (B, H, M, D); loops over dot products take key and value with G heads
+    value: Tensor  # (B, H, M, E)
+    bias: Tensor | None = None  # broadcasts to (B, H, N, M)
+    states: Tensor | None = None  # (B, H, N, E), what queries have besides
+    sink: Tensor | None = None  # of the softmax, (H, 1) or (1, 1), where it is part of the weights
+    tensors: tuple[Tensor, ...] = ()  # of the score, then of the position bias
 
     @classmethod
     def of(cls, request: Request) -> "BlockInputs":
@@ -62,7 +52,7 @@ class BlockInputs(NamedTuple):
 
     @classmethod
     def from_flat(cls, flat: Sequence[Tensor | None]) -> "BlockInputs":
-        """The opposite of ``flat``."""
+        """The inverse of ``flat``."""
         query, key, value, bias, states, sink, *tensors = flat
         assert query is not None
         assert key is not None
@@ -85,21 +75,13 @@ class BlockInputs(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some batch rows, some of their heads and queries, and the keys these may see.
-
-    Attributes:
-        batch: The batch rows.
-        heads: The heads.
-        rows: The queries.
-        keys: The keys, in pieces from the first to the last.
-        hidden: True where a pair is hidden, broadcasting to the block; None if all are visible.
-    """
+    """Some batch rows, some of their heads and queries, and the keys these may see."""
 
     batch: range
     heads: range
     rows: range
-    keys: tuple[range, ...]
-    hidden: Tensor | None
+    keys: tuple[range, ...]  # in pieces from the first to the last
+    hidden: Tensor | None  # True where a pair is hidden; broadcasts to the block
 
     @property
     def corner(self) -> tuple[slice, slice]:
@@ -113,19 +95,12 @@ class Block(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How large a block may be.
+    """How large a block may be."""
 
-    Attributes:
-        pairs: Pairs of a query and a key, over all batch rows and heads.
-        rows: Queries.
-        keys: Keys of a part of a block; None if rows of weights must be whole.
-        splits_heads: Whether it may hold fewer than all heads.
-    """
-
-    pairs: int
+    pairs: int  # of a query and a key, over all batch rows and heads
     rows: int
-    keys: int | None
-    splits_heads: bool
+    keys: int | None  # of a part of a block; None if rows of weights must be whole
+    splits_heads: bool  # whether a block may hold fewer than all heads
 
     @classmethod
     def of(cls, request: Request, floats_per_pair: int, *, cuts_keys: bool) -> "Sizes":
@@ -165,12 +140,7 @@ class BlockPass:
 
     @classmethod
     def of(cls, request: Request, sizes: Sizes) -> "BlockPass":
-        """The job of a request; draws the seed of its dropout.
-
-        Args:
-            request: What is asked.
-            sizes: How large a block may be.
-        """
+        """The pass of a request; draws the seed of its dropout."""
         seed = 0
         if request.dropout:
             seed = request.draw_seed()
@@ -219,7 +189,6 @@ class BlockPass:
     def _hidden(
         self, rows: range, parts: list[tuple[range, ...]], batch: range
     ) -> list[Tensor | None]:
-        """Where pairs are hidden in each part of the keys."""
         return [self.mask and self.mask.hidden(rows, part, batch) for part in parts]
 
     def steps(self, block: Block, device: torch.device) -> Tensor:
@@ -276,7 +245,6 @@ class BlockPass:
             start = rows.stop
 
     def _width(self, keys: tuple[range, ...]) -> int:
-        """How many keys are worked on at once."""
         return min(_total(keys), self.sizes.keys or _total(keys))
 
     def _keys_of(self, rows: range) -> tuple[range, ...]:
@@ -286,15 +254,7 @@ class BlockPass:
 
 
 class GradientSums:
-    """Gradients of ``BlockInputs``, added up block by block where they belong.
-
-    Args:
-        inputs: Of all queries and keys.
-        wanted: Which of ``inputs.flat()`` have a gradient that is wanted.
-
-    Attributes:
-        totals: In the order of ``inputs.flat()``; None where none is wanted.
-    """
+    """Gradients of ``BlockInputs`` that are wanted, summed block by block."""
 
     def __init__(self, inputs: BlockInputs, wanted: Sequence[bool]) -> None:
         self.totals = [
@@ -461,7 +421,6 @@ def _total(key_ranges: tuple[range, ...]) -> int:
 
 
 def _corner_of(bias: Tensor, block: Block) -> Tensor:
-    """The part of a bias that a block's batch rows and heads have."""
     batch, heads = block.corner
     bias = bias[batch] if bias.shape[0] > 1 else bias
     return bias[:, heads] if bias.shape[1] > 1 else bias

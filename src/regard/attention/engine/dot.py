@@ -40,36 +40,18 @@ _Array: TypeAlias = NDArray[np.generic]
 
 
 class _Block(NamedTuple):
-    """A part of the grid as the loops take it; it has all heads.
-
-    Attributes:
-        place: Where it is.
-        pairs: What its pairs have besides products.
-        batch: Its batch rows.
-        rows: Its queries.
-        keys: Its keys.
-        is_last: Whether the same queries see no more keys in the next.
-    """
+    """A part of the grid as the loops take it, with all heads."""
 
     place: "Place"
-    pairs: "Pairs"
+    pairs: "Pairs"  # what pairs have besides products
     batch: range
     rows: range
     keys: range
-    is_last: bool
+    is_last: bool  # the same queries see no more keys in the next block
 
 
 class Work:
-    """One call as the loops read it.
-
-    Args:
-        job: What its blocks have in common; the score is a scaled dot product.
-        scale: What products are multiplied by.
-        ranges: From which key to which each query sees; None if all, or the mask says it pair by
-            pair.
-        inputs: Its tensors; of the position bias the number at each distance, (1, H or 1,
-            N + M − 1), if there is one.
-    """
+    """One call as the loops read it; a position bias is a number for each distance."""
 
     def __init__(
         self, job: BlockPass, scale: float, ranges: KeyRanges | None, inputs: BlockInputs
@@ -118,13 +100,7 @@ class Work:
         return out, top, total
 
     def gradients(self, wanted: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
-        """The gradients of ``inputs.flat()``.
-
-        Args:
-            wanted: Which are.
-            known: Best scores, sums of powers, the gradient of the mixed values, and for each query
-                its product with them.
-        """
+        """Gradients of ``inputs.flat()`` from (maxima, sums of powers, d_out, d_out · out)."""
         sums = _Sums(self.inputs, wanted, self.job.shape)
         arrays = [_array(tensor) for tensor in known]
         for block in self._blocks():
@@ -164,7 +140,6 @@ class Work:
         return sums.totals(self.inputs, wanted)
 
     def _blocks(self) -> Iterator[_Block]:
-        """All of the grid in which something may be visible."""
         B, H, N, M = self.job.shape
         if self.job.mask is None or self.ranges is not None:
             place = self.loops.Place(0, 0, 0, 0, M, H, *self.tile)
@@ -179,7 +154,6 @@ class Work:
                 yield _Block(place, self._pairs(hidden), block.batch, block.rows, keys, is_last)
 
     def _pairs(self, hidden: Tensor | None) -> "Pairs":
-        """Masks, biases and dropout bits of the pairs."""
         B, H, N, M = self.job.shape
         first, stop = (None, None) if self.ranges is None else self.ranges
         bits: tuple[Tensor | None, Tensor | None] = (None, None)
@@ -229,13 +203,7 @@ class Work:
 
 
 class _Sums:
-    """Gradients of everything, or beside them those of a part of the queries.
-
-    Args:
-        inputs: What gradients are of.
-        wanted: Which are.
-        shape: (B, H, N, M).
-    """
+    """Gradients of everything, or of a part of the queries beside them."""
 
     def __init__(
         self, inputs: BlockInputs, wanted: Sequence[bool], shape: tuple[int, int, int, int]
@@ -282,7 +250,6 @@ class _Sums:
         return self.batch.start, self.keys.start
 
     def add(self, part: "_Sums") -> None:
-        """Add what was gathered beside."""
         batch, keys = (slice(run.start, run.stop) for run in (part.batch, part.keys))
         self.key[batch, :, keys] += part.key
         self.value[batch, :, keys] += part.value
@@ -301,27 +268,14 @@ class _Sums:
 
 
 def tile_of(weighting: Weighting, width: int, keys: int) -> tuple[int, int]:
-    """How many queries and keys a tile has.
-
-    Args:
-        weighting: How scores become weights.
-        width: The most keys that a query may see.
-        keys: How many there are.
-    """
+    """The number of queries and of keys in a tile, where a query sees up to ``width`` keys."""
     if weighting.compiled_as is None:
         return _TILE if width > _NARROW else _NARROW_TILE, _KEYS
     return max(_FEWEST, min(_TILE, _SCORES // width // _FEWEST * _FEWEST)), keys
 
 
 def parts_of(units: int, query: Tensor, key: Tensor, value: Tensor) -> int:
-    """Into how many parts queries may be cut for the gradients of keys and values.
-
-    Args:
-        units: How many tasks there are without.
-        query: The queries.
-        key: The keys.
-        value: The values.
-    """
+    """Into how many parts queries may be cut for the gradients of keys and values."""
     least = (key.shape[-1] + value.shape[-1]) / _SHARE
     room = min(_NUMBERS // (key.numel() + value.numel()), int(query.shape[2] / least))
     return max(1, min(MOST_PARTS // units, max(_FEWER_PARTS // units, room)))
@@ -366,7 +320,6 @@ def _laid_out_whole(block: Block) -> tuple[range, Tensor | None]:
 
 
 def _cut(run: range, most: int) -> Iterator[_Span]:
-    """Spans of at most so many, one after the other."""
     for start in range(run.start, run.stop, most):
         yield start, min(start + most, run.stop)
 

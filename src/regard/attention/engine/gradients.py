@@ -49,14 +49,7 @@ def gradients(
     wanted: tuple[bool, ...],
     work: Callable[[Block, BlockInputs], Ends],
 ) -> list[Tensor | None]:
-    """The gradients of ``inputs.flat()``.
-
-    Args:
-        job: What the blocks have in common.
-        inputs: Of all queries and keys.
-        wanted: Which gradients are.
-        work: Works out again what a block gives, and pairs it with its gradients.
-    """
+    """The gradients of ``inputs.flat()``; ``work`` pairs what a block gives with its gradients."""
     sums = GradientSums(inputs, wanted)
     for block in job.blocks() if all(job.shape) else ():
         leaves = tuple(
@@ -79,15 +72,7 @@ def gradients(
 def weights_of(
     weighting: Weighting, scores: Tensor, sink: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights (b, h, n, m) of whole rows of scores, their log-sum-exp and entropy (b, h, n).
-
-    All of them are differentiable; of a row of −∞ they are zero, −∞ and zero.
-
-    Args:
-        weighting: How scores become weights.
-        scores: (b, h, n, m).
-        sink: Of the softmax, (h, 1) or (1, 1), or None.
-    """
+    """Weights of whole rows of scores, log-sum-exp and entropy; of rows of −∞ zeros, −∞, zero."""
     top = scores.detach().amax(dim=-1, keepdim=True)
     is_empty = top == float("-inf")
     # Not from one number for the best score and the sum: large scores would leave few digits.

@@ -23,20 +23,13 @@ _DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 @dataclass(slots=True, eq=False)
 class Kind:
-    """Calls whose queries, keys and values fit together, and differ in numbers alone.
+    """Calls whose queries, keys and values fit together, and differ in numbers alone."""
 
-    Attributes:
-        leading: The shape of the answer before (N, E).
-        grid: What a mask or a bias is laid over: batch axes, H or None where the tensors have no
-            axis of heads, N, M, and the device.
-        is_kept: Whether it is known again.
-        said: What backends said of such calls without a mask or any option.
-    """
-
-    leading: tuple[int, ...]
+    leading: tuple[int, ...]  # the shape of the answer before (N, E)
+    # Of a mask or a bias: batch axes, H or None without an axis of heads, N, M, the device.
     grid: tuple[tuple[int, ...], int | None, int, int, torch.device]
-    is_kept: bool
-    said: Said = field(default_factory=dict)
+    is_kept: bool  # whether it is known again
+    said: Said = field(default_factory=dict)  # by backends, of calls without mask or option
 
     def said_under(self, mask: BoundMask | None) -> Said:
         """Cached answers of backends about such calls; those under a mask live on the mask."""
@@ -55,14 +48,7 @@ KINDS: dict[Hashable, Kind] = {}
 def kind_of(
     query: Tensor, key: Tensor, value: Tensor, score: Score, wants_grad: bool
 ) -> tuple[Tensor, Tensor, Tensor, Kind]:
-    """Queries, keys and values with four axes, and of which kind a call with them is.
-
-    They are checked, unless such ones were before.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
-        SettingError: The score is none.
-    """
+    """Queries, keys and values with four axes, and their kind; checked once for each kind."""
     if not (isinstance(query, Tensor) and isinstance(key, Tensor) and isinstance(value, Tensor)):
         raise _no_tensor(query=query, key=key, value=value)
     if query.is_nested or key.is_nested or value.is_nested:
@@ -91,10 +77,7 @@ def check_tensors(name: str, tensors: tuple[Tensor, ...], query: Tensor) -> None
 def _signature_of(
     query: Tensor, key: Tensor, value: Tensor, score: Score, wants_grad: bool
 ) -> Hashable | None:
-    """Signature of a call without its tensors: equal for calls of one kind alone.
-
-    None where nothing is to be kept: the score may hold tensors, or a graph is traced.
-    """
+    """Signature that calls of a kind share; None in a graph, or where a score may hold tensors."""
     if type(score) not in _PLAIN_SCORES or torch.compiler.is_compiling():
         return None
     if not wants_grad and torch.is_grad_enabled():
@@ -115,7 +98,7 @@ def _signature_of(
 
 
 def _keep(memory: dict[K, V], name: K, entry: V) -> V:
-    """Enter something into a memory, which is emptied when it is full."""
+    """Store an entry, in place of all others where there are too many."""
     if len(memory) >= _MOST:
         memory.clear()
     memory[name] = entry
@@ -140,10 +123,7 @@ def _nested(**given: Tensor) -> ShapeError:
 def _checked(
     query: Tensor, key: Tensor, value: Tensor, score: Score, signature: Hashable | None
 ) -> tuple[Tensor, Tensor, Tensor, Kind]:
-    """Queries, keys and values that fit together, with four axes, and their kind.
-
-    The kind is kept under its signature, if there is one and the tensors are as they were given.
-    """
+    """Check queries, keys and values, bring them to four axes, and store their kind."""
     if not isinstance(score, Score):
         cure = " Scores are objects and have no names." if isinstance(score, str) else ""
         if hasattr(score, "tile") and not isinstance(score, type):

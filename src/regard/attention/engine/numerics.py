@@ -40,11 +40,9 @@ def divisor(total: Tensor) -> Tensor:
 
 
 def without_unseen(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values with zeros where no query looks, if what is there could do harm.
-
-    ``0 · NaN`` is NaN, so it must not be in the tensors at all. Where asking is free, as on a CPU,
-    finite keys and values are left alone.
-    """
+    """Keys and values with zeros where no query looks, if what is there could do harm."""
+    # 0 · NaN is NaN, so it must not be in the tensors at all; where asking is free, finite ones are
+    # kept.
     if mask is None or (key.device.type == "cpu" and is_finite(key) and is_finite(value)):
         return key, value
     hidden = mask.unseen_of(key)
@@ -67,11 +65,9 @@ def mix(weights: Tensor, value: Tensor, hidden: Tensor | None) -> Tensor:
 def as_it_is(
     backward: Callable[Concatenate[C, Tensor, P], R],
 ) -> Callable[Concatenate[C, Tensor, P], R]:
-    """A backward pass in the dtypes of its tensors, even where automatic precision is on.
+    """Run a backward pass in the dtypes of its tensors, even under automatic precision."""
 
-    It works the scores out again, and they must be those of the forward pass.
-    """
-
+    # It works the scores out again, and they must be those of the forward pass.
     @wraps(backward)
     def run(ctx: C, d_out: Tensor, /, *others: P.args, **options: P.kwargs) -> R:
         with without_autocast(d_out.device.type):
@@ -108,23 +104,7 @@ def kept(
     *,
     like: Tensor,
 ) -> Float[Tensor, "b h n m"]:
-    """Dropout factors of a tile's weights: 0, or 1 / (1 − rate).
-
-    Args:
-        seed: Chooses the pattern.
-        rate: The fraction that is dropped.
-        batch: Places of the tile on each axis.
-        heads: See ``batch``.
-        queries: See ``batch``.
-        keys: See ``batch``.
-        like: A tensor of the dtype and device that are wanted.
-
-    Example:
-        >>> whole = kept(1, 0.5, range(1), range(1), range(2), range(6), like=torch.ones(1))
-        >>> tile = kept(1, 0.5, range(1), range(1), range(1, 2), range(2, 5), like=whole)
-        >>> torch.equal(whole[..., 1:2, 2:5], tile)
-        True
-    """
+    """Dropout factors of a tile's weights: 0, or 1 / (1 − rate), in the dtype of ``like``."""
     bits = _bits(seed, (batch, heads, queries, keys), like.device)
     return (bits >= threshold_of(rate)).to(like.dtype).mul_(1 / (1 - rate))
 
@@ -138,16 +118,7 @@ def gumbel(
     *,
     like: Tensor,
 ) -> Float[Tensor, "b h n m"]:
-    """Gumbel noise: the key whose score plus noise is largest is a draw from the softmax.
-
-    Args:
-        seed: Chooses the draw.
-        batch: Places of the tile on each axis.
-        heads: See ``batch``.
-        queries: See ``batch``.
-        keys: See ``batch``.
-        like: A tensor of the dtype and device that are wanted.
-    """
+    """Gumbel noise: the key whose score plus noise is largest is a draw from the softmax."""
     bits = _bits(seed, (batch, heads, queries, keys), like.device)
     # In float64: the 32 bits are to reach both ends of the interval, yet neither 0 nor 1.
     uniform = bits.double().add_(2**31 + 0.5).mul_(2.0**-32)
@@ -155,7 +126,7 @@ def gumbel(
 
 
 def threshold_of(rate: float) -> int:
-    """Below which 32 random bits, signed, drop a weight."""
+    """The number below which 32 random bits, signed, drop a weight."""
     return int(rate * 2**32) - 2**31
 
 
@@ -175,7 +146,6 @@ def bits_of_keys(keys: range, device: torch.device) -> Int32[Tensor, " m"]:
 
 
 def _bits(seed: int, places: tuple[range, range, range, range], device: torch.device) -> Tensor:
-    """32 random bits for each place of a tile."""
     batch, heads, queries, keys = places
     of_rows = bits_of_queries(seed, batch, heads, queries, device)
     return _mix(of_rows.unsqueeze(-1) ^ bits_of_keys(keys, device))

@@ -32,15 +32,7 @@ class CallOptions(NamedTuple):
 
 
 class WeightsOptions(TypedDict, total=False):
-    """Options of calls that give weights alone.
-
-    Attributes:
-        score: How a query and a key match.
-        mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores: a tensor that broadcasts to (*batch, heads, N, M), or a rule of
-            the distance such as ``alibi()``.
-        weighting: How scores become weights.
-    """
+    """Options of calls that give weights alone; ``attend`` describes them."""
 
     score: Score
     mask: Mask | Bool[Tensor, "..."] | None
@@ -57,16 +49,7 @@ class AttendOptions(WeightsOptions, total=False):
 
 
 def takes(options: type) -> Callable[[F], F]:
-    """Decorate a function of ``**options``: its signature and help name each, with its default.
-
-    Args:
-        options: The ``TypedDict`` of its options.
-
-    Example:
-        >>> from regard.attention import weights
-        >>> list(signature(weights).parameters)
-        ['query', 'key', 'score', 'mask', 'bias', 'weighting']
-    """
+    """Decorate a function of ``**options``: its signature and help name each, with its default."""
 
     def decorate(function: F) -> F:
         shown, kind = signature(function), Parameter.KEYWORD_ONLY
@@ -84,11 +67,7 @@ def takes(options: type) -> Callable[[F], F]:
 
 
 def options_of(function: Callable[..., object], given: Mapping[str, Any]) -> CallOptions:
-    """The options that a function is given.
-
-    Raises:
-        SettingError: It has no option of a name; see ``refuse_options``.
-    """
+    """The options that a function is given; refuses those that it has not."""
     known = signature(function).parameters
     refuse_options(function, [name for name in given if name not in known])
     return CallOptions(**given)
@@ -125,14 +104,7 @@ _CURES = {
 
 
 def refuse_options(function: Callable[..., object], given: Iterable[str]) -> None:
-    """Raise SettingError if there are options that the function has not, with the name it has.
-
-    Example:
-        >>> from regard.attention import attend
-        >>> refuse_options(attend, ["is_causal"])
-        Traceback (most recent call last):
-        regard.errors.SettingError: is_causal is not an option of attend. Use mask=regard.causal().
-    """
+    """Raise SettingError for options that a function has not, naming what it has."""
     for name in given:
         cure = f" Use {_CURES[name]}." if name in _CURES else ""
         if not cure and (close := nearest(name, signature(function).parameters)):

@@ -23,45 +23,25 @@ _AS_IT_IS = nullcontext()
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """Checked arguments of a call: always four axes, always a bound mask or none.
+    """Checked arguments of a call: always four axes, always a bound mask or none."""
 
-    Attributes:
-        query: (B, H, N, D).
-        key: (B, G, M, D); G divides H.
-        value: (B, G, M, E).
-        score: How a query and a key match.
-        mask: Which keys are visible; None if all are.
-        bias: Added to the scores; broadcasts to (B, H, N, M).
-        position: What is added because of the distance, or None.
-        weighting: How scores become weights.
-        dropout: The fraction of weights set to zero; the others grow to make up for it.
-        generator: Where the seed of the dropout comes from; None is torch's own.
-        sink: Of the softmax, (H, 1) or (1, 1), or None; added to what a backend gives.
-        return_lse: Whether the log-sum-exp of the scores is wanted.
-        leading: The shape of the answer before (N, E).
-        wants_grad: Whether a gradient will be asked for though nothing records one, as in an
-            operator.
-        seed: Of the dropout, where it is drawn already.
-        said: What backends that judge by kind said of requests of its kind, and keep for them, to
-            be added to.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
+    query: Tensor  # (B, H, N, D)
+    key: Tensor  # (B, G, M, D); G divides H
+    value: Tensor  # (B, G, M, E)
     score: Score
     mask: BoundMask | None
-    bias: Tensor | None
+    bias: Tensor | None  # broadcasts to (B, H, N, M)
     position: PositionBias | None
     weighting: Weighting
     dropout: float
     generator: torch.Generator | None
-    sink: Tensor | None
+    sink: Tensor | None  # (H, 1) or (1, 1); added to what a backend gives
     return_lse: bool
-    leading: tuple[int, ...]
-    wants_grad: bool = False
-    seed: int | None = None
-    # Not handed on by ``replace``: what is true of one kind may not be of another.
+    leading: tuple[int, ...]  # the shape of the answer before (N, E)
+    wants_grad: bool = False  # though nothing records a gradient, as in an operator
+    seed: int | None = None  # of the dropout, if drawn already
+    # What backends that judge by kind said of requests of this kind, to be added to. Not handed on
+    # by ``replace``: what is true of one kind may not be of another.
     said: Said = field(default_factory=dict, init=False, repr=False)
     _forms: tuple[DotForm | None, ...] = field(default=(), repr=False)
 
@@ -71,10 +51,7 @@ class Request:
         return (*self.score.tensors(), *of_position)
 
     def form(self) -> DotForm | None:
-        """The score as a dot product and a number of each key, worked out once; None if it is not.
-
-        ``dot`` has it as a dot product alone.
-        """
+        """The score as a dot product and a number of each key, worked out once, or None."""
         if not self._forms:
             self._forms = (self.score.as_dot(self.query, self.key),)
         return self._forms[0]
@@ -89,7 +66,6 @@ class Request:
         return self._forms[1]
 
     def draw_seed(self) -> int:
-        """The seed of the dropout."""
         if self.seed is not None:
             return self.seed
         return int(torch.randint(2**31 - 1, (), generator=self.generator))
@@ -117,12 +93,7 @@ def make_request(
     wants_grad: bool = False,
     seed: int | None = None,
 ) -> Request:
-    """Check the arguments of ``attend`` and bring them to four axes.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
-        SettingError: An option is not one, or is out of range.
-    """
+    """Check the arguments of ``attend`` and bring them to four axes."""
     score, mask, bias, weighting, dropout, generator, _, return_lse = options
     query, key, value, kind = kind_of(query, key, value, score, wants_grad)
     # To ask for the class itself first is felt in small calls, as it is abstract.
@@ -170,12 +141,7 @@ def make_request(
 
 
 def make_weights_request(query: Tensor, key: Tensor, options: CallOptions) -> Request:
-    """Make the request of a call for weights alone: its values take no memory.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
-        SettingError: An option is not one, or is out of range.
-    """
+    """Make the request of a call for weights alone: its values take no memory."""
     value = key
     if isinstance(key, Tensor) and key.dim() > 1:
         width = options.bias.value_dim if isinstance(options.bias, PositionBias) else None
@@ -184,11 +150,7 @@ def make_weights_request(query: Tensor, key: Tensor, options: CallOptions) -> Re
 
 
 def without_autocast(kind: str) -> AbstractContextManager[object]:
-    """Inside, operations keep the dtypes of their tensors, even under automatic precision.
-
-    Args:
-        kind: Of the device.
-    """
+    """Keep the dtypes of tensors inside, even under automatic precision."""
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else _AS_IT_IS
 
 
@@ -201,11 +163,7 @@ def _check_dropout(dropout: float, generator: torch.Generator | None) -> None:
 
 
 def _sink_of(weighting: Softmax, query: Tensor) -> Tensor:
-    """The sink as (H, 1) or (1, 1).
-
-    Raises:
-        ShapeError: It is neither one number nor one per head.
-    """
+    """The sink as (H, 1) or (1, 1)."""
     if not isinstance(weighting.sink, Tensor | Real):
         raise SettingError(f"sink must be a number or a tensor; got {weighting.sink!r}.")
     if isinstance(weighting.sink, Tensor):

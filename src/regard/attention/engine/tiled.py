@@ -59,10 +59,7 @@ def job_of(request: Request) -> BlockPass:
 
 
 def answer_of(job: BlockPass, inputs: BlockInputs) -> tuple[Tensor, Tensor, Tensor]:
-    """The mixed values; of softmax also the best scores, and the sums of powers relative to them.
-
-    Both are (B, H, N, 1), and zeros for other weightings.
-    """
+    """The mixed values; of softmax also maxima and sums of powers (B, H, N, 1), of others zeros."""
     query, value = inputs.query, inputs.value
     B, H, N, _ = query.shape
     out = query.new_zeros(B, H, N, value.shape[-1])
@@ -88,16 +85,7 @@ def backward(
     d_lse: Tensor,
     answer: tuple[Tensor, Tensor, Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """The gradients of ``inputs``; differentiable again where gradients are enabled.
-
-    Args:
-        job: What the blocks have in common.
-        inputs: What gradients are wanted of.
-        wanted: Which of them.
-        d_out: The gradient of the mixed values.
-        d_lse: The gradient of the log-sum-exp.
-        answer: What ``answer_of`` gives, if it is at hand: softmax needs less then.
-    """
+    """The gradients of ``inputs``, differentiable again; with ``answer``, softmax needs less."""
     again = torch.is_grad_enabled()
     slope: _AnySlope | _SoftmaxSlope = _AnySlope(job, d_lse)
     blocks = job.blocks()
@@ -190,16 +178,13 @@ class _AnySlope:
 
 
 class _SoftmaxSlope:
-    """Gradient of softmax from the output and its sums: no sum over a block's keys.
-
-    ``Σ weight · d_weight`` over the keys of a query is ``out · d_out``, whatever dropout did.
-    From the log-sum-exp, one number for the best score and the sum of powers, weights at large
-    scores would have too few digits.
-    """
+    """Gradient of softmax from the output and its sums: no sum over a block's keys."""
 
     def __init__(
         self, job: BlockPass, d_out: Tensor, d_lse: Tensor, out: Tensor, top: Tensor, total: Tensor
     ) -> None:
+        # Σ weight · d_weight over the keys of a query is out · d_out, whatever dropout did. From
+        # the log-sum-exp alone, weights at large scores would have too few digits.
         mean = (d_out * out).sum(dim=-1, keepdim=True)
         if job.wants_lse:
             mean = mean - d_lse.unsqueeze(-1)
@@ -257,12 +242,7 @@ def _block_gradients(
 
 
 def _leaves_of(inputs: BlockInputs, again: bool) -> BlockInputs:
-    """Copy of inputs as leaves of a graph.
-
-    Args:
-        inputs: Of a block.
-        again: Whether what has a gradient keeps its own past, to be differentiated again.
-    """
+    """Copy inputs as leaves of a graph; ``again`` keeps the past of those with a gradient."""
 
     def leaf(tensor: Tensor | None) -> Tensor | None:
         if tensor is None or (again and tensor.requires_grad):

@@ -41,29 +41,16 @@ _ARGUMENTS = {each: tuple(signature(each).parameters) for each in BUILT_IN.value
 
 
 class Encoded(NamedTuple):
-    """An object taken apart.
+    """An object taken apart: class names before their arguments, which are tensors or numbers."""
 
-    Attributes:
-        form: Names of classes and kinds of arguments, each class before its arguments.
-        tensors: The arguments that are tensors, in their order.
-        integers: Those that are whole numbers.
-        floats: Those that are other numbers.
-    """
-
-    form: str
+    form: str  # names of classes and kinds of arguments
     tensors: Sequence[Tensor]
     integers: Sequence[int]
     floats: Sequence[float]
 
 
 def is_built_in(thing: object) -> bool:
-    """Whether ``encode`` can take a thing, and all that it is made of, apart.
-
-    Example:
-        >>> from regard.attention import causal, where
-        >>> is_built_in(causal()), is_built_in(causal() & where(lambda b, h, q, k: q != k))
-        (True, False)
-    """
+    """Whether ``encode`` can take an object, and all that it is made of, apart."""
     if thing is None or isinstance(thing, Tensor | int | float | str | torch.SymInt):
         return True
     if type(thing) not in _ARGUMENTS:
@@ -75,16 +62,7 @@ def is_built_in(thing: object) -> bool:
 
 
 def encode(*things: object) -> Encoded:
-    """Things that are built in, taken apart one after the other.
-
-    Numbers stay numbers, so that a compiler may leave them open.
-
-    Example:
-        >>> from regard.attention import ScaledDot, causal
-        >>> encode(ScaledDot(softcap=2.0), causal(first=3))
-        Encoded(form='ScaledDot None float _Window None int int', tensors=[], integers=[0, 3],
-                floats=[2.0])
-    """
+    """Take built-in objects apart, one after the other; numbers stay, so graphs may vary them."""
     parts = _Parts([], [], [], [])
     for thing in things:
         _take_apart(thing, parts)
@@ -92,13 +70,7 @@ def encode(*things: object) -> Encoded:
 
 
 def decode(encoded: Encoded) -> list[Any]:
-    """Return the objects that ``encode`` was given.
-
-    Example:
-        >>> from regard.attention import Laplace
-        >>> decode(encode(Laplace(2.0)))
-        [Laplace(bandwidth=2.0)]
-    """
+    """Return the objects that ``encode`` was given."""
     words = iter(encoded.form.split())
     given: dict[str, Iterator[object]] = {
         "tensor": iter(encoded.tensors),

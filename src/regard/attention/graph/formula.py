@@ -22,12 +22,7 @@ _writers = 0
 
 @contextmanager
 def written_out() -> Iterator[None]:
-    """Programs that are exported inside hold the formula of attention, and no operator of ours.
-
-    They run wherever torch does, or what its graphs are translated for; with the whole matrix of
-    scores in memory, as the formula has it. Attention must be softmax attention without a sink,
-    under masks that ask for places alone.
-    """
+    """Let exported programs hold the formula of attention and no operator of ours."""
     global _writers  # noqa: PLW0603  (see above)
     _writers += 1
     try:
@@ -42,12 +37,7 @@ def is_written_out() -> bool:
 
 
 def attend_by_formula(query: Tensor, key: Tensor, value: Tensor, options: CallOptions) -> Tensor:
-    """``softmax(score(query, key) + bias) · value`` over visible keys, whatever the sizes.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
-        SettingError: The weighting is another, or the mask cannot be written out.
-    """
+    """``softmax(score(query, key) + bias) · value`` over visible keys, whatever the sizes."""
     mask, weighting = options.mask, options.weighting
     if not isinstance(weighting, Softmax) or weighting.sink is not None:
         came = "a sink" if isinstance(weighting, Softmax) else type(weighting).__name__
@@ -68,11 +58,7 @@ def attend_by_formula(query: Tensor, key: Tensor, value: Tensor, options: CallOp
 
 
 def needs_formula() -> bool:
-    """Whether a transform of ``torch.func`` or forward-mode differentiation is at work.
-
-    Raises:
-        SettingError: ``torch.jit.trace`` is, which keeps the choices of one example.
-    """
+    """Whether a transform of ``torch.func`` or forward-mode differentiation is active."""
     if torch._C._is_tracing():
         cure = (
             "torch.onnx.export(..., dynamo=True)"
@@ -89,15 +75,7 @@ def needs_formula() -> bool:
 def attend_under_transforms(
     query: Tensor, key: Tensor, value: Tensor, options: CallOptions
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """``attend`` by its formula where ``needs_formula``: transforms follow torch's operations.
-
-    The whole matrix of scores is made, for all of a vmapped axis at once.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
-        SettingError: The weighting is another than softmax, there is dropout, or a backend is
-            pinned.
-    """
+    """``attend`` by its formula where ``needs_formula``, with the whole matrix of scores."""
     mask, weighting = options.mask, options.weighting
     for name in ("dropout", "backend"):
         if (given := getattr(options, name)) != (plain := CallOptions._field_defaults[name]):

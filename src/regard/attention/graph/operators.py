@@ -38,25 +38,11 @@ def attend_operator(
     floats: Sequence[float],
     learned: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """``attend``, planned when it runs.
-
-    Args:
-        query: What ``attend`` is given, as are the next two.
-        key: See there.
-        value: See there.
-        tensors: With the next three, what is encoded: the score, the mask, the bias, the
-            weighting, whose sink is left to the graph, the dropout, its seed, the pinned backend,
-            whether the log-sum-exp is wanted, and the place for who observes.
-        form: See ``tensors``.
-        integers: See ``tensors``.
-        floats: See ``tensors``.
-        learned: For query, key, value and each of ``tensors``, whether its gradient may be asked
-            for; the plan depends on it.
-
-    Returns:
-        The mixed values; the log-sum-exp, and what makes a gradient cheaper: zeros where nobody
-        wants them.
-    """
+    """``attend``, planned when it runs."""
+    # Encoded are the score, the mask, the bias, the weighting (its sink is left to the graph), the
+    # dropout, its seed, the pinned backend, whether the log-sum-exp is wanted, and the place for
+    # who observes. The plan depends on which gradients of query, key, value and tensors may be
+    # asked for.
     if (observer := current_observer()) is not None:
         score, mask, bias, weighting, *_, kind, layer = decode(
             Encoded(form, tensors, integers, floats)
@@ -115,12 +101,7 @@ def attend_backward(
     learned: Sequence[bool],
     wanted: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients of ``regard::attend`` that are wanted.
-
-    Given are the gradients of the mixed values and of the log-sum-exp; the first and the last of
-    what ``regard::attend`` returned; query, key, value and the encoded tensors; the rest as there;
-    and which of the tensors have a gradient that is wanted.
-    """
+    """The gradients of ``regard::attend`` that are wanted."""
     rest = (form, integers, floats, learned)
     return _settled(gradients(given, wanted, rest, (d_out, d_lse), (out, sums)))
 
@@ -153,11 +134,7 @@ def attend_backward_again(
     learned: Sequence[bool],
     wanted: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients of ``regard::attend_backward``.
-
-    Given are the gradients of what it returned, and what it was given; returned are those of
-    ``d_out`` and ``d_lse``, and those of ``given`` that are wanted.
-    """
+    """The gradients of ``regard::attend_backward``: of ``d_out``, ``d_lse`` and ``given``."""
     rest = (form, integers, floats, learned)
     return _settled(gradients_again(d_grads, given, wanted, rest, (d_out, d_lse)))
 
@@ -227,7 +204,6 @@ def _settled(grads: list[Tensor]) -> list[Tensor]:
 
 
 def _each_or_none(grads: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor | None]:
-    """The gradients where they are wanted, None elsewhere."""
     left = iter(grads)
     return [next(left) if want else None for want in wanted]
 
@@ -245,11 +221,7 @@ Pairs = list[tuple[Tensor, Tensor]]
 
 @contextmanager
 def recording(kind: str) -> Iterator[None]:
-    """Gradients can be taken inside, though operators run below autograd and its view tracking.
-
-    Args:
-        kind: Of the device, whose automatic precision is left out as in ``attend``.
-    """
+    """Let gradients be taken, though operators run below autograd and its view tracking."""
     keys = (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView)
     with ExitStack() as stack:
         for key in keys:
@@ -261,12 +233,7 @@ def recording(kind: str) -> Iterator[None]:
 
 
 def request_of(given: Sequence[Tensor], rest: Rest) -> tuple[Request, str | None]:
-    """The request of a call, and the pinned backend.
-
-    Args:
-        given: Query, key, value and the encoded tensors.
-        rest: What else is encoded.
-    """
+    """The request of an encoded call, and the pinned backend."""
     query, key, value, *tensors = given
     form, integers, floats, learned = rest
     score, mask, bias, weighting, dropout, seed, backend, wants_lse, *_ = decode(
@@ -284,10 +251,7 @@ def is_tiled(request: Request, backend: str | None) -> bool:
 
 
 def answer_and_sums(request: Request) -> tuple[Tensor, Tensor, Tensor]:
-    """Mixed values and log-sum-exp by the tiled engine, and what makes its gradient cheaper.
-
-    The latter is (B, H, N, 2): the best score of each query, and its sum of powers.
-    """
+    """Mixed values, log-sum-exp, and each query's maximum and sum of powers (B, H, N, 2)."""
     out, top, total = tiled.answer_of(tiled.job_of(request), BlockInputs.of(request))
     lse = (top + total.log()).squeeze(-1)
     return out.to(request.query.dtype), lse, torch.cat([top, total], dim=-1)
@@ -306,18 +270,7 @@ def gradients(
     d_answer: tuple[Tensor, Tensor],
     answer: tuple[Tensor, Tensor],
 ) -> list[Tensor]:
-    """The gradients of a call.
-
-    Args:
-        given: Query, key, value and the encoded tensors.
-        wanted: Which of them have a gradient that is wanted.
-        rest: See ``request_of``.
-        d_answer: The gradients of the mixed values and of the log-sum-exp.
-        answer: The mixed values, and the sums of ``answer_and_sums``.
-
-    Returns:
-        The gradients that are wanted.
-    """
+    """The wanted gradients of a call, from those of its answer (values and log-sum-exp)."""
     with recording(given[0].device.type):
         leaves = leaves_of(given, wanted)
         request, backend = request_of(leaves, rest)
@@ -342,20 +295,7 @@ def gradients_again(
     rest: Rest,
     d_answer: tuple[Tensor, Tensor],
 ) -> list[Tensor]:
-    """The gradients of the gradients of a call.
-
-    The answer is no input of theirs, but what the inputs give.
-
-    Args:
-        d_grads: The gradients of what ``gradients`` returned.
-        given: See ``gradients``.
-        wanted: See there.
-        rest: See there.
-        d_answer: See there.
-
-    Returns:
-        Those of both parts of ``d_answer``, and those of ``given`` that are wanted.
-    """
+    """The gradients of ``gradients``: of both of ``d_answer``, and of ``given`` where wanted."""
     with recording(given[0].device.type):
         d_leaves, leaves = leaves_of(d_answer, (True, True)), leaves_of(given, wanted)
         request, _ = request_of(leaves, rest)
@@ -372,10 +312,7 @@ def _of_tiled(
     d_lse: Tensor,
     answer: tuple[Tensor, Tensor, Tensor] | None,
 ) -> Pairs:
-    """The inputs of the tiled engine with their gradients, without its forward pass.
-
-    Where gradients are enabled, these can be differentiated.
-    """
+    """Inputs of the tiled engine with their gradients, without its forward pass."""
     with torch.enable_grad():
         inputs = BlockInputs.of(request)
     each = inputs.flat()

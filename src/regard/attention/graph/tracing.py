@@ -35,22 +35,10 @@ def attend_in_graph(
     *,
     outside: Callable[[Tensor, Tensor, Tensor, CallOptions], Answer],
 ) -> Answer:
-    """``attend`` where ``torch.compile`` or ``torch.export`` traces.
-
-    Where torch's own kernel serves whatever the sizes, the graph gets that, which every compiler
-    and exporter knows; else the operator, which plans when it runs. Compiled for a CPU, it gets
-    both: the operator for numbers that are not finite. Inside ``written_out`` it gets the formula.
-
-    Args:
-        query: See ``attend``, as the next two.
-        key: See there.
-        value: See there.
-        options: See there.
-        outside: Serves a call that cannot be part of a graph, between two graphs.
-
-    Raises:
-        SettingError: The call cannot be part of a graph, and there is to be one graph only.
-    """
+    """``attend`` in a traced graph: torch's own kernel, the operator, or for a CPU both."""
+    # Where torch's own kernel serves whatever the sizes, the graph gets that, which every compiler
+    # and exporter knows; else the operator, which plans when it runs. A call that cannot be part of
+    # a graph is served by ``outside``, between two graphs.
     if (refusal := _refusal(options)) is not None:
         if torch.compiler.is_exporting():
             raise SettingError(refusal)
@@ -94,10 +82,7 @@ def _refusal(options: CallOptions) -> str | None:
 def _as_dot_product(
     request: Request, mask: Mask | Tensor | None, encoded: Encoded, learned: list[bool]
 ) -> Tensor | None:
-    """The answer of torch's kernel, or None if it is not the one to ask.
-
-    Exported graphs are for inference. Float64 is differentiated again, which the kernel cannot.
-    """
+    """The answer of torch's kernel, or None if it is not the one to ask."""
     if not request.score.is_dot_product or type(request.weighting) is not Softmax:
         return None
     form = request.dot()
@@ -105,6 +90,7 @@ def _as_dot_product(
     if form is None or form.key.shape[-1] != request.value.shape[-1]:
         return None
     is_exporting = torch.compiler.is_exporting()
+    # Exported graphs are for inference. Float64 is differentiated again, which the kernel cannot.
     if any(learned) and not is_exporting and request.query.dtype == torch.float64:
         return None
     is_cpu, is_flag = request.query.is_cpu, mask is not None and _is_flag(mask, request)
@@ -126,13 +112,11 @@ def _guarded(
     encoded: Encoded,
     learned: list[bool],
 ) -> Tensor | None:
-    """The answer of torch's kernel on a CPU, and that of the operator where numbers are not finite.
-
-    The kernel lets NaN through a mask and may give zeros for a query that is NaN. None where the
-    operator, which costs half a millisecond, is likely to be faster, or the mask would be large.
-    """
+    """Torch's kernel on a CPU, and the operator where numbers are not finite."""
     B, H, N, _ = request.query.shape
     M, E = request.value.shape[2:]
+    # The kernel lets NaN through a mask and may give zeros for a query that is NaN. The operator
+    # costs half a millisecond: None where it is likely to be faster, or the mask would be large.
     if any(learned) and not _is_known(B * H * N * M <= FEWEST_PAIRS_OF_A_PLANNED_STEP):
         return None
     seen = None
@@ -191,7 +175,6 @@ def _is_of_places(mask: Mask) -> bool:
 
 
 def _kernel(form: DotForm, value: Tensor, seen: Tensor | None, *, is_flag: bool) -> Tensor:
-    """Torch's kernel, in the dtypes of its tensors."""
     kind = value.device.type
     is_mixed = torch.is_autocast_enabled(kind)
     with torch.autocast(kind, enabled=False) if is_mixed else nullcontext():

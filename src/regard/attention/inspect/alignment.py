@@ -130,12 +130,7 @@ def links_from_weights(weights: Float[Tensor, "T S"], *, mutual: bool = False) -
 
 
 def links_from_sources(sources: Int[Tensor, " T"]) -> list[Link]:
-    """Links as pairs (source, target), from the source place of each target place.
-
-    Example:
-        >>> links_from_sources(torch.tensor([2, -1, 0]))
-        [(2, 0), (0, 2)]
-    """
+    """Links as pairs (source, target), from the source place of each target place."""
     return [(source, target) for target, source in enumerate(sources.tolist()) if source >= 0]
 
 
@@ -233,12 +228,7 @@ def words_from_tokens(
 
 
 def diagonal_links(source_length: int, target_length: int) -> list[Link]:
-    """The baseline that knows no words: each target place with the source place as far along.
-
-    Example:
-        >>> diagonal_links(2, 4)
-        [(0, 0), (0, 1), (1, 2), (1, 3)]
-    """
+    """The baseline that knows no words: each target place with the source place as far along."""
     if not source_length:
         return []
     return [

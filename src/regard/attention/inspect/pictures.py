@@ -15,10 +15,7 @@ _DARK, _MIDDLE, _LIGHT = (0, 34, 78), (124, 123, 120), (254, 232, 56)
 
 
 def draw(pooled: Float[Tensor, "*b R C"], effective_keys: Float[Tensor, "*b N"], title: str) -> str:
-    """A small static SVG for the cell of a notebook: no script, nothing from outside.
-
-    The maps of the first heads, each above the effective number of keys along the queries.
-    """
+    """Draw the maps of the first heads, each above its effective number of keys, as SVG."""
     pooled = pooled.detach().double().cpu()
     lead = pooled.shape[:-2]
     total = prod(lead)
@@ -47,7 +44,6 @@ def draw(pooled: Float[Tensor, "*b R C"], effective_keys: Float[Tensor, "*b N"],
 
 
 def _head(map_: Tensor, line: Tensor, name: str, row: int, column: int) -> str:
-    """One head at its place."""
     size = _CELLS * _CELL
     x = _GAP + column * (size + _GAP)
     y = _GAP + row * (size + _STRIP + 2 * _GAP)

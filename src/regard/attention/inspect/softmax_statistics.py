@@ -50,14 +50,7 @@ def is_served(job: BlockPass, ask: Ask, inputs: BlockInputs) -> bool:
 
 
 def of_all(job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None) -> Statistics:
-    """The statistics of all queries.
-
-    Args:
-        job: What the blocks have in common.
-        ask: What is asked.
-        inputs: Of all queries and keys.
-        counted: Which queries count, (B or 1, 1, N).
-    """
+    """The statistics of all queries; those ``counted`` are (B or 1, 1, N)."""
     work = _Work(job, ask, _Scores(job, inputs), counted)
     parallel_for(len(work.tasks), work.do)
     return work.finished()
@@ -104,14 +97,7 @@ class _Task(NamedTuple):
 
 
 class _Work:
-    """Arrays that tasks read and write.
-
-    Args:
-        job: What the blocks have in common.
-        ask: What is asked.
-        scores: Of the blocks.
-        counted: Which queries count.
-    """
+    """Arrays that tasks read and write."""
 
     def __init__(self, job: BlockPass, ask: Ask, scores: _Scores, counted: Tensor | None) -> None:
         from regard.kernels.attention import statistics
@@ -138,7 +124,6 @@ class _Work:
         ]
 
     def do(self, number: int) -> None:
-        """Do a task."""
         task = self.tasks[number]
         with torch.inference_mode(False), torch.no_grad():
             memory = self._memory.pop() if self._memory else self._scores.memory()
@@ -155,7 +140,7 @@ class _Work:
             self._memory.append(memory)
 
     def finished(self) -> Statistics:
-        """All of them, when the tasks are done."""
+        """Sum the parts, when the tasks are done."""
         for rows, received, pooled in zip(self._of_map, self._received, self._pooled, strict=True):
             self._found.received.add_(received)
             self._found.pooled[:, :, rows] += pooled
@@ -202,11 +187,9 @@ def _ranges_of(job: BlockPass) -> KeyRanges:
 
 
 def _cut(job: BlockPass) -> tuple[list[_Task], list[range]]:
-    """The tasks, and the parts of the queries that their numbers are about.
-
-    The last queries come first, as they often see most. Where a mask costs more than a glance, all
-    heads share it.
-    """
+    """The tasks, and the parts of the queries that their numbers are about."""
+    # The last queries come first, as they often see most. Where a mask costs more than a glance,
+    # all heads share it.
     B, H, N, M = job.shape
     width, rows = M, min(N, _ROWS)
     if job.mask is not None:

@@ -16,17 +16,11 @@ from regard.attention.inspect.summary import count_of, numbers_of
 
 
 class Ask(NamedTuple):
-    """Options of a summary.
+    """Options of a summary."""
 
-    Attributes:
-        top: How many keys of each query, K.
-        start: The places of the first query and of the first key in the maps.
-        bucket: How many queries, and how many keys, share a bucket of the map.
-    """
-
-    top: int
-    start: tuple[int, int]
-    bucket: tuple[int, int]
+    top: int  # keys of each query, K
+    start: tuple[int, int]  # places of the first query and of the first key in the maps
+    bucket: tuple[int, int]  # queries, and keys, that share a bucket of the map
 
     def columns(self, keys: int) -> int:
         """How many columns the map of so many keys has."""
@@ -34,27 +28,16 @@ class Ask(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Numbers of a block, or of all queries and keys.
+    """Numbers of a block, or of all queries and keys."""
 
-    Attributes:
-        lse: (B, H, N), the log-sum-exp of the scores; −inf where nothing is seen.
-        entropy: (B, H, N), of the weights.
-        distance: (B, H, N), from the query's place to the keys.
-        first: (B, H, N), the weight of key 0.
-        received: (B, H, M), the sums of weights over the counted queries.
-        pooled: (B, H, R, C), the same over buckets.
-        top_weights: (B, H, N, K).
-        top_keys: (B, H, N, K), −1 for none.
-    """
-
-    lse: Tensor
-    entropy: Tensor
-    distance: Tensor
-    first: Tensor
-    received: Tensor
-    pooled: Tensor
-    top_weights: Tensor
-    top_keys: Tensor
+    lse: Tensor  # (B, H, N); −inf where nothing is seen
+    entropy: Tensor  # (B, H, N)
+    distance: Tensor  # (B, H, N), from the query's place to the keys
+    first: Tensor  # (B, H, N), the weight of key 0
+    received: Tensor  # (B, H, M), the sums of weights over the counted queries
+    pooled: Tensor  # (B, H, R, C), the same over buckets
+    top_weights: Tensor  # (B, H, N, K)
+    top_keys: Tensor  # (B, H, N, K), −1 for none
 
     @classmethod
     def of_nothing(cls, job: BlockPass, ask: Ask, like: Tensor) -> "Statistics":
@@ -156,16 +139,7 @@ _SHORT = 256
 def best_of(
     rows: Float[Tensor, "*b m"], count: int
 ) -> tuple[Int[Tensor, "*b K"], Bool[Tensor, "*b K"]]:
-    """The ``count`` best places of each row, the best first, and which of them there are.
-
-    Args:
-        rows: Scores; −inf is no place at all.
-        count: K. Where fewer are there, the rest are zeros.
-
-    Example:
-        >>> best_of(torch.tensor([1.0, 3.0, -torch.inf, 3.0]), 2)
-        (tensor([1, 3]), tensor([True, True]))
-    """
+    """The ``count`` best places of each row, the best first, and which exist (not −inf)."""
     return _settled(rows, *_candidates(rows, min(count + 1, rows.shape[-1])), count)
 
 
@@ -184,11 +158,9 @@ def _settled(rows: Tensor, values: Tensor, places: Tensor, count: int) -> tuple[
 
 
 def _candidates(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The best values with their places. They lie in the groups that have the best tops.
-
-    Places of a group are equally far apart, since that is the quickest to look through; the last
-    places, too few for one more of each group, are looked at by themselves.
-    """
+    """The best values with their places, which lie in the groups that have the best tops."""
+    # Places of a group are equally far apart, since that is the quickest to look through; the last
+    # places, too few for one more of each group, are looked at by themselves.
     m = rows.shape[-1]
     if m < _MANY * count:
         return _top(rows, count)

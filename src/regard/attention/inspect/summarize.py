@@ -68,11 +68,7 @@ def summarize(
 
 
 def counted_of(request: Request, queries: Queries | None) -> Tensor | None:
-    """Mask of the counted queries, (B or 1, 1, N); None if all count.
-
-    Raises:
-        ShapeError: They are neither a slice nor booleans that broadcast to (*batch, N).
-    """
+    """Mask of the counted queries, (B or 1, 1, N); None if all count."""
     if queries is None:
         return None
     N = request.query.shape[2]
@@ -120,14 +116,6 @@ def _summary(
 def _statistics_of(
     job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None
 ) -> Statistics:
-    """The statistics of all queries; gradients flow to what is inputs.
-
-    Args:
-        job: What the blocks have in common; they hold whole rows.
-        ask: What is asked.
-        inputs: Queries, keys, and what scores are made with.
-        counted: Which queries count as givers, (B or 1, 1, N); None counts all.
-    """
     return Statistics(*_Statistics.apply(job, ask, counted, *inputs.flat()))  # type: ignore[no-untyped-call]
 
 

@@ -299,17 +299,7 @@ def _from_file(path: Path, about: Mapping[str, str], tensors: dict[str, Tensor])
 
 
 def width_of(start: int, length: int, most: int) -> int:
-    """The smallest power of two that leaves at most ``most`` buckets.
-
-    Args:
-        start: The place of the first of what is to be pooled.
-        length: How many there are.
-        most: How many buckets there may be; one that starts amid a bucket needs two for two places.
-
-    Example:
-        >>> width_of(0, 64, 64), width_of(0, 65, 64), width_of(60, 70, 64)
-        (1, 2, 2)
-    """
+    """The smallest power of two as a width that leaves at most ``most`` buckets."""
     width = 1
     while count_of(start, length, width) > max(1, most) and width < start + length:
         width *= 2
@@ -317,22 +307,12 @@ def width_of(start: int, length: int, most: int) -> int:
 
 
 def count_of(start: int, length: int, width: int) -> int:
-    """How many buckets hold places ``start`` to ``start + length``.
-
-    Example:
-        >>> count_of(6, 3, 4)
-        2
-    """
+    """How many buckets hold places ``start`` to ``start + length``."""
     return (start % width + length + width - 1) // width
 
 
 def parts_of(start: int, length: int, width: int) -> Iterator[tuple[int, int]]:
-    """Neighbouring places as buckets of one size each: how many, and how many places in each.
-
-    Example:
-        >>> list(parts_of(3, 10, 4))
-        [(1, 1), (2, 4), (1, 1)]
-    """
+    """Neighbouring places as buckets of one size each: how many, and how many places in each."""
     before = min(-start % width, length)
     whole, after = divmod(length - before, width)
     return (
@@ -352,14 +332,7 @@ def numbers_of(
 def widened(
     pooled: Float[Tensor, "*b R"], start: int, width: int, wider: int
 ) -> Float[Tensor, "*b W"]:
-    """The last axis in wider buckets.
-
-    Args:
-        pooled: Sums over buckets of ``width`` places.
-        start: The place of the first that was pooled.
-        width: Of the buckets now.
-        wider: Of those wanted: ``width`` times a power of two.
-    """
+    """Sums over buckets of ``width`` places, from place ``start``, as sums over wider ones."""
     times = wider // width
     if times == 1:
         return pooled
@@ -377,11 +350,7 @@ def laid_in(
     part_start: int,
     part_width: int,
 ) -> None:
-    """Add sums over buckets of a part to those of the whole, on the last axis.
-
-    Raises:
-        ShapeError: Buckets of the part lie in two of the whole.
-    """
+    """Add sums over buckets of a part to those of the whole, on the last axis."""
     if width % part_width:
         raise ShapeError(
             f"buckets of a part must not be wider than those of the whole; got {part_width} "

@@ -213,11 +213,7 @@ def _scores(
 
 
 def places_of(places: Places, size: int, what: str) -> list[int]:
-    """Places from 0.
-
-    Raises:
-        ShapeError: One is outside.
-    """
+    """Places from 0; raises ShapeError if one is outside."""
     if isinstance(places, slice):
         return list(range(size))[places]
     if isinstance(places, Tensor):

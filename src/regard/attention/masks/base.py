@@ -303,11 +303,7 @@ def check_device(name: str, tensor: Tensor, grid: Grid) -> None:
 
 
 def as_numbers(name: str, given: object) -> Tensor:
-    """Numbers that a mask is given, as a tensor.
-
-    Raises:
-        ShapeError: They are no numbers.
-    """
+    """Integers that a mask is given, as a tensor."""
     try:
         return torch.as_tensor(given)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -30,17 +30,11 @@ Tile = Cover | Tensor
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A stripe along the diagonal: query i sees nothing but keys ``i + least`` to ``i + most``.
+    """A stripe along the diagonal: query i sees nothing but keys ``i + least`` to ``i + most``."""
 
-    Attributes:
-        least: Where the stripe begins, counted from the query; None is at the first key.
-        most: Where it ends; None is at the last key.
-        is_exact: Whether everything in the stripe is visible.
-    """
-
-    least: int | None
-    most: int | None
-    is_exact: bool
+    least: int | None  # None: from the first key
+    most: int | None  # None: to the last key
+    is_exact: bool  # whether everything in the stripe is visible
 
     def key_range(self, rows: range, keys: int) -> range:
         """The keys of the stripe that some query of ``rows`` may see, of ``keys`` in all."""
@@ -89,20 +83,12 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Pieces of the grid outside of which nothing is visible; no two share a query.
+    """Pieces of the grid outside of which nothing is visible; no two share a query."""
 
-    Attributes:
-        segments: The pieces, row after row and from the first query to the last. Those of batch 0
-            hold for every batch row if ``batch`` is one.
-        batch: How many batch rows they tell apart.
-        band: A stripe that the visible part of the pieces lies in, or None.
-        is_exact: Whether everything in the pieces, and in the stripe if there is one, is visible.
-    """
-
-    segments: tuple[Segment, ...]
-    batch: int
-    band: Band | None
-    is_exact: bool
+    segments: tuple[Segment, ...]  # row after row, from the first query to the last
+    batch: int  # how many batch rows they tell apart; those of one hold for all
+    band: Band | None  # a stripe that the visible part of the pieces lies in
+    is_exact: bool  # whether all that is in the pieces, and in the stripe, is visible
 
     @property
     def pairs(self) -> int:
@@ -139,18 +125,10 @@ Form = Band | Segments
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The sizes a mask is applied to.
+    """The sizes a mask is applied to."""
 
-    Attributes:
-        batch: Sizes of the batch axes; their product is B.
-        heads: H, or None where the tensors have no axis of heads.
-        queries: N.
-        keys: M.
-        device: Where tiles are made.
-    """
-
-    batch: tuple[int, ...]
-    heads: int | None
+    batch: tuple[int, ...]  # sizes of the batch axes; their product is B
+    heads: int | None  # None where the tensors have no axis of heads
     queries: int
     keys: int
     device: torch.device

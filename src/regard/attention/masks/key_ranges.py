@@ -15,10 +15,7 @@ from regard.attention.masks.grid import Band, Form, Segments
 
 
 class KeyRanges(NamedTuple):
-    """Keys ``first`` to before ``stop``, as int32 numbers that broadcast to (B, N).
-
-    A range of keys may be empty, and reach below zero or beyond the last key.
-    """
+    """Keys ``first`` to before ``stop``, int32 that broadcast to (B, N); some may be outside."""
 
     first: Tensor
     stop: Tensor
@@ -50,11 +47,9 @@ class KeyRanges(NamedTuple):
         return cls(first.repeat(1, N), stop.repeat(1, N))
 
     def turned(self, M: int, *, rows: int, keys: int) -> "KeyRanges":
-        """From which query to which each block of ``keys`` keys is seen: (b, blocks).
-
-        Both are found in whole blocks of ``rows`` queries; between them there may be some that do
-        not see the keys.
-        """
+        """From which to which query, in blocks of ``rows``, each block of ``keys`` keys is seen."""
+        # Between the first and the last block of queries there may be some that do not see the
+        # keys.
         missing = -self.first.shape[1] % rows
         first = (
             F.pad(self.first, (0, missing), value=M).reshape(len(self.first), -1, rows).amin(dim=2)
@@ -70,18 +65,11 @@ class KeyRanges(NamedTuple):
 
 
 class VisibleKeys(NamedTuple):
-    """Keys that a mask leaves visible: those of the ranges that the pairs allow too.
-
-    Attributes:
-        ranges: From which key to which each query sees; None if that is not known.
-        pairs: True where visible, laid over (B, H, N, M) with zero strides where nothing differs;
-            None if the ranges say it all.
-        reach: The most keys from the first to the last that one query sees.
-    """
+    """Keys that a mask leaves visible: those of the ranges that the pairs allow too."""
 
     ranges: KeyRanges | None
-    pairs: Tensor | None
-    reach: int
+    pairs: Tensor | None  # (B, H, N, M), expanded; None if the ranges say it all
+    reach: int  # the most keys from the first to the last that one query sees
 
     @classmethod
     def of(cls, mask: BoundMask | None, shape: tuple[int, int, int, int]) -> "VisibleKeys":

@@ -26,16 +26,10 @@ NUMBER, NUMBERS, LIST = get_args(Allowed)
 
 
 class NamedMask(NamedTuple):
-    """A mask that text may name.
-
-    Attributes:
-        make: What makes it of numbers, or of tensors of numbers.
-        allowed: What its arguments may be: ``NUMBER``; or ``NUMBERS`` or ``LIST``, of which it
-            needs the first.
-    """
+    """A mask that text may name, and the kind of its arguments."""
 
     make: Callable[..., Mask]
-    allowed: Allowed
+    allowed: Allowed  # of ``NUMBERS`` and ``LIST`` the first argument is needed
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -219,7 +213,6 @@ class _Builder:
     def _arguments(
         self, name: str, arguments: tuple[str, ...], call: ast.Call
     ) -> dict[str, ast.expr]:
-        """The nodes that a rule was given, by the names of its arguments."""
         if len(call.args) > len(arguments):
             extra = self._text[self._place(call.args[len(arguments)]) :][:1]
             raise SettingError(

@@ -282,15 +282,7 @@ SCORES: dict[str, type[Score]] = {"additive": Additive, "dot": Dot, "scaled_dot"
 
 
 def make_score(name: str, heads: int, dim: int) -> Score:
-    """The score of a name for H heads of D numbers, with parameters of its own if it learns any.
-
-    Raises:
-        SettingError: There is no score of this name.
-
-    Example:
-        >>> make_score("additive", 2, 3).w.shape
-        torch.Size([2, 3])
-    """
+    """The score of a name for H heads of D numbers, with parameters of its own if it learns any."""
     return choose("score", name, SCORES).for_heads(heads, dim)
 
 

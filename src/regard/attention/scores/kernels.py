@@ -133,12 +133,10 @@ class _OfDifferences(Score, ABC):
 
     @final
     def tensors(self) -> tuple[Tensor, ...]:
-        """The bandwidth, if it is a tensor."""
         return parameters(self.bandwidth)
 
     @final
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless queries, keys and bandwidth are equally wide."""
         check_same_width(query, key)
         check_parameter("bandwidth", self.bandwidth, query)
 
@@ -146,7 +144,6 @@ class _OfDifferences(Score, ABC):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
         return self.falls(_differences(query, key, given(self.bandwidth, tensors)))
 
 
@@ -294,10 +291,7 @@ def _centred(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _of_products(query: Tensor, key: Tensor, matrix: Tensor | None) -> DotForm | None:
-    """``q·k − ‖k‖²/2``; None if rounding could be seen in it.
-
-    With a matrix P, ``qᵀPk − kᵀPk/2``.
-    """
+    """``q·k − ‖k‖²/2``, with a matrix ``qᵀPk − kᵀPk/2``; None if rounding could be seen in it."""
     turned = query if matrix is None else query @ matrix
     length = key if matrix is None else key @ matrix
     half = (length * key).sum(-1) / 2
