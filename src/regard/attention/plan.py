@@ -15,7 +15,7 @@ from regard.attention.backends.packed import Packed
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import BlockInputs
+from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.options import AttendOptions, options_of, takes
 from regard.attention.engine.request import Request, make_request, without_autocast
 from regard.attention.weighting import apply_sink
@@ -184,52 +184,46 @@ def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tenso
             request.query.shape[1] // max(1, request.value.shape[1]), dim=1
         )
         wide = torch.promote_types(request.query.dtype, torch.float32)
-        lse = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
-        return empty @ value, lse if request.return_lse else None
-    answer, log_sum = backend.run(request)
-    if backend.differentiates_once and answer.requires_grad:
-        inputs = (request.query, request.key, request.value, *request.tensors())
-        answer = _Twice.apply(request, answer, *inputs)  # type: ignore[no-untyped-call]
-    return answer, log_sum
+        nothing = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
+        return empty @ value, nothing if request.return_lse else None
+    if request.dropout and request.seed is None and backend.differentiates_once:
+        request.seed = request.draw_seed()  # one for both gradients
+    out, lse = backend.run(request)
+    if backend.differentiates_once and out.requires_grad:
+        inputs = (request.query, request.key, request.value, request.bias, *request.tensors())
+        out, lse = _Twice.apply(request, out, lse, *inputs)  # type: ignore[no-untyped-call]
+    return out, lse
 
 
 class _Twice(torch.autograd.Function):
     """An answer as it is; a gradient that is to be differentiated is that of the tiled engine."""
 
     @staticmethod
-    def forward(ctx: Any, request: Request, out: Tensor, *inputs: Tensor) -> Tensor:
-        ctx.request = request
+    def forward(
+        ctx: Any, request: Request, out: Tensor, lse: Tensor | None, *inputs: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        ctx.request, ctx.shape = request, out.shape
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*inputs)
-        return out.view_as(out)
+        return out.view_as(out), None if lse is None else lse.view_as(lse)
 
     @staticmethod
-    def backward(ctx: Any, d_out: Tensor | None) -> tuple[Tensor | None, ...]:
-        inputs, wanted = ctx.saved_tensors, ctx.needs_input_grad[2:]
-        if d_out is None or not torch.is_grad_enabled():
-            return (None, d_out, *(None for _ in inputs))
+    def backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> Gradients:
+        inputs = ctx.saved_tensors
+        if not torch.is_grad_enabled() or (d_out is None and d_lse is None):
+            return (None, d_out, d_lse, *(None for _ in inputs))
         # Views, as one tensor may be query, key and value.
         query, key, value = (tensor.view_as(tensor) for tensor in inputs[:3])
         request = replace(ctx.request, query=query, key=key, value=value, _forms=())
-        ends = BlockInputs.of(request)
-        found = tiled.backward(
-            *(tiled.job_of(request), ends, (*wanted[:3], False, False, False, *wanted[3:])),
-            *(d_out.to(ends.query.dtype), d_out[..., 0]),
-        )
-        pairs = zip(
-            (*ends[:3], *ends.tensors),
-            (query, key, value, *inputs[3:]),
-            (*found[:3], *found[6:]),
-            strict=True,
-        )
-        return (None, None, *(_through(*pair) for pair in pairs))
-
-
-def _through(end: Tensor, leaf: Tensor, grad: Tensor | None) -> Tensor | None:
-    """The gradient of a tensor from that of what was made of it."""
-    if grad is None or end is leaf:
-        return grad
-    return torch.autograd.grad(end, leaf, grad, create_graph=True)[0]
+        d_out = query.new_zeros(ctx.shape) if d_out is None else d_out
+        d_lse = d_out.new_zeros(ctx.shape[:3]) if d_lse is None else d_lse
+        leaves = (query, key, value, *inputs[3:])
+        with without_autocast(query.device.type):
+            pairs = tiled.input_gradients(request, d_out, d_lse)
+            wanted = [leaf for leaf in leaves if leaf is not None]
+            grads = iter(tiled.chained(pairs, wanted, create_graph=True))
+        needs = (leaf is not None and leaf.requires_grad for leaf in leaves)
+        return (None, None, None, *(next(grads) if need else None for need in needs))
 
 
 def _operations(request: Request) -> int:

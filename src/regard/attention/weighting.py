@@ -78,13 +78,6 @@ class Softmax(Weighting):
     sink: float | Float[Tensor, "..."] | None = None
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
-        """The weights of whole rows of scores; a row of −inf gives zeros.
-
-        Example:
-            >>> Softmax().rows(torch.tensor([[0.0, 0.0], [-torch.inf, -torch.inf]]))
-            tensor([[0.5000, 0.5000],
-                    [0.0000, 0.0000]])
-        """
         if not scores.shape[-1]:
             return scores
         empty = scores.amax(dim=-1, keepdim=True) == float("-inf")
@@ -95,7 +88,6 @@ class Softmax(Weighting):
     def gradient(
         self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
     ) -> Float[Tensor, "*b n M"]:
-        """The gradient of the scores, from the weights and their gradient."""
         return weights * (grad - (weights * grad).sum(dim=-1, keepdim=True))
 
 
@@ -118,12 +110,6 @@ class Sparsemax(Weighting):
     compiled_as = "sparsemax"
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
-        """The weights of whole rows of scores; a row of −inf gives zeros.
-
-        Example:
-            >>> Sparsemax().rows(torch.tensor([[1.0, 0.5, -3.0]]))
-            tensor([[0.7500, 0.2500, 0.0000]])
-        """
         below, empty = _below_the_best(scores)
         ranked = below.sort(dim=-1, descending=True).values
         places = _counting_from_one(ranked)
@@ -135,7 +121,6 @@ class Sparsemax(Weighting):
     def gradient(
         self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
     ) -> Float[Tensor, "*b n M"]:
-        """The gradient of the scores, from the weights and their gradient."""
         support = (weights > 0).to(grad.dtype)
         mean = (support * grad).sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp_min(1)
         return support * (grad - mean)
@@ -160,12 +145,6 @@ class Entmax15(Weighting):
     compiled_as = "entmax15"
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
-        """The weights of whole rows of scores; a row of −inf gives zeros.
-
-        Example:
-            >>> Entmax15().rows(torch.tensor([[0.0, 0.0, -2.0, -9.0]]))
-            tensor([[0.5000, 0.5000, 0.0000, 0.0000]])
-        """
         below, empty = _below_the_best(scores / 2)
         ranked = below.sort(dim=-1, descending=True).values
         places = _counting_from_one(ranked)
@@ -183,7 +162,6 @@ class Entmax15(Weighting):
     def gradient(
         self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
     ) -> Float[Tensor, "*b n M"]:
-        """The gradient of the scores, from the weights and their gradient."""
         slope = weights.sqrt()
         total = slope.sum(-1, keepdim=True)
         mean = (slope * grad).sum(-1, keepdim=True) / torch.where(total == 0, 1, total)
@@ -208,13 +186,6 @@ class Hard(Weighting):
     ranks_like_scores = True
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
-        """The weights of whole rows of scores; a row of −inf gives zeros.
-
-        Example:
-            >>> Hard().rows(torch.tensor([[1.0, 3.0, 3.0], [-torch.inf] * 3]))
-            tensor([[0., 1., 0.],
-                    [0., 0., 0.]])
-        """
         top, _ = scores.max(dim=-1, keepdim=True)
         is_best = scores == top
         is_first = is_best & (is_best.cumsum(dim=-1) == 1)
@@ -225,7 +196,6 @@ class Hard(Weighting):
     def gradient(
         self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
     ) -> Float[Tensor, "*b n M"]:
-        """Zeros: a small change of a score changes no weight."""
         return torch.zeros_like(grad)
 
 

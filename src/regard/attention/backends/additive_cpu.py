@@ -7,7 +7,7 @@ depend on the number of threads: nor does the answer.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention.backends.base import Backend
-from regard.attention.engine import tiled
 from regard.attention.engine.blocks import (
     Block,
     BlockInputs,
@@ -26,7 +25,7 @@ from regard.attention.engine.blocks import (
     bias_of,
     keys_of,
 )
-from regard.attention.engine.gradients import FunctionContext, Gradients
+from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.numerics import as_it_is
 from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
@@ -53,8 +52,9 @@ _Span: TypeAlias = tuple[int, int]
 class AdditiveCpu(Backend):
     """Additive attention on a CPU."""
 
+    differentiates_once = True
+
     def refuse(self, request: Request) -> str | None:
-        """Why this backend cannot serve, or None if it can."""
         if type(request.score) is not Additive:
             return "the score is not additive"
         if request.query.device.type != "cpu":
@@ -66,13 +66,11 @@ class AdditiveCpu(Backend):
         return _of_sizes(request)
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """Describe intermediate steps."""
         if request.query.shape[2] <= _FEW_QUERIES:
             return ("a compiled loop, tanh itself, since queries are few",)
         return ("a compiled loop, tanh by exponentials of q and k where their size allows it",)
 
     def bytes_beyond(self, request: Request) -> int:
-        """Memory taken beyond inputs and output."""
         B, H, N, D = request.query.shape
         M, E = request.value.shape[2:]
         factors = B * H * (N + 2 * M) * D
@@ -83,7 +81,6 @@ class AdditiveCpu(Backend):
         return 4 * (factors + parts) + pairs
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
         inputs = BlockInputs.of(request)
         rows = _ROWS if request.mask is None else _ROWS_UNDER_A_MASK
         job = BlockPass.of(request, Sizes(_PAIRS, rows, None, splits_heads=True))
@@ -204,7 +201,7 @@ def _of_pairs(
 class _Additive(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: FunctionContext,
+        ctx: Any,
         job: BlockPass,
         *flat: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
@@ -233,11 +230,11 @@ class _Additive(torch.autograd.Function):
 
     @staticmethod
     @as_it_is
-    def backward(ctx: FunctionContext, d_out: Tensor, d_lse: Tensor) -> Gradients:
+    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
         inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
-        if torch.is_grad_enabled():
-            return (None, *tiled.backward(ctx.job, inputs, wanted, d_out, d_lse))
+        if torch.is_grad_enabled():  # ``plan`` has that gradient worked out elsewhere
+            return (None,) * len(ctx.needs_input_grad)
         mean = (d_out * out).sum(dim=-1)
         if ctx.job.wants_lse:
             mean = mean - d_lse

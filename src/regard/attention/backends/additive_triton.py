@@ -12,21 +12,20 @@ import os
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.backends.base import Backend
-from regard.attention.engine import tiled
-from regard.attention.engine.gradients import FunctionContext, Gradients
+from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.numerics import without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.key_ranges import KeyRanges, VisibleKeys, is_range
 from regard.attention.scores import Additive
-from regard.attention.weighting import Softmax, Weighting
+from regard.attention.weighting import Softmax
 
 # Sizes of the blocks of one program: what fits the registers of 128 threads.
 _FORWARD = {"ROWS": 64, "KEYS": 64, "WIDTH": 128}
@@ -49,8 +48,9 @@ _LARGEST_MASK = 2**26
 class AdditiveTriton(Backend):
     """Additive attention on a GPU."""
 
+    differentiates_once = True
+
     def refuse(self, request: Request) -> str | None:
-        """Why this backend cannot serve, or None if it can."""
         if type(request.score) is not Additive:
             return "the score is not additive"
         reason = _refuse_machine(request.query)
@@ -71,11 +71,9 @@ class AdditiveTriton(Backend):
         return reason
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """Describe intermediate steps."""
         return ("fused in Triton; reciprocal form where |q| and |k| allow it, else exponentials",)
 
     def bytes_beyond(self, request: Request) -> int:
-        """Memory taken beyond inputs and output."""
         B, H, N, D = request.query.shape
         G, M, E = request.value.shape[1:]
         queries, keys = B * H * N, B * G * M
@@ -92,7 +90,6 @@ class AdditiveTriton(Backend):
         return 4 * numbers + of_mask
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
         query, key, value = (t.float() for t in (request.query, request.key, request.value))
         key, value = without_unseen(request.mask, key, value)
         H, D = query.shape[1], query.shape[3]
@@ -128,7 +125,6 @@ class _Task(NamedTuple):
     """Settings of a call, without its differentiable tensors."""
 
     mask: BoundMask | None
-    weighting: Weighting
     dropout: float
     seed: int
     wants_lse: bool
@@ -136,28 +132,7 @@ class _Task(NamedTuple):
     @classmethod
     def of(cls, request: Request) -> "_Task":
         seed = request.draw_seed() if request.dropout else 0
-        return cls(request.mask, request.weighting, request.dropout, seed, request.return_lse)
-
-    def request(
-        self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, w: Tensor
-    ) -> Request:
-        """Repeat the call on these tensors, with the same dropout pattern."""
-        return Request(
-            query=query,
-            key=key,
-            value=value,
-            score=Additive(w),
-            mask=self.mask,
-            bias=bias,
-            position=None,
-            weighting=self.weighting,
-            dropout=self.dropout,
-            generator=None,
-            sink=None,
-            return_lse=True,
-            leading=(query.shape[0], query.shape[1]),
-            seed=self.seed,
-        )
+        return cls(request.mask, request.dropout, seed, request.return_lse)
 
 
 class _Form(NamedTuple):
@@ -200,23 +175,10 @@ class _Form(NamedTuple):
         return first, second
 
 
-if TYPE_CHECKING:
-
-    class _Context(FunctionContext):
-        """Context that also holds the task, the form of exponentials and the mask."""
-
-        task: _Task
-        form: _Form
-        seen: VisibleKeys
-
-else:
-    _Context = FunctionContext
-
-
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: _Context,
+        ctx: Any,
         task: _Task,
         query: Tensor,
         key: Tensor,
@@ -232,11 +194,10 @@ class _Fused(torch.autograd.Function):
         return out, lse
 
     @staticmethod
-    def backward(ctx: _Context, d_out: Tensor, d_lse: Tensor) -> Gradients:
+    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         query, key, value, bias, w, out, lse = ctx.saved_tensors
-        wanted = ctx.needs_input_grad[1:]
-        if torch.is_grad_enabled():
-            return (None, *_differentiable_gradients(ctx, wanted, d_out, d_lse))
+        if torch.is_grad_enabled():  # ``plan`` has that gradient worked out elsewhere
+            return (None,) * len(ctx.needs_input_grad)
         delta = (d_out * out).sum(dim=-1)
         if ctx.task.wants_lse:
             delta = delta - d_lse
@@ -246,18 +207,6 @@ class _Fused(torch.autograd.Function):
         launch = _Launch(ctx.task, ctx.seen, ctx.form, query, key, value, bias, w)
         d_query, d_key, d_value, d_w = launch.gradients(d_out, lse, delta)
         return None, d_query, d_key, d_value, None, d_w
-
-
-def _differentiable_gradients(
-    ctx: _Context, wanted: tuple[bool, ...], d_out: Tensor, d_lse: Tensor
-) -> list[Tensor | None]:
-    """The gradients by the path of plain torch operations, which can be differentiated again."""
-    tensors = ctx.saved_tensors[:5]
-    out, lse = tiled.run(ctx.task.request(*tensors))
-    assert lse is not None
-    inputs = [tensor for tensor, want in zip(tensors, wanted, strict=True) if want]
-    found = iter(torch.autograd.grad((out, lse), inputs, (d_out, d_lse), create_graph=True))
-    return [next(found) if want else None for want in wanted]
 
 
 class _Launch:

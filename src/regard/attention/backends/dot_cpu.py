@@ -4,23 +4,21 @@ A score is brought to a dot product and a rule of distances to a number for each
 operations that autograd knows; ``engine.dot`` does the rest.
 """
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from regard.attention.backends.base import FEWEST_PAIRS, Backend
-from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes
 from regard.attention.engine.dot import Work, parts_of, tile_of
-from regard.attention.engine.gradients import FunctionContext, Gradients
+from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.numerics import as_it_is, is_finite
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.key_ranges import KeyRanges, is_range
-from regard.attention.scores import DotForm, ScaledDot
+from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
 from regard.kernels import libraries, why_not
 
@@ -31,8 +29,9 @@ _PAIRS, _ROWS = 2**24, 256
 class DotCpu(Backend):
     """Attention over dot products on a CPU."""
 
+    differentiates_once = True
+
     def refuse(self, request: Request) -> str | None:
-        """Why this backend cannot serve, or None if it can."""
         if request.query.device.type != "cpu":
             return "it is for CPUs"
         if type(request.weighting) is not Softmax and request.weighting.compiled_as is None:
@@ -44,18 +43,15 @@ class DotCpu(Backend):
         return _of_numbers(request) or _of_score(request)
 
     def decline(self, request: Request) -> str | None:
-        """Why another backend would serve faster, or None if none would."""
         B, H, N, _ = request.query.shape
         if B * H * N * request.key.shape[2] < FEWEST_PAIRS and not request.needs_grad():
             return "there is too little to do"
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """Describe intermediate steps."""
         return ("products by BLAS, and a compiled pass over rows",)
 
     def bytes_beyond(self, request: Request) -> int:
-        """Memory taken beyond inputs and output."""
         B, H, N, D = request.query.shape
         G, M, E = request.value.shape[1:]
         form = request.form()
@@ -73,7 +69,6 @@ class DotCpu(Backend):
         return 4 * (sums + of_keys + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
         key, value = request.key, request.value
         if request.mask is not None and not (is_finite(key) and is_finite(value)):
             return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
@@ -82,7 +77,8 @@ class DotCpu(Backend):
         heads = max(form.key.shape[1], value.shape[1])
         key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
         inputs = BlockInputs(form.query, key, value, bias, tensors=_by_step(request))
-        job, ranges = _job_of(request, form.scale), _ranges_of(request.mask)
+        job = BlockPass.of(request, Sizes(_PAIRS, _ROWS, None, splits_heads=False))
+        ranges = _ranges_of(request.mask)
         out, lse = _Dot.apply(job, form.scale, ranges, *inputs.flat())  # type: ignore[no-untyped-call]
         return out.to(request.query.dtype), lse if request.return_lse else None
 
@@ -143,18 +139,6 @@ def _by_step(request: Request) -> tuple[Tensor, ...]:
     return (by_step.reshape(1, -1, N + M - 1),)
 
 
-class _OfSteps(PositionBias):
-    """A position bias given as a number for each distance from ``least`` on."""
-
-    def __init__(self, least: int) -> None:
-        super().__init__(None)
-        self.least = least
-
-    def tile(self, query: Tensor, steps: Tensor, *tensors: Tensor) -> Tensor:
-        (by_step,) = tensors
-        return by_step[..., steps - self.least]
-
-
 def _pairs_at_once(mask: BoundMask | None) -> int:
     """How many pairs of a mask are laid out at once: none, where it is a range for each query."""
     if mask is None or is_range(mask) or _keys_of_all(mask) is not None:
@@ -184,32 +168,10 @@ def _ranges_of(mask: BoundMask | None) -> KeyRanges | None:
     return _keys_of_all(mask)
 
 
-def _job_of(request: Request, scale: float) -> BlockPass:
-    """Settings that all blocks share once the score is a dot product."""
-    position, N, M = request.position, request.query.shape[2], request.key.shape[2]
-    if position is not None:
-        first = M - N if position.first is None else position.first
-        position = _OfSteps(1 - N - first)
-    job = BlockPass.of(request, Sizes(_PAIRS, _ROWS, None, splits_heads=False))
-    return replace(job, score=ScaledDot(scale=scale), position=position)
-
-
-if TYPE_CHECKING:
-
-    class _Context(FunctionContext):
-        """Context that also holds the scale, and the key range of each query."""
-
-        scale: float
-        ranges: KeyRanges | None
-
-else:
-    _Context = FunctionContext
-
-
 class _Dot(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: _Context,
+        ctx: Any,
         job: BlockPass,
         scale: float,
         ranges: KeyRanges | None,
@@ -222,11 +184,11 @@ class _Dot(torch.autograd.Function):
 
     @staticmethod
     @as_it_is
-    def backward(ctx: _Context, d_out: Tensor, d_lse: Tensor) -> Gradients:
+    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
         inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[3:]
-        if torch.is_grad_enabled():
-            return (None, None, None, *_again(ctx.job, inputs, wanted, d_out, d_lse))
+        if torch.is_grad_enabled():  # ``plan`` has that gradient worked out elsewhere
+            return (None,) * len(ctx.needs_input_grad)
         mean = (d_out * out).sum(dim=-1)
         if ctx.job.wants_lse:
             mean = mean - d_lse
@@ -234,17 +196,3 @@ class _Dot(torch.autograd.Function):
             wanted, top, total, d_out, mean
         )
         return (None, None, None, *grads)
-
-
-def _again(
-    job: BlockPass, inputs: BlockInputs, wanted: tuple[bool, ...], d_out: Tensor, d_lse: Tensor
-) -> list[Tensor | None]:
-    """Gradients that can be differentiated, in plain torch operations."""
-    share = inputs.query.shape[1] // inputs.key.shape[1]
-    key, value = (t.repeat_interleave(share, dim=1) for t in inputs[1:3])
-    grads = tiled.backward(job, inputs._replace(key=key, value=value), wanted, d_out, d_lse)
-    for place in (1, 2):
-        if (grad := grads[place]) is not None:
-            B, H, M, width = grad.shape
-            grads[place] = grad.view(B, H // share, share, M, width).sum(dim=2)
-    return grads

@@ -24,7 +24,6 @@ class Packed(Backend):
     differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
-        """Why this backend cannot serve, or None if it can."""
         form = None if request.mask is None else request.mask.form
         if not isinstance(form, Segments) or not form.is_exact:
             return "the mask is not one of documents"
@@ -37,7 +36,6 @@ class Packed(Backend):
         return _SDPA.refuse(replace(request, mask=None, _forms=(request.form(),)))
 
     def decline(self, request: Request) -> str | None:
-        """Why another backend would serve faster, or None if none would."""
         if (
             _form_of(request).pairs
             > LARGEST_SHARE_OF_DOCUMENTS * request.query.shape[2] * request.key.shape[2]
@@ -46,20 +44,17 @@ class Packed(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """Describe intermediate steps."""
         form = _form_of(request)
         longest = max(len(segment.rows) for segment in form.segments)
         return (f"{len(form.segments)} documents, the longest of {longest} queries",)
 
     def bytes_beyond(self, request: Request) -> int:
-        """Memory taken beyond inputs and output: the parts of the answer before they are joined."""
         parts = (
             request.query.shape[:3].numel() * request.value.shape[-1] * request.query.element_size()
         )
         return parts + request.query.shape[:3].numel() * 4
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        """The mixed values (B, H, N, E), and no log-sum-exp."""
         form = _form_of(request)
         if form.batch == 1:
             return _row(request, form.segments, form.band), None

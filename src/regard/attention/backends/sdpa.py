@@ -39,7 +39,6 @@ class Sdpa(Backend):
     differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
-        """Why this backend cannot serve, or None if it can."""
         reason = refuse_unless_plain(request)
         if reason is not None:
             return reason
@@ -60,7 +59,6 @@ class Sdpa(Backend):
         return reason
 
     def decline(self, request: Request) -> str | None:
-        """Why another backend would serve faster, or None if none would."""
         if request.mask is not None and _is_narrow(request.mask, request):
             return "the window is so narrow that blocks along it are faster"
         form = request.form()
@@ -71,7 +69,6 @@ class Sdpa(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """Describe intermediate steps."""
         said = []
         form = request.form()
         assert form is not None
@@ -90,7 +87,6 @@ class Sdpa(Backend):
         return tuple(said)
 
     def bytes_beyond(self, request: Request) -> int:
-        """Memory taken beyond inputs and output."""
         form = request.form()
         assert form is not None
         item = 4 if _upcasts(request) else form.query.element_size()
@@ -108,7 +104,6 @@ class Sdpa(Backend):
         return total
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        """The mixed values (B, H, N, E), and no log-sum-exp."""
         key, value, mask = request.key, request.value, request.mask
         is_masked_here = mask is not None and key.is_cpu
         if key.is_cpu and not _may_be_finite(request):

@@ -6,7 +6,7 @@ weights is kept for the backward pass; it is no longer than its key and value to
 still grows with N.
 """
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.attention.backends.base import FEWEST_PAIRS, MOST_KEYS_OF_SHORT, Backend
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
-from regard.attention.engine.gradients import FunctionContext, Gradients
+from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.numerics import exp_of, is_finite
 from regard.attention.engine.request import Request
 
@@ -28,7 +28,6 @@ class Short(Backend):
     differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
-        """Why this backend cannot serve, or None if it can."""
         reason = refuse_unless_plain(request)
         if reason is not None:
             return reason
@@ -48,7 +47,6 @@ class Short(Backend):
         return reason
 
     def decline(self, request: Request) -> str | None:
-        """Why another backend would serve faster, or None if none would."""
         if not request.needs_grad():
             return "no gradient is wanted, and the fused forward pass is as fast"
         if request.query.shape[:3].numel() * request.key.shape[2] < FEWEST_PAIRS:
@@ -56,17 +54,14 @@ class Short(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        """Describe intermediate steps."""
         return ("in float32, with every row of weights kept: rows are short",)
 
     def bytes_beyond(self, request: Request) -> int:
-        """Memory taken beyond inputs and output."""
         B, H, N, _ = request.query.shape
         copies = sum(t.numel() for t in (request.query, request.key, request.value))
         return 4 * (B * H * N * request.key.shape[2] + copies)
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        """The mixed values (B, H, N, E), and no log-sum-exp."""
         mask = request.mask
         if mask is not None and not (is_finite(request.key) and is_finite(request.value)):
             return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
@@ -81,22 +76,10 @@ class Short(Backend):
         return out, None
 
 
-if TYPE_CHECKING:
-
-    class _Context(FunctionContext):
-        """Context that also holds the scale, and the dtypes of the inputs."""
-
-        scale: float
-        dtypes: tuple[torch.dtype, ...]
-
-else:
-    _Context = FunctionContext
-
-
 class _Short(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: _Context,
+        ctx: Any,
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -125,7 +108,7 @@ class _Short(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: _Context, grad: Tensor | None) -> Gradients:
+    def backward(ctx: Any, grad: Tensor | None) -> Gradients:
         if grad is None:
             return (None,) * 5
         q, k, v, weights = ctx.saved_tensors

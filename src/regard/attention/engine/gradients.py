@@ -1,11 +1,11 @@
 """Gradients of what blocks of scores give, worked out again block by block instead of kept."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass, GradientSums
 from regard.attention.engine.request import Request
@@ -13,27 +13,6 @@ from regard.attention.weighting import Softmax, Weighting
 
 # The gradients of what a function was given, in its order.
 Gradients = tuple[Tensor | None, ...]
-
-if TYPE_CHECKING:
-
-    class FunctionContext(FunctionCtx):
-        """As torch makes it; each function sets what its backward pass asks for.
-
-        Attributes:
-            saved_tensors: What the forward pass saved; None where it saved none.
-            needs_input_grad: For each input, whether its gradient is wanted.
-            job: What the blocks have in common.
-        """
-
-        saved_tensors: tuple[Tensor, ...]
-        needs_input_grad: tuple[bool, ...]
-        job: BlockPass
-
-        def save_for_backward(self, *tensors: Tensor | None) -> None:
-            """Keep tensors."""
-
-else:
-    FunctionContext = FunctionCtx
 
 Ends = Iterator[tuple[Tensor, Tensor]]
 
@@ -92,22 +71,11 @@ def weights_of(
     return weights, lse, (weights * -logs).sum(dim=-1)
 
 
-if TYPE_CHECKING:
-
-    class _Context(FunctionContext):
-        """Context that also holds the weighting."""
-
-        weighting: Weighting
-
-else:
-    _Context = FunctionContext
-
-
 class _Rows(torch.autograd.Function):
     """The weights of whole rows of scores, with the gradient that the weighting has for them."""
 
     @staticmethod
-    def forward(ctx: _Context, weighting: Weighting, scores: Tensor) -> Tensor:
+    def forward(ctx: Any, weighting: Weighting, scores: Tensor) -> Tensor:
         weights = weighting.rows(scores)
         ctx.weighting = weighting
         ctx.save_for_backward(weights)
@@ -115,6 +83,6 @@ class _Rows(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: _Context, grad: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
         (weights,) = ctx.saved_tensors
         return None, ctx.weighting.gradient(weights, grad)

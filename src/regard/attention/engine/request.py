@@ -66,6 +66,7 @@ class Request:
         return self._forms[1]
 
     def draw_seed(self) -> int:
+        """Draw the seed of the dropout, unless it is drawn already."""
         if self.seed is not None:
             return self.seed
         return int(torch.randint(2**31 - 1, (), generator=self.generator))

@@ -4,12 +4,12 @@ A block holds the scores of a few queries with all the keys they may see; the ba
 them out again instead of keeping them. Every step is differentiable, and so is the gradient.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain
 from operator import or_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from regard.attention.engine.blocks import (
     keys_of,
     rows_of,
 )
-from regard.attention.engine.gradients import FunctionContext, Gradients
+from regard.attention.engine.gradients import Gradients
 from regard.attention.engine.numerics import as_it_is, divisor, exp_of, is_finite, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax, Weighting
@@ -101,6 +101,37 @@ def backward(
     return sums.totals
 
 
+def input_gradients(
+    request: Request,
+    d_out: Tensor,
+    d_lse: Tensor,
+    answer: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> list[tuple[Tensor, Tensor]]:
+    """The inputs of a request with their gradients, differentiable where gradients are enabled."""
+    with torch.enable_grad():
+        inputs = BlockInputs.of(request)
+    each = inputs.flat()
+    wanted = tuple(t is not None and t.requires_grad for t in each)
+    d_out = d_out.to(inputs.query.dtype)
+    grads = backward(job_of(request), inputs, wanted, d_out, d_lse, answer)
+    pairs = zip(each, grads, strict=True)
+    return [(t, grad) for t, grad in pairs if t is not None and grad is not None]
+
+
+def chained(
+    pairs: list[tuple[Tensor, Tensor]], leaves: Sequence[Tensor], *, create_graph: bool = False
+) -> list[Tensor]:
+    """The gradients of leaves that require one, from ends with their gradients."""
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    # An end may depend on nothing: there may be no keys.
+    pairs = [(end, d_end) for end, d_end in pairs if end.requires_grad]
+    if not pairs:
+        return [torch.zeros_like(leaf) for leaf in wanted]
+    ends, d_ends = zip(*pairs, strict=True)
+    options = {"create_graph": create_graph, "materialize_grads": True}
+    return list(torch.autograd.grad(ends, wanted, d_ends, **options))
+
+
 def sizes_of(request: Request) -> Sizes:
     """How large the blocks of a request may be."""
     # Weights of softmax follow from their scores and one sum; of others, from the whole row.
@@ -111,7 +142,7 @@ def sizes_of(request: Request) -> Sizes:
 class _Tiled(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: FunctionContext,
+        ctx: Any,
         job: BlockPass,
         *flat: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
@@ -122,7 +153,7 @@ class _Tiled(torch.autograd.Function):
 
     @staticmethod
     @as_it_is
-    def backward(ctx: FunctionContext, d_out: Tensor, d_lse: Tensor) -> Gradients:
+    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
         inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
         return (None, *backward(ctx.job, inputs, wanted, d_out, d_lse, (out, top, total)))

@@ -1,6 +1,6 @@
 """The call that looks inside: statistics of the weights of queries over keys."""
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Any, Unpack
 
 import torch
 from jaxtyping import Bool, Float
@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
-from regard.attention.engine.gradients import Ends, FunctionContext, Gradients, gradients, inputs_of
+from regard.attention.engine.gradients import Ends, Gradients, gradients, inputs_of
 from regard.attention.engine.numerics import as_it_is
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
@@ -119,21 +119,10 @@ def _statistics_of(
     return Statistics(*_Statistics.apply(job, ask, counted, *inputs.flat()))  # type: ignore[no-untyped-call]
 
 
-if TYPE_CHECKING:
-
-    class _Context(FunctionContext):
-        """Context that also holds the options."""
-
-        ask: Ask
-
-else:
-    _Context = FunctionContext
-
-
 class _Statistics(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: _Context, job: BlockPass, ask: Ask, counted: Tensor | None, *flat: Tensor | None
+        ctx: Any, job: BlockPass, ask: Ask, counted: Tensor | None, *flat: Tensor | None
     ) -> tuple[Tensor, ...]:
         inputs = BlockInputs.from_flat(flat)
         if is_served(job, ask, inputs):
@@ -148,7 +137,7 @@ class _Statistics(torch.autograd.Function):
     @staticmethod
     @as_it_is
     @once_differentiable
-    def backward(ctx: _Context, d_lse: Tensor, *rest: Tensor) -> Gradients:
+    def backward(ctx: Any, d_lse: Tensor, *rest: Tensor) -> Gradients:
         job, ask, grads = ctx.job, ctx.ask, Statistics(d_lse, *rest)
         counted, *flat = ctx.saved_tensors
 

@@ -1,7 +1,7 @@
 """Weights of all, or of some queries or keys; sums of them by key; and rollout through layers."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, Unpack, runtime_checkable
+from typing import Any, Protocol, Unpack, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +17,6 @@ from regard.attention.engine.blocks import (
     whole_scores,
 )
 from regard.attention.engine.gradients import (
-    FunctionContext,
     Gradients,
     gradients,
     inputs_of,
@@ -373,7 +372,7 @@ def _back(call: SelfAttention, reached: Tensor) -> Tensor:
 
 class _Transposed(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: FunctionContext, job: BlockPass, *flat: Tensor | None) -> Tensor:
+    def forward(ctx: Any, job: BlockPass, *flat: Tensor | None) -> Tensor:
         inputs = BlockInputs.from_flat(flat)
         assert inputs.states is not None
         B, H, _, M = job.shape
@@ -387,7 +386,7 @@ class _Transposed(torch.autograd.Function):
     @staticmethod
     @as_it_is
     @once_differentiable
-    def backward(ctx: FunctionContext, grad: Tensor) -> Gradients:
+    def backward(ctx: Any, grad: Tensor) -> Gradients:
         def again(block: Block, own: BlockInputs) -> Iterator[tuple[Tensor, Tensor]]:
             yield _of_block(ctx.job, block, own), keys_of(grad, block)
 

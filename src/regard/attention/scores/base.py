@@ -195,11 +195,9 @@ class Custom(Score):
         object.__setattr__(self, "parameters", tensors)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors it was made with."""
         return self.parameters
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise unless the function scores one query and one key, and captures no parameter."""
         one, other = query.detach()[..., :1, :], key.detach()[..., :1, :]
         if not one.numel() or not other.numel():
             return
@@ -221,5 +219,4 @@ class Custom(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m K"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
         return self.function(query, key, *tensors)

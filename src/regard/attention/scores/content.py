@@ -58,16 +58,13 @@ class ScaledDot(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
         scores = (query * self._scale(query)) @ key.transpose(-1, -2)
         return scores if self.softcap is None else self.softcap * (scores / self.softcap).tanh()
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """Itself, unless a soft-cap bends it."""
         return None if self.softcap is not None else DotForm(query, key, self._scale(query))
 
     def floats_per_pair(self, dim: int) -> int:
-        """One, and two more for the soft-cap's gradient."""
         return 1 if self.softcap is None else 3
 
     def _scale(self, query: Tensor) -> float:
@@ -95,15 +92,12 @@ class Dot(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
         return query @ key.transpose(-1, -2)
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """Itself, with scale one."""
         return DotForm(query, key, 1.0)
 
     def floats_per_pair(self, dim: int) -> int:
-        """One: the score."""
         return 1
 
 
@@ -127,11 +121,9 @@ class Bilinear(Score):
     w: Float[Tensor, "..."]
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The matrix."""
         return (self.w,)
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless W joins the widths of queries and keys."""
         check_tensor("w", self.w)
         H, D, K = query.shape[-3], query.shape[-1], key.shape[-1]
         if self.w.shape not in ((D, K), (1, D, K), (H, D, K)):
@@ -143,16 +135,13 @@ class Bilinear(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m K"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
         (w,) = tensors
         return query @ w @ key.transpose(-1, -2)
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """Queries times W, with scale one."""
         return DotForm(query @ self.w.to(query.dtype), key, 1.0)
 
     def floats_per_pair(self, dim: int) -> int:
-        """One: the score."""
         return 1
 
 
@@ -182,11 +171,9 @@ class Cosine(Score):
             check_positive("temperature", self.temperature)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The temperature, if it is a tensor."""
         return parameters(self.temperature)
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless q and k are equally wide and the temperature is () or (H, 1)."""
         check_same_width(query, key)
         H = query.shape[-3]
         if isinstance(self.temperature, Tensor) and self.temperature.shape not in (
@@ -203,17 +190,14 @@ class Cosine(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
         temperature = per_head(given(self.temperature, tensors))
         return (_direction(query) / temperature) @ _direction(key).transpose(-1, -2)
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """The directions, with scale one."""
         temperature = per_head(given(self.temperature, self.tensors()))
         return DotForm((_direction(query) / temperature).to(query.dtype), _direction(key), 1.0)
 
     def floats_per_pair(self, dim: int) -> int:
-        """One: the score."""
         return 1
 
 
@@ -246,16 +230,13 @@ class Additive(Score):
 
     @classmethod
     def for_heads(cls, heads: int, dim: int) -> "Additive":
-        """One with weights of each head, by Xavier from D hidden units to one score."""
         bound = sqrt(6 / (dim + 1))
         return cls(nn.Parameter(torch.empty(heads, dim).uniform_(-bound, bound)))
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The weights of the hidden units."""
         return (self.w,)
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless q, k and w are equally wide."""
         check_tensor("w", self.w)
         check_same_width(query, key)
         check_parameter("w", self.w, query)
@@ -263,7 +244,6 @@ class Additive(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
         (w,) = tensors
         hidden = (query.unsqueeze(-2) + key.unsqueeze(-3)).tanh()  # (..., n, m, D)
         w = w.expand(*w.shape[:-1], query.shape[-1]) if w.dim() else w.expand(query.shape[-1])
@@ -273,7 +253,6 @@ class Additive(Score):
         return (hidden @ w).squeeze(-1)
 
     def floats_per_pair(self, dim: int) -> int:
-        """Every hidden unit, and once more for its gradient."""
         return 2 * dim
 
 

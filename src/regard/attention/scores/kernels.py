@@ -61,11 +61,9 @@ class Gaussian(Score):
         _check_bandwidth(self.bandwidth)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The bandwidth or the precision matrix, if it is a tensor."""
         return parameters(self.bandwidth, self.precision)
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless queries, keys and bandwidth are equally wide."""
         check_same_width(query, key)
         check_parameter("bandwidth", self.bandwidth, query)
         if self.precision is not None:
@@ -79,7 +77,6 @@ class Gaussian(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key, from their differences."""
         if self.precision is not None:
             (matrix,) = tensors
             difference = query.unsqueeze(-2) - key.unsqueeze(-3)
@@ -164,7 +161,6 @@ class Laplace(_OfDifferences):
     """
 
     def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
-        """Minus the sum of absolute differences."""
         return -differences.abs().sum(-1)
 
 
@@ -189,11 +185,9 @@ class StudentT(Score):
         _check_bandwidth(self.df, name="df")
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The degrees of freedom, if they are a tensor."""
         return parameters(self.df)
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless q and k are equally wide and ``df`` is () or (H, 1)."""
         check_same_width(query, key)
         H = query.shape[-3]
         if isinstance(self.df, Tensor) and self.df.shape not in ((), (1,), (1, 1), (H, 1)):
@@ -204,7 +198,6 @@ class StudentT(Score):
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
         df = per_head(given(self.df, tensors))
         return -(df + 1) / 2 * (_squared_distance(query, key, 1.0) / df).log1p()
 
@@ -228,7 +221,6 @@ class Box(_OfDifferences):
     """
 
     def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
-        """Zero within the ball, −∞ beyond."""
         distance = differences.square().sum(-1)
         # Zero, yet with a place in the graph, for callers who ask for a gradient.
         return (0 * distance).masked_fill(distance > 1, float("-inf"))
@@ -252,7 +244,6 @@ class Epanechnikov(_OfDifferences):
     """
 
     def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
-        """The logarithm of the parabola, −∞ where it has ended."""
         distance = differences.square().sum(-1)
         beyond = distance >= 1
         # Filled before the logarithm too: the gradient of log(0) is infinite, and ∞ · 0 is NaN.

@@ -225,7 +225,7 @@ def test_a_bias_is_added_without_being_spread_out(batch, heads, shape):
 def test_masks_and_biases_are_laid_over_the_pairs_with_strides_of_zero():
     query, key, value, w = make()
     mask, bias = lengths([20, 3]), torch.zeros(H, 1, M)
-    task = additive_triton._Task(mask.bind(B, H, N, M), None, 0.0, 0, True)
+    task = additive_triton._Task(mask.bind(B, H, N, M), 0.0, 0, True)
     launch = additive_triton._Launch(
         task,
         VisibleKeys.of(task.mask, (B, H, N, M)),
