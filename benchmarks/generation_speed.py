@@ -114,7 +114,7 @@ def theirs() -> Callable[[Work], list[list[int]]]:
     import torch
     from transformers import AutoModelForCausalLM, logging
 
-    from regard.interop.checkpoints import save_checkpoint
+    from regard.interop.checkpoints.models import save_checkpoint
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()

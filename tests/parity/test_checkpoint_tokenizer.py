@@ -9,7 +9,7 @@ from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from transformers import AutoTokenizer
 
 from regard.errors import DataError, SettingError
-from regard.interop.checkpoint_tokenizer import CheckpointTokenizer
+from regard.interop.checkpoints.folder import CheckpointTokenizer
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from tests.cases import slow_but
 
 from regard.errors import DataError, SettingError
-from regard.interop.checkpoints import load_checkpoint, save_checkpoint
+from regard.interop.checkpoints.models import load_checkpoint, save_checkpoint
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 
 pytestmark = pytest.mark.parity

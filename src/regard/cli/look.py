@@ -190,7 +190,7 @@ def _look_into_model(
     from torch import nn
 
     from regard.devices import find_device
-    from regard.interop.folder import load_folder
+    from regard.interop.checkpoints.folder import load_folder
     from regard.interop.looking import look as look_into
 
     found = find_device(device, setting="--device")

@@ -13,7 +13,7 @@ from regard.export.huggingface_models import Encoders, Held, LanguageModels, Sha
 from regard.export.programs import program, reading
 from regard.export.tokenizer_json import has_ties, tokenizer_config, tokenizer_json
 from regard.inference import Predictor
-from regard.interop.checkpoints import save_checkpoint
+from regard.interop.checkpoints.models import save_checkpoint
 from regard.models import (
     Classifier,
     Decoder,

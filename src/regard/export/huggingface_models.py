@@ -10,11 +10,11 @@ from regard.config import JsonValue
 from regard.export.form import spelled, trained_with
 from regard.inference import Predictor
 from regard.inference.searcher import FORBIDDEN
-from regard.interop.checkpoint_decoders import as_learned as decoder_as_learned
-from regard.interop.checkpoint_encoders import as_learned as encoder_as_learned
-from regard.interop.checkpoint_encoders import encoder_of
-from regard.interop.checkpoint_seq2seq import NORM_EPS, as_written
-from regard.interop.checkpoints import LayoutName
+from regard.interop.checkpoints.decoders import as_learned as decoder_as_learned
+from regard.interop.checkpoints.encoders import as_learned as encoder_as_learned
+from regard.interop.checkpoints.encoders import encoder_of
+from regard.interop.checkpoints.models import LayoutName
+from regard.interop.checkpoints.seq2seq import NORM_EPS, as_written
 from regard.models import (
     Classifier,
     Decoder,

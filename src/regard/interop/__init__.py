@@ -1,13 +1,11 @@
 """The engine inside models that others wrote, and whole models looked into."""
 
-from regard.interop.checkpoint_tokenizer import CheckpointTokenizer
-from regard.interop.checkpoints import PretrainedModel, load_checkpoint, save_checkpoint
+from regard.interop.checkpoints.folder import CheckpointTokenizer, load_folder
+from regard.interop.checkpoints.models import PretrainedModel, load_checkpoint, save_checkpoint
 from regard.interop.edit import Edits, edit
 from regard.interop.faithfulness import Faithfulness, faithfulness, rank_correlation
-from regard.interop.folder import load_folder
 from regard.interop.looking import look
-from regard.interop.models import use
-from regard.interop.torch_modules import EngineAttention
+from regard.interop.torch_modules import EngineAttention, use
 from regard.interop.watch import Watch, Watched, watch
 
 __all__ = [

@@ -17,49 +17,43 @@ from regard.interop.inside import ForwardTrace, Site, reached
 from regard.interop.watch import KINDS, Attending, check_seen, module_of
 
 AnswerT = TypeVar("AnswerT")
-# Places or numbers: one, some, a span, or None for all.
-Places = int | slice | range | Sequence[int] | None
-Finish = Callable[[Tensor, Tensor], Tensor]
+# Positions, layers or heads: one, some, a span, or None for all.
+Numbers = int | slice | range | Sequence[int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """One call that is edited, as changes need to know it.
+class EditedCall:
+    """Properties of a call that changes need."""
 
-    Attributes:
-        heads: H.
-        queries: The places of its queries.
-        keys: The places of its keys.
-        device: Where it is.
-        name: What to call it in a message.
-    """
-
-    heads: int
-    queries: range
+    num_heads: int
+    queries: range  # their positions
     keys: range
     device: torch.device
-    name: str
+    name: str  # in messages
 
 
 class AttentionChange:
-    """One thing that is done to a call; by itself, nothing is."""
+    """A change of a call; by itself, none."""
 
     __slots__ = ()
 
-    def mask(self, ground: Ground) -> Mask | None:
+    def mask(self, call: EditedCall) -> Mask | None:
         """Mask of the visible keys; None is all."""
         return None
 
-    def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
-        """Another answer (B, H, N, E), of the answer and the values (B, G, M, E)."""
+    def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
+        """Return another output (B, H, N, E), of the output and the values (B, G, M, E)."""
         return out
 
 
 class Edits:
     """Edits of a model's attention; ``edit`` returns it.
 
+    Every change is of some layers, heads and kinds of attention ("encoder", "decoder" or "cross"),
+    of queries and keys by their positions in the text, from 0; None is all of them.
+
     Example:
-        Attention whose heads are left out has nothing to say:
+        A head that is muted contributes nothing:
 
         >>> from regard.interop import use
         >>> layer = use(nn.MultiheadAttention(4, 2, bias=False, batch_first=True)).eval()
@@ -74,58 +68,42 @@ class Edits:
     def __init__(self) -> None:
         self._changes: list[_Planned] = []
         self._is_on = True
-        self.passage = ForwardTrace()
+        self.trace = ForwardTrace()
         self._sites: set[tuple[str, int]] = set()
 
-    def mute(self, layer: Places, head: Places = None, *, kind: str | None = None) -> None:
-        """Leave heads out: what they mix becomes zeros.
-
-        Args:
-            layer: Which layers; None is all.
-            head: Which heads; None is all.
-            kind: "encoder", "decoder" or "cross"; None is every kind.
-        """
+    def mute(self, layer: Numbers, head: Numbers = None, *, kind: str | None = None) -> None:
+        """Mute heads: the values that they mix become zeros."""
         self.change(_Mute(head), layer, kind)
 
     def hide(
         self,
-        query: Places,
-        key: Places,
+        query: Numbers,
+        key: Numbers,
         *,
-        layer: Places = None,
-        head: Places = None,
+        layer: Numbers = None,
+        head: Numbers = None,
         kind: str | None = None,
     ) -> None:
-        """Hide keys from queries; their weight goes to the keys that are left.
-
-        Args:
-            query: Their places in the text, from 0; None is all.
-            key: The places of the keys; None is all.
-            layer: Which layers; None is all.
-            head: Which heads; None is all.
-            kind: "encoder", "decoder" or "cross"; None is every kind.
-        """
+        """Hide keys from queries; their weight goes to the other keys."""
         self.change(_Hide(query, key, head), layer, kind)
 
     def fix(
         self,
-        query: Places,
+        query: Numbers,
         weights: Float[Tensor, "..."] | Sequence[float],
         *,
-        layer: Places,
-        head: Places = None,
+        layer: Numbers,
+        head: Numbers = None,
         kind: str | None = None,
     ) -> None:
-        """Give queries a row of weights instead of the model's own.
-
-        Who watches is still shown the model's own.
+        """Give queries a row of weights instead of the model's own, which ``watch`` still shows.
 
         Args:
-            query: Their places in the text, from 0; None is all.
+            query: Positions of the queries.
             weights: One per key, (K,) or (B, K); keys beyond K get none.
-            layer: Which layers; None is all.
-            head: Which heads; None is all.
-            kind: "encoder", "decoder" or "cross"; None is every kind.
+            layer: Which layers.
+            head: Which heads.
+            kind: Which kind of attention.
 
         Raises:
             SettingError: A weight is negative or not finite.
@@ -138,7 +116,7 @@ class Edits:
         self.change(_Fix(query, row, head), layer, kind)
 
     def change(
-        self, change: AttentionChange, layer: Places = None, kind: str | None = None
+        self, change: AttentionChange, layer: Numbers = None, kind: str | None = None
     ) -> None:
         """Add a change of any other sort."""
         if kind is not None:
@@ -158,26 +136,26 @@ class Edits:
             self._is_on = True
         return before, run()
 
-    def edit(self, seen: AttentionCall) -> Edit | None:
+    def edit(self, attention: AttentionCall) -> Edit | None:
         """Apply the edits to one call of ``attend``."""
-        if not self.passage.is_ours():
+        if not self.trace.is_ours():
             return None
-        site, start, _ = self.passage.located(seen)
-        N, M = seen.query.shape[-2], seen.key.shape[-2]
+        site, start, _ = self.trace.locate(attention)
+        N, M = attention.query.shape[-2], attention.key.shape[-2]
         self._sites.add((site.kind, site.layer))
         changes = [planned.change for planned in self._changes if planned.is_for(site)]
         if not changes or not self._is_on:
             return None
-        has_heads = seen.query.dim() > 3
-        ground = Ground(
-            seen.query.shape[-3] if has_heads else 1,
+        has_heads = attention.query.dim() > 3
+        call = EditedCall(
+            attention.query.shape[-3] if has_heads else 1,
             range(start, start + N),
-            range(site.gone, site.gone + M),
-            seen.query.device,
+            range(site.dropped, site.dropped + M),
+            attention.query.device,
             site.name or f"{site.kind} {site.layer}",
         )
-        mask = seen.mask
-        for rule in (change.mask(ground) for change in changes):
+        mask = attention.mask
+        for rule in (change.mask(call) for change in changes):
             if rule is not None:
                 mask = rule if mask is None else mask & rule
 
@@ -185,7 +163,7 @@ class Edits:
             if not has_heads:
                 out, value = out.unsqueeze(-3), value.unsqueeze(-3)
             for change in changes:
-                out = change.finish(out, value, ground)
+                out = change.finish(out, value, call)
             return out if has_heads else out.squeeze(-3)
 
         return Edit(mask, finish)
@@ -193,9 +171,9 @@ class Edits:
     def finish(self, model: nn.Module) -> None:
         """Raise SettingError if a change met nothing that it could have been for, or not all."""
         if self._changes and not self._sites:
-            check_seen(model, self.passage)
-        if self.passage.unseen and any(planned.is_for_all for planned in self._changes):
-            name, kind = next(iter(self.passage.unseen.items()))
+            check_seen(model, self.trace)
+        if self.trace.unseen and any(planned.is_for_all for planned in self._changes):
+            name, kind = next(iter(self.trace.unseen.items()))
             raise SettingError(
                 "changes must be of attention that the engine computes; got one for all layers of "
                 f"{type(model).__name__}, whose {name} ({kind}) computes its own. Name a layer or "
@@ -215,7 +193,7 @@ def edit(model: Attending) -> Iterator[Edits]:
     """Change a model's attention inside the block, and nowhere else.
 
     Works on whatever ``watch`` works on; ``watch`` inside the block shows the attention that is
-    left. Places count from the beginning of a text, through the steps of a cached generation too.
+    left. Numbers count from the beginning of a text, through the steps of a cached generation too.
 
     Args:
         model: Any module that attends, or a run that ``regard.load`` opened; called inside the
@@ -238,14 +216,14 @@ def edit(model: Attending) -> Iterator[Edits]:
     module = module_of(model)
     edits, outer = Edits(), current_editor()
 
-    def ask(seen: AttentionCall) -> Edit | None:
-        first = None if outer is None else outer(seen)
+    def edit_after_outer(call: AttentionCall) -> Edit | None:
+        first = None if outer is None else outer(call)
         if first is not None:
-            seen = replace(seen, mask=first.mask)
-        then = edits.edit(seen)
-        return first if then is None else _one_after_the_other(first, then)
+            call = replace(call, mask=first.mask)
+        then = edits.edit(call)
+        return first if then is None else _chained(first, then)
 
-    with reached(module) as edits.passage, editing(ask):
+    with reached(module) as edits.trace, editing(edit_after_outer):
         yield edits
     edits.finish(module)
 
@@ -255,7 +233,7 @@ class _Planned:
     """A change and what it is for."""
 
     change: AttentionChange
-    layer: Places
+    layer: Numbers
     kind: str | None
 
     @property
@@ -274,28 +252,28 @@ class _Planned:
 
 @dataclass(frozen=True, slots=True)
 class _Mute(AttentionChange):
-    head: Places
+    head: Numbers
 
-    def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
-        muted = _flags(_heads(self.head, ground), ground.heads, out.device)
+    def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
+        muted = _flags(_heads(self.head, call), call.num_heads, out.device)
         return out.masked_fill(muted[:, None, None], 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Hide(AttentionChange):
-    query: Places
-    key: Places
-    head: Places
+    query: Numbers
+    key: Numbers
+    head: Numbers
 
-    def mask(self, ground: Ground) -> Mask | None:
+    def mask(self, call: EditedCall) -> Mask | None:
         rows, columns = (
-            _flags(_numbers(name, places, span.start, len(span)), len(span), ground.device)
+            _flags(_numbers(name, places, span.start, len(span)), len(span), call.device)
             for name, places, span in (
-                ("query", self.query, ground.queries),
-                ("key", self.key, ground.keys),
+                ("query", self.query, call.queries),
+                ("key", self.key, call.keys),
             )
         )
-        heads = _flags(_heads(self.head, ground), ground.heads, ground.device)
+        heads = _flags(_heads(self.head, call), call.num_heads, call.device)
         if not (bool(rows.any()) and bool(columns.any())):
             return None
         every = bool(heads.all())
@@ -309,41 +287,41 @@ class _Hide(AttentionChange):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fix(AttentionChange):
-    query: Places
+    query: Numbers
     weights: Tensor
-    head: Places
+    head: Numbers
 
-    def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
-        queries = _numbers("query", self.query, ground.queries.start, len(ground.queries))
-        heads = _heads(self.head, ground)
+    def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
+        queries = _numbers("query", self.query, call.queries.start, len(call.queries))
+        heads = _heads(self.head, call)
         if not queries:
             return out
-        row = self._row(ground, out)
-        groups = [head * value.shape[-3] // ground.heads for head in heads]
+        row = self._row(call, out)
+        groups = [head * value.shape[-3] // call.num_heads for head in heads]
         mixed = torch.einsum("...m,...hme->...he", row, value[..., groups, :, :])
         out = out.clone()
         for place in queries:
             out[..., heads, place, :] = mixed
         return out
 
-    def _row(self, ground: Ground, like: Tensor) -> Tensor:
-        """The weights of the keys that are there."""
+    def _row(self, call: EditedCall, like: Tensor) -> Tensor:
+        """Return the weights of the keys that the call has."""
         row = self.weights.to(like)
         if row.dim() == 2 and row.shape[0] not in (1, len(like)):
             raise ShapeError(
                 f"weights must be (K,) or (B, K) with B = {len(like)}; got {tuple(row.shape)}."
             )
-        there = row[..., ground.keys.start : ground.keys.stop]
-        lost = torch.cat([row[..., : ground.keys.start], row[..., ground.keys.stop :]], dim=-1)
+        there = row[..., call.keys.start : call.keys.stop]
+        lost = torch.cat([row[..., : call.keys.start], row[..., call.keys.stop :]], dim=-1)
         if bool(lost.any()):
             raise SettingError(
-                f"weights must be of keys {ground.keys.start} to {ground.keys.stop - 1}, which "
-                f"{ground.name} attends to; got {row.shape[-1]} that are not all zero beyond."
+                f"weights must be of keys {call.keys.start} to {call.keys.stop - 1}, which "
+                f"{call.name} attends to; got {row.shape[-1]} that are not all zero beyond."
             )
-        return torch.nn.functional.pad(there, (0, len(ground.keys) - there.shape[-1]))
+        return torch.nn.functional.pad(there, (0, len(call.keys) - there.shape[-1]))
 
 
-def _one_after_the_other(first: Edit | None, then: Edit) -> Edit:
+def _chained(first: Edit | None, then: Edit) -> Edit:
     if first is None or first.finish is None:
         return then
     if then.finish is None:
@@ -352,29 +330,29 @@ def _one_after_the_other(first: Edit | None, then: Edit) -> Edit:
     return Edit(then.mask, lambda out, value: other(one(out, value), value))
 
 
-def _heads(head: Places, ground: Ground) -> list[int]:
-    found = _numbers("head", head, 0, ground.heads)
-    if not found:
+def _heads(head: Numbers, call: EditedCall) -> list[int]:
+    heads = _numbers("head", head, 0, call.num_heads)
+    if not heads:
         raise SettingError(
-            f"head must be below {ground.heads}, the heads of {ground.name}; got {head!r}."
+            f"head must be below {call.num_heads}, the heads of {call.name}; got {head!r}."
         )
-    return found
+    return heads
 
 
-def _numbers(name: str, places: Places, start: int, length: int) -> list[int]:
-    """Selected positions among ``length`` from ``start``, counted from there."""
-    if places is None:
+def _numbers(name: str, numbers: Numbers, start: int, length: int) -> list[int]:
+    """Select from the ``length`` numbers that begin with ``start``, counted from there."""
+    if numbers is None:
         return list(range(length))
-    if isinstance(places, slice):
-        places = range(*places.indices(start + length))
-    wanted: Iterable[int] = (places,) if isinstance(places, int) else places
-    numbers = []
+    if isinstance(numbers, slice):
+        numbers = range(*numbers.indices(start + length))
+    wanted: Iterable[int] = (numbers,) if isinstance(numbers, int) else numbers
+    selected = []
     for number in wanted:
         if not isinstance(number, int) or number < 0:
-            raise SettingError(f"{name} must be whole numbers from 0; got {places!r}.")
+            raise SettingError(f"{name} must be whole numbers from 0; got {numbers!r}.")
         if start <= number < start + length:
-            numbers.append(number - start)
-    return numbers
+            selected.append(number - start)
+    return selected
 
 
 def _flags(numbers: list[int], length: int, device: torch.device) -> Tensor:

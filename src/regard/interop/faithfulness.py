@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.attention import Mask, dense
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
-from regard.interop.edit import AttentionChange, Ground, edit
+from regard.interop.edit import AttentionChange, EditedCall, edit
 from regard.interop.input_vectors import gradient_times_input, ids_of
 from regard.interop.watch import Watch, watch
 
@@ -238,8 +238,8 @@ class _HideOne(AttentionChange):
 
     places: Tensor
 
-    def mask(self, ground: Ground) -> Mask | None:
-        keys = torch.arange(ground.keys.start, ground.keys.stop, device=ground.device)
+    def mask(self, call: EditedCall) -> Mask | None:
+        keys = torch.arange(call.keys.start, call.keys.stop, device=call.device)
         return dense((keys != self.places[:, None])[:, None, None, :])
 
 

@@ -6,9 +6,7 @@ at all, neither padding nor causal, to a name that has none of its own.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -21,7 +19,7 @@ from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense
 from regard.attention.observing import is_edited, is_watched
 from regard.errors import SettingError, ShapeError
 from regard.interop.lazy_mask import Frame, LazyMask, MaskFunction
-from regard.interop.places import Place, place_of
+from regard.interop.places import Place, calling, place_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 # Names that hold "sdpa", "flash_attention_", "flex_attention", "paged|" or "/" mean other things.
 NAME = "regard"
 
-# All that the eager functions of transformers are written with, as far as it is understood here.
+# Names in the eager functions of transformers that are understood here.
 _UNDERSTOOD = set(
     "repeat_kv num_key_value_groups torch matmul transpose nn functional softmax float32 to dtype "  # noqa: SIM905
     "dropout training contiguous size head_dim tanh sinks reshape expand shape cat max values F "
@@ -43,31 +41,10 @@ _HONOURED = set(
 _REFUSED = ("indices", "block_indices", "cache", "head_mask", "attention_bias", "alibi")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ModuleCall:
-    """One call of a model's attention, for whoever watches or edits it.
-
-    Attributes:
-        module: The attention module.
-        place: Where in the model it is.
-        lazy: The mask as the model made it, or None if it made a tensor or nothing.
-    """
-
-    module: nn.Module
-    place: Place
-    lazy: LazyMask | None
-
-
-_call: ContextVar[ModuleCall | None] = ContextVar("call", default=None)
 # Masks and biases of tensors that models were given, kept for their other layers.
 _of_tensors: MutableMapping[Tensor, tuple[int, int, Mask | None, Tensor | None]] = (
     WeakIdKeyDictionary()
 )
-
-
-def current_call() -> ModuleCall | None:
-    """The call of a Hugging Face model's attention that is being served, or None."""
-    return _call.get()
 
 
 def is_hugging_face(model: nn.Module) -> bool:
@@ -76,23 +53,8 @@ def is_hugging_face(model: nn.Module) -> bool:
 
 
 @contextmanager
-def calling(module: nn.Module, place: Place, lazy: LazyMask | None) -> Iterator[None]:
-    """Say which call of a model's attention is made inside the block."""
-    token = _call.set(ModuleCall(module, place, lazy))
-    try:
-        yield
-    finally:
-        _call.reset(token)
-
-
-@contextmanager
 def switched(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> Iterator[None]:
-    """The engine as the attention of a model's Hugging Face parts, inside the block only.
-
-    Args:
-        model: What holds them.
-        but: Parts that compute their own, as their eager functions do meanwhile.
-    """
+    """Switch a model's Hugging Face parts to the engine inside the block; ``but`` stay eager."""
     parts = pretrained(model)
     before = [(config, config._attn_implementation_internal) for config in _configs(parts)]
     try:
@@ -104,11 +66,7 @@ def switched(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> Iter
 
 
 def switch(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> None:
-    """The engine as the attention of a model's Hugging Face parts.
-
-    Raises:
-        SettingError: Their attention cannot be reached.
-    """
+    """Switch a model's Hugging Face parts to the engine; ``but`` compute their own attention."""
     _register()
     left = {id(part) for part in but}
     for part in own_parts(model):
@@ -149,25 +107,8 @@ def attention(
     """Attention function for transformers, computed by ``attend``.
 
     A query with nothing to see gets zeros, where the eager function gives the mean of all values.
-    The weights are made, N×M of them, only where ``output_attentions`` asks for them; before
-    dropout.
-
-    Args:
-        module: The attention module that calls.
-        query: The queries.
-        key: The keys; heads may share them.
-        value: The values.
-        attention_mask: What ``lazy_mask`` gave, a tensor that the model was given, or None.
-        dropout: The fraction of weights set to zero in training.
-        scaling: What the dot product is multiplied by; None is 1/sqrt(D).
-        is_causal: What None as the mask means; None asks the module.
-        softcap: The bound of the scores, as in Gemma 2.
-        position_bias: Added to the scores, as in T5.
-        s_aux: A sink per head, as in gpt-oss.
-        options: What else a model's attention is given; refused where it would change the answer.
-
-    Raises:
-        SettingError: The model asks for what is not understood.
+    The N×M weights are made only where ``output_attentions`` asks for them, before dropout. Options
+    that would change the output are refused with a SettingError.
     """
     formula = _formula_of(module)
     formula.check(type(module).__name__, options)
@@ -177,16 +118,16 @@ def attention(
     if isinstance(scaling, Tensor):
         query, scaling = query * scaling, 1.0
     query, key, value = _as_autocast(query, key, value)
+    dropout = dropout if module.training else 0.0
     is_plain = not softcap and position_bias is None and s_aux is None
     if is_plain and _is_left_to_compiler(attention_mask) and not _wants_weights(options):
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         if is_causal is None:
             is_causal = bool(getattr(module, "is_causal", False))
-        dropped = dropout if module.training else 0.0
         boolean = cast("Tensor | None", attention_mask)
         out, _ = sdpa_attention_forward(
-            *(module, query, key, value, boolean, dropped, scaling, is_causal)
+            *(module, query, key, value, boolean, dropout, scaling, is_causal)
         )
         return out, None
     lazy = attention_mask if isinstance(attention_mask, LazyMask) else None
@@ -200,15 +141,16 @@ def attention(
     kind = _kind(place, lazy, mask, module)
     score = ScaledDot(None if scaling is None else float(scaling), softcap or None)
     weighting = Softmax(_sink(s_aux, query))
-    dropped = dropout if module.training else 0.0
-    with _calling(module, place, lazy), at(kind, place.layer):
+    # In a graph only where somebody watches or edits, since it ends the graph.
+    call = nullcontext() if _is_left_to_compiler() else calling(module, place, lazy)
+    with call, at(kind, place.layer):
         out = attend(
             *(query, key, value),
             score=score,
             mask=mask,
             bias=bias,
             weighting=weighting,
-            dropout=dropped,
+            dropout=dropout,
         )
     rows = None
     if _wants_weights(options):
@@ -216,18 +158,11 @@ def attention(
     return out.transpose(1, 2).contiguous(), rows
 
 
-def _calling(
-    module: nn.Module, place: Place, lazy: LazyMask | None
-) -> AbstractContextManager[None]:
-    """``calling``; in a graph only where somebody watches or edits, since it ends the graph."""
-    return nullcontext() if _is_left_to_compiler() else calling(module, place, lazy)
-
-
 def _is_left_to_compiler(mask: object = None) -> bool:
-    """Whether a graph is traced that nobody watches or edits, and the mask is None or boolean.
+    """Whether a graph is traced that nobody watches or edits, with a boolean mask or None.
 
-    Plain attention is torch's own in it, with the mask that transformers makes for that: a compiler
-    joins it with what stands around it, and the model is as fast as it is without the engine.
+    Torch's own kernel runs in it: a compiler fuses it with what stands around it, and the model is
+    as fast as without the engine.
     """
     if not torch.compiler.is_compiling() or is_watched() or is_edited():
         return False
@@ -235,10 +170,7 @@ def _is_left_to_compiler(mask: object = None) -> bool:
 
 
 def _as_autocast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """All in the dtype of autocast, as torch's kernel takes them.
-
-    Rotary positions are multiplied in float32 by many models, so that queries and keys come so.
-    """
+    """Cast to the dtype of autocast: many models apply rotary positions in float32."""
     kind = query.device.type
     if query.dtype == key.dtype == value.dtype or not torch.is_autocast_enabled(kind):
         return query, key, value
@@ -261,18 +193,8 @@ def lazy_mask(
 ) -> LazyMask | Tensor | None:
     """Mask function for transformers: the mask as a rule, without a tensor; in a graph, a tensor.
 
-    Args:
-        batch_size: B.
-        q_length: N.
-        kv_length: M.
-        q_offset: The place of the first query in the sequence; with a static cache, a tensor.
-        kv_offset: The place of the first key.
-        mask_function: Of (batch, head, query, key); None is causal.
-        attention_mask: (B, at most all places): true where a token is real. With a static cache,
-            ``generate`` makes the mask, and the model brings it back here.
-        use_vmap: Whether the function takes numbers, not tensors of them.
-        device: Where the model's inputs are.
-        options: What other implementations are told.
+    With a static cache ``q_offset`` is a tensor, and ``generate`` makes the mask, which the model
+    brings back here as its ``attention_mask``.
     """
     from transformers.masking_utils import causal_mask_function, sdpa_mask
 
@@ -297,20 +219,14 @@ def lazy_mask(
 
 
 class _Formula(NamedTuple):
-    """Properties of a model's own eager attention function.
+    """Formula of a model's own eager attention function."""
 
-    Attributes:
-        unknown: What it is written with that is not understood.
-        arguments: What it is given by name.
-        has_sinks: Whether it looks for sinks on the module.
-    """
-
-    unknown: tuple[str, ...]
-    arguments: tuple[str, ...]
-    has_sinks: bool
+    unknown: tuple[str, ...]  # names in it that are not understood
+    arguments: tuple[str, ...]  # that it takes and the engine does not
+    has_sinks: bool  # it looks for sinks on the module
 
     def check(self, name: str, options: dict[str, object]) -> None:
-        """Raise SettingError if the engine does not know how to give the same."""
+        """Raise SettingError unless the engine can compute the same."""
         if self.unknown:
             raise SettingError(
                 f"model must attend by a formula that is known here; got {name}, whose eager "

@@ -1,4 +1,4 @@
-"""Inside a model: which of its modules is attending, and to what.
+"""Inside a model: which of its modules is attending, to what, and in which pass over a text.
 
 Hugging Face models say so in every call. For all others, modules are followed as they are entered
 and left.
@@ -16,105 +16,156 @@ from torch import Tensor, nn
 
 from regard.attention import AttentionCall, Cover, Mask
 from regard.attention.masks.bound import BoundMask
-from regard.interop.hugging_face import current_call, own_parts, pretrained, switched
+from regard.interop.hugging_face import own_parts, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
 from regard.interop.own_attention import read_weights
-from regard.interop.places import Arguments, Options, place_of, settle
-from regard.interop.progress import Progress
+from regard.interop.places import Arguments, Options, current_call, locate_modules, place_of
 from regard.layers import MultiHeadAttention
+
+Key = tuple[str, int, str]  # kind, layer and name of an attention
 
 
 class Site(NamedTuple):
-    """Location of a call of ``attend`` in its model.
+    """Location of a call of ``attend`` in its model."""
 
-    Attributes:
-        kind: "encoder", "decoder" or "cross".
-        layer: Which layer, from 0.
-        name: The module's name.
-        first: The place of query 0 among all keys, also those that a cache holds no more.
-        gone: How many keys a cache holds no more.
-        lazy: The mask of a Hugging Face model, or None.
-    """
-
-    kind: str
-    layer: int
+    kind: str  # "encoder", "decoder" or "cross"
+    layer: int  # from 0
     name: str
-    first: int
-    gone: int
+    first: int  # position of query 0 among all keys, those that a cache has dropped included
+    dropped: int  # keys that a cache has dropped
     lazy: LazyMask | None
 
 
 class _Entered(NamedTuple):
-    """A module that is being computed.
-
-    Attributes:
-        module: The module.
-        is_of_two: Whether it is an attention whose keys are given apart from its queries.
-    """
+    """A module that is being computed."""
 
     module: nn.Module
-    is_of_two: bool
+    is_cross: bool  # an attention whose keys are given separately from its queries
+
+
+class Progress:
+    """Follows the calls of a model's attention: which of them belong to one pass over a text.
+
+    A pass is a forward of the whole model, or all steps of a cached generation.
+
+    Example:
+        >>> progress, key = Progress(), ("decoder", 0, "layers.0")
+        >>> progress.locate(key, 3, 0), progress.locate(key, 1, 3)
+        ((0, 0), (0, 3))
+        >>> progress.locate(key, 3, 0), progress.number
+        ((0, 0), 1)
+
+        One module that is all layers of a model, as in ALBERT:
+
+        >>> [progress.locate(("encoder", 0, "layer"), 3, 0, forward=1) for _ in range(3)]
+        [(0, 0), (1, 0), (2, 0)]
+    """
+
+    def __init__(self) -> None:
+        self.number = 0  # of the pass
+        self._ends: dict[Key, int] = {}  # position after the last query of each attention
+        self._written: int | None = None  # position that the decoder has come to
+        self._forward = 0
+        # By kind, in the current forward: the module that was called last, and how many layers were
+        # calls of a module that had been called before.
+        self._last: dict[str, Key] = {}
+        self._repeats: dict[str, int] = {}
+
+    def locate(self, key: Key, queries: int, first: int, *, forward: int = 0) -> tuple[int, int]:
+        """Return the layer of a call, and the position of its first query.
+
+        ``first`` is the position of the first query among the keys, where both are of one sequence;
+        ``forward`` the number of the model's forward from 1, 0 where it is not known.
+        """
+        kind, layer, name = key
+        if forward != self._forward:
+            self._forward = forward
+            self._last.clear()
+            self._repeats.clear()
+        if forward and self._last.get(kind) == key:
+            end = self._ends.get((kind, layer + self._repeats.get(kind, 0), name))
+            if end is not None and not self._continues(kind, end, queries, first):
+                self._repeats[kind] = self._repeats.get(kind, 0) + 1
+        self._last[kind] = key
+        layer += self._repeats.get(kind, 0)
+        return layer, self._start((kind, layer, name), queries, first)
+
+    def _start(self, key: Key, queries: int, first: int) -> int:
+        kind, end = key[0], self._ends.get(key)
+        start = first if kind == "decoder" else 0
+        if kind == "cross" and end is None and self._written is not None:
+            start = max(0, self._written - queries)
+        if end is not None:
+            if self._continues(kind, end, queries, first):
+                start = end
+            else:
+                self.number, self._written = self.number + 1, None
+                self._ends.clear()
+        self._ends[key] = start + queries
+        if kind == "decoder":
+            self._written = start + queries
+        return start
+
+    def _continues(self, kind: str, end: int, queries: int, first: int) -> bool:
+        """Whether a call begins where the last one of the same attention ended."""
+        if kind == "decoder":
+            return first == end
+        # Cross-attention follows its decoder; in one that does not look back, such as a recurrent
+        # one, it goes one step at a time.
+        if kind == "cross":
+            return queries == 1 if self._written is None else end + queries == self._written
+        return False
 
 
 class ForwardTrace:
-    """Location inside a model's block, as far as its modules tell.
-
-    Attributes:
-        forwards: How often the model, or a Hugging Face model in it, was called.
-        unseen: Names and classes of modules that attended by themselves, past the engine.
-        is_elsewhere: Whether the model was called in another thread, where nothing is seen.
-        progress: Which pass over a text it has come to.
-    """
+    """Location inside a model's block, as far as its modules tell."""
 
     def __init__(self, model: nn.Module | None = None) -> None:
-        self.forwards = 0
+        self.forwards = 0  # calls of the model, or of a Hugging Face model in it
         self._members = set() if model is None else {id(each) for each in model.modules()}
-        self.unseen: dict[str, str] = {}
-        self.is_elsewhere = False
+        self.unseen: dict[str, str] = {}  # names and classes of modules that bypassed the engine
+        self.is_elsewhere = False  # the model was called in another thread, where nothing is seen
         self.progress = Progress()
         self._thread = threading.get_ident()
         self._calls = 0
-        self._begun: list[int] = []
+        self._calls_at_entry: list[int] = []
         self._last: tuple[int, Site, AttentionCall] | None = None
+        self._located = (0, 0)
 
-    def located(self, seen: AttentionCall) -> tuple[Site, int, bool]:
-        """Note a call of ``attend``: what it is, where its queries begin, whether it is again one.
+    def locate(self, call: AttentionCall) -> tuple[Site, int, bool]:
+        """Note a call of ``attend``: its site, its first query, whether it repeats the last one.
 
-        The layer of the first is the model's, also where one module is all layers.
+        The layer is the model's, also where one module is all layers.
         """
-        site = site_of(seen)
-        is_again = self._is_again(seen, site)
+        site = site_of(call)
+        is_repeated = self._is_repeated(call, site)
         if is_in_backward():  # of a checkpoint, which computes a forward again
-            return site, site.first if site.kind == "decoder" else 0, is_again
-        layer, start = self.progress.place_of(
-            (site.kind, site.layer, site.name),
-            seen.query.shape[-2],
-            site.first,
-            forward=self.forwards,
-            is_again=is_again,
-        )
-        return site._replace(layer=layer), start, is_again
+            return site, site.first if site.kind == "decoder" else 0, is_repeated
+        if not is_repeated:
+            queries = call.query.shape[-2]
+            self._located = self.progress.locate(
+                site[:3], queries, site.first, forward=self.forwards
+            )
+        layer, start = self._located
+        return site._replace(layer=layer), start, is_repeated
 
-    def _is_again(self, seen: AttentionCall, site: Site) -> bool:
-        """Whether a call is the last one again, with other values.
-
-        Differential attention mixes two values by the same weights.
-        """
+    def _is_repeated(self, call: AttentionCall, site: Site) -> bool:
+        """Whether the last call is made again with other values, as in differential attention."""
         self._calls += 1
-        last, self._last = self._last, (self.forwards, site, seen)
+        last, self._last = self._last, (self.forwards, site, call)
         if last is None or not last[0] == self.forwards > 0 or last[1][:3] != site[:3]:
             return False
-        return _is_same(seen, last[2])
+        return _has_same_weights(call, last[2])
 
     def is_ours(self) -> bool:
-        """Whether the call that is made now is the model's, as far as its modules tell."""
+        """Whether the current call is the model's, as far as its modules tell."""
         call, entered = current_call(), _entered.get()
         if call is not None:
             return id(call.module) in self._members
         return not entered or id(entered[-1].module) in self._members
 
     def begin(self, module: nn.Module, args: Arguments) -> None:
-        """A forward of the whole model begins."""
+        """Note the beginning of a forward of the whole model."""
         if torch.compiler.is_compiling():
             return
         if threading.get_ident() == self._thread:
@@ -123,45 +174,40 @@ class ForwardTrace:
             self.is_elsewhere = True
 
     def enter(self, module: nn.Module, args: Arguments) -> None:
-        """A module that attends begins."""
+        """Note the beginning of a module that attends."""
         if self._is_followed():
-            self._begun.append(self._calls)
+            self._calls_at_entry.append(self._calls)
 
     def leave(self, module: nn.Module, args: Arguments, output: object) -> None:
-        """It ends: it has called the engine, or it attends by itself."""
-        if not self._is_followed() or not self._begun:
+        """Note its end: it has called the engine, or it attends by itself."""
+        if not self._is_followed() or not self._calls_at_entry:
             return
-        if self._begun.pop() == self._calls and output is not None:
+        if self._calls_at_entry.pop() == self._calls and output is not None:
             self.unseen[place_of(module).name] = type(module).__name__
 
     def _is_followed(self) -> bool:
-        """Whether what modules do now is seen: not what a graph does, nor another thread."""
+        """Whether modules are followed now: not in a graph, nor in another thread."""
         if torch.compiler.is_compiling() or is_in_backward():
             return False
         return threading.get_ident() == self._thread
 
 
-# How classes of attention modules are called.
+# Names of classes of attention modules.
 _ATTENTION = re.compile(r"Attention\d?$")
 
-# What the first two arguments of ``MultiHeadAttention`` are called.
-_OF_OURS = ("states", "memory")
+_OF_OURS = ("states", "memory")  # the first two arguments of ``MultiHeadAttention``
 
 _entered: ContextVar[tuple[_Entered, ...]] = ContextVar("entered", default=())
 
 
 @contextmanager
 def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
-    """Lets ``site_of`` know where in a model a call is made, inside the block.
+    """Let ``site_of`` know the location of a call; the engine serves the model inside the block.
 
-    Hugging Face models are served by the engine meanwhile.
-
-    Args:
-        model: The model.
-        reads: Whether those that compute their own attention have their weights read instead.
+    ``reads`` has the weights read of Hugging Face models that compute their own attention.
     """
-    settle(model)
-    parts, passage = pretrained(model), ForwardTrace(model)
+    locate_modules(model)
+    parts, trace = pretrained(model), ForwardTrace(model)
     own = own_parts(model) if reads else []
     left = {id(module) for part in own for module in part.modules()}
     theirs = {id(module) for part in parts for module in part.modules()}
@@ -172,16 +218,16 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
                 handles.append(module.register_forward_pre_hook(_enter, with_kwargs=True))
                 handles.append(module.register_forward_hook(_leave, always_call=True))
         for part in {id(each): each for each in (model, *parts)}.values():
-            handles.append(part.register_forward_pre_hook(passage.begin))
+            handles.append(part.register_forward_pre_hook(trace.begin))
         for module in model.modules():
             if id(module) not in left and _is_attention(module):
-                handles.append(module.register_forward_pre_hook(passage.enter))
-                handles.append(module.register_forward_hook(passage.leave, always_call=True))
+                handles.append(module.register_forward_pre_hook(trace.enter))
+                handles.append(module.register_forward_hook(trace.leave, always_call=True))
         if parts:
             with switched(model, but=own), read_weights(own):
-                yield passage
+                yield trace
         else:
-            yield passage
+            yield trace
     finally:
         for handle in handles:
             handle.remove()
@@ -198,16 +244,16 @@ def site_of(seen: AttentionCall) -> Site:
     call = current_call()
     if call is not None:
         place, lazy = call.place, call.lazy
-        gone = 0 if lazy is None or seen.kind == "cross" else lazy.frame.key_start
+        dropped = 0 if lazy is None or seen.kind == "cross" else lazy.frame.key_start
         first = M - N if lazy is None else lazy.frame.query_start
-        return Site(seen.kind, place.layer, place.name, first, gone, lazy)
+        return Site(seen.kind, place.layer, place.name, first, dropped, lazy)
     entered = _entered.get()
     kind, layer, name = seen.kind, seen.layer, ""
     if entered:
         place = place_of(entered[-1].module)
         name, layer = place.name, place.layer if layer < 0 else layer
     if not kind:
-        is_cross = bool(entered) and entered[-1].is_of_two
+        is_cross = bool(entered) and entered[-1].is_cross
         kind = "cross" if is_cross or N > M else "decoder" if _looks_back(seen) else "encoder"
     return Site(kind, layer, name, M - N, 0, None)
 
@@ -247,18 +293,18 @@ def _is_attention(module: nn.Module) -> bool:
     return bool(named[0]) and not any(named[1:])
 
 
-def _is_same(one: AttentionCall, other: AttentionCall) -> bool:
+def _has_same_weights(one: AttentionCall, other: AttentionCall) -> bool:
     """Whether two calls have the same weights, by the memory of what they are made of."""
     return (
         one.mask is other.mask
         and one.bias is other.bias
         and one.score == other.score
-        and _is_memory(one.query, other.query)
-        and _is_memory(one.key, other.key)
+        and _shares_memory(one.query, other.query)
+        and _shares_memory(one.key, other.key)
     )
 
 
-def _is_memory(one: Tensor, other: Tensor) -> bool:
+def _shares_memory(one: Tensor, other: Tensor) -> bool:
     return one.data_ptr() == other.data_ptr() != 0 and one.shape == other.shape
 
 

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.interop.hugging_face import is_hugging_face
-from regard.interop.reading import read, written
 from regard.interop.watch import Watch, watch
 from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
 from regard.viewer.example import Head, Layer
@@ -23,8 +22,10 @@ from regard.viewer.summaries import LONGEST_WITH_ROWS
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-# Which layers or heads are looked at: some, one, or None for all.
+# Numbers of layers or heads; None is all.
 _Numbers = Iterable[int] | int | None
+
+_LONGEST = 1_000_000_000  # tokenizers without a limit of their own name a larger one
 
 
 def look(
@@ -66,7 +67,7 @@ def look(
         SettingError: The model's attention cannot be seen, or it has no such layer or head.
 
     Example:
-        >>> from regard.interop.folder import load_folder
+        >>> from regard.interop.checkpoints.folder import load_folder
         >>> look(*load_folder(path), "我爱中国。").save("page.html")  # doctest: +SKIP
     """
     check_at_least("max_new_tokens", max_new_tokens, 1)
@@ -129,10 +130,7 @@ def _pass(
     *,
     keep: bool,
 ) -> Watch:
-    """One pass; of an encoder-decoder over its source and an output, which begins with its start.
-
-    What comes after the last layer is left out.
-    """
+    """Watch one pass, without the head after the last layer."""
     body = getattr(model, "base_model", model)
     with watch(body, layers, heads, keep=keep) as seen:
         body(**{name: ids.to(model.device) for name, ids in inputs.items()})
@@ -147,7 +145,7 @@ def _output(
     max_new_tokens: int,
     truncate: bool,
 ) -> tuple[Int[Tensor, "1 T"], Text]:
-    """The ids of an output, with the start before them; and its tokens, without the start."""
+    """Return the ids of an output after its start id, and its tokens without the start."""
     if target is None:
         generate = getattr(model, "generate", None)
         if generate is None:
@@ -189,3 +187,97 @@ def _at_rest(model: nn.Module) -> Iterator[None]:
             yield
     finally:
         model.train(was_training)
+
+
+def read(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    text: str,
+    *,
+    truncate: bool = False,
+    is_target: bool = False,
+) -> tuple[Int[Tensor, "1 N"], Text]:
+    """Return the ids of a text with the tokenizer's special tokens, and its tokens.
+
+    Spans are exact where the tokenizer is a fast one. ``is_target`` says that the model is to write
+    the text, for which some have a vocabulary of its own.
+    """
+    if not text.strip():
+        raise DataError("text must hold something to look at; got an empty one.")
+    name = "text_target" if is_target else "text"
+    ids, spans = _encoded(tokenizer, {name: text})
+    longest = longest_input(model, tokenizer)
+    is_cut = longest is not None and len(ids) > longest
+    if is_cut:
+        if not truncate:
+            raise DataError(
+                f"text must be at most {longest:,} tokens long, which is as far as the positions "
+                f"of {type(model).__name__} go; got {len(ids):,}. Cut it there with --truncate, or "
+                "truncate=True."
+            )
+        ids, spans = _encoded(tokenizer, {name: text}, truncation=True, max_length=longest)
+    if not ids:
+        raise DataError(f"text must have tokens to look at; got none of {text[:20]!r}.")
+    pieces = tokenizer.convert_ids_to_tokens(ids)
+    if is_cut and spans is not None:  # what was cut off is not shown either
+        text = text[: max(last for _, last in spans)]
+    return torch.tensor([ids]), Text.of(pieces, text, spans)
+
+
+def written(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> Text:
+    """Return the text of ids that a model wrote; a character of several ids is at the last one."""
+    ids = list(ids)
+
+    def text_of(ids: list[int]) -> str:
+        return str(
+            tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        )
+
+    text = text_of(ids)
+    spans, end = [], 0
+    for count in range(1, len(ids) + 1):
+        last = max(end, _shared(text_of(ids[:count]), text))
+        start = end
+        while start < last and text[start].isspace():
+            start += 1
+        spans.append((start if start < last else end, last))
+        end = last
+    return Text.of(tokenizer.convert_ids_to_tokens(ids), text, spans)
+
+
+def longest_input(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> int | None:
+    """How many tokens a model reads at most, as far as its config and tokenizer say; None: any."""
+    text = model.config.get_text_config()
+    limits = []
+    if not hasattr(text, "relative_attention_num_buckets"):
+        limits.append(getattr(text, "max_position_embeddings", None))
+    # Where places are counted from after the padding's id, as in RoBERTa, the first are unused.
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
+            unused = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - unused)
+    limits.append(getattr(tokenizer, "model_max_length", None))
+    known = [int(limit) for limit in limits if limit is not None and 0 < limit < _LONGEST]
+    return min(known, default=None)
+
+
+def _encoded(
+    tokenizer: "PreTrainedTokenizerBase", text: dict[str, str], **options: object
+) -> tuple[list[int], list[tuple[int, int]] | None]:
+    is_fast = bool(getattr(tokenizer, "is_fast", False))
+    try:
+        found = tokenizer(**text, return_offsets_mapping=is_fast, verbose=False, **options)
+    except (TypeError, ValueError) as error:  # of surrogates: no tokenizer can have them
+        raise DataError(f"text must be one that its tokenizer can encode; got: {error}.") from error
+    spans = [(first, last) for first, last in found["offset_mapping"]] if is_fast else None
+    return list(found["input_ids"]), spans
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    if other.startswith(one):
+        return len(one)
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )

@@ -19,9 +19,8 @@ from regard.attention.engine.options import CallOptions
 from regard.attention.observing import announce, current_observer
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError
-from regard.interop.hugging_face import calling
 from regard.interop.lazy_mask import Frame, LazyMask
-from regard.interop.places import Arguments, Options, Place, place_of
+from regard.interop.places import Arguments, Options, Place, calling, place_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -44,12 +43,7 @@ class AsGiven(Weighting):
     """Scores that are the weights already; −inf is a weight of zero."""
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
-        """The scores, and zero where they are −inf.
-
-        Example:
-            >>> AsGiven().rows(torch.tensor([[0.25, 0.75, -torch.inf]]))
-            tensor([[0.2500, 0.7500, 0.0000]])
-        """
+        """The scores, and zero where they are −inf."""
         return scores.masked_fill(scores == float("-inf"), 0.0)
 
     def gradient(
@@ -60,25 +54,16 @@ class AsGiven(Weighting):
 
 
 class _Made(NamedTuple):
-    """Weights as a module gave them.
-
-    Attributes:
-        module: The one that attends.
-        weights: What it gave.
-        is_global: Which places attend to all, of a module that attends in a band; else None.
-    """
+    """Weights as a module returned them."""
 
     module: nn.Module
     weights: Tensor
-    is_global: Tensor | None
+    is_global: Tensor | None  # positions that attend to all, of a module that attends in a band
 
 
 @contextmanager
 def read_weights(parts: Sequence["PreTrainedModel"]) -> Iterator[None]:
-    """Models give their weights, and tell observers of them, inside the block.
-
-    What they answer is what it was: the weights are taken out again, if nobody asked for them.
-    """
+    """Announce the weights of models to observers inside the block; their outputs stay as asked."""
     reader = _WeightsReader(parts)
     handles = []
     try:
@@ -277,11 +262,10 @@ def _matrix(
 def _spread(
     weights: Float[Tensor, "B H N K"], made: _Made, others: Float[Tensor, "B H n x"] | None
 ) -> Float[Tensor, "B H N N"]:
-    """The weights of a band as a matrix, as the authors' outputs are described.
+    """Spread the weights of a band over the matrix, as the authors' outputs are described.
 
-    Of a query's row, the first x are of the places that are seen by all, in their order, and the
-    rest of the places from ``reach`` before it to ``reach`` after it; those seen by all have zeros
-    there. A place that sees all has its row in ``others``, and zeros here.
+    The first x of a row are of the global positions, which have zeros in the band that follows. A
+    position that attends to all has its row in ``others``, and zeros here.
     """
     B, H, N, K = weights.shape
     reach: int = getattr(made.module, _REACH)

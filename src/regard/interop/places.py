@@ -1,42 +1,64 @@
-"""Where in a model an attention module is: its name, its layer, what it attends to."""
+"""Location of an attention module in its model, and the call that it makes now."""
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 from weakref import finalize
 
 from torch import nn
 
-# What attention from a decoder to an encoder is called, in the last two parts of a module's name.
+from regard.interop.lazy_mask import LazyMask
+
+# Names of attention from a decoder to an encoder, in the last two parts of a module's name.
 _CROSS = re.compile(r"cross|encoder_attn|enc_attn|encdec|enc_dec|encoder_decoder|multihead_attn")
 
-
-# What a hook of a module is told of a call: what it was given by place, and by name.
+# A module's arguments, by position and by name.
 Arguments = tuple[object, ...]
 Options = dict[str, object]
 
 
 class Place(NamedTuple):
-    """Where an attention module is.
-
-    Attributes:
-        name: Its name in the model.
-        layer: Which layer, from 0, as the model counts them.
-        is_cross: Whether its keys are of another sequence than its queries, by its name.
-    """
+    """Location of an attention module."""
 
     name: str
-    layer: int
-    is_cross: bool
+    layer: int  # from 0, as the model counts them
+    is_cross: bool  # by its name: keys of another sequence than its queries
 
+
+class ModuleCall(NamedTuple):
+    """A call of a Hugging Face model's attention."""
+
+    module: nn.Module
+    place: Place
+    lazy: LazyMask | None  # None where the model made a tensor or nothing
+
+
+_call: ContextVar[ModuleCall | None] = ContextVar("call", default=None)
 
 # Filled for a whole model at once, read in every call of one of its modules; by their ids, which a
 # compiler can look up, for as long as they live.
 _places: dict[int, Place] = {}
 
 
-def settle(model: nn.Module) -> None:
-    """Note where each module of a model is."""
+def current_call() -> ModuleCall | None:
+    """Return the call of a Hugging Face model's attention that is being served."""
+    return _call.get()
+
+
+@contextmanager
+def calling(module: nn.Module, place: Place, lazy: LazyMask | None) -> Iterator[None]:
+    """Say which call of a model's attention is made inside the block."""
+    token = _call.set(ModuleCall(module, place, lazy))
+    try:
+        yield
+    finally:
+        _call.reset(token)
+
+
+def locate_modules(model: nn.Module) -> None:
+    """Note the location of each module of a model."""
     stacks: dict[str, list[tuple[str, nn.Module]]] = {}
     for name, module in model.named_modules():
         stacks.setdefault(re.sub(r"\d+", "*", name), []).append((name, module))
@@ -49,24 +71,20 @@ def settle(model: nn.Module) -> None:
 
 
 def place_of(module: nn.Module) -> Place:
-    """Where a module is in the model it was settled with; by itself, what it says of itself."""
-    found = _places.get(id(module))
-    if found is None:
+    """Return a module's location in the model, or the layer that the module itself names."""
+    place = _places.get(id(module))
+    if place is None:
         layer = getattr(module, "layer_idx", None)
-        found = Place("", layer if isinstance(layer, int) else -1, is_cross=False)
-    return found
+        place = Place("", layer if isinstance(layer, int) else -1, is_cross=False)
+    return place
 
 
 def _layers(names: list[str]) -> Iterator[int]:
-    """The layer of each module of a stack, whose names differ in their numbers only.
-
-    Where one of the numbers differs, that is the layer; where several do, layers are counted. Where
-    there is one module only, its first number is, if it has any.
-    """
+    """Number the modules of a stack, whose names differ in their numbers only."""
     numbers = [[int(digits) for digits in re.findall(r"\d+", name)] for name in names]
     differing = [n for n, column in enumerate(zip(*numbers, strict=True)) if len(set(column)) > 1]
-    if len(differing) > 1 or not numbers[0]:
+    if len(differing) > 1 or not numbers[0]:  # experts in layers, say: count them
         yield from range(len(names))
         return
-    which = differing[0] if differing else 0
-    yield from (row[which] for row in numbers)
+    axis = differing[0] if differing else 0
+    yield from (row[axis] for row in numbers)

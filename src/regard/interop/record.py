@@ -11,13 +11,12 @@ from torch.nn import functional as F
 from regard.attention import AttentionCall, Softmax, summarize
 from regard.attention.inspect.summary import Summary
 from regard.errors import SettingError, ShapeError
+from regard.interop.inside import Key
 from regard.interop.own_attention import AsGiven
-from regard.interop.progress import Key
 
 Queries = Bool[Tensor, "..."] | slice
 
-# So many steps are joined at once: each holds what all keys received of it.
-_JOINED_AT_ONCE = 32
+_JOINED_AT_ONCE = 32  # steps: each holds what all keys received of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,7 @@ class Options:
 
     def counted(self, kind: str, start: int, N: int, device: torch.device) -> Tensor | None:
         """Mask of the counted ones of N queries from position ``start``; None if all count."""
-        given = self.queries
-        chosen = given.get(kind) if isinstance(given, Mapping) else given
+        chosen = self.queries.get(kind) if isinstance(self.queries, Mapping) else self.queries
         if chosen is None:
             return None
         if isinstance(chosen, slice):
@@ -52,60 +50,51 @@ class Options:
 
 
 class Record:
-    """One attention of a model in one pass.
-
-    Attributes:
-        key: Kind, layer and name.
-        call: The number of the pass.
-        heads: The numbers of the heads that are summarised.
-        matrix_bytes: Of weights that the model made and gave, whole.
-    """
+    """One attention of a model in one pass."""
 
     def __init__(self, key: Key, call: int, options: Options) -> None:
-        self.key, self.call, self.heads = key, call, options.heads or ()
-        self.matrix_bytes = 0
+        self.key, self.call, self.heads = key, call, options.heads or ()  # the number of the pass
+        self.matrix_bytes = 0  # of weights that the model returned whole
         self._options = options
         self._parts: list[Summary] = []
         self._starts: list[tuple[int, int]] = []
-        self._kept: list[AttentionCall] = []
+        self._calls: list[AttentionCall] = []
 
-    def add(self, seen: AttentionCall, start: tuple[int, int], counted: Tensor | None) -> None:
-        """Add a call: all queries, or some steps more.
+    def add(self, call: AttentionCall, start: tuple[int, int], counted: Tensor | None) -> None:
+        """Add all queries, or one more step.
 
-        Args:
-            seen: The call.
-            start: The places of its first query and first key in the whole sequence.
-            counted: Which queries are no padding, (B, N); None is all.
+        ``start`` are the positions of its first query and key in the whole sequence, ``counted``
+        the queries (B, N) that are no padding.
         """
-        H = seen.query.shape[-3] if seen.query.dim() > 2 else 1
+        H = call.query.shape[-3] if call.query.dim() > 2 else 1
         self.heads = self.heads or tuple(range(H))
         if max(self.heads) >= H:
             raise SettingError(
                 f"heads must be below {H}, the heads of {self.key[2] or self.key[0]}; "
                 f"got {max(self.heads)}."
             )
-        given = self._options.counted(self.key[0], start[0], seen.query.shape[-2], seen.key.device)
-        if given is not None:
-            counted = given if counted is None else given & counted
-        if isinstance(seen.weighting, AsGiven) and isinstance(seen.bias, Tensor):
-            self.matrix_bytes += seen.bias.nbytes
+        chosen = self._options.counted(self.key[0], start[0], call.query.shape[-2], call.key.device)
+        if chosen is not None:
+            counted = chosen if counted is None else chosen & counted
+        if isinstance(call.weighting, AsGiven) and isinstance(call.bias, Tensor):
+            self.matrix_bytes += call.bias.nbytes
         with torch.no_grad():
-            seen = replace(seen, query=seen.query.detach(), key=seen.key.detach())
-            narrow = None if len(self.heads) == H else _narrowed(seen, self.heads)
-            made = self._summarized(seen if narrow is None else narrow, start, counted)
+            call = replace(call, query=call.query.detach(), key=call.key.detach())
+            narrow = None if len(self.heads) == H else _narrowed(call, self.heads)
+            summary = self._summarized(call if narrow is None else narrow, start, counted)
             if narrow is None and len(self.heads) < H:
-                made = _of_heads(made, self.heads)
-        self._parts.append(made)
+                summary = _of_heads(summary, self.heads)
+        self._parts.append(summary)
         if len(self._parts) >= _JOINED_AT_ONCE:
             self._parts = [self.summary()]
         if self._options.keep:
             self._starts.append(start)
-            self._kept.append(seen)
+            self._calls.append(call)
 
     def summary(self) -> Summary:
-        """Of all queries so far."""
+        """Summary of all queries so far."""
         first, *others = self._parts
-        if others:  # what is joined once is not joined again
+        if others:  # joined once only
             self._parts = [first.joined(*others)]
         return self._parts[0]
 
@@ -117,73 +106,64 @@ class Record:
         return (f"read from output_attentions: the model makes all N×M weights, {size} here",)
 
     def calls(self) -> list[AttentionCall]:
-        """The calls that were kept.
-
-        Raises:
-            SettingError: They were not.
-        """
+        """Return the recorded calls; SettingError without ``keep``."""
         if not self._options.keep:
             raise SettingError("keep must be True; got False. Use watch(..., keep=True).")
-        return self._kept
+        return self._calls
 
     def _summarized(
-        self, seen: AttentionCall, start: tuple[int, int], counted: Tensor | None
+        self, call: AttentionCall, start: tuple[int, int], counted: Tensor | None
     ) -> Summary:
         # Heads that lie between each other, as models leave them, take a quarter more time.
         return summarize(
-            seen.query.contiguous(),
-            seen.key.contiguous(),
-            score=seen.score,
-            mask=seen.mask,
-            bias=seen.bias,
-            weighting=seen.weighting,
+            *(call.query.contiguous(), call.key.contiguous()),
+            score=call.score,
+            mask=call.mask,
+            bias=call.bias,
+            weighting=call.weighting,
             top=self._options.top,
             map=self._options.map,
             queries=counted,
             start=start,
         )
 
-    def rows(self, places: list[int]) -> Float[Tensor, "*b R M"]:
-        """The exact weights of the queries at these places.
-
-        Raises:
-            SettingError: Queries and keys were not kept, or there is no such query.
-        """
+    def rows(self, positions: list[int]) -> Float[Tensor, "*b R M"]:
+        """Return the exact weights of the queries at these positions."""
         calls = list(zip(self._starts, self.calls(), strict=True))
-        total = max(gone + seen.key.shape[-2] for (_, gone), seen in calls)
-        found = []
-        for place in places:
-            for (first, gone), seen in calls:
-                if first <= place < first + seen.query.shape[-2]:
-                    row = seen.rows([place - first])
-                    found.append(F.pad(row, (gone, total - gone - row.shape[-1])))
+        total = max(dropped + call.key.shape[-2] for (_, dropped), call in calls)
+        rows = []
+        for position in positions:
+            for (first, dropped), call in calls:
+                if first <= position < first + call.query.shape[-2]:
+                    row = call.rows([position - first])
+                    rows.append(F.pad(row, (dropped, total - dropped - row.shape[-1])))
                     break
             else:
-                raise SettingError(f"queries must be places that were seen; got {place}.")
-        picked = torch.cat(found, dim=-2)
-        return picked[:, list(self.heads)] if picked.dim() > 3 else picked
+                raise SettingError(f"queries must be places that were seen; got {position}.")
+        joined = torch.cat(rows, dim=-2)
+        return joined[:, list(self.heads)] if joined.dim() > 3 else joined
 
 
-def _narrowed(seen: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | None:
+def _narrowed(call: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | None:
     """Select heads of the call, or None where they cannot be separated."""
-    query, key, chosen = seen.query, seen.key, list(heads)
-    if query.dim() != 4 or key.dim() != 4 or seen.score.tensors():
+    query, key, chosen = call.query, call.key, list(heads)
+    if query.dim() != 4 or key.dim() != 4 or call.score.tensors():
         return None
     H, G = query.shape[1], key.shape[1]
-    bias, weighting = seen.bias, seen.weighting
+    bias, weighting = call.bias, call.weighting
     if isinstance(bias, Tensor) and bias.dim() > 2 and bias.shape[-3] == H:
         bias = bias[..., chosen, :, :]
     elif bias is not None and not isinstance(bias, Tensor):
         return None
-    if seen.mask is not None:
-        bound = seen.mask.bind(len(query), H, query.shape[2], key.shape[2], query.device)
+    if call.mask is not None:
+        bound = call.mask.bind(len(query), H, query.shape[2], key.shape[2], query.device)
         if bound.mask.extent(bound.grid)[1] > 1:
             return None
     if isinstance(weighting, Softmax) and isinstance(weighting.sink, Tensor):
         sink = weighting.sink.detach()
         weighting = Softmax(sink[chosen] if sink.shape == (H,) else sink)
     return replace(
-        seen,
+        call,
         query=query[:, chosen],
         key=key if G == 1 else key[:, [head * G // H for head in heads]],
         bias=bias,

@@ -1,28 +1,54 @@
-"""torch's ``nn.MultiheadAttention`` on the engine: its weights, its signature, its polarity."""
+"""The engine inside models that others wrote, and as torch's ``nn.MultiheadAttention``."""
+
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import Mask, attend, causal, dense, prefix, weights
-from regard.errors import ShapeError
+from regard.errors import SettingError, ShapeError
+from regard.interop.hugging_face import is_hugging_face, switch
+from regard.interop.places import locate_modules
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
-def serve_modules(model: nn.Module) -> int:
-    """Compute every ``nn.MultiheadAttention`` in a model by ``attend``; gives how many there are.
+def use(model: ModuleT) -> ModuleT:
+    """Switch a model's attention to ``attend``: to run, to train, to watch.
 
-    Also those inside ``nn.TransformerEncoder`` and its kin, whose fused shortcut is then left out.
-    Subclasses of it are left as they are.
+    Every ``nn.MultiheadAttention`` in it, also those inside ``nn.TransformerEncoder`` and its kin,
+    whose fused shortcut is then left out; and every Hugging Face model in it, whose
+    ``attn_implementation`` becomes "regard". Weights, hooks and ``state_dict`` stay what they are.
+
+    What changes: a query with nothing to see gets zeros, where torch gives NaN and transformers the
+    mean of all values; NaN in padding is not seen; ``observe`` sees every call. Under
+    ``torch.compile``, plain attention that nobody watches is torch's own.
+
+    Args:
+        model: Changed in place. ``set_attn_implementation`` undoes it for Hugging Face's.
+
+    Returns:
+        ``model`` itself.
+
+    Raises:
+        SettingError: There is neither in it, or its attention cannot be reached.
+
+    Example:
+        >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True))
+        >>> type(layer.self_attn).__name__
+        'EngineAttention'
     """
-    # Exactly torch's: a subclass has a way of its own, which is not ours to replace.
-    torchs = (nn.MultiheadAttention, EngineAttention)
-    found = [module for module in model.modules() if type(module) in torchs]
-    for module in found:
-        module.__class__ = EngineAttention
-    for encoder in model.modules() if found else ():
-        if isinstance(encoder, nn.TransformerEncoder):
-            encoder.use_nested_tensor = False  # decided when it was made, before we came
-    return len(found)
+    is_theirs = is_hugging_face(model)
+    if not _serve_modules(model) and not is_theirs:
+        raise SettingError(
+            "model must hold an nn.MultiheadAttention or a Hugging Face model; "
+            f"got {type(model).__name__} without any."
+        )
+    locate_modules(model)
+    if is_theirs:
+        switch(model)
+    return model
 
 
 class EngineAttention(nn.MultiheadAttention):
@@ -220,3 +246,16 @@ def _check_mask(name: str, mask: Tensor | None, shapes: list[tuple[int, ...]]) -
         raise ShapeError(
             f"{name} must have shape {' or '.join(map(str, shapes))}; got {tuple(mask.shape)}."
         )
+
+
+def _serve_modules(model: nn.Module) -> int:
+    """Compute every ``nn.MultiheadAttention`` in a model by ``attend``; returns their number."""
+    # Exactly torch's: a subclass has a way of its own, which is not ours to replace.
+    torchs = (nn.MultiheadAttention, EngineAttention)
+    modules = [module for module in model.modules() if type(module) in torchs]
+    for module in modules:
+        module.__class__ = EngineAttention
+    for encoder in model.modules() if modules else ():
+        if isinstance(encoder, nn.TransformerEncoder):
+            encoder.use_nested_tensor = False  # decided when it was made, before we came
+    return len(modules)

@@ -18,14 +18,7 @@ from regard.attention.observing import current_observer
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.interop.hugging_face import is_hugging_face
-from regard.interop.inside import (
-    ForwardTrace,
-    Site,
-    counted_of,
-    is_in_backward,
-    reached,
-)
-from regard.interop.progress import Key
+from regard.interop.inside import ForwardTrace, Key, Site, counted_of, is_in_backward, reached
 from regard.interop.record import Options, Queries, Record
 from regard.interop.torch_modules import EngineAttention
 
@@ -92,7 +85,7 @@ class Watch(Sequence[Watched]):
         self._records = dict[tuple[int, Key], Record]()
         self._layers: set[int] = set()
         self._counted: Tensor | None = None
-        self.passage = ForwardTrace()
+        self.trace = ForwardTrace()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -149,11 +142,11 @@ class Watch(Sequence[Watched]):
         """The exact weights of chosen queries, (B, heads, chosen, M).
 
         Args:
-            layer: As in ``summary``, which has the other arguments too.
-            queries: Their places.
-            kind: See there.
-            name: See there.
-            call: See there.
+            layer: As in ``summary``, like the other arguments.
+            queries: Their positions.
+            kind: As in ``summary``.
+            name: As in ``summary``.
+            call: As in ``summary``.
 
         Raises:
             SettingError: There is no such attention or query, or ``keep=True`` was not asked for.
@@ -188,14 +181,13 @@ class Watch(Sequence[Watched]):
             raise SettingError("call must be a pass made at once; got one of several steps.")
         return rollout([each[0] for each in calls], list(queries), residual=residual)
 
-    def see(self, seen: AttentionCall) -> None:
-        """Add a call of ``attend``."""
-        if not self.passage.is_ours():
+    def add(self, call: AttentionCall) -> None:
+        """Record a call of ``attend``."""
+        # In a backward pass, a checkpoint computes again what was seen in the forward.
+        if not self.trace.is_ours() or is_in_backward():
             return
-        if is_in_backward():
-            return  # a checkpoint computes again what was seen in the forward
-        site, start, is_again = self.passage.located(seen)
-        if is_again:
+        site, start, is_repeated = self.trace.locate(call)
+        if is_repeated:
             return
         key = (site.kind, site.layer, site.name)
         self._layers.add(site.layer)
@@ -204,20 +196,20 @@ class Watch(Sequence[Watched]):
             return
         if chosen.kinds is not None and site.kind not in chosen.kinds:
             return
-        number = self.passage.progress.number
+        number = self.trace.progress.number
         record = self._records.setdefault((number, key), Record(key, number, chosen))
-        record.add(seen, (start, site.gone), self._counted_of(seen, site))
+        record.add(call, (start, site.dropped), self._counted_of(call, site))
 
     def finish(self) -> None:
-        """Raise SettingError if the block saw nothing of what it was to see, or not all."""
-        passage, chosen = self.passage, self._options
+        """Raise SettingError if the block did not see all that it was to see."""
+        trace, chosen = self.trace, self._options
         if not self._layers:
-            check_seen(self._model, passage)
-        if passage.unseen and chosen.layers is None and chosen.kinds is None:
-            name, kind = next(iter(passage.unseen.items()))
+            check_seen(self._model, trace)
+        if trace.unseen and chosen.layers is None and chosen.kinds is None:
+            name, kind = next(iter(trace.unseen.items()))
             raise SettingError(
                 "model must attend through regard or transformers' AttentionInterface; got "
-                f"{kind} at {name}, which computes its own, and {len(passage.unseen) - 1} others. "
+                f"{kind} at {name}, which computes its own, and {len(trace.unseen) - 1} others. "
                 "Say what else is to be seen: layers=, or kinds=."
             )
         unknown = set(self._options.layers or ()) - self._layers
@@ -227,13 +219,13 @@ class Watch(Sequence[Watched]):
                 f"got {_listed(sorted(unknown))}."
             )
 
-    def _counted_of(self, seen: AttentionCall, site: Site) -> Tensor | None:
+    def _counted_of(self, call: AttentionCall, site: Site) -> Tensor | None:
         """Mask of queries that are no padding; those of cross-attention are its decoder's."""
-        counted = counted_of(seen, site)
+        counted = counted_of(call, site)
         if site.kind == "decoder":
             self._counted = counted
         if site.kind == "cross" and self._counted is not None:
-            fits = self._counted.shape == (len(seen.query), seen.query.shape[-2])
+            fits = self._counted.shape == (len(call.query), call.query.shape[-2])
             return self._counted if fits else None
         return counted
 
@@ -257,18 +249,20 @@ class Watch(Sequence[Watched]):
         records = self._pass(call)
         if layer < 0:
             layer += 1 + max(record.key[1] for record in records if kind in (None, record.key[0]))
-        found = [
+        matches = [
             record
             for record in records
             if record.key[1] == layer
             and kind in (None, record.key[0])
             and name in (None, record.key[2])
         ]
-        if len(found) == 1:
-            return found[0]
-        asked = f"layer={layer}, kind={kind!r}, name={name!r}"
-        there = ", ".join(f"{each.key[0]} {each.key[1]} {each.key[2]}" for each in found or records)
-        raise SettingError(f"layer must be one of those that were seen: {there}; got {asked}.")
+        if len(matches) == 1:
+            return matches[0]
+        seen = ", ".join("{} {} {}".format(*each.key) for each in matches or records)
+        raise SettingError(
+            f"layer must be one of those that were seen: {seen}; "
+            f"got layer={layer}, kind={kind!r}, name={name!r}."
+        )
 
 
 @contextmanager
@@ -327,13 +321,13 @@ def watch(
     )
     watched, outer = Watch(model, options), current_observer()
 
-    def see(seen: AttentionCall) -> None:
+    def see(call: AttentionCall) -> None:
         if outer is not None:
-            outer(seen)
-        with observe(_nobody):
-            watched.see(seen)
+            outer(call)
+        with observe(lambda _: None):  # summarising attends too, which is nobody's attention
+            watched.add(call)
 
-    with reached(model, reads=True) as watched.passage, observe(see):
+    with reached(model, reads=True) as watched.trace, observe(see):
         yield watched
     watched.finish()
 
@@ -344,11 +338,7 @@ def _watched(record: Record) -> Watched:
 
 
 def module_of(model: "Attending") -> nn.Module:
-    """The model whose attention is reached; of a loaded run, the one that answers.
-
-    Raises:
-        SettingError: It is no model, or its attention plainly cannot be seen.
-    """
+    """Return the module of a model or a loaded run whose attention can be seen."""
     if not isinstance(model, nn.Module):
         from regard.inference import Predictor
 
@@ -365,13 +355,13 @@ def module_of(model: "Attending") -> nn.Module:
     return model
 
 
-def check_seen(model: nn.Module, passage: ForwardTrace) -> None:
+def check_seen(model: nn.Module, trace: ForwardTrace) -> None:
     """Raise SettingError if a model was called and nothing of its attention was seen."""
-    if passage.is_elsewhere:
+    if trace.is_elsewhere:
         raise SettingError(
             "model must be called in the thread of the block; got a call in another one."
         )
-    if passage.forwards:
+    if trace.forwards:
         raise SettingError(
             "model must attend through regard or transformers' AttentionInterface; got "
             f"{type(model).__name__}, none of whose attention could be seen."
@@ -390,15 +380,11 @@ def _numbers(name: str, given: Iterable[int] | int | None) -> tuple[int, ...] | 
 def _kinds(given: Iterable[str] | str | None) -> tuple[str, ...] | None:
     if given is None:
         return None
-    kinds = (given,) if isinstance(given, str) else tuple(given)
-    for kind in kinds:
-        choose("kind", kind, dict.fromkeys(KINDS))
-    return kinds
+    return tuple(
+        choose("kind", kind, {kind: kind for kind in KINDS})
+        for kind in ([given] if isinstance(given, str) else given)
+    )
 
 
 def _listed(things: Iterable[object]) -> str:
     return ", ".join(map(str, things))
-
-
-def _nobody(seen: AttentionCall) -> None:
-    """Nothing: what is summarised is nobody's attention."""

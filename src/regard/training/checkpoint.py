@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from regard.config import as_table
 from regard.errors import DataError, SettingError
-from regard.interop.checkpoint_encoders import encoder_of
-from regard.interop.checkpoint_settings import CONFIG
-from regard.interop.checkpoints import WEIGHTS, PretrainedModel, load_checkpoint
+from regard.interop.checkpoints.encoders import encoder_of
+from regard.interop.checkpoints.layout import CONFIG
+from regard.interop.checkpoints.models import WEIGHTS, PretrainedModel, load_checkpoint
 from regard.models import Decoder, Encoder
 from regard.tasks.recipe import RecipeTable
 from regard.text.tokenizers.checkpoint_pieces import borrow_pieces, mask_of

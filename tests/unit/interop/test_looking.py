@@ -14,8 +14,8 @@ import torch
 
 import regard
 from regard.errors import DataError, SettingError
-from regard.interop.folder import load_folder
-from regard.interop.reading import longest_input, written
+from regard.interop.checkpoints.folder import load_folder
+from regard.interop.looking import longest_input, written
 from regard.viewer import Example, page
 from regard.viewer.table import draw_layers
 

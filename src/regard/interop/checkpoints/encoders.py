@@ -10,8 +10,15 @@ from torch import nn
 
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.interop.checkpoint_names import Tie, bert, bert_heads, bert_words, roberta_words
-from regard.interop.checkpoint_settings import Layout, Settings, Table, expect, size_of
+from regard.interop.checkpoints.layout import (
+    Layout,
+    Settings,
+    Table,
+    TensorMap,
+    expect,
+    size_of,
+    weight_and_bias,
+)
 from regard.layers.positions import SinusoidalPositions, sinusoidal
 from regard.models import (
     Classifier,
@@ -33,18 +40,18 @@ _BERT = Settings(
         "max_position_embeddings": "max_length",
         "type_vocab_size": "num_segments",
     },
-    shares={
+    numbers={
         "hidden_dropout_prob": ("dropout", 0.1),
         "attention_probs_dropout_prob": ("attention_dropout", 0.1),
         "layer_norm_eps": ("norm_eps", 1e-12),
     },
-    only={
+    required={
         "position_embedding_type": "absolute",
         "is_decoder": False,
         "hidden_act": "gelu",
         "tie_word_embeddings": True,
     },
-    settled={
+    fixed={
         "norm": "post",
         "norm_kind": "layer",
         "activation": "gelu",
@@ -56,11 +63,7 @@ _CLASSIFIER, _TAGGER = "BertForSequenceClassification", "BertForTokenClassificat
 
 
 def encoder_of(model: nn.Module) -> Encoder:
-    """Encoder inside a model that is an encoder with a head.
-
-    Raises:
-        SettingError: It is another.
-    """
+    """Return the encoder inside a model that is an encoder with a head."""
     if isinstance(model, Tagger | Classifier):
         return expect(model.reader, Encoder)
     return expect(model, MaskedLanguageModel).encoder
@@ -68,22 +71,17 @@ def encoder_of(model: nn.Module) -> Encoder:
 
 @torch.no_grad()
 def as_learned(model: nn.Module, *, max_length: int) -> nn.Module:
-    """Rewrite a model in BERT's layout: a table of positions, and one of segments.
-
-    Args:
-        model: An encoder with a head, with learned positions or sinusoids.
-        max_length: How many sinusoids are written down.
-    """
+    """Rewrite a model in BERT's layout: tables of segments and of ``max_length`` positions."""
     encoder = encoder_of(model)
     config, table = encoder.config, encoder.embedding
-    has_waves = isinstance(encoder.positions, SinusoidalPositions)
-    if config.num_segments and not has_waves:
+    has_sinusoids = isinstance(encoder.positions, SinusoidalPositions)
+    if config.num_segments and not has_sinusoids:
         return model
     reader = Encoder(
         replace(
             config,
             positions="learned",
-            max_length=max_length if has_waves else config.max_length,
+            max_length=max_length if has_sinusoids else config.max_length,
             num_segments=config.num_segments or 1,
         ),
         vocab_size=len(table.weight),
@@ -91,7 +89,7 @@ def as_learned(model: nn.Module, *, max_length: int) -> nn.Module:
     )
     weights = encoder.state_dict()
     weights.setdefault("segments", torch.zeros(1, config.model_dim))
-    if has_waves:
+    if has_sinusoids:
         weights["embedding.weight"] = table.weight * table.scale
         weights["positions.table"] = sinusoidal(torch.arange(max_length), config.model_dim)
     reader.load_state_dict(weights)
@@ -126,7 +124,7 @@ def _labels(table: Table) -> int:
 
 
 def _describe(model: nn.Module, *, is_roberta: bool) -> dict[str, JsonValue]:
-    encoder = _held(model, is_roberta=is_roberta)
+    encoder = _checked_encoder(model, is_roberta=is_roberta)
     config, pad_id = encoder.config, _padding(encoder)
     table: dict[str, JsonValue] = {
         **_BERT.write(config),
@@ -142,12 +140,8 @@ def _describe(model: nn.Module, *, is_roberta: bool) -> dict[str, JsonValue]:
     return table
 
 
-def _held(model: nn.Module, *, is_roberta: bool) -> Encoder:
-    """Encoder of a model whose head the layout has.
-
-    Raises:
-        SettingError: It is another, or its head is.
-    """
+def _checked_encoder(model: nn.Module, *, is_roberta: bool) -> Encoder:
+    """Return the encoder of a model whose head the layout has."""
     if is_roberta:
         return expect(model, MaskedLanguageModel).encoder
     if isinstance(model, Tagger) and model.crf is not None:
@@ -162,20 +156,52 @@ def _held(model: nn.Module, *, is_roberta: bool) -> Encoder:
     return encoder_of(model)
 
 
-def _ties(model: nn.Module, *, is_roberta: bool) -> Iterator[Tie]:
-    encoder = _held(model, is_roberta=is_roberta)
+def _tensors(model: nn.Module, *, is_roberta: bool) -> Iterator[TensorMap]:
+    encoder = _checked_encoder(model, is_roberta=is_roberta)
     prefix = "roberta." if is_roberta else "bert."
     is_headed = isinstance(model, Tagger | Classifier)
-    yield from bert(
-        encoder.config.num_layers,
-        ours="reader." if is_headed else "encoder.",
-        theirs=prefix,
-        offset=_padding(encoder) + 1 if is_roberta else 0,
+    ours, offset = "reader." if is_headed else "encoder.", _padding(encoder) + 1
+    yield from _encoder_tensors(
+        encoder.config.num_layers, ours=ours, theirs=prefix, offset=offset if is_roberta else 0
     )
     if is_headed:
-        yield from bert_heads(prefix)
+        yield from weight_and_bias("pooler", f"{prefix}pooler.dense")
+        yield from weight_and_bias("output", "classifier")
+    elif is_roberta:
+        yield from weight_and_bias("transform", "lm_head.dense")
+        yield from weight_and_bias("norm", "lm_head.layer_norm")
+        yield TensorMap("bias", ("lm_head.bias",))
     else:
-        yield from roberta_words() if is_roberta else bert_words(prefix)
+        yield from weight_and_bias("transform", "cls.predictions.transform.dense")
+        yield from weight_and_bias("norm", "cls.predictions.transform.LayerNorm")
+        yield TensorMap("bias", ("cls.predictions.bias",))
+        yield from weight_and_bias("pooler", f"{prefix}pooler.dense")
+        yield from weight_and_bias("next_sentence", "cls.seq_relationship")
+
+
+def _encoder_tensors(
+    num_layers: int, *, ours: str, theirs: str, offset: int
+) -> Iterator[TensorMap]:
+    """BERT's and RoBERTa's names; ``offset`` rows stand before the first position."""
+    table = f"{theirs}embeddings."
+    yield TensorMap(f"{ours}embedding.weight", (f"{table}word_embeddings.weight",))
+    positions = (f"{table}position_embeddings.weight",)
+    yield TensorMap(f"{ours}positions.table", positions, offset=offset)
+    yield TensorMap(f"{ours}segments", (f"{table}token_type_embeddings.weight",))
+    yield from weight_and_bias(f"{ours}embedding_norm", f"{table}LayerNorm")
+    parts = {
+        "attend.output": "attention.output.dense",
+        "attend_residual.norm": "attention.output.LayerNorm",
+        "feed.inner": "intermediate.dense",
+        "feed.outer": "output.dense",
+        "feed_residual.norm": "output.LayerNorm",
+    }
+    for layer in range(num_layers):
+        inner, outer = f"{ours}layers.{layer}.", f"{theirs}encoder.layer.{layer}."
+        projections = [f"{outer}attention.self.{name}" for name in ("query", "key", "value")]
+        yield from weight_and_bias(f"{inner}attend.query_key_value", *projections)
+        for our_part, their_part in parts.items():
+            yield from weight_and_bias(inner + our_part, outer + their_part)
 
 
 def _padding(encoder: Encoder) -> int:
@@ -188,7 +214,7 @@ ENCODERS: dict[str, Layout] = {
     "bert": Layout(
         build=_build,
         describe=partial(_describe, is_roberta=False),
-        ties=partial(_ties, is_roberta=False),
+        tensors=partial(_tensors, is_roberta=False),
         prefix="bert.",
         optional=("transform", "norm", "bias", "pooler", "next_sentence"),
         copies=("position_ids", "decoder.weight", "decoder.bias"),
@@ -197,7 +223,7 @@ ENCODERS: dict[str, Layout] = {
     "roberta": Layout(
         build=_build,
         describe=partial(_describe, is_roberta=True),
-        ties=partial(_ties, is_roberta=True),
+        tensors=partial(_tensors, is_roberta=True),
         prefix="roberta.",
         optional=("transform", "norm", "bias"),
         copies=("position_ids", "decoder.weight", "decoder.bias"),

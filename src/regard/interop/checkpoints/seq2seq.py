@@ -10,8 +10,16 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.interop.checkpoint_names import Tie, bart
-from regard.interop.checkpoint_settings import Layout, Settings, Table, expect, require, size_of
+from regard.interop.checkpoints.layout import (
+    Layout,
+    Settings,
+    Table,
+    TensorMap,
+    expect,
+    require,
+    size_of,
+    weight_and_bias,
+)
 from regard.layers import LearnedPositions
 from regard.models import Transformer, TransformerConfig
 
@@ -23,27 +31,16 @@ NORM_EPS = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Differences between BART and its relatives.
-
-    Attributes:
-        name: Its ``model_type``.
-        architecture: The class of transformers.
-        norm: Where its layers have their norms; ``pre`` has one more at the end of each side.
-        has_waves: Whether its positions are sinusoids.
-        writes_waves: Whether they are in its files all the same.
-        embedding_norm: Whether the sum of embeddings and positions is normed.
-        offset: How many rows of learned positions stand before the first.
-        is_one_table: Whether source, target and last layer share a table whatever its config says.
-    """
+    """Differences between BART and its relatives."""
 
     name: Literal["bart", "blenderbot", "marian", "pegasus"]
     architecture: str
-    norm: Literal["post", "pre"] = "post"
-    has_waves: bool = False
-    writes_waves: bool = False
+    norm: Literal["post", "pre"] = "post"  # "pre" has one more at the end of each side
+    has_sinusoids: bool = False
+    writes_sinusoids: bool = False  # they are in its files all the same
     embedding_norm: bool = False
-    offset: int = 0
-    is_one_table: bool = True
+    offset: int = 0  # rows of learned positions before the first
+    is_one_table: bool = True  # of source, target and last layer, whatever its config says
 
     @property
     def layout(self) -> Layout:
@@ -51,13 +48,13 @@ class Family:
         return Layout(
             build=partial(_build, self),
             describe=partial(_describe, self),
-            ties=partial(_ties, self),
+            tensors=partial(_tensors, self),
             prefix="model.",
-            optional=("output_bias", *(("positions",) if self.has_waves else ())),
+            optional=("output_bias", *(("positions",) if self.has_sinusoids else ())),
             copies=(
                 "embed_tokens.weight",
                 "lm_head.weight",
-                *(("embed_positions.weight",) if self.has_waves else ()),
+                *(("embed_positions.weight",) if self.has_sinusoids else ()),
             ),
             architecture=self.architecture,
         )
@@ -65,13 +62,13 @@ class Family:
     @property
     def settings(self) -> Settings[TransformerConfig]:
         """Settings in its config."""
-        only: dict[str, JsonValue] = {
-            "static_position_embeddings": self.has_waves,
+        required: dict[str, JsonValue] = {
+            "static_position_embeddings": self.has_sinusoids,
             "normalize_before": self.norm == "pre",
             "add_final_layer_norm": self.norm == "pre",
             "extra_pos_embeddings": 2,
         }
-        settled: dict[str, JsonValue] = {
+        fixed: dict[str, JsonValue] = {
             "norm": self.norm,
             "norm_kind": "layer",
             "positions": "learned",
@@ -83,11 +80,11 @@ class Family:
             "source_begin": False,
             "values": "states",
             "embedding_norm": self.embedding_norm,
-            "own_positions": not self.has_waves,
+            "own_positions": not self.has_sinusoids,
         }
         if self.is_one_table:
-            only |= {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True}
-            settled["tie_embeddings"] = "all"
+            required |= {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True}
+            fixed["tie_embeddings"] = "all"
         return Settings(
             config=TransformerConfig,
             sizes={
@@ -100,14 +97,14 @@ class Family:
                 "decoder_layers": "num_decoder_layers",
                 "max_position_embeddings": "max_length",
             },
-            shares={"dropout": ("dropout", 0.1)},
+            numbers={"dropout": ("dropout", 0.1)},
             activation=("activation_function", "gelu"),
-            only=only,
-            settled=settled,
+            required=required,
+            fixed=fixed,
         )
 
 
-def waves(length: int, width: int) -> Tensor:
+def marian_sinusoids(length: int, width: int) -> Tensor:
     """Marian's positions: all sines, then all cosines; ours alternate."""
     places = torch.arange(length, dtype=torch.float64)[:, None]
     even = torch.arange(0, width, 2, dtype=torch.float64)
@@ -117,26 +114,21 @@ def waves(length: int, width: int) -> Tensor:
 
 @torch.no_grad()
 def as_written(model: Transformer, *, max_length: int | None = None) -> Transformer:
-    """Rewrite a model in the options that these layouts have.
+    """Rewrite a model in the options of these layouts, with the same logits.
 
-    Its logits have a bias, if of zeros, and each side learned positions of its own. Sinusoids stand
-    as Marian has them, sines first: a permutation of the numbers of a state, by which all that
-    reads or writes a state is permuted alike, so that the logits stay.
-
-    Args:
-        model: With positions that are added to embeddings.
-        max_length: How many positions there are where they are sinusoids; None is as many as the
-            config says, which sinusoids need not heed.
+    They get a bias, if of zeros, and each side learned positions of its own. Sinusoids stand as in
+    Marian, sines first: a permutation of a state's numbers, in all that reads or writes one.
+    ``max_length`` is the number of sinusoids; None is as many as the config says.
     """
     config, width = model.config, model.config.model_dim
-    has_waves = config.positions == "sinusoidal"
-    longest = (has_waves and max_length) or config.max_length
+    has_sinusoids = config.positions == "sinusoidal"
+    longest = (has_sinusoids and max_length) or config.max_length
     twin = Transformer(
         replace(
             config,
             positions="learned",
             max_length=longest,
-            own_positions=not has_waves,
+            own_positions=not has_sinusoids,
             output_bias=True,
             norm_eps=_unless(NORM_EPS, config.norm_eps),
             num_key_heads=_unless(config.num_heads, config.num_key_heads),
@@ -147,10 +139,10 @@ def as_written(model: Transformer, *, max_length: int | None = None) -> Transfor
     )
     weights = model.state_dict()
     weights.setdefault("output_bias", torch.zeros(len(model.target_embedding.weight)))
-    if has_waves:
+    if has_sinusoids:
         order = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
         weights = {name: _in_order(name, weight, order) for name, weight in weights.items()}
-        weights["positions.table"] = waves(longest, width)
+        weights["positions.table"] = marian_sinusoids(longest, width)
     else:
         weights.setdefault("target_positions.table", weights["positions.table"])
     twin.load_state_dict(weights)
@@ -199,9 +191,9 @@ def _build(family: Family, table: Table) -> Transformer:
     )
     # Padding is what lengths say; a pad id of its own is all the table has to know.
     model.target_embedding.pad_id = size_of(table, "pad_token_id")
-    if family.has_waves:
+    if family.has_sinusoids:
         assert isinstance(model.positions, LearnedPositions)
-        model.positions.table.data = waves(config.max_length, config.model_dim)
+        model.positions.table.data = marian_sinusoids(config.max_length, config.model_dim)
     return model
 
 
@@ -224,8 +216,8 @@ def _describe(family: Family, model: nn.Module) -> dict[str, JsonValue]:
             "each side. It has one table for both."
         )
     assert isinstance(model.positions, LearnedPositions)
-    if family.has_waves and not torch.equal(
-        model.positions.table.detach().cpu(), waves(config.max_length, config.model_dim)
+    if family.has_sinusoids and not torch.equal(
+        model.positions.table.detach().cpu(), marian_sinusoids(config.max_length, config.model_dim)
     ):
         raise SettingError(
             f"layout {family.name!r} must have positions that are not learned, sines first; got "
@@ -245,27 +237,52 @@ def _describe(family: Family, model: nn.Module) -> dict[str, JsonValue]:
     return table
 
 
-def _ties(family: Family, model: nn.Module) -> Iterator[Tie]:
+def _tensors(family: Family, model: nn.Module) -> Iterator[TensorMap]:
     model = expect(model, Transformer)
     config = model.config
     is_shared = model.source_embedding is model.target_embedding
-    tables = ["all"] if is_shared else ["source", "target"]
+    if is_shared:
+        yield TensorMap("target_embedding.weight", ("model.shared.weight",))
+    else:
+        for side, ours in (("encoder", "source"), ("decoder", "target")):
+            yield TensorMap(f"{ours}_embedding.weight", (f"model.{side}.embed_tokens.weight",))
     if model.output is not model.target_embedding:
-        tables.append("last")
-    own = "target_positions.table"
-    places = {
-        "encoder": "positions.table",
-        "decoder": "positions.table" if family.has_waves else own,
+        yield TensorMap("output.weight", ("lm_head.weight",))
+    yield TensorMap("output_bias", ("final_logits_bias",), has_axis=True)
+    sides = {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
+    for side, num_layers in sides.items():
+        if family.writes_sinusoids or not family.has_sinusoids:
+            is_own = side == "decoder" and not family.has_sinusoids
+            ours = "target_positions.table" if is_own else "positions.table"
+            theirs = (f"model.{side}.embed_positions.weight",)
+            yield TensorMap(ours, theirs, offset=family.offset)
+        if family.embedding_norm:
+            norm = "source_norm" if side == "encoder" else "target_norm"
+            yield from weight_and_bias(norm, f"model.{side}.layernorm_embedding")
+        for layer in range(num_layers):
+            yield from _layer_tensors(f"{side}.{layer}.", f"model.{side}.layers.{layer}.", side)
+        if family.norm == "pre":
+            yield from weight_and_bias(f"{side}_norm", f"model.{side}.layer_norm")
+
+
+def _layer_tensors(ours: str, theirs: str, side: str) -> Iterator[TensorMap]:
+    parts = {
+        "attend.query_key_value": [f"self_attn.{name}_proj" for name in ("q", "k", "v")],
+        "attend.output": ["self_attn.out_proj"],
+        "attend_residual.norm": ["self_attn_layer_norm"],
+        "feed.inner": ["fc1"],
+        "feed.outer": ["fc2"],
+        "feed_residual.norm": ["final_layer_norm"],
     }
-    return bart(
-        config.num_encoder_layers,
-        config.num_decoder_layers,
-        tables=tables,
-        embedding_norm=family.embedding_norm,
-        final_norm=family.norm == "pre",
-        positions={} if family.has_waves and not family.writes_waves else places,
-        offset=family.offset,
-    )
+    if side == "decoder":
+        parts |= {
+            "look.query": ["encoder_attn.q_proj"],
+            "look.key_value": ["encoder_attn.k_proj", "encoder_attn.v_proj"],
+            "look.output": ["encoder_attn.out_proj"],
+            "look_residual.norm": ["encoder_attn_layer_norm"],
+        }
+    for our_part, their_parts in parts.items():
+        yield from weight_and_bias(ours + our_part, *(theirs + part for part in their_parts))
 
 
 SEQ2SEQ: dict[str, Layout] = {
@@ -273,13 +290,13 @@ SEQ2SEQ: dict[str, Layout] = {
     for family in (
         Family("bart", "BartForConditionalGeneration", embedding_norm=True, offset=2),
         Family("blenderbot", "BlenderbotForConditionalGeneration", norm="pre"),
-        Family("marian", "MarianMTModel", has_waves=True, is_one_table=False),
+        Family("marian", "MarianMTModel", has_sinusoids=True, is_one_table=False),
         Family(
             "pegasus",
             "PegasusForConditionalGeneration",
             norm="pre",
-            has_waves=True,
-            writes_waves=True,
+            has_sinusoids=True,
+            writes_sinusoids=True,
         ),
     )
 }

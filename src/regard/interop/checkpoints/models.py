@@ -20,11 +20,10 @@ from regard.choices import choose
 from regard.config import JsonValue, parse_json, read_file
 from regard.devices import build_within, is_finite
 from regard.errors import DataError, excerpt
-from regard.interop.checkpoint_decoders import DECODERS
-from regard.interop.checkpoint_encoders import ENCODERS
-from regard.interop.checkpoint_names import check_shape
-from regard.interop.checkpoint_seq2seq import SEQ2SEQ
-from regard.interop.checkpoint_settings import CONFIG, Layout, Table
+from regard.interop.checkpoints.decoders import DECODERS
+from regard.interop.checkpoints.encoders import ENCODERS
+from regard.interop.checkpoints.layout import CONFIG, Layout, Table
+from regard.interop.checkpoints.seq2seq import SEQ2SEQ
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _MOST_JSON = 2**26  # bytes
@@ -32,15 +31,7 @@ _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 
 LAYOUTS = {**ENCODERS, **DECODERS, **SEQ2SEQ}
 LayoutName = Literal[
-    "bart",
-    "bert",
-    "blenderbot",
-    "gpt2",
-    "gpt_neox",
-    "llama",
-    "marian",
-    "pegasus",
-    "roberta",
+    "bart", "bert", "blenderbot", "gpt2", "gpt_neox", "llama", "marian", "pegasus", "roberta"
 ]
 
 
@@ -103,7 +94,7 @@ def load_checkpoint(folder: str | Path) -> PretrainedModel:
     tensors = _with_prefix(_read_weights(folder), layout.prefix)
     model = _build(layout, settings, tensors, folder)
     absent = _fill(model, layout, tensors, folder)
-    used = {name for tie in layout.ties(model) for name in tie.theirs}
+    used = {name for each in layout.tensors(model) for name in each.theirs}
     unused = sorted(
         name for name in tensors if name not in used and not name.endswith(layout.copies)
     )
@@ -146,9 +137,9 @@ def save_checkpoint(
     sizes = made.describe(model)
     parameters = dict(model.named_parameters())  # of tables that are one, the first name
     tensors: dict[str, Tensor] = {}
-    for tie in made.ties(model):
-        if tie.ours in parameters:
-            tensors |= tie.give(parameters[tie.ours].detach().cpu())
+    for each in made.tensors(model):
+        if each.ours in parameters:
+            tensors |= each.write(parameters[each.ours].detach().cpu())
     table = {
         **(settings or {}),
         "tie_word_embeddings": True,
@@ -166,11 +157,7 @@ def save_checkpoint(
 def _build(
     layout: Layout, settings: Table, tensors: Mapping[str, Tensor], folder: Path
 ) -> nn.Module:
-    """The model that a config describes, if the tensors may be its weights.
-
-    Raises:
-        DataError: It is far larger than they are, or the config holds a value of another type.
-    """
+    """Build the model of a config, which must not be far larger than its weights."""
     numbers = sum(tensor.numel() for tensor in tensors.values())
     refusal = DataError(
         f"{folder / CONFIG} must describe the model of the weights beside it; got one of more than "
@@ -192,43 +179,45 @@ def _build(
 
 @torch.no_grad()
 def _fill(model: nn.Module, layout: Layout, tensors: dict[str, Tensor], folder: Path) -> list[str]:
-    """Copy a file's tensors into a model; gives our names that it has nothing for."""
+    """Copy a file's tensors into a model; returns our names that it has nothing for."""
     parameters = dict(model.named_parameters())
     absent = []
-    for tie in layout.ties(model):
-        if tie.ours not in parameters:
+    for each in layout.tensors(model):
+        if each.ours not in parameters:
             continue
-        if missing := [name for name in tie.theirs if name not in tensors]:
-            if not tie.ours.startswith(layout.optional):
+        if missing := [name for name in each.theirs if name not in tensors]:
+            if not each.ours.startswith(layout.optional):
                 raise DataError(
                     f"{WEIGHTS} must hold {missing[0]}; got none. Is it a whole {layout.prefix}"
                     "checkpoint?"
                 )
-            absent.append(tie.ours)
+            absent.append(each.ours)
             continue
-        for name in tie.theirs:
+        for name in each.theirs:
             if not (tensors[name].is_floating_point() and is_finite(tensors[name].float())):
                 raise DataError(
                     f"{folder} must hold finite weights; got NaN, infinity or "
                     f"{str(tensors[name].dtype).removeprefix('torch.')} in {name}."
                 )
+        names = ", ".join(each.theirs)
         try:
-            found = tie.take(tensors)
+            tensor = each.read(tensors)
         except (RuntimeError, IndexError) as error:
             raise DataError(
-                f"{', '.join(tie.theirs)} must fit together; they do not. Is it a whole checkpoint?"
+                f"{names} must fit together; they do not. Is it a whole checkpoint?"
             ) from error
-        check_shape(tie, found, parameters[tie.ours])
-        parameters[tie.ours].copy_(found)
+        wanted = parameters[each.ours].shape
+        if tensor.shape != wanted:
+            raise DataError(
+                f"{names} must make {tuple(wanted)}, as config.json says; "
+                f"got {tuple(tensor.shape)}. Are both files of one model?"
+            )
+        parameters[each.ours].copy_(tensor)
     return absent
 
 
 def read_config(folder: Path) -> dict[str, JsonValue]:
-    """Read ``config.json`` of a folder.
-
-    Raises:
-        DataError: There is none, or it is no JSON table.
-    """
+    """Read ``config.json`` of a folder."""
     path = folder / CONFIG
     if not path.is_file():
         raise DataError(

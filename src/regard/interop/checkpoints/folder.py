@@ -1,14 +1,15 @@
 """A model and its tokenizer from a Hugging Face folder: no code is run, nothing downloaded."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from regard.devices import build_within, is_finite
 from regard.errors import DataError, SettingError
-from regard.interop.checkpoint_settings import CONFIG
-from regard.interop.checkpoints import INDEX, WEIGHTS, read_config, refuse_pickled
+from regard.interop.checkpoints.layout import CONFIG
+from regard.interop.checkpoints.models import INDEX, WEIGHTS, read_config, refuse_pickled
+from regard.text import Piece
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -50,7 +51,7 @@ def load_folder(
         Traceback (most recent call last):
         regard.errors.DataError: model must be a folder with a Hugging Face model; got 'bert-base-chinese', which is no folder here. Nothing is downloaded unless you ask: --allow-download, or allow_download=True.
     """  # noqa: E501
-    _check_installed()
+    _check_installed("look at a Hugging Face model")
     folder = Path(name)
     if folder.is_dir():
         _check_files(folder)
@@ -72,6 +73,117 @@ def load_folder(
             raise DataError(f"{name} must hold finite weights; got NaN or infinity in {part}.")
     model.eval()  # type: ignore[no-untyped-call]
     return model, tokenizer
+
+
+class CheckpointTokenizer:
+    """Text to the ids that a checkpoint knows, and back.
+
+    WordPiece (BERT), byte-level BPE (RoBERTa, GPT-2, BART) and sentencepiece (Marian), by
+    transformers. Ids are the checkpoint's own, and so are those that begin and end a text: unlike
+    those of ``regard.text`` they are not 0 to 3.
+
+    Args:
+        tokenizer: Of transformers; ``load`` makes one.
+
+    Example:
+        >>> from tokenizers import Tokenizer, models, pre_tokenizers
+        >>> from transformers import PreTrainedTokenizerFast
+        >>> words = Tokenizer(models.WordLevel({"[UNK]": 0, "the": 1, "cat": 2}, unk_token="[UNK]"))
+        >>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+        >>> tokenizer = CheckpointTokenizer(PreTrainedTokenizerFast(tokenizer_object=words))
+        >>> tokenizer.encode("the cat sat"), tokenizer.vocab_size, tokenizer.pad_id
+        ([1, 2, 0], 3, None)
+        >>> [(piece.text, piece.start, piece.end) for piece in tokenizer.pieces("the cat")]
+        [('the', 0, 3), ('cat', 4, 7)]
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "CheckpointTokenizer":
+        """The tokenizer in a folder; nothing is downloaded, and no code in it is run.
+
+        Raises:
+            DataError: There is none, or transformers cannot read it.
+            SettingError: transformers is not installed.
+        """
+        _check_installed("read a checkpoint's tokenizer")
+        if not Path(folder).is_dir():
+            raise DataError(f"{folder} must be a folder with a tokenizer; got none.")
+        try:
+            tokenizer = _tokenizer(
+                str(folder), {"local_files_only": True, "trust_remote_code": False}
+            )
+        except Exception as error:  # of all kinds: its tokenizers raise what they like
+            raise DataError(
+                f"{folder} must hold a tokenizer that transformers can load; "
+                f"got {type(error).__name__}: {_excerpt(error)}"
+            ) from error
+        return cls(tokenizer)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are, added ones included."""
+        return len(self._tokenizer)
+
+    @property
+    def pad_id(self) -> int | None:
+        """Fills a batch up; None if nothing does, as in GPT-2."""
+        return self._special("pad")
+
+    @property
+    def mask_id(self) -> int | None:
+        """Says that a word is masked."""
+        return self._special("mask")
+
+    @property
+    def bos_id(self) -> int | None:
+        """Begins a text: [CLS], <s>."""
+        return self._special("bos") if self._special("cls") is None else self._special("cls")
+
+    @property
+    def eos_id(self) -> int | None:
+        """Ends a text: [SEP], </s>."""
+        return self._special("sep") if self._special("eos") is None else self._special("eos")
+
+    def encode(self, text: str, second: str | None = None) -> list[int]:
+        """The ids of a text, or of two side by side, with what begins and ends them."""
+        ids: list[int] = self._tokenizer(text, second)["input_ids"]
+        return ids
+
+    def segments(self, text: str, second: str) -> list[int]:
+        """Segment ids of a pair, 0 or 1; all 0 where a model has none."""
+        found = self._tokenizer(text, second)
+        segments: list[int] = found.get("token_type_ids", [0] * len(found["input_ids"]))
+        return segments
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without what begins and ends it."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The pieces of a text and their places in it; none of what begins and ends it.
+
+        Raises:
+            SettingError: The tokenizer does not tell places, as Marian's does not.
+        """
+        if not self._tokenizer.is_fast:
+            raise SettingError(
+                "tokenizer must tell the places of its pieces; got "
+                f"{type(self._tokenizer).__name__}, which does not."
+            )
+        found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
+        return [Piece(text[start:end].strip(), i, start, end) for i, (start, end) in pairs]
+
+    def save(self, folder: str | Path) -> None:
+        """Write it beside a checkpoint."""
+        self._tokenizer.save_pretrained(str(folder))
+
+    def _special(self, name: str) -> int | None:
+        number: int | None = getattr(self._tokenizer, f"{name}_token_id", None)
+        return number
 
 
 def _config(name: str, options: dict[str, bool]) -> "PreTrainedConfig":
@@ -123,30 +235,29 @@ def _loaded(
     except DataError:
         raise
     except Exception as error:  # of all kinds: transformers and its tokenizers raise what they like
-        said = " ".join(str(error).split())
-        said = said if len(said) <= 200 else f"{said[:200]}…"
         raise DataError(
             f"{what} must be one that transformers can load without code of its own; got, in "
-            f"{name}: {type(error).__name__}: {said}"
+            f"{name}: {type(error).__name__}: {_excerpt(error)}"
         ) from error
 
 
-def _check_installed() -> None:
+def _excerpt(error: Exception) -> str:
+    message = " ".join(str(error).split())
+    return message if len(message) <= 200 else f"{message[:200]}…"
+
+
+def _check_installed(purpose: str) -> None:
     try:
         import transformers  # noqa: F401
     except ImportError as error:
         raise SettingError(
-            "transformers must be installed to look at a Hugging Face model; got none. "
+            f"transformers must be installed to {purpose}; got none. "
             "Install it: pip install 'regard[interop]'."
         ) from error
 
 
 def _check_files(folder: Path) -> None:
-    """See that a folder has all three parts, before transformers says it in many words.
-
-    Raises:
-        DataError: One is missing, or the weights are pickled.
-    """
+    """Raise DataError if a part is missing, before transformers says it in many words."""
     if not (folder / CONFIG).is_file():
         raise DataError(
             f"{folder} must hold a Hugging Face model; got no config.json in it. "

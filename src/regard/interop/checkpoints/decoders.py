@@ -5,15 +5,24 @@ from dataclasses import replace
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.interop.checkpoint_names import Tie, gpt2, gpt_neox, llama
-from regard.interop.checkpoint_settings import Layout, Settings, Table, expect, require, size_of
+from regard.interop.checkpoints.layout import (
+    Layout,
+    Settings,
+    Table,
+    TensorMap,
+    expect,
+    require,
+    size_of,
+    weight_and_bias,
+)
 from regard.layers.positions import SinusoidalPositions, sinusoidal
 from regard.models import Decoder, DecoderConfig
 
 _BASE = 10_000.0  # of the angles of rotary positions, as ours have it
+_FIXED: Table = {"norm": "pre", "norm_kind": "layer", "window": None}
 
 _SIZES = {
     "hidden_size": "model_dim",
@@ -31,73 +40,49 @@ _GPT2 = Settings(
         "n_inner": "ffn_dim",
         "n_positions": "max_length",
     },
-    shares={
+    numbers={
         "resid_pdrop": ("dropout", 0.1),
         "attn_pdrop": ("attention_dropout", 0.1),
         "layer_norm_epsilon": ("norm_eps", 1e-5),
     },
     activation=("activation_function", "gelu_new"),
-    only={
+    required={
         "scale_attn_weights": True,
         "scale_attn_by_inverse_layer_idx": False,
         "add_cross_attention": False,
     },
-    settled={
-        "norm": "pre",
-        "norm_kind": "layer",
-        "positions": "learned",
-        "window": None,
-        "num_key_heads": None,
-    },
+    fixed={**_FIXED, "positions": "learned", "num_key_heads": None},
 )
 _NEOX = Settings(
     config=DecoderConfig,
     sizes=_SIZES,
-    shares={
+    numbers={
         "hidden_dropout": ("dropout", 0.0),
         "attention_dropout": ("attention_dropout", 0.0),
         "layer_norm_eps": ("norm_eps", 1e-5),
     },
     activation=("hidden_act", "gelu"),
-    only={"use_parallel_residual": False, "attention_bias": True},
-    settled={
-        "norm": "pre",
-        "norm_kind": "layer",
-        "positions": "rotary",
-        "window": None,
-        "num_key_heads": None,
-    },
+    required={"use_parallel_residual": False, "attention_bias": True},
+    fixed={**_FIXED, "positions": "rotary", "num_key_heads": None},
 )
 _LLAMA = Settings(
     config=DecoderConfig,
     sizes={**_SIZES, "num_key_value_heads": "num_key_heads"},
-    shares={
+    numbers={
         "attention_dropout": ("attention_dropout", 0.0),
         "rms_norm_eps": ("norm_eps", 1e-6),
     },
-    only={"attention_bias": True, "mlp_bias": True, "hidden_act": "silu"},
-    settled={
-        "norm": "pre",
-        "norm_kind": "rms",
-        "activation": "swiglu",
-        "positions": "rotary",
-        "window": None,
-    },
+    required={"attention_bias": True, "mlp_bias": True, "hidden_act": "silu"},
+    fixed={**_FIXED, "norm_kind": "rms", "activation": "swiglu", "positions": "rotary"},
 )
 
 
 @torch.no_grad()
 def as_learned(model: Decoder, *, max_length: int) -> Decoder:
-    """Store sinusoids as learned positions, as GPT-2 has them.
-
-    Embeddings that are scaled are then a table of their own beside the last layer's.
-
-    Args:
-        model: With learned positions, which are left alone, or sinusoidal ones.
-        max_length: How many of those are written down.
-    """
+    """Store ``max_length`` sinusoids as learned positions, as GPT-2 has them."""
     if not isinstance(model.positions, SinusoidalPositions):
         return model
+    # Scaled embeddings need a table of their own beside the last layer's.
     table, width = model.embedding, model.config.model_dim
     config = replace(model.config, positions="learned", tie_embeddings=False, max_length=max_length)
     twin = Decoder(config, vocab_size=len(table.weight), pad_id=table.pad_id)
@@ -118,46 +103,35 @@ def _build_gpt2(table: Table) -> Decoder:
 
 
 def _build_neox(table: Table) -> Decoder:
-    _check_turned(table, share=0.25)
+    _check_rotary(table, fraction=0.25)
     return _decoder(_NEOX, table, is_tied=False)
 
 
 def _build_llama(table: Table) -> Decoder:
-    _check_turned(table, share=1.0)
+    _check_rotary(table, fraction=1.0)
     heads = table.get("num_key_value_heads") or size_of(table, "num_attention_heads")
     return _decoder(_LLAMA, {**table, "num_key_value_heads": heads}, is_tied=False)
 
 
 def _decoder(settings: Settings[DecoderConfig], table: Table, *, is_tied: bool) -> Decoder:
-    """A decoder of a config's sizes.
-
-    Args:
-        settings: Of its family.
-        table: The config.
-        is_tied: Whether a config that is silent has one table of embeddings and last layer.
-    """
+    """Build a decoder of a config's sizes; ``is_tied`` is the family's default for embeddings."""
     config = settings.read(table, tie_embeddings=bool(table.get("tie_word_embeddings", is_tied)))
     return Decoder(config, vocab_size=size_of(table, "vocab_size"), pad_id=None)
 
 
-def _check_turned(table: Table, *, share: float) -> None:
-    """Raise SettingError unless whole heads are turned, by the angles of ours.
-
-    Args:
-        table: A config, of any age.
-        share: Which share of a head is turned where it is silent.
-    """
+def _check_rotary(table: Table, *, fraction: float) -> None:
+    """Raise SettingError unless whole heads are rotated by our angles, in a config of any age."""
     named = table.get("rope_parameters") or table.get("rope_scaling")
-    found: Table = {
+    options: Table = {
         "rope_theta": table.get("rotary_emb_base", _BASE),
-        "partial_rotary_factor": table.get("rotary_pct", share),
+        "partial_rotary_factor": table.get("rotary_pct", fraction),
         "rope_type": "default",
         **{name: table[name] for name in ("rope_theta",) if name in table},
         **(named if isinstance(named, dict) else {}),
     }
     wanted: Table = {"rope_theta": _BASE, "partial_rotary_factor": 1.0, "rope_type": "default"}
     for name, value in wanted.items():
-        require(found, name, value)
+        require(options, name, value)
 
 
 def _describe(
@@ -201,32 +175,92 @@ def _more_llama(config: DecoderConfig) -> Mapping[str, JsonValue]:
     }
 
 
-def _gpt2_ties(model: nn.Module) -> Iterator[Tie]:
-    return gpt2(expect(model, Decoder).config.num_layers, prefix="transformer.")
+def _gpt2_tensors(model: nn.Module) -> Iterator[TensorMap]:
+    """GPT-2's names; its matrices are stored input first."""
+    yield TensorMap("embedding.weight", ("transformer.wte.weight",))
+    yield TensorMap("output.weight", ("lm_head.weight",))
+    yield TensorMap("positions.table", ("transformer.wpe.weight",))
+    parts = {
+        "attend_residual.norm": "ln_1",
+        "attend.query_key_value": "attn.c_attn",
+        "attend.output": "attn.c_proj",
+        "feed_residual.norm": "ln_2",
+        "feed.inner": "mlp.c_fc",
+        "feed.outer": "mlp.c_proj",
+    }
+    for layer in range(expect(model, Decoder).config.num_layers):
+        for ours, theirs in parts.items():
+            for each in weight_and_bias(
+                f"layers.{layer}.{ours}", f"transformer.h.{layer}.{theirs}"
+            ):
+                is_matrix = each.ours.endswith("weight") and "norm" not in ours
+                yield replace(each, is_transposed=is_matrix)
+    yield from weight_and_bias("norm", "transformer.ln_f")
 
 
-def _neox_ties(model: nn.Module) -> Iterator[Tie]:
+def _neox_tensors(model: nn.Module) -> Iterator[TensorMap]:
+    """GPT-NeoX's names; queries, keys and values of a head stand together, rotated by halves."""
     config = expect(model, Decoder).config
-    return gpt_neox(
-        config.num_layers, heads=config.num_heads, head_dim=config.model_dim // config.num_heads
-    )
+    heads, head_dim = config.num_heads, config.model_dim // config.num_heads
+    yield TensorMap("embedding.weight", ("gpt_neox.embed_in.weight",))
+    yield TensorMap("output.weight", ("embed_out.weight",))
+    query, key, value = _order_by_halves(heads, heads, head_dim).view(3, heads, head_dim)
+    order = torch.stack([query, key, value], dim=1).flatten()
+    parts = {
+        "attend_residual.norm": "input_layernorm",
+        "attend.query_key_value": "attention.query_key_value",
+        "attend.output": "attention.dense",
+        "feed_residual.norm": "post_attention_layernorm",
+        "feed.inner": "mlp.dense_h_to_4h",
+        "feed.outer": "mlp.dense_4h_to_h",
+    }
+    for layer in range(config.num_layers):
+        for ours, theirs in parts.items():
+            for each in weight_and_bias(
+                f"layers.{layer}.{ours}", f"gpt_neox.layers.{layer}.{theirs}"
+            ):
+                yield replace(each, order=order) if "query_key_value" in ours else each
+    yield from weight_and_bias("norm", "gpt_neox.final_layer_norm")
 
 
-def _llama_ties(model: nn.Module) -> Iterator[Tie]:
+def _llama_tensors(model: nn.Module) -> Iterator[TensorMap]:
+    """Llama's names; queries and keys are rotated by halves, and norms have no bias."""
     config = expect(model, Decoder).config
-    return llama(
-        config.num_layers,
-        heads=config.num_heads,
-        key_heads=config.num_key_heads or config.num_heads,
-        head_dim=config.model_dim // config.num_heads,
-    )
+    heads, head_dim = config.num_heads, config.model_dim // config.num_heads
+    key_heads = config.num_key_heads or heads
+    yield TensorMap("embedding.weight", ("model.embed_tokens.weight",))
+    yield TensorMap("output.weight", ("lm_head.weight",))
+    order = _order_by_halves(heads, key_heads, head_dim)
+    sizes = tuple(count * head_dim for count in (heads, key_heads, key_heads))
+    for layer in range(config.num_layers):
+        ours, theirs = f"layers.{layer}.", f"model.layers.{layer}."
+        projections = [f"{theirs}self_attn.{name}_proj" for name in ("q", "k", "v")]
+        for each in weight_and_bias(f"{ours}attend.query_key_value", *projections):
+            yield replace(each, order=order, sizes=sizes)
+        yield from weight_and_bias(f"{ours}attend.output", f"{theirs}self_attn.o_proj")
+        gates = [f"{theirs}mlp.{name}_proj" for name in ("gate", "up")]
+        yield from weight_and_bias(f"{ours}feed.inner", *gates)
+        yield from weight_and_bias(f"{ours}feed.outer", f"{theirs}mlp.down_proj")
+        for name, norm in (("attend", "input"), ("feed", "post_attention")):
+            weight = f"{theirs}{norm}_layernorm.weight"
+            yield TensorMap(f"{ours}{name}_residual.norm.weight", (weight,))
+    yield TensorMap("norm.weight", ("model.norm.weight",))
+
+
+def _order_by_halves(heads: int, key_heads: int, head_dim: int) -> Tensor:
+    """Order our rows with the two of a rotated pair half a head apart; ours are neighbours."""
+    inside = torch.arange(head_dim).view(-1, 2).T.flatten()  # 0 2 4 … 1 3 5 …
+    rotated = (heads + key_heads) * head_dim  # values are not rotated
+    firsts = torch.arange(0, rotated, head_dim)
+    values = torch.arange(rotated, rotated + key_heads * head_dim)
+    return torch.cat([(firsts[:, None] + inside).flatten(), values])
 
 
 DECODERS: dict[str, Layout] = {
     "gpt2": Layout(
         build=_build_gpt2,
         describe=partial(_describe, _GPT2, _more_gpt2),
-        ties=_gpt2_ties,
+        tensors=_gpt2_tensors,
         prefix="transformer.",
         copies=("lm_head.weight", "attn.bias", "attn.masked_bias"),
         architecture="GPT2LMHeadModel",
@@ -234,7 +268,7 @@ DECODERS: dict[str, Layout] = {
     "gpt_neox": Layout(
         build=_build_neox,
         describe=partial(_describe, _NEOX, _more_neox),
-        ties=_neox_ties,
+        tensors=_neox_tensors,
         prefix="gpt_neox.",
         copies=("embed_out.weight", "attention.bias", "attention.masked_bias", "inv_freq"),
         architecture="GPTNeoXForCausalLM",
@@ -242,7 +276,7 @@ DECODERS: dict[str, Layout] = {
     "llama": Layout(
         build=_build_llama,
         describe=partial(_describe, _LLAMA, _more_llama),
-        ties=_llama_ties,
+        tensors=_llama_tensors,
         prefix="model.",
         copies=("lm_head.weight", "inv_freq"),
         architecture="LlamaForCausalLM",

@@ -1,0 +1,1 @@
+"""Checkpoints in the layouts of Hugging Face: read, written, opened."""
