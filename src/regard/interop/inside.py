@@ -7,7 +7,7 @@ and left.
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -211,26 +211,21 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
     own = own_parts(model) if reads else []
     left = {id(module) for part in own for module in part.modules()}
     theirs = {id(module) for part in parts for module in part.modules()}
-    handles = []
-    try:
+    with ExitStack() as hooks:
         for module in model.modules():
             if id(module) not in theirs:
-                handles.append(module.register_forward_pre_hook(_enter, with_kwargs=True))
-                handles.append(module.register_forward_hook(_leave, always_call=True))
+                hooks.enter_context(module.register_forward_pre_hook(_enter, with_kwargs=True))
+                hooks.enter_context(module.register_forward_hook(_leave, always_call=True))
         for part in {id(each): each for each in (model, *parts)}.values():
-            handles.append(part.register_forward_pre_hook(trace.begin))
+            hooks.enter_context(part.register_forward_pre_hook(trace.begin))
         for module in model.modules():
             if id(module) not in left and _is_attention(module):
-                handles.append(module.register_forward_pre_hook(trace.enter))
-                handles.append(module.register_forward_hook(trace.leave, always_call=True))
+                hooks.enter_context(module.register_forward_pre_hook(trace.enter))
+                hooks.enter_context(module.register_forward_hook(trace.leave, always_call=True))
         if parts:
-            with switched(model, but=own), read_weights(own):
-                yield trace
-        else:
-            yield trace
-    finally:
-        for handle in handles:
-            handle.remove()
+            hooks.enter_context(switched(model, but=own))
+            hooks.enter_context(read_weights(own))
+        yield trace
 
 
 def is_in_backward() -> bool:

@@ -6,14 +6,13 @@ engine has for it; any other is asked tile by tile.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
 from typing import NoReturn, TypedDict, cast
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 from torch import Tensor
 
 from regard.attention import Mask, causal, dense, documents, lengths, prefix, where, window
@@ -42,46 +41,26 @@ _HOME = "transformers.masking_utils"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Positions of one call's queries and keys in the model's sequence.
-
-    Attributes:
-        queries: N.
-        keys: M.
-        query_start: The place of the first query in the sequence; in a graph perhaps a tensor.
-        key_start: The place of the first key.
-        by_vmap: Whether an unknown function takes numbers, not tensors of them.
-        device: Where the masks are wanted.
-    """
+    """Positions of one call's queries and keys in the model's sequence."""
 
     queries: int
     keys: int
-    query_start: int
+    query_start: int  # position of the first query; in a graph perhaps a tensor
     key_start: int
-    by_vmap: bool
+    by_vmap: bool  # an unknown function takes numbers, not tensors of them
     device: torch.device
 
     @property
     def first(self) -> int:
-        """The place of query 0 among the keys."""
+        """Position of query 0 among the keys."""
         return self.query_start - self.key_start
-
-    def query_places(self) -> Int[Tensor, " N"]:
-        """Where in the sequence the queries are."""
-        return torch.arange(self.queries, device=self.device) + self.query_start
-
-    def key_places(self) -> Int[Tensor, " M"]:
-        """Where in the sequence the keys are."""
-        return torch.arange(self.keys, device=self.device) + self.key_start
 
 
 class LazyMask:
-    """Lazy mask between a model's mask function and its attention: a rule, and the padding.
+    """A rule and a padding, which stand for the mask tensor that a model hands to its attention.
 
-    Args:
-        function: Of (batch, head, query, key), counted in the sequence.
-        padding: True where a token is real; counted from the sequence's beginning. None: all are.
-        frame: The part of the sequence that is attended.
-        batch: B.
+    The function is of (batch, head, query, key), counted in the sequence; the padding is True where
+    a token is real, from the sequence's beginning, and None where all are.
     """
 
     def __init__(
@@ -98,12 +77,7 @@ class LazyMask:
         self._made: dict[object, Mask | None] = {}
 
     def mask(self, device: torch.device, keys: int | None = None) -> Mask | None:
-        """The mask as the engine takes it, or None if everything is visible.
-
-        Args:
-            device: Where the queries are.
-            keys: How many of the keys are attended, from the first; None is all of them.
-        """
+        """Return the mask of the first ``keys`` keys; None if everything is visible."""
         wanted = (device, keys)
         if wanted not in self._made:
             M = self.frame.keys if keys is None else keys
@@ -130,30 +104,28 @@ class LazyMask:
 
     @property
     def ndim(self) -> int:
-        """Of the tensor that this stands for."""
+        """Number of its axes."""
         return 4
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the tensor that this stands for."""
+        """The dtype that the tensor would have."""
         return torch.bool
 
     @property
     def device(self) -> torch.device:
-        """Where the model made it."""
+        """Device of the model's inputs."""
         return self.frame.device
 
     def dim(self) -> int:
-        """Of the tensor that this stands for."""
+        """Return the number of its axes."""
         return 4
 
     def to(self, *args: object, **kwargs: object) -> "LazyMask":
-        """Itself: it is made where it is wanted."""
+        """Return the mask itself: it has no memory to move or lay out."""
         return self
 
-    def contiguous(self, *args: object, **kwargs: object) -> "LazyMask":
-        """The mask itself, which has no memory to lay out."""
-        return self
+    contiguous = to
 
     def __getitem__(self, index: object) -> "LazyMask":
         """Itself, where fewer keys are taken: the attention knows how many there are."""
@@ -207,29 +179,22 @@ def _rule(function: MaskFunction, frame: Frame) -> Mask | None:
     of_numbers = _DOCUMENTS.get(name)
     if of_numbers is not None and (mask := of_numbers(parts, frame)) is not None:
         return mask
-    return _by_tile(function, frame)
+    return where(_visible(function, frame))
 
 
 def _rule_in_graph(function: MaskFunction, frame: Frame, batch: int) -> Mask | None:
-    """A mask function as a mask for a compiler, which sees its name but not its closure.
-
-    A function that was made with others becomes a boolean tensor, as transformers makes it.
-    """
+    """A mask function as a mask for a compiler, which sees its name but not its closure."""
     name = function.__name__ if function.__module__ == _HOME else ""
     if name == "bidirectional_mask_function":
         return None
     if name == "causal_mask_function" and not isinstance(frame.query_start, Tensor):
         return causal(first=frame.first)
-    places = [
+    # Any other becomes a boolean tensor, as transformers makes it.
+    positions = [
         torch.arange(size, device=frame.device).reshape([-1 if n == axis else 1 for n in range(4)])
         for axis, size in enumerate((batch, 1, frame.queries, frame.keys))
     ]
-    return dense(_visible(function, frame)(*places))
-
-
-def _by_tile(function: MaskFunction, frame: Frame) -> Mask:
-    """A mask that calls the function for each tile."""
-    return where(_visible(function, frame))
+    return dense(_visible(function, frame)(*positions))
 
 
 def _visible(function: MaskFunction, frame: Frame) -> MaskFunction:
@@ -242,28 +207,22 @@ def _visible(function: MaskFunction, frame: Frame) -> MaskFunction:
         mapped = function
         for axis in reversed(range(4)):
             mapped = torch.vmap(mapped, in_dims=tuple(0 if n == axis else None for n in range(4)))
+        # As in transformers: it lets a mapped function index a tensor by a number.
+        from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
         # vmap puts the axis that was mapped last first.
-        with _indexing_by_numbers():
-            found: Tensor = mapped(*(t.flatten() for t in (batch, head, query, key)))
-        return found
+        with TransformGetItemToIndex():
+            flags: Tensor = mapped(*(t.flatten() for t in (batch, head, query, key)))
+        return flags
 
     return visible
 
 
-def _indexing_by_numbers() -> AbstractContextManager[object]:
-    """Lets a function that is mapped index a tensor by a number: what transformers uses too."""
-    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
-
-    return TransformGetItemToIndex()
-
-
 def _of_chunks(parts: _MaskParts, frame: Frame) -> Mask:
     size, start = int(parts["chunk_size"]), parts["left_padding"].to(frame.device).reshape(-1, 1)
-    numbers = (
-        torch.div(places - start, size, rounding_mode="floor")
-        for places in (frame.query_places(), frame.key_places())
-    )
-    return documents(*numbers)
+    spans = ((frame.queries, frame.query_start), (frame.keys, frame.key_start))
+    positions = (torch.arange(n, device=frame.device) + first for n, first in spans)
+    return documents(*(torch.div(each - start, size, rounding_mode="floor") for each in positions))
 
 
 def _of_packed(parts: _MaskParts, frame: Frame) -> Mask | None:
@@ -293,7 +252,7 @@ _DOCUMENTS: dict[str, Callable[[_MaskParts, Frame], Mask | None]] = {
     "blockwise_overlay": _of_blocks,
 }
 
-# What depends on nothing but how far a key is from its query.
+# Functions of the distance between a key and its query only.
 _OF_DISTANCE = {
     "causal_mask_function",
     "bidirectional_mask_function",
@@ -307,12 +266,12 @@ def _without_positions(function: MaskFunction) -> list[MaskFunction]:
     parts = list(_parts(function)["mask_functions"])
     if not any(_known(part) == "packed_sequence_mask_function" for part in parts):
         return parts
-    found = []
+    inner_parts = []
     for part in parts:
         is_moved = _known(part) == "remap_positions_for_packed_sequence"
         inner = _parts(part)["mask_function"] if is_moved else part
-        found.append(inner if is_moved and _is_of_distance(inner) else part)
-    return found
+        inner_parts.append(inner if is_moved and _is_of_distance(inner) else part)
+    return inner_parts
 
 
 def _is_of_distance(function: MaskFunction) -> bool:
@@ -334,11 +293,11 @@ def _of_padding(padding: Tensor | None, frame: Frame) -> Mask | None:
         return dense(real[:, None, None, :])
     if bool(real.all()):
         return None
-    places, counts = torch.arange(frame.keys, device=frame.device), real.sum(dim=1)
-    if bool((real == (places < counts[:, None])).all()):
+    positions, counts = torch.arange(frame.keys, device=frame.device), real.sum(dim=1)
+    if bool((real == (positions < counts[:, None])).all()):
         return lengths(counts)
     hidden = frame.keys - counts
-    if bool((real == (places >= hidden[:, None])).all()):
+    if bool((real == (positions >= hidden[:, None])).all()):
         return ~prefix(hidden)
     return dense(real[:, None, None, :])
 

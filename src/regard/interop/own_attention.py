@@ -1,12 +1,12 @@
 """Attention that a Hugging Face model computes past the registry: read from what it gives out.
 
-``output_attentions`` has such a model give its weights, of every layer at once. They are told to
-whoever observes as a call whose scores are the weights themselves, so that nothing is rounded.
+``output_attentions`` has such a model give its weights, of every layer at once. Observers get them
+as a call whose scores are the weights themselves, so that nothing is rounded.
 """
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,8 +25,7 @@ from regard.interop.places import Arguments, Options, Place, calling, place_of
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# What transformers calls weights among a model's outputs, and what attends to what in them; None
-# where that depends on the model.
+# Names of weights among a model's outputs, and their kind; None where that depends on the model.
 _FIELDS = {
     "attentions": None,
     "encoder_attentions": "encoder",
@@ -34,8 +33,9 @@ _FIELDS = {
     "cross_attentions": "cross",
 }
 _OPTION = "output_attentions"
-# Rows of half precision sum to one within this.
-_ROUNDING = 1e-2
+_ROUNDING = 1e-2  # rows of half precision sum to one within this
+# Name that Longformer and its kin have for how far a band reaches to either side.
+_REACH = "one_sided_attn_window_size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +64,22 @@ class _Made(NamedTuple):
 @contextmanager
 def read_weights(parts: Sequence["PreTrainedModel"]) -> Iterator[None]:
     """Announce the weights of models to observers inside the block; their outputs stay as asked."""
-    reader = _WeightsReader(parts)
-    handles = []
-    try:
+    reader = _WeightsReader()
+    with ExitStack() as hooks:
         for part in parts:
-            handles.append(part.register_forward_pre_hook(reader.enter, with_kwargs=True))
-            handles.append(part.register_forward_hook(reader.leave, with_kwargs=True))
+            hooks.enter_context(part.register_forward_pre_hook(reader.enter, with_kwargs=True))
+            hooks.enter_context(part.register_forward_hook(reader.leave, with_kwargs=True))
             for module in part.modules():
-                handles.append(module.register_forward_hook(reader.note, with_kwargs=True))
+                hooks.enter_context(module.register_forward_hook(reader.note, with_kwargs=True))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 class _WeightsReader:
     """Follows the forwards of models that compute their own attention."""
 
-    def __init__(self, parts: Sequence["PreTrainedModel"]) -> None:
-        self._parts = {id(part) for part in parts}
+    def __init__(self) -> None:
         self._depth = 0
-        self._is_asked = False
+        self._is_requested = False
         # By the memory of the weights; all that is read, so that no memory is used twice.
         self._made: dict[int, _Made] = {}
         self._read: dict[int, object] = {}
@@ -92,7 +87,7 @@ class _WeightsReader:
     def enter(
         self, part: "PreTrainedModel", args: Arguments, options: Options
     ) -> tuple[Arguments, Options] | None:
-        """A forward begins: it is to give its weights."""
+        """Have a forward return its weights."""
         if current_observer() is None:
             return None
         self._depth += 1
@@ -103,78 +98,69 @@ class _WeightsReader:
         names = list(inspect.signature(part.forward).parameters)
         place = names.index(_OPTION) if _OPTION in names else len(args)
         if place < len(args):
-            self._is_asked = bool(args[place])
+            self._is_requested = bool(args[place])
             return (*args[:place], True, *args[place + 1 :]), options
         asked = options.get(_OPTION)
-        self._is_asked = bool(part.config.output_attentions if asked is None else asked)
+        self._is_requested = bool(part.config.output_attentions if asked is None else asked)
         return args, {**options, _OPTION: True}
 
-    def note(
-        self,
-        module: nn.Module,
-        args: Arguments,
-        options: Options,
-        output: object,
-    ) -> None:
-        """A module has given something: perhaps weights, beside its states."""
+    def note(self, module: nn.Module, args: Arguments, options: Options, output: object) -> None:
+        """Note what may be weights in a module's output."""
         if not self._depth or not isinstance(output, tuple | Mapping):
             return
         parts = output.values() if isinstance(output, Mapping) else output
         for each in parts:
             if isinstance(each, Tensor) and each.dim() == 4:
-                made = _Made(module, each, _global_places(module, args, options))
+                made = _Made(module, each, _global_positions(module, args, options))
                 self._made.setdefault(each.data_ptr(), made)
 
     def leave(
-        self,
-        part: "PreTrainedModel",
-        args: Arguments,
-        options: Options,
-        output: object,
+        self, part: "PreTrainedModel", args: Arguments, options: Options, output: object
     ) -> object:
-        """A forward has ended: its weights are told, and taken out."""
+        """Announce the weights of a forward, and take them out unless they were requested."""
         if current_observer() is None:
             return None
         self._depth -= 1
         if isinstance(output, Mapping):
-            given = _named(part, args, options)
+            arguments = _named(part, args, options)
             for field, kind in _FIELDS.items():
-                self._tell(part, output.get(field), kind, given, output)
+                self._announce(part, output.get(field), kind, arguments, output)
         elif self._depth == 0 and not self._read:
             raise SettingError(
                 "model must give its outputs by name for its weights to be read; got a "
                 f"{type(output).__name__} from {type(part).__name__}. Leave out return_dict=False."
             )
-        if self._depth or self._is_asked or not isinstance(output, Mapping):
+        if self._depth or self._is_requested or not isinstance(output, Mapping):
             return None
         return type(output)(
             **{name: each for name, each in output.items() if not name.endswith("attentions")}
         )
 
-    def _tell(
+    def _announce(
         self,
         part: "PreTrainedModel",
         layers: Sequence[object] | None,
         kind: str | None,
-        given: Mapping[str, object],
+        arguments: Mapping[str, object],
         output: Mapping[str, Sequence[Tensor] | None],
     ) -> None:
-        """Tell observers of the weights of one field, layer by layer."""
+        """Announce the weights of one field, layer by layer."""
         for layer, weights in enumerate(layers or ()):
             if weights is None or id(weights) in self._read:
                 continue
             self._read[id(weights)] = weights
             made = self._made.get(weights.data_ptr()) if isinstance(weights, Tensor) else None
             module = part if made is None else made.module
-            matrix = _checked(
-                _matrix(weights, made, output.get("global_attentions"), layer),
-                module,
-                is_training=part.training,
-            )
+            is_banded = made is not None and hasattr(made.module, _REACH)
+            whole: object = weights
+            if made is not None and is_banded and isinstance(weights, Tensor):
+                others = output.get("global_attentions")
+                whole = _spread(weights, made, None if others is None else others[layer])
+            matrix = _checked(whole, module, is_training=part.training)
             found = kind or _kind(part, matrix, output)
             name = "decoder_attention_mask" if kind == "decoder" else "attention_mask"
             place = Place("" if made is None else place_of(module).name, layer, found == "cross")
-            with calling(module, place, _padding(matrix, given.get(name))), at(found, layer):
+            with calling(module, place, _padding(matrix, arguments.get(name))), at(found, layer):
                 _announce(matrix)
 
 
@@ -234,29 +220,12 @@ def _named(module: nn.Module, args: Arguments, options: Mapping[str, object]) ->
     return {**dict(zip(names, args, strict=False)), **options}
 
 
-# The name that Longformer and its kin have for how far a band reaches to either side.
-_REACH = "one_sided_attn_window_size"
-
-
-def _is_banded(module: nn.Module) -> bool:
-    return hasattr(module, _REACH)
-
-
-def _global_places(
+def _global_positions(
     module: nn.Module, args: Arguments, options: Mapping[str, object]
 ) -> Bool[Tensor, "B N"] | None:
     """Global positions of a banded attention: they attend to all and are visible to all."""
-    found = _named(module, args, options).get("is_index_global_attn")
-    return found if _is_banded(module) and isinstance(found, Tensor) else None
-
-
-def _matrix(
-    weights: object, made: _Made | None, others: Sequence[Tensor] | None, layer: int
-) -> object:
-    """The weights of all queries over all keys, also where a model gives those of a band."""
-    if not isinstance(weights, Tensor) or made is None or not _is_banded(made.module):
-        return weights
-    return _spread(weights, made, None if others is None else others[layer])
+    flags = _named(module, args, options).get("is_index_global_attn")
+    return flags if hasattr(module, _REACH) and isinstance(flags, Tensor) else None
 
 
 def _spread(
@@ -272,13 +241,13 @@ def _spread(
     x = K - 2 * reach - 1
     steps = torch.arange(-reach, reach + 1, device=weights.device)
     keys = torch.arange(N, device=weights.device)[:, None] + steps
-    is_there = (keys >= 0) & (keys < N)
-    found = weights.new_zeros(B, H, N, N).scatter_add(
-        -1, keys.clamp(0, N - 1).expand(B, H, N, -1), weights[..., x:] * is_there
+    is_key = (keys >= 0) & (keys < N)
+    matrix = weights.new_zeros(B, H, N, N).scatter_add(
+        -1, keys.clamp(0, N - 1).expand(B, H, N, -1), weights[..., x:] * is_key
     )
     for b in range(B if x and made.is_global is not None else 0):
-        places = made.is_global[b, :N].nonzero().flatten()  # type: ignore[index]
-        found[b, :, :, places] += weights[b, :, :, : len(places)]
+        positions = made.is_global[b, :N].nonzero().flatten()  # type: ignore[index]
+        matrix[b, :, :, positions] += weights[b, :, :, : len(positions)]
         if others is not None:
-            found[b, :, places] = others[b, :, :N, : len(places)].transpose(-1, -2)
-    return found
+            matrix[b, :, positions] = others[b, :, :N, : len(positions)].transpose(-1, -2)
+    return matrix
