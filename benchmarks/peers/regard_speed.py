@@ -36,7 +36,7 @@ from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.sequences import SequenceBatch
 from regard.text import Corpus, Sequences, collate
 from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig, Update
-from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
+from regard.training.distributed.world import WHOLE_BATCH, BatchShard
 
 UNAVAILABLE = 3
 VOCAB_SIZE = measuring.sized(9712, 300)

@@ -24,7 +24,7 @@ from regard.errors import Interrupted, RegardError, ReportedElsewhere
 from regard.runs import Run, is_run
 from regard.tasks import Recipe, recipe_from_table
 from regard.training import ConsoleReporter
-from regard.training.distributed import agreement
+from regard.training.distributed import synchronizing
 from regard.training.distributed.world import process_group
 from regard.training.session import fit as train
 
@@ -256,7 +256,7 @@ def killed(home: Path, kills: int = 3) -> object:
 
 def refused(home: Path) -> object:
     """What is said of what cannot be trained, by two processes."""
-    agreement._SEEN_WITHIN = 1.0
+    synchronizing._SEEN_WITHIN = 1.0
     (home / "elsewhere").mkdir()
     (home / "here").mkdir()
     plain, many = recipe(home), recipe(home, batch_tokens=12, accumulate=1)

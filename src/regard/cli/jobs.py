@@ -11,8 +11,13 @@ from regard.choices import choose
 from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import SettingError
-from regard.training.recipes.packaged import default_run, is_recipe, packaged_recipes
-from regard.training.recipes.resolving import candidate_tasks, resolve
+from regard.training.recipes.resolving import (
+    candidate_tasks,
+    default_run,
+    is_recipe,
+    packaged_recipes,
+    resolve,
+)
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe

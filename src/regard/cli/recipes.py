@@ -14,7 +14,7 @@ from regard.choices import choose
 from regard.cli.options import OPTIONS
 from regard.cli.output import say
 from regard.config import JsonValue, read_toml
-from regard.training.recipes.packaged import packaged_recipe, packaged_recipes
+from regard.training.recipes.resolving import packaged_recipe, packaged_recipes
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe

@@ -6,7 +6,7 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.training.callbacks import Callback, OngoingTraining, Update, Validation
-    from regard.training.console import ConsoleReporter
+    from regard.training.reporters import ConsoleReporter
     from regard.training.session import Trained
     from regard.training.settings import TrainingConfig
     from regard.training.start import resume, train

@@ -17,7 +17,7 @@ from regard.devices import (
 )
 from regard.errors import OutOfMemory
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
-from regard.training.optimization.precision import compute_dtype, mixed_precision
+from regard.training.precision import compute_dtype, mixed_precision
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import DEFAULT_BATCH, TaskTraining
 

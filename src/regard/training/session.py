@@ -22,22 +22,20 @@ from regard.tasks.recipe import with_training
 from regard.text import Tokenizer
 from regard.text.reading.encodings import encoded_as
 from regard.training.callbacks import Callback, Callbacks, OngoingTraining
-from regard.training.console import ConsoleReporter
 from regard.training.continuing import (
     find_changes,
     note_changes,
     saved_recipe,
     with_saved_defaults,
 )
-from regard.training.corpora.place import is_on_disk
-from regard.training.corpora.training_text import TrainingText
-from regard.training.distributed.agreement import check_agreement, check_folder, check_shared
+from regard.training.corpora.training_text import TrainingText, is_on_disk
+from regard.training.distributed.synchronizing import check_agreement, check_folder, check_shared
 from regard.training.distributed.world import World, process_group
 from regard.training.fitting import describe_end, settle_batch
 from regard.training.pretrained import Pretrained, begin_with
+from regard.training.reporters import ConsoleReporter, TensorBoardReporter, has_tensorboard
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import TaskTraining
-from regard.training.tensorboard import TensorBoardReporter, has_tensorboard
 from regard.training.trainer import TrainedSummary, Trainer
 
 

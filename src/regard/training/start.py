@@ -15,10 +15,15 @@ from regard.tasks.recipe import HELD_OUT
 from regard.text.reading.sources import Row, is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe
-from regard.training.corpora.place import is_on_disk
+from regard.training.corpora.training_text import is_on_disk
 from regard.training.recipes.inferred_task import InferredTask
-from regard.training.recipes.packaged import default_run, is_recipe
-from regard.training.recipes.resolving import RecipeSource, infer_task, resolve
+from regard.training.recipes.resolving import (
+    RecipeSource,
+    default_run,
+    infer_task,
+    is_recipe,
+    resolve,
+)
 from regard.training.session import Trained, fit
 from regard.training.settings import TrainingConfig
 

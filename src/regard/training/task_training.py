@@ -18,7 +18,7 @@ from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Batches
 from regard.text.batches import WINDOW
 from regard.text.normalization import split_words
-from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
+from regard.training.distributed.world import WHOLE_BATCH, BatchShard
 from regard.training.settings import TrainingConfig
 
 # Tokens of a batch where nobody says, and nothing tells what memory there is.

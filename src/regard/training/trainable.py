@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor, nn
 
-from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
+from regard.training.distributed.world import WHOLE_BATCH, BatchShard
 
 BatchT = TypeVar("BatchT")  # what a task makes of examples
 

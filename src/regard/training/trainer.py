@@ -45,9 +45,9 @@ from regard.training.distributed.strategies import DataParallel, SingleDevice, S
 from regard.training.distributed.synchronizing import StopFlags, Synchronizer
 from regard.training.distributed.world import SINGLE_PROCESS, World
 from regard.training.interruption import Interruption
-from regard.training.optimization.averaging import MovingAverage
-from regard.training.optimization.optimizers import make_optimizer
-from regard.training.optimization.precision import (
+from regard.training.optimization import MovingAverage, make_optimizer, peak_rate, rate_at
+from regard.training.position import Position, TrainerState, is_validated
+from regard.training.precision import (
     LossScale,
     compute_dtype,
     keep_few_primitives,
@@ -55,8 +55,6 @@ from regard.training.optimization.precision import (
     mixed_precision,
     products_of,
 )
-from regard.training.optimization.schedule import peak_rate, rate_at
-from regard.training.position import Position, TrainerState, is_validated
 from regard.training.settings import TrainingConfig
 from regard.training.trainable import BatchT, Trainable
 

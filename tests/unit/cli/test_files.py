@@ -4,7 +4,7 @@ import pytest
 
 from regard.cli import run_command
 from regard.cli.jobs import parse_arguments
-from regard.training.recipes.packaged import default_run
+from regard.training.recipes.resolving import default_run
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from regard.text.reading.questions import Answer, Question
 from regard.text.reading.tagged import TaggedWords
 from regard.text.tokenizers.tokenizer import TokenizerConfig
 from regard.training import TrainingConfig
-from regard.training.recipes.packaged import default_run
+from regard.training.recipes.resolving import default_run
 
 # Enough text for the vocabularies of each job.
 JOB_EXAMPLES = {

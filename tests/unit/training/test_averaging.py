@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.optimization.averaging import MovingAverage
+from regard.training.optimization import MovingAverage
 
 
 def test_early_weights_are_soon_forgotten():

@@ -5,8 +5,8 @@ import pytest
 from regard.runs import Run, RunWarning
 from regard.training import Update
 from regard.training.callbacks import Callbacks
+from regard.training.reporters import TensorBoardReporter
 from regard.training.session import fit as train
-from regard.training.tensorboard import TensorBoardReporter
 
 FIGURES = {"loss": 2.0, "learning_rate": 0.1, "gradient_norm": 3.0}
 UPDATE = Update(number=1, epoch=0, tokens=5, figures=FIGURES, training=None)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.tasks.chunked_loss import smoothed_cross_entropy
-from regard.training.optimization.schedule import peak_rate, rate_at
+from regard.training.optimization import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
 
 

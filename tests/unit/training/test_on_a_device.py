@@ -9,8 +9,7 @@ from tests.pretended_device import KIND, pretended
 from regard.errors import OutOfMemory
 from regard.layers import dropping
 from regard.runs import Run
-from regard.training import trainer
-from regard.training.optimization import precision
+from regard.training import precision, trainer
 
 
 class PowerCut(Exception):  # noqa: N818

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from regard.training.optimization.optimizers import Muon, Optimizers, make_optimizer, orthogonalized
+from regard.training.optimization import Muon, Optimizers, make_optimizer, orthogonalized
 from regard.training.settings import TrainingConfig
 
 SETTINGS = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from regard.errors import SettingError
-from regard.training.optimization import precision
-from regard.training.optimization.precision import (
+from regard.training import precision
+from regard.training.precision import (
     LossScale,
     compute_dtype,
     keep_few_primitives,
@@ -73,7 +73,7 @@ def test_where_there_is_no_such_setting_nothing_happens(monkeypatch):
 
 MANY_SHAPES = """
 import torch
-from regard.training.optimization.precision import keep_few_primitives
+from regard.training.precision import keep_few_primitives
 keep_few_primitives()
 layer = torch.nn.Conv2d(4, 4, 3)
 with torch.no_grad(), torch.backends.mkldnn.verbose(2):

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from regard.training import ConsoleReporter, Update, Validation
-from regard.training import console as module
+from regard.training import reporters as module
 
 FIGURES = {"loss": 1.2345, "learning_rate": 0.1, "gradient_norm": 3.0}
 

@@ -3,7 +3,7 @@ from itertools import pairwise
 import pytest
 
 from regard.training import TrainingConfig
-from regard.training.optimization.schedule import peak_rate, rate_at
+from regard.training.optimization import peak_rate, rate_at
 
 
 def rates(updates, model_dim=512, **settings):

@@ -16,7 +16,7 @@ from regard.inference.ensemble import Ensemble
 from regard.inference.evaluation import evaluate_task
 from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.training import TrainingConfig
-from regard.training.distributed.batch_shards import BatchShard
+from regard.training.distributed.world import BatchShard
 from regard.training.session import fit as train
 from regard.training.task_training import TaskTraining
 

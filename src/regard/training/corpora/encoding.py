@@ -1,12 +1,17 @@
 """Text encoded by several processes into one set of files; a killed encoding can be resumed."""
 
+import multiprocessing
+import os
+import signal
 import sys
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
@@ -16,9 +21,11 @@ from typing import TypedDict, cast
 import numpy as np
 
 from regard.config import JsonValue
-from regard.errors import TrainingError
+from regard.errors import DataError, RegardError, TrainingError
 from regard.runs.files import append, cut, fill_file, make_folder, sync_file
-from regard.tasks.streaming import Chunk
+from regard.tasks import TASKS, Recipe, recipe_from_table
+from regard.tasks.recipe import RecipeTable
+from regard.tasks.streaming import Chunk, StreamedTask
 from regard.text import BadLines, Sequences
 from regard.text.corpus import ENDS, IDS, NARROW, WIDE
 from regard.training.corpora.cache import (
@@ -28,11 +35,80 @@ from regard.training.corpora.cache import (
     read_sealed,
     write_sealed,
 )
-from regard.training.corpora.encoder import Encoded, Encoder, begin, encode
 
 _PROGRESS = "progress.json"
 # Seconds between two moments from which a killed encoding goes on.
 _SAVED_EVERY = 10.0
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Arrays of an encoded chunk by the names of ``StreamedTask.stored_as``; lines left out."""
+
+    arrays: Mapping[str, Sequences]
+    bad_lines: BadLines = field(default_factory=BadLines)
+    too_long: BadLines = field(default_factory=BadLines)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A task with its vocabularies, as it can be sent to another process.
+
+    Attributes:
+        recipe: The table of the recipe.
+        tokenizer: The folder of the vocabularies.
+        held: Lines that are held out, in chunks.
+    """
+
+    recipe: RecipeTable
+    tokenizer: Path
+    held: Sequence[Chunk]
+
+    def encode(self, chunk: Chunk) -> Encoded:
+        """The ids of some lines.
+
+        Raises:
+            DataError: A line cannot be used.
+        """
+        task, recipe, held = self._ready
+        bad_lines, too_long = BadLines(), BadLines()
+        examples = task.of_chunk(recipe, chunk, bad_lines=bad_lines)
+        separate = task.apart(examples, held)
+        return Encoded(task.to_store(separate, too_long=too_long), bad_lines, too_long)
+
+    @cached_property
+    def _ready(self) -> tuple[StreamedTask[object, object], Recipe, list[object]]:
+        recipe = recipe_from_table(self.recipe)
+        task = TASKS[recipe.task].task.load(recipe, self.tokenizer)
+        assert isinstance(task, StreamedTask)
+        held = [example for chunk in self.held for example in task.of_chunk(recipe, chunk)]
+        return task, recipe, held
+
+
+_encoder: Encoder  # of a process that encodes
+
+
+def begin(encoder: Encoder) -> None:
+    """Begin a process that encodes, which ends with its parent and leaves Ctrl-C to it."""
+    global _encoder  # noqa: PLW0603
+    _encoder = encoder
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def encode(chunk: Chunk) -> Encoded:
+    """The ids of some lines, in a process that ``begin`` has begun."""
+    try:
+        return _encoder.encode(chunk)
+    except RegardError as error:
+        raise DataError(str(error)) from None  # some of its kinds cannot be pickled
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,28 @@
-"""A first look at all lines of a text: how many there are, a sample, and some held out."""
+"""The lines of a text: in chunks, and at a first look how many, a sample and some held out."""
 
 import json
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby, islice, zip_longest
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
+from regard.errors import DataError
 from regard.runs.files import fill_file, sync_file
 from regard.tasks.streaming import Chunk, Shard
+from regard.text import open_text, read_lines
+from regard.text.reading.lines import readable, text_suffix
+from regard.text.reading.tables import csv_rows
 from regard.training.corpora.cache import as_json_text, raw_of
-from regard.training.corpora.shard_lines import CHUNK_LINES, RawLine, raw_lines
 
+# Lines that are parsed and encoded together.
+CHUNK_LINES = 8000
+
+# A line of a shard, and that of its targets' file.
+RawLine = tuple[bytes, bytes | None]
 # Different lines that a tokenizer is learned from, and those that are held out to validate on.
 SAMPLE, HELD = 200_000, 1000
 HELD_SHARE = 0.02
@@ -22,6 +30,63 @@ HELD_SHARE = 0.02
 _HELD_END = 100_000
 # Lines after which it is told how far it is.
 _TOLD_EVERY = 50_000
+
+
+def raw_lines(shard: Shard) -> Iterator[RawLine]:
+    """The lines of a shard, as they stand there; the rows of one of CSV, as TSV has them."""
+    source, target = shard
+    if text_suffix(source) == ".csv" and target is None:
+        # A row may be several lines, and the places of a text are counted in what can stand alone.
+        for row in csv_rows(read_lines(source)):
+            yield f"{readable(row)}\n".encode(), None
+        return
+    with open_text(source) as lines:
+        if target is None:
+            yield from ((line, None) for line in lines)
+            return
+        with open_text(target) as others:
+            for number, (line, other) in enumerate(zip_longest(lines, others), start=1):
+                if line is None or other is None:
+                    shorter, longer = (source, target) if line is None else (target, source)
+                    raise DataError(
+                        f"{source} and {target} must have as many lines as each other; {shorter} "
+                        f"ends before line {number} of {longer}. Line n of one must translate line "
+                        "n of the other."
+                    )
+                yield line, other
+
+
+def chunks(
+    shards: Sequence[Shard], lines: Sequence[int], *, skip: int = 0, until: int | None = None
+) -> Iterator[Chunk]:
+    """The lines of all shards but the first ``skip`` chunks, always in the same chunks."""
+    left = sum(lines) if until is None else until
+    for shard, count in zip(shards, lines, strict=True):
+        wanted = min(count, left)
+        left -= wanted
+        own = -(-wanted // CHUNK_LINES)
+        if own > skip:
+            yield from _chunks(shard, wanted, skip)
+        skip = max(0, skip - own)
+
+
+def _chunks(shard: Shard, wanted: int, skip: int) -> Iterator[Chunk]:
+    found = raw_lines(shard)
+    header = b""
+    for first in range(0, wanted, CHUNK_LINES):
+        part = list(islice(found, min(CHUNK_LINES, wanted - first)))
+        if first == 0 and part:
+            header = part[0][0]
+        if len(part) < min(CHUNK_LINES, wanted - first):
+            raise DataError(
+                f"{shard[0]} must stay as it is while it is read; it has fewer lines than before. "
+                "Start again."
+            )
+        if first >= skip * CHUNK_LINES:
+            targets = [other for _, other in part if other is not None]
+            lines = [line for line, _ in part]
+            numbers = range(first + 1, first + 1 + len(part))
+            yield Chunk(shard, numbers, lines, targets or None, header)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,14 +36,14 @@ from regard.training.corpora.cache import (
     sums_of,
     write_sealed,
 )
-from regard.training.corpora.encoder import Encoder
-from regard.training.corpora.encoding import Layout, encode_into
+from regard.training.corpora.encoding import Encoder, Layout, encode_into
 from regard.training.corpora.scanning import (
+    CHUNK_LINES,
+    chunks,
     read_chunks,
     scan,
     write_lines,
 )
-from regard.training.corpora.shard_lines import CHUNK_LINES, chunks
 
 _SAMPLE, _HELD = "sample.jsonl", "held.jsonl"
 # What of ``[data]`` is no matter of ids: the files, and what is done with the ids later.

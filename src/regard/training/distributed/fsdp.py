@@ -21,7 +21,7 @@ from torch.nn.utils import get_total_norm
 from regard.layers.block import TransformerBlock
 from regard.training.distributed.strategies import Strategy
 from regard.training.distributed.world import World, lost_process_errors
-from regard.training.optimization.optimizers import Optimizers
+from regard.training.optimization import Optimizers
 
 
 class FSDP(Strategy):

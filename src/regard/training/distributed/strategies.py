@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
 from regard.errors import SettingError
-from regard.training.optimization.optimizers import Optimizers
+from regard.training.optimization import Optimizers
 from regard.training.settings import TrainingConfig
 
 

@@ -13,8 +13,8 @@ from regard.text import Pair
 from regard.text.checking import length_unit
 from regard.text.languages import guess_language, side_script
 from regard.text.normalization import has_unspaced, split_words
-from regard.training.corpora.place import is_on_disk
 from regard.training.corpora.stored_text import StoredText
+from regard.training.corpora.training_text import is_on_disk
 from regard.training.settings import TrainingConfig
 
 # Up to so many different words on either side, a vocabulary holds them all.

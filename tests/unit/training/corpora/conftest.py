@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from regard.tasks import recipe_from_table
-from regard.training.corpora import shard_lines
+from regard.training.corpora import scanning
 
 WORDS = [f"w{number}" for number in range(40)]
 
@@ -11,7 +11,7 @@ WORDS = [f"w{number}" for number in range(40)]
 @pytest.fixture(autouse=True)
 def few_lines_a_chunk(monkeypatch):
     """Chunks of seven lines, so that a small text has several."""
-    monkeypatch.setattr(shard_lines, "CHUNK_LINES", 7)
+    monkeypatch.setattr(scanning, "CHUNK_LINES", 7)
 
 
 def sentence(number):

@@ -6,10 +6,10 @@ import pytest
 from regard.errors import DataError, SettingError
 from regard.text import BadLines
 from regard.training.corpora import cache as cache_module
-from regard.training.corpora import place as place_module
+from regard.training.corpora import training_text
 from regard.training.corpora.cache import bad_lines_of, counted, default_cache, sum_of
-from regard.training.corpora.place import LARGE, is_on_disk
 from regard.training.corpora.stored_text import StoredText
+from regard.training.corpora.training_text import LARGE, is_on_disk
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def test_a_gigabyte_of_text_goes_to_the_disk(recipe, pairs, monkeypatch):
     assert not is_on_disk(recipe(), "auto")
     size = sum((pairs / name).stat().st_size * n for name, n in (("a.tsv", 1), ("b.tsv.gz", 4)))
     assert LARGE == 2**30
-    monkeypatch.setattr(place_module, "LARGE", size)
+    monkeypatch.setattr(training_text, "LARGE", size)
     assert is_on_disk(recipe(), "auto")
     assert not is_on_disk(recipe(), "memory")
-    monkeypatch.setattr(place_module, "LARGE", size + 1)
+    monkeypatch.setattr(training_text, "LARGE", size + 1)
     assert not is_on_disk(recipe(), "auto")
     assert is_on_disk(recipe(), "disk")
 
@@ -69,7 +69,7 @@ def test_a_gigabyte_of_text_goes_to_the_disk(recipe, pairs, monkeypatch):
     ],
 )
 def test_what_cannot_be_on_disk_says_why(recipe, monkeypatch, sections, message):
-    monkeypatch.setattr(place_module, "LARGE", 1)
+    monkeypatch.setattr(training_text, "LARGE", 1)
     assert not is_on_disk(recipe(**sections), "auto")
     with pytest.raises(SettingError, match=message):
         is_on_disk(recipe(**sections), "disk")

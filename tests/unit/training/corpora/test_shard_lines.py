@@ -1,7 +1,7 @@
 import pytest
 
 from regard.errors import DataError
-from regard.training.corpora.shard_lines import chunks
+from regard.training.corpora.scanning import chunks
 
 
 def write(path, count, name="line"):

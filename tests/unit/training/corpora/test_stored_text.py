@@ -10,7 +10,7 @@ from regard.tasks import TASKS
 from regard.tasks.streaming import streamed
 from regard.text import BadLines, read_lines
 from regard.training.corpora import encoding
-from regard.training.corpora.encoder import Encoder
+from regard.training.corpora.encoding import Encoder
 from regard.training.corpora.stored_text import StoredText
 
 LM = {"task": "language_modelling", "data": {"context": 8, "valid_share": 0.2}}

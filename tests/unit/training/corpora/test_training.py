@@ -154,7 +154,7 @@ def test_running_text_is_learned_from_disk(recipe, tmp_path, task):
     )
     reporter = Quiet()
     train(wanted, tmp_path / "run", reporter=reporter)
-    assert reporter.facts[0].endswith("windows of text to train on, 1 passages to validate on")
+    assert reporter.facts[0].endswith("windows of text to train on, 3 passages to validate on")
     with pytest.raises(KeyboardInterrupt):
         train(wanted, tmp_path / "broken", reporter=Quiet(stop=3))
     train(wanted, tmp_path / "broken", reporter=Quiet())

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from regard.training.distributed.batch_shards import WHOLE_BATCH, BatchShard
+from regard.training.distributed.world import WHOLE_BATCH, BatchShard
 
 TOKENS = np.array([2, 2, 3, 3, 3, 5, 7, 7, 8, 11, 13])
 

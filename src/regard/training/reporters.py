@@ -1,11 +1,12 @@
-"""Progress of a training: a bar on a terminal, plain lines elsewhere."""
+"""Reporters of a training: a bar on a terminal, plain lines elsewhere, curves for TensorBoard."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, TextIO, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TextIO, cast, runtime_checkable
 
 from rich.console import Console
 from rich.progress import (
@@ -21,8 +22,11 @@ from regard.errors import printable
 from regard.progress import displaying
 from regard.training.callbacks import WAITING, Callback, TrainingSummary, Update, Validation
 
-# Seconds between two plain lines.
-_LINE_EVERY = 10.0
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+# Seconds between two plain lines; updates between two points of a curve, once there are as many.
+_LINE_EVERY, _POINT_EVERY = 10.0, 50
 # Processes whose waiting is shown one by one.
 _SHOWN = 8
 
@@ -195,3 +199,58 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def has_tensorboard() -> bool:
+    """Whether there is TensorBoard: pip install 'regard[tensorboard]'."""
+    return find_spec("tensorboard") is not None
+
+
+class TensorBoardReporter(Callback):
+    """Writes curves into the folder ``tensorboard`` of a run: ``tensorboard --logdir RUN``."""
+
+    def __init__(self, run: Path) -> None:
+        self._folder = run / "tensorboard"
+        self._writer: SummaryWriter | None = None
+        self._begin: int | None = None
+        self._loss, self._tokens = 0.0, 0
+
+    @contextmanager
+    def training(self, share: Callable[[], float]) -> Iterator[None]:
+        """Curves inside the block."""
+        try:
+            yield
+        finally:
+            if self._writer is not None:
+                with suppress(Exception):
+                    self._writer.close()
+
+    def on_resume(self, update: int) -> None:
+        """Points after this update are of a training that was stopped: they are not shown."""
+        self._begin = update + 1
+
+    def on_update(self, update: Update, /) -> None:
+        """Add a point to each curve now and then: the mean loss since the one before."""
+        number, tokens = update.number, update.tokens
+        self._loss, self._tokens = (
+            self._loss + update.figures["loss"] * tokens,
+            self._tokens + tokens,
+        )
+        if number < _POINT_EVERY or number % _POINT_EVERY == 0:
+            self._add("train", number, {**update.figures, "loss": self._loss / self._tokens})
+            self._loss, self._tokens = 0.0, 0
+
+    def on_validation(self, validation: Validation, /) -> None:
+        """Add a point of each figure of validation, and the samples."""
+        writer = self._add("valid", validation.update, validation.figures)
+        writer.add_text("samples", "\n\n".join(validation.samples), validation.update)
+        writer.flush()
+
+    def _add(self, split: str, update: int, figures: Mapping[str, float]) -> "SummaryWriter":
+        if self._writer is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._writer = SummaryWriter(str(self._folder), purge_step=self._begin)
+        for name, value in figures.items():
+            self._writer.add_scalar(f"{split}/{name}", value, update)
+        return self._writer

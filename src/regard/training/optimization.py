@@ -1,6 +1,8 @@
-"""Optimizers by name; Muon multiplies in the dtype that the processor is fast in."""
+"""Optimizers by name, the learning rate over a training, and an average of weights."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import torch
@@ -14,6 +16,8 @@ from regard.training.settings import TrainingConfig
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
 _EPS = 1e-7
+# What the cosine falls to, as a share of the peak: Hoffmann et al. (2022), section 3.
+_COSINE_END = 0.1
 
 
 class Optimizers:
@@ -149,3 +153,74 @@ def orthogonalized(matrix: Float[Tensor, "N M"], dtype: torch.dtype) -> Float[Te
         gram = found @ found.mT
         found = torch.addmm(found, torch.addmm(gram, gram, gram, beta=b, alpha=c), found, beta=a)
     return found.mT if is_tall else found
+
+
+def peak_rate(config: TrainingConfig, model_dim: int) -> float:
+    """The highest learning rate: as set, or the paper's, (model_dim * warmup) ** -0.5."""
+    if config.learning_rate is not None:
+        return config.learning_rate
+    return float((model_dim * config.warmup) ** -0.5)
+
+
+def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -> float:
+    """The learning rate of one update, at a fraction ``share`` of the training."""
+    # With ``inverse_sqrt`` and the paper's peak this is equation 3 of Vaswani et al. (2017):
+    # ``model_dim ** -0.5 * min(update ** -0.5, update * warmup ** -1.5)``.
+    warmup = _warmup(update, share, config)
+    if update < warmup:
+        return peak * update / warmup
+    if config.schedule == "inverse_sqrt":
+        return float(peak * (warmup / update) ** 0.5)
+    # The end of warm-up as a share of training follows from where we are now.
+    warm = share * warmup / update
+    left = max(0.0, 1 - share) / max(1e-9, 1 - warm)
+    if config.schedule == "linear":
+        return peak * left
+    if config.schedule == "cosine":
+        wave = 0.5 * (1 - math.cos(math.pi * min(1.0, left)))
+        return peak * (_COSINE_END + (1 - _COSINE_END) * wave)
+    return peak
+
+
+def _warmup(update: int, share: float, config: TrainingConfig) -> float:
+    """Updates of warm-up: as set, or its largest share of all that there will be."""
+    if config.warmup_share is None or share == 0:
+        return float(config.warmup)
+    return float(min(config.warmup, max(1.0, config.warmup_share * update / share)))
+
+
+class MovingAverage:
+    """Exponential moving average of weights; its decay is at most ``(1 + n) / (10 + n)`` at n."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.weights = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, updates: int) -> None:
+        """Move towards the model's weights."""
+        decay = min(self.decay, (1 + updates) / (10 + updates))
+        current = [p.detach() for _, p in model.named_parameters()]
+        torch._foreach_lerp_(list(self.weights.values()), current, 1 - decay)
+
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Go on from saved averages."""
+        for name, tensor in self.weights.items():
+            tensor.copy_(weights[name])
+
+    @contextmanager
+    def installed(self, model: nn.Module) -> Iterator[None]:
+        """The model with the averages as its weights, inside the block."""
+        parameters = dict(model.named_parameters())
+        before = {name: p.detach().clone() for name, p in parameters.items()}
+        _fill(parameters, self.weights)
+        try:
+            yield
+        finally:
+            _fill(parameters, before)
+
+
+@torch.no_grad()
+def _fill(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    for name, parameter in parameters.items():
+        parameter.copy_(weights[name])
