@@ -9,8 +9,15 @@ from seqeval.scheme import BILOU, IOBES
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
 from regard.errors import DataError
-from regard.metrics.labels import accuracy, by_label, confusion, macro_f1
-from regard.metrics.spans import as_known, entities, entity_scores
+from regard.metrics.labels import (
+    accuracy,
+    as_known,
+    by_label,
+    confusion,
+    entities,
+    entity_scores,
+    macro_f1,
+)
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]

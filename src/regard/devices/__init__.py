@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.devices.building import build_in_memory, build_within, is_finite
     from regard.devices.finding import (
         CPU,
         claim_device,
@@ -17,8 +16,11 @@ if TYPE_CHECKING:
     )
     from regard.devices.kinds import DeviceName, check_device_name
     from regard.devices.memory import (
+        build_in_memory,
+        build_within,
         free_memory,
         in_halves,
+        is_finite,
         is_out_of_memory,
         out_of_memory_told,
     )

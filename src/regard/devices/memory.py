@@ -1,13 +1,17 @@
-"""Where a device's memory does not do: smaller parts, and what is said."""
+"""What fits into memory: smaller parts of a batch, and models built within bounds."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
+from jaxtyping import Shaped
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from regard.devices.finding import told_device
-from regard.errors import OutOfMemory
+from regard.errors import OutOfMemory, RegardError
 
 T = TypeVar("T")
 
@@ -117,3 +121,116 @@ def free_memory(device: torch.device) -> None:
     """
     if device.type in ("cuda", "mps"):
         torch.get_device_module(device).empty_cache()
+
+
+ModelT = TypeVar("ModelT", bound=nn.Module)
+
+# What makes new tensors of a size that is given: as one sequence or as several numbers.
+_SIZED = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint}
+_RANGES = {torch.arange}
+# Besides its weights a model makes tables and masks: so many numbers and tensors at least.
+_NUMBERS, _TENSORS = 2**24, 1000
+# Of a model that is to learn: a Transformer of a thousand layers has as many.
+_MOST_TENSORS = 20_000
+
+
+def build_within(
+    build: Callable[[], ModelT], *, tensors: int, numbers: int, refusal: RegardError
+) -> ModelT:
+    """Build a model unless it is far larger than it should be, which is known before it is made.
+
+    Args:
+        build: Makes it.
+        tensors: How many it should have.
+        numbers: How many they should hold in all.
+        refusal: Raised where it makes more, besides some small tables.
+
+    Example:
+        >>> layers = lambda: nn.Sequential(*(nn.Linear(8, 10**9) for _ in range(10**9)))
+        >>> refusal = OutOfMemory("model must be small; got a large one.")
+        >>> build_within(layers, tensors=2, numbers=72, refusal=refusal)
+        Traceback (most recent call last):
+        regard.errors.OutOfMemory: model must be small; got a large one.
+    """
+    try:
+        with _Bounded(2 * tensors + _TENSORS, 2 * numbers + _NUMBERS, refusal):
+            return build()
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, RegardError) or not is_out_of_memory(error):
+            raise
+        raise refusal from error
+
+
+def build_in_memory(build: Callable[[], ModelT]) -> ModelT:
+    """Build a model that is to learn, unless this machine's memory cannot hold its weights.
+
+    Raises:
+        OutOfMemory: It cannot.
+    """
+    memory = _memory()
+    refusal = OutOfMemory(
+        "[model] must describe a model that fits into the memory of this machine, "
+        f"{memory / 1e9:,.0f} GB; its weights alone do not. Lower its sizes."
+    )
+    numbers = memory // 8  # of four bytes; twice as many are allowed, for tables besides
+    return build_within(build, tensors=_MOST_TENSORS // 2, numbers=numbers, refusal=refusal)
+
+
+def is_finite(tensor: Shaped[Tensor, "..."]) -> bool:
+    """Whether no number in it is NaN or infinite; of whole numbers none is.
+
+    Example:
+        >>> is_finite(torch.ones(2)), is_finite(torch.tensor([1.0, float("nan")]))
+        (True, False)
+    """
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return True
+    # A sum is faster, and is not finite if a number is not; it may overflow, too.
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
+
+
+class _Bounded(TorchFunctionMode):
+    """Counts what is made inside the block before it is made, and raises where it is too much."""
+
+    def __init__(self, tensors: int, numbers: int, refusal: RegardError) -> None:
+        super().__init__()
+        self._tensors, self._numbers, self._refusal = tensors, numbers, refusal
+
+    def __torch_function__(
+        self,
+        function: Callable[..., object],
+        types: Sequence[type],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        kwargs = kwargs or {}
+        if function in _SIZED:
+            self._count(_product(kwargs.get("size", args[0] if _is_size(args) else args)))
+        elif function in _RANGES:
+            self._count(max((abs(each) for each in args if isinstance(each, int)), default=0))
+        return function(*args, **kwargs)
+
+    def _count(self, numbers: int) -> None:
+        self._tensors -= 1
+        self._numbers -= numbers
+        if self._tensors < 0 or self._numbers < 0:
+            raise self._refusal
+
+
+def _is_size(args: Sequence[object]) -> bool:
+    return bool(args) and isinstance(args[0], Sequence)
+
+
+def _product(sizes: object) -> int:
+    product = 1
+    for size in sizes if isinstance(sizes, Sequence) else ():
+        product *= size if isinstance(size, int) else 1
+    return product
+
+
+def _memory() -> int:
+    """Bytes of memory of this machine; more than any has where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**50

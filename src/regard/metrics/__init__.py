@@ -1,7 +1,6 @@
 """Public metrics of translation, thinly wrapped: a figure comes with how it was computed."""
 
 from regard.metrics.alignment import AlignmentCounts, alignment_error_rate, count_links
-from regard.metrics.copying import novelty, repetition
 from regard.metrics.corpus import (
     bleu,
     bleu_tokenizer,
@@ -12,9 +11,15 @@ from regard.metrics.corpus import (
     ter,
 )
 from regard.metrics.paired import TESTS, compare, compare_rouge
-from regard.metrics.references import References, answers
-from regard.metrics.rouge import rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n
-from regard.metrics.score import MetricScore, SystemComparison
+from regard.metrics.rouge import (
+    novelty,
+    repetition,
+    rouge_l,
+    rouge_n,
+    sentence_rouge_l,
+    sentence_rouge_n,
+)
+from regard.metrics.score import MetricScore, References, SystemComparison, answers
 
 __all__ = [
     "TESTS",

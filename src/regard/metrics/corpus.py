@@ -7,9 +7,7 @@ import numpy as np
 
 from regard.choices import choose
 from regard.errors import SettingError
-from regard.metrics.references import References, answers, streams
-from regard.metrics.resampling import draw
-from regard.metrics.score import MetricScore
+from regard.metrics.score import MetricScore, References, answers, draw, streams
 
 if TYPE_CHECKING:  # sacrebleu takes longer to import than a line to translate
     from sacrebleu.metrics.base import Metric

@@ -1,7 +1,7 @@
-"""How well labels were chosen: accuracy, F1, confusion."""
+"""Scores of chosen labels and of entities in tag sequences: accuracy, F1, confusion."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from regard.errors import DataError
@@ -92,3 +92,141 @@ def _check(given: Sequence[str], right: Sequence[str]) -> None:
         raise DataError(
             f"labels must be as many as are right; got {len(given)} for {len(right)} texts."
         )
+
+
+Entity = tuple[str, int, int]
+
+
+# What begins an entity, and what ends one, in BIO, BIOES, BILOU and BMEWO.
+_BEGINS, _ENDS, _INSIDE = frozenset("BSUW"), frozenset("ESLUW"), frozenset("IM")
+_MARKS = _BEGINS | _ENDS | _INSIDE
+
+
+def entities(tags: Sequence[str]) -> list[Entity]:
+    """The entities of a sentence as (type, first, one past the last), read as ``conlleval`` does.
+
+    ``B-X`` begins one; ``I-X`` (``M-X``) goes on with the one before if that is of type X, else
+    begins one; ``E-X`` (``L-X``) is its last word, and ``S-X`` (``U-X``, ``W-X``) its only one;
+    anything else is outside.
+
+    Example:
+        >>> entities(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
+        [('PER', 0, 2), ('LOC', 3, 4), ('LOC', 4, 5)]
+        >>> entities(["B-PER", "E-PER", "S-PER", "O"])
+        [('PER', 0, 2), ('PER', 2, 3)]
+    """
+    found: list[Entity] = []
+    kind, first, is_ended = "", 0, False
+    for place, tag in enumerate([*tags, "O"]):
+        prefix, _, name = tag.partition("-")
+        name = name if prefix in _MARKS else ""
+        if kind and (name != kind or prefix in _BEGINS or is_ended):
+            found.append((kind, first, place))
+            kind = ""
+        if name and not kind:
+            kind, first = name, place
+        is_ended = prefix in _ENDS
+    return found
+
+
+def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
+    """Convert entity tags to IOB2: each entity begins with ``B-`` and continues with ``I-``.
+
+    Of files that write ``B-`` only between neighbours of one type (IOB1), of those that mark last
+    and single words too (BIOES, BILOU, BMEWO), and of slips.
+
+    Example:
+        >>> as_bio(["I-PER", "I-PER", "O", "B-LOC", "I-PER"])
+        ('B-PER', 'I-PER', 'O', 'B-LOC', 'B-PER')
+        >>> as_bio(["B-PER", "L-PER", "O", "U-LOC"])
+        ('B-PER', 'I-PER', 'O', 'B-LOC')
+    """
+    return _spelled(tags, single="B", inside="I", last="I")
+
+
+def as_known(tags: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+    """Convert entity tags to the scheme of known tags, such as those of a run.
+
+    Example:
+        >>> as_known(["B-PER", "I-PER", "O", "B-LOC"], {"B-PER", "E-PER", "S-LOC", "O"})
+        ('B-PER', 'E-PER', 'O', 'S-LOC')
+    """
+    prefixes = {tag.partition("-")[0] for tag in known}
+    single, inside, last = (
+        next((mark for mark in marks if mark in prefixes), bio)
+        for marks, bio in (("SUW", "B"), ("M", "I"), ("EL", "I"))
+    )
+    return _spelled(tags, single=single, inside=inside, last=last)
+
+
+def _spelled(tags: Sequence[str], *, single: str, inside: str, last: str) -> tuple[str, ...]:
+    mended = list(tags)
+    for kind, first, end in entities(tags):
+        size = end - first
+        marks = [single] if size == 1 else ["B", *[inside] * (size - 2), last]
+        mended[first:end] = [f"{mark}-{kind}" for mark in marks]
+    return tuple(mended)
+
+
+def marks_entities(tags: Collection[str]) -> bool:
+    """Whether all tags are ``O`` or mark a word of an entity, ``B-X``, and some are not ``O``.
+
+    Example:
+        >>> marks_entities(["O", "B-PER"]), marks_entities(["O", "U-PER"])
+        (True, True)
+        >>> marks_entities(["NOUN", "VERB"]), marks_entities(["O"])
+        (False, False)
+    """
+    return all(tag == "O" or (tag[:1] in _MARKS and tag[1:2] == "-") for tag in tags) and any(
+        tag != "O" for tag in tags
+    )
+
+
+def is_bio(tags: Collection[str]) -> bool:
+    """Whether tags mark entities by ``B-X`` and ``I-X`` alone.
+
+    Example:
+        >>> is_bio(["O", "B-PER"]), is_bio(["O", "S-PER"]), is_bio(["NOUN", "VERB"])
+        (True, False, False)
+    """
+    return marks_entities(tags) and all(tag[0] in "OBI" for tag in tags)
+
+
+def entity_scores(
+    given: Sequence[Sequence[str]], right: Sequence[Sequence[str]]
+) -> tuple[LabelScore, list[LabelScore]]:
+    """Precision, recall and F1 of whole entities, over all types and of each.
+
+    An entity counts where its type and both its ends are right: Tjong Kim Sang & De Meulder (2003),
+    https://aclanthology.org/W03-0419.
+
+    Args:
+        given: The tags of each sentence.
+        right: The right ones.
+
+    Raises:
+        DataError: A sentence has more or fewer tags than are right.
+
+    Example:
+        >>> all_types, each = entity_scores([["B-A", "O", "B-B"]], [["B-A", "O", "B-A"]])
+        >>> all_types.f1, [(score.label, score.f1) for score in each]
+        (50.0, [('A', 66.66666666666667), ('B', 0.0)])
+    """
+    hits: Counter[str] = Counter()
+    given_counts: Counter[str] = Counter()
+    right_counts: Counter[str] = Counter()
+    for place, (ours, theirs) in enumerate(zip(given, right, strict=True)):
+        if len(ours) != len(theirs):
+            raise DataError(
+                f"tags must be as many as are right; got {len(ours)} for {len(theirs)} words in "
+                f"sentence {place + 1}."
+            )
+        found, gold = set(entities(ours)), set(entities(theirs))
+        hits.update(kind for kind, _, _ in found & gold)
+        given_counts.update(kind for kind, _, _ in found)
+        right_counts.update(kind for kind, _, _ in gold)
+    each = [
+        label_score(kind, hits[kind], given_counts[kind], right_counts[kind])
+        for kind in sorted(given_counts | right_counts)
+    ]
+    return label_score("all", hits.total(), given_counts.total(), right_counts.total()), each

@@ -7,10 +7,8 @@ from typing import Any
 from regard.choices import choose
 from regard.errors import DataError
 from regard.metrics.corpus import bleu_metric, chrf_metric, ter_metric
-from regard.metrics.references import References
-from regard.metrics.resampling import SEED, draw, swapped
 from regard.metrics.rouge import sentence_rouge_l, sentence_rouge_n, signature_of
-from regard.metrics.score import SystemComparison
+from regard.metrics.score import SEED, References, SystemComparison, draw, swapped
 
 # The test by sacrebleu's name, and how often it draws unless told.
 TESTS = {"randomisation": ("ar", 10_000), "bootstrap": ("bs", 1_000)}

@@ -1,8 +1,19 @@
-"""Scores of a system, and comparisons of two systems."""
+"""Scores and comparisons of systems, their references, and drawing sentences again."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
 
 from regard.config import JsonValue
+from regard.errors import DataError
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+    from sacrebleu.significance import Result
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,3 +86,118 @@ class SystemComparison:
     def to_dict(self) -> dict[str, JsonValue]:
         """The comparison as plain data."""
         return {**asdict(self), "difference": self.difference}
+
+
+# For every sentence its right answer, or several; their number may differ.
+References = Sequence[str | Sequence[str]]
+
+
+def answers(references: References) -> list[tuple[str, ...]]:
+    """Every sentence's right answers as a tuple.
+
+    Raises:
+        DataError: A sentence has none.
+
+    Example:
+        >>> answers(["Hi.", ["Run!", "Run."]])
+        [('Hi.',), ('Run!', 'Run.')]
+    """
+    found = [(one,) if isinstance(one, str) else tuple(one) for one in references]
+    for index, one in enumerate(found):
+        if not one:
+            raise DataError(f"references[{index}] must hold at least one answer; got none.")
+    return found
+
+
+def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]]:
+    """The references one stream after another, with None where a sentence has no more.
+
+    sacrebleu takes None, though its types speak of text only.
+
+    Args:
+        hypotheses: The outputs they belong to.
+        references: Right answers of each.
+
+    Raises:
+        DataError: There are no outputs, not one per sentence, or a sentence without an answer.
+
+    Example:
+        >>> streams(["Hello.", "Go!"], ["Hi.", ["Run!", "Run."]])
+        [['Hi.', 'Run!'], [None, 'Run.']]
+    """
+    found = answers(references)
+    if len(found) != len(hypotheses):
+        raise DataError(
+            f"references must have one entry per output; got {len(found)} for "
+            f"{len(hypotheses)} outputs."
+        )
+    if not found:
+        raise DataError("hypotheses must hold at least one output; got none.")
+    return [list(stream) for stream in zip_longest(*found)]
+
+
+# Numbers sacrebleu may hold at once for a metric. It makes (draws, sentences, 18) of four bytes for
+# a bootstrap, "bs", and (draws, sentences) of eight for swaps, "ar": 400 MB at most.
+_MOST = {"bs": 5_000_000, "ar": 20_000_000}
+
+# What chance is drawn with, as sacrebleu's.
+SEED = 12345
+
+
+def drawn_means(values: Sequence[float], resamples: int) -> Float[np.ndarray, " resamples"]:
+    """The means of sentences drawn again with replacement, so often."""
+    places = np.random.default_rng(SEED).integers(0, len(values), (resamples, len(values)))
+    means: Float[np.ndarray, " resamples"] = np.asarray(values)[places].mean(axis=1)
+    return means
+
+
+def swapped(first: Sequence[float], second: Sequence[float], trials: int) -> float:
+    """How often two systems whose outputs are swapped at random differ as much in their means.
+
+    Approximate randomisation, two-sided (Noreen, 1989), one more trial being the difference itself.
+
+    Args:
+        first: A figure for each sentence.
+        second: The same of the other system.
+        trials: How often all are swapped.
+
+    Example:
+        >>> swapped([0.0] * 20, [1.0] * 20, trials=999), swapped([0.0, 1.0], [1.0, 0.0], trials=99)
+        (0.001, 1.0)
+    """
+    differences = np.subtract(second, first)
+    # What is as large but for the last digit of a sum is as large.
+    least = abs(differences.sum()) - 1e-9 * np.abs(differences).sum()
+    dice, found = np.random.default_rng(SEED), 0
+    at_once = max(1, _MOST["ar"] // (4 * len(differences)))
+    for done in range(0, trials, at_once):
+        size = (min(at_once, trials - done), len(differences))
+        found += int(np.sum(np.abs(dice.choice([-1.0, 1.0], size) @ differences) >= least))
+    return (1 + found) / (1 + trials)
+
+
+def draw(
+    systems: Mapping[str, Sequence[str]],
+    metrics: "Mapping[str, Metric]",
+    kind: str,
+    draws: int,
+) -> "dict[str, tuple[str, list[Result]]]":
+    """Results of sacrebleu's significance test by metric: its signature, a result per system.
+
+    Args:
+        systems: Outputs by system; the first is what the others are compared with.
+        metrics: Metrics with references in them.
+        kind: ``bs`` draws sentences with replacement, ``ar`` swaps outputs of two systems.
+        draws: How often; fewer where a large corpus would need much memory, but at least 100.
+    """
+    from sacrebleu.significance import PairedTest, Result
+
+    sentences = max(len(outputs) for outputs in systems.values())
+    affordable = min(draws, max(100, _MOST[kind] // sentences))
+    signatures, results = PairedTest(
+        list(systems.items()), metrics, None, test_type=kind, n_samples=affordable
+    )()
+    return {
+        name: (signature.format(), [one for one in results[name] if isinstance(one, Result)])
+        for name, signature in signatures.items()
+    }

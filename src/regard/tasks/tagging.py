@@ -12,8 +12,15 @@ from torch import Tensor, nn
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import several
-from regard.metrics.labels import accuracy, macro_f1
-from regard.metrics.spans import as_bio, as_known, entity_scores, is_bio, marks_entities
+from regard.metrics.labels import (
+    accuracy,
+    as_bio,
+    as_known,
+    entity_scores,
+    is_bio,
+    macro_f1,
+    marks_entities,
+)
 from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.baselines.tags import entities_of_training, most_frequent_tags
 from regard.tasks.batches import Batch, Sample, boxed

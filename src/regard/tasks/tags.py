@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.metrics.spans import entities
+from regard.metrics.labels import entities
 from regard.tasks.task import Table
 from regard.text.reading.tagged import TaggedWords
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import DataError, SettingError
-from regard.metrics.spans import as_bio, entities
+from regard.metrics.labels import as_bio, entities
 from regard.tasks import recipe_from_table
 from regard.tasks.tagging import Tagging, Tags
 from regard.tasks.word_parts import BEGIN, END, characters

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from regard.metrics.spans import entities
+from regard.metrics.labels import entities
 from regard.text.reading.tagged import TaggedWords
 
 
