@@ -62,23 +62,7 @@ def read_file(path: Path, *, most: int | None = None) -> bytes:
 
 
 def parse_json(content: bytes, *, is_finite: bool = True) -> JsonValue:
-    """The value in JSON that anyone may have written.
-
-    Args:
-        content: The JSON.
-        is_finite: Whether to refuse NaN and infinity, which files of ours do not hold.
-
-    Raises:
-        ValueError: It is not UTF-8 or JSON, or is nested deeper, or has numbers that are longer
-            than in any file of ours; the message says so.
-
-    Example:
-        >>> parse_json(b'{"steps": [1, 2.5]}')
-        {'steps': [1, 2.5]}
-        >>> parse_json(b"[" * 5000 + b"]" * 5000)
-        Traceback (most recent call last):
-        ValueError: it is nested more than 100 deep
-    """
+    """Parse JSON of anyone; ValueError where it is deeper or longer than ours."""
     try:
         value: JsonValue = json.loads(
             content.decode(),
@@ -93,12 +77,7 @@ def parse_json(content: bytes, *, is_finite: bool = True) -> JsonValue:
 
 
 def read_toml(path: Path) -> dict[str, JsonValue]:
-    """The table in a TOML file, with the place named when it does not parse.
-
-    Raises:
-        SettingError: It is no TOML, or more of it than a recipe can be.
-        OSError: It cannot be read.
-    """
+    """Read a TOML file; SettingError where it is none, or more than a recipe can be."""
     try:
         text = read_file(path, most=_MOST_TOML).decode("utf-8-sig")
         return parse_toml(text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -107,12 +86,7 @@ def read_toml(path: Path) -> dict[str, JsonValue]:
 
 
 def parse_toml(text: str) -> dict[str, JsonValue]:
-    """The table in TOML that anyone may have written; dates and times have no meaning here.
-
-    Raises:
-        ValueError: It is no TOML, is nested deeper or has longer numbers than any recipe, or holds
-            a date; the message says so.
-    """
+    """Parse TOML that anyone may have written; ValueError for dates, depth and long numbers."""
     if _DOTTED.search(text):  # which tomllib takes the square of its length for
         raise ValueError(_TOO_DEEP)
     try:
@@ -256,17 +230,7 @@ def as_saved(config: type[object], table: Mapping[str, JsonValue]) -> dict[str, 
 
 
 def retired_settings(config: type[object], table: Mapping[str, object]) -> dict[str, object]:
-    """The settings in a table that are no longer any and are not off, as they may be left out.
-
-    A config lists those that it had as ``retired``, each with the value that was off.
-
-    Example:
-        >>> @dataclasses.dataclass
-        ... class Model:
-        ...     retired = {"groups": 1}
-        >>> retired_settings(Model, {"groups": 1}), retired_settings(Model, {"groups": 2})
-        ({}, {'groups': 2})
-    """
+    """The settings in a table that are retired and not off; a config names its own."""
     off = _retired(config)
     return {key: value for key, value in table.items() if key in off and value != off[key]}
 
@@ -296,14 +260,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, JsonValue]:
 
 
 def format_setting(name: str, value: JsonValue) -> str:
-    """A value as ``--set`` takes it: ``parse_settings`` reads it back.
-
-    Example:
-        >>> format_setting("training.patience", None), format_setting("data.text", "review")
-        ('training.patience=none', 'data.text=review')
-        >>> format_setting("data.text", "7"), format_setting("data.columns", [1, "zh"])
-        ('data.text="7"', 'data.columns=[1, "zh"]')
-    """
+    """A value as ``--set`` takes it: ``parse_settings`` reads it back."""
     if value is None:
         return f"{name}=none"
     if isinstance(value, str) and _parse(name, value) == value:

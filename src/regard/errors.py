@@ -34,12 +34,7 @@ def printable(text: str, *, is_data: bool = False) -> str:
 
 
 def excerpt(value: object) -> str:
-    """Return a value as a message quotes it, shortened where it is long.
-
-    Example:
-        >>> excerpt("good"), len(excerpt("good" * 1000)), excerpt(16**5000)
-        ("'good'", 201, 'a number of thousands of digits')
-    """
+    """Return a value as a message quotes it, shortened where it is long."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no longer ones

@@ -26,16 +26,7 @@ _BOX = r"Glyph \d+ .* missing from"
 
 @contextmanager
 def new_figure(**options: object) -> "Iterator[Figure]":
-    """A figure of matplotlib; what is written on it, until it is left, may be in Chinese.
-
-    No window is opened, and no setting of matplotlib is changed for others.
-
-    Args:
-        options: Of ``matplotlib.figure.Figure``.
-
-    Raises:
-        SettingError: matplotlib is not installed.
-    """
+    """A figure of matplotlib whose labels may be in Chinese; no setting is changed for others."""
     try:
         from matplotlib import rc_context, rcParams
         from matplotlib.figure import Figure

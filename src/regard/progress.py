@@ -37,27 +37,13 @@ def is_displayed() -> bool:
 
 
 def progress(name: str, total: float | None = None) -> AbstractContextManager[Advance]:
-    """A context around long work, which gives the function that advances it.
-
-    Args:
-        name: The work.
-        total: The sum of all advances, 1.0 where those are fractions; None is unknown.
-
-    Example:
-        >>> with progress("reading", 100) as advance:
-        ...     advance(50)
-    """
+    """Open a display of long work; gives the function that advances it. No total means unknown."""
     display = _display.get()
     return nullcontext(_ignore) if display is None else display(name, total)
 
 
 def track(name: str, items: Iterable[T], total: int) -> Iterator[T]:
-    """Iterate over items, advancing by their number.
-
-    Example:
-        >>> list(track("encoding", "abc", 3))
-        ['a', 'b', 'c']
-    """
+    """Iterate over items, advancing by their number."""
     if not is_displayed():
         yield from items
         return

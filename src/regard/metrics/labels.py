@@ -9,15 +9,7 @@ from regard.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """How well one label was found.
-
-    Attributes:
-        label: Which.
-        precision: Of those given it, the share that have it, in percent.
-        recall: Of those that have it, the share given it, in percent.
-        f1: The harmonic mean of both.
-        count: How many have it.
-    """
+    """Precision, recall and F1 of one label in percent, and how many have it."""
 
     label: str
     precision: float
@@ -27,23 +19,13 @@ class LabelScore:
 
 
 def accuracy(given: Sequence[str], right: Sequence[str]) -> float:
-    """The share of right labels, in percent.
-
-    Example:
-        >>> accuracy(["a", "b"], ["a", "a"])
-        50.0
-    """
+    """The share of right labels, in percent."""
     _check(given, right)
     return 100 * sum(a == b for a, b in zip(given, right, strict=True)) / max(1, len(right))
 
 
 def by_label(given: Sequence[str], right: Sequence[str]) -> list[LabelScore]:
-    """Precision, recall and F1 of each label that is given or right, in alphabetical order.
-
-    Example:
-        >>> by_label(["a", "b", "a"], ["a", "a", "a"])[0]
-        LabelScore(label='a', precision=100.0, recall=66.66666666666667, f1=80.0, count=3)
-    """
+    """Precision, recall and F1 of each label that is given or right, in alphabetical order."""
     _check(given, right)
     hits = Counter(a for a, b in zip(given, right, strict=True) if a == b)
     given_counts, right_counts = Counter(given), Counter(right)
@@ -66,23 +48,13 @@ def label_score(label: str, hits: int, given: int, right: int) -> LabelScore:
 
 
 def macro_f1(given: Sequence[str], right: Sequence[str]) -> float:
-    """F1 averaged over labels, each counting alike, in percent.
-
-    Example:
-        >>> macro_f1(["a", "b", "a"], ["a", "a", "a"])
-        40.0
-    """
+    """F1 averaged over labels, each counting alike, in percent."""
     scores = by_label(given, right)
     return sum(score.f1 for score in scores) / max(1, len(scores))
 
 
 def confusion(given: Sequence[str], right: Sequence[str]) -> dict[tuple[str, str], int]:
-    """How often each label was right and each given: (right, given) → count.
-
-    Example:
-        >>> confusion(["a", "b", "a"], ["a", "a", "a"])
-        {('a', 'a'): 2, ('a', 'b'): 1}
-    """
+    """Count (right, given) pairs of labels."""
     _check(given, right)
     return dict(Counter(zip(right, given, strict=True)))
 
@@ -130,27 +102,12 @@ def entities(tags: Sequence[str]) -> list[Entity]:
 
 
 def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
-    """Convert entity tags to IOB2: each entity begins with ``B-`` and continues with ``I-``.
-
-    Of files that write ``B-`` only between neighbours of one type (IOB1), of those that mark last
-    and single words too (BIOES, BILOU, BMEWO), and of slips.
-
-    Example:
-        >>> as_bio(["I-PER", "I-PER", "O", "B-LOC", "I-PER"])
-        ('B-PER', 'I-PER', 'O', 'B-LOC', 'B-PER')
-        >>> as_bio(["B-PER", "L-PER", "O", "U-LOC"])
-        ('B-PER', 'I-PER', 'O', 'B-LOC')
-    """
+    """Convert entity tags to IOB2, from IOB1, BIOES, BILOU, BMEWO, and slips."""
     return _spelled(tags, single="B", inside="I", last="I")
 
 
 def as_known(tags: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """Convert entity tags to the scheme of known tags, such as those of a run.
-
-    Example:
-        >>> as_known(["B-PER", "I-PER", "O", "B-LOC"], {"B-PER", "E-PER", "S-LOC", "O"})
-        ('B-PER', 'E-PER', 'O', 'S-LOC')
-    """
+    """Convert entity tags to the scheme of known tags, such as those of a run."""
     prefixes = {tag.partition("-")[0] for tag in known}
     single, inside, last = (
         next((mark for mark in marks if mark in prefixes), bio)
@@ -169,26 +126,14 @@ def _spelled(tags: Sequence[str], *, single: str, inside: str, last: str) -> tup
 
 
 def marks_entities(tags: Collection[str]) -> bool:
-    """Whether all tags are ``O`` or mark a word of an entity, ``B-X``, and some are not ``O``.
-
-    Example:
-        >>> marks_entities(["O", "B-PER"]), marks_entities(["O", "U-PER"])
-        (True, True)
-        >>> marks_entities(["NOUN", "VERB"]), marks_entities(["O"])
-        (False, False)
-    """
+    """Whether all tags are ``O`` or mark a word of an entity, ``B-X``, and some are not ``O``."""
     return all(tag == "O" or (tag[:1] in _MARKS and tag[1:2] == "-") for tag in tags) and any(
         tag != "O" for tag in tags
     )
 
 
 def is_bio(tags: Collection[str]) -> bool:
-    """Whether tags mark entities by ``B-X`` and ``I-X`` alone.
-
-    Example:
-        >>> is_bio(["O", "B-PER"]), is_bio(["O", "S-PER"]), is_bio(["NOUN", "VERB"])
-        (True, False, False)
-    """
+    """Whether tags mark entities by ``B-X`` and ``I-X`` alone."""
     return marks_entities(tags) and all(tag[0] in "OBI" for tag in tags)
 
 
@@ -197,20 +142,8 @@ def entity_scores(
 ) -> tuple[LabelScore, list[LabelScore]]:
     """Precision, recall and F1 of whole entities, over all types and of each.
 
-    An entity counts where its type and both its ends are right: Tjong Kim Sang & De Meulder (2003),
-    https://aclanthology.org/W03-0419.
-
-    Args:
-        given: The tags of each sentence.
-        right: The right ones.
-
-    Raises:
-        DataError: A sentence has more or fewer tags than are right.
-
-    Example:
-        >>> all_types, each = entity_scores([["B-A", "O", "B-B"]], [["B-A", "O", "B-A"]])
-        >>> all_types.f1, [(score.label, score.f1) for score in each]
-        (50.0, [('A', 66.66666666666667), ('B', 0.0)])
+    Tjong Kim Sang & De Meulder (2003), https://aclanthology.org/W03-0419: type and both ends must
+    be right.
     """
     hits: Counter[str] = Counter()
     given_counts: Counter[str] = Counter()

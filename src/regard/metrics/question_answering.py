@@ -16,15 +16,10 @@ _WORD = re.compile(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})[^\W_])+")
 
 @lru_cache(maxsize=1 << 16)
 def answer_words(text: str, *, beside: str = "") -> tuple[str, ...]:
-    """The words that an answer is compared by.
+    """Lower-case words of an answer, without punctuation and articles; characters of Chinese.
 
-    As in the program that came with SQuAD (Rajpurkar et al., 2016,
-    https://arxiv.org/abs/1606.05250): lower case, without punctuation and articles. Of Chinese, as
-    in CMRC 2018's (Cui et al., 2019, https://arxiv.org/abs/1810.07366), characters.
-
-    Example:
-        >>> answer_words("The 250,000 people."), answer_words("《泡泡堂》2代")
-        (('250000', 'people'), ('泡', '泡', '堂', '2', '代'))
+    Rajpurkar et al. (2016), https://arxiv.org/abs/1606.05250, and Cui et al. (2019),
+    https://arxiv.org/abs/1810.07366. Either of both texts decides whether it is Chinese.
     """
     lowered = text.lower()
     if _UNSPACED.search(lowered + beside):
@@ -50,19 +45,7 @@ def exact_match(given: str, right: Sequence[str]) -> float:
 
 
 def f1(given: str, right: Sequence[str]) -> float:
-    """How far the words agree with those of the right answer that is nearest, from 0 to 1.
-
-    Twice the words in both over the words of either. Of Chinese, those in both are the longest run
-    of characters that is.
-
-    Args:
-        given: The answer; empty for none.
-        right: All right ones; none where there is no answer.
-
-    Example:
-        >>> f1("the black cat", ["a cat"]), f1("泡泡堂2代", ["泡泡堂"]), f1("cat", [])
-        (0.6666666666666666, 0.75, 0.0)
-    """
+    """F1 of the words in common with the nearest reference; of Chinese, of the longest run."""
     return max(_f1(given, each) for each in right or [""])
 
 

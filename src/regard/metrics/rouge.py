@@ -115,57 +115,29 @@ def sentence_rouge_n(hypotheses: Sequence[str], references: References, *, n: in
 
 
 def signature_of(references: References) -> str:
-    """How ROUGE was computed, in sacrebleu's form.
-
-    Example:
-        >>> signature_of([["a", "b"], ["c", "d"]])
-        'nrefs:2|case:lc|stem:no|F1'
-    """
+    """How ROUGE was computed, in sacrebleu's form."""
     counts = {len(known) for known in answers(references)}
     return f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|case:lc|stem:no|F1"
 
 
 def n_grams(found: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    """Every n words in a row.
-
-    Example:
-        >>> n_grams("abc", 2)
-        [('a', 'b'), ('b', 'c')]
-    """
+    """Every n words in a row."""
     return list(zip(*(found[first:] for first in range(n)), strict=False))
 
 
 def words(text: str) -> list[str]:
-    """Return the tokens that ROUGE compares.
-
-    Example:
-        >>> words("The King's 3 sons, 王子")
-        ['the', 'king', 's', '3', 'sons', '王', '子']
-    """
+    """Return the tokens that ROUGE compares."""
     return _WORD.findall(text.lower())
 
 
 def first_words(text: str, count: int) -> str:
-    """A text up to the end of one of its words.
-
-    Example:
-        >>> first_words("The king's son, who ran.", 3)
-        "The king's"
-    """
+    """Cut a text after so many words."""
     ends = [word.end() for word in _WORD.finditer(text)]
     return text[: ends[count - 1]] if len(ends) > count else text
 
 
 def common_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """How long the longest common subsequence is.
-
-    By the row of its table as the bits of one number: Hyyrö (2004), where a zero marks a place at
-    which the length grows.
-
-    Example:
-        >>> common_length("abcbdab", "bdcaba")
-        4
-    """
+    """Length of the longest common subsequence, by a row of its table as bits: Hyyrö (2004)."""
     places: dict[str, int] = defaultdict(int)
     for place, word in enumerate(first):
         places[word] |= 1 << place

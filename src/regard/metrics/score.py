@@ -110,21 +110,7 @@ def answers(references: References) -> list[tuple[str, ...]]:
 
 
 def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]]:
-    """The references one stream after another, with None where a sentence has no more.
-
-    sacrebleu takes None, though its types speak of text only.
-
-    Args:
-        hypotheses: The outputs they belong to.
-        references: Right answers of each.
-
-    Raises:
-        DataError: There are no outputs, not one per sentence, or a sentence without an answer.
-
-    Example:
-        >>> streams(["Hello.", "Go!"], ["Hi.", ["Run!", "Run."]])
-        [['Hi.', 'Run!'], [None, 'Run.']]
-    """
+    """Transpose references for sacrebleu, which takes None where a sentence has no more."""
     found = answers(references)
     if len(found) != len(hypotheses):
         raise DataError(
@@ -152,19 +138,7 @@ def drawn_means(values: Sequence[float], resamples: int) -> Float[np.ndarray, " 
 
 
 def swapped(first: Sequence[float], second: Sequence[float], trials: int) -> float:
-    """How often two systems whose outputs are swapped at random differ as much in their means.
-
-    Approximate randomisation, two-sided (Noreen, 1989), one more trial being the difference itself.
-
-    Args:
-        first: A figure for each sentence.
-        second: The same of the other system.
-        trials: How often all are swapped.
-
-    Example:
-        >>> swapped([0.0] * 20, [1.0] * 20, trials=999), swapped([0.0, 1.0], [1.0, 0.0], trials=99)
-        (0.001, 1.0)
-    """
+    """p-value of approximate randomisation (Noreen, 1989), two-sided."""
     differences = np.subtract(second, first)
     # What is as large but for the last digit of a sum is as large.
     least = abs(differences.sum()) - 1e-9 * np.abs(differences).sum()
@@ -184,11 +158,8 @@ def draw(
 ) -> "dict[str, tuple[str, list[Result]]]":
     """Results of sacrebleu's significance test by metric: its signature, a result per system.
 
-    Args:
-        systems: Outputs by system; the first is what the others are compared with.
-        metrics: Metrics with references in them.
-        kind: ``bs`` draws sentences with replacement, ``ar`` swaps outputs of two systems.
-        draws: How often; fewer where a large corpus would need much memory, but at least 100.
+    ``bs`` draws sentences with replacement, ``ar`` swaps outputs of two systems; fewer draws, but
+    at least 100, where a large corpus would need much memory.
     """
     from sacrebleu.significance import PairedTest, Result
 

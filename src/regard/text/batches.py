@@ -190,10 +190,7 @@ class Batches:
         return 1 - real / padded if padded else 0.0
 
     def _drawn(self, epoch: int) -> Callable[[int], Indices]:
-        """The samples of the window that begins at a place of the epoch's order.
-
-        With blocks, what fills none is at the end of the order.
-        """
+        """A function from a place in the epoch's order to the samples of the window there."""
         block, size = self._block, self._window
         order = permutation(len(self) // block, seed=self._seed, epoch=epoch)
         if block == 1:
@@ -316,12 +313,7 @@ def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: boo
 
 
 def padded(rows: Sequence[Ids], filler: int = PAD_ID) -> Int[Tensor, "B N"]:
-    """Rows as one tensor, each filled up on the right to the longest.
-
-    Example:
-        >>> padded([[7, 8], [9]]).tolist(), padded([[7], []], -1).tolist()
-        ([[7, 8], [9, 0]], [[7], [-1]])
-    """
+    """Rows as one tensor, each padded on the right to the longest: ``[[7, 8], [9, 0]]``."""
     # Row by row into one array: a tensor of each takes three times as long.
     made = np.full((len(rows), max(map(len, rows), default=0)), filler, dtype=np.int64)
     for place, row in zip(made, rows, strict=True):
@@ -330,10 +322,5 @@ def padded(rows: Sequence[Ids], filler: int = PAD_ID) -> Int[Tensor, "B N"]:
 
 
 def lengths_of(rows: Sequence[Ids]) -> Int[Tensor, " B"]:
-    """How many ids are in each row.
-
-    Example:
-        >>> lengths_of([[7, 8], [9]]).tolist()
-        [2, 1]
-    """
+    """How many ids are in each row."""
     return torch.tensor([len(row) for row in rows], dtype=torch.long)

@@ -25,17 +25,7 @@ STEPS = len(FINDERS) + 2
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long the sentences of a side are.
-
-    Attributes:
-        unit: What is counted: ``tokens``; or, where no tokenizer was given, ``words``, which are
-            ``characters`` in a script without spaces.
-        mean: The average.
-        median: Half are at most this long.
-        p95: 95 % are at most this long.
-        longest: The maximum.
-        longest_where: ``file:line`` of the longest.
-    """
+    """Lengths of the texts of a side, in tokens, or without a tokenizer in words or characters."""
 
     unit: str
     mean: float
@@ -47,14 +37,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class SideSummary:
-    """One side of the training pairs.
-
-    Attributes:
-        distinct: Different sentences.
-        script: What most sentences are written in.
-        characters: Different characters.
-        lengths: How long the sentences are.
-    """
+    """Summary of one side of the training pairs."""
 
     distinct: int
     script: str
@@ -172,14 +155,7 @@ def check_pairs(
 
 
 def length_unit(script: str) -> str:
-    """Unit that ``split_words`` finds in a text of ``script``: words, or characters.
-
-    A foreign word or a number among the characters counts as one.
-
-    Example:
-        >>> length_unit("Latin"), length_unit("Han or kana")
-        ('words', 'characters')
-    """
+    """Unit that ``split_words`` finds: words, or characters in a script without spaces."""
     return "characters" if script in _UNSPACED_SCRIPTS else "words"
 
 
@@ -202,12 +178,7 @@ def _summary(
 
 
 def lengths_of(texts: Sequence[str], places: Sequence[str]) -> Lengths:
-    """How long texts are, in words, or in characters in a script without spaces.
-
-    Args:
-        texts: At least one.
-        places: ``file:line`` of each.
-    """
+    """Lengths of texts, in words or in characters; ``places`` holds the ``file:line`` of each."""
     sizes = [sum(word != " " for word in split_words(text)) for text in texts]
     return _lengths(length_unit(side_script(texts)), sizes, places)
 

@@ -269,19 +269,7 @@ _READS = 4096
 
 
 class MappedArrays(Mapping[str, Sequences]):
-    """Flat arrays by name, each with its ends, from the files of a folder.
-
-    What was read counts as the process's memory until it is given back, which ``reading`` does now
-    and then; it is still there in the system's own cache of files as long as nobody needs the room.
-
-    Args:
-        folder: Where the files are.
-        names: The arrays that are wanted.
-        wide: Those of them that hold numbers beyond int32.
-
-    Raises:
-        DataError: A file is missing or empty.
-    """
+    """Flat arrays by name, each with its ends, mapped from files; ``wide`` ones are of int64."""
 
     def __init__(self, folder: Path, names: Sequence[str], wide: Sequence[str] = ()) -> None:
         self._maps: list[mmap.mmap] = []

@@ -24,11 +24,7 @@ def write_plain(folder: Path, table: Mapping[str, JsonValue], name: str = TABLE_
 
 
 def read_plain(path: Path, *, digest: str | None = None) -> bytes:
-    """The bytes of ``path``.
-
-    Raises:
-        RunError: It is missing, cannot be read, or its SHA-256 is not ``digest``.
-    """
+    """Return the bytes of a file, whose SHA-256 must be ``digest``, or raise RunError."""
     try:
         data = read_file(path)
     except FileNotFoundError:
@@ -41,25 +37,12 @@ def read_plain(path: Path, *, digest: str | None = None) -> bytes:
 
 
 def read_kept(folder: Path, name: str, kind: type[TableT]) -> TableT:
-    """The table that ``write_plain`` wrote of what a class keeps.
-
-    Args:
-        folder: Where it is.
-        name: Of the file.
-        kind: Says what was written, as a ``TypedDict``.
-
-    Raises:
-        RunError: It is missing, damaged, holds something else, or is of a newer format.
-    """
+    """Read a table of a known kind, or raise RunError."""
     return known(read_table(folder, name), kind, folder / name)
 
 
 def known(table: Mapping[str, JsonValue], kind: type[TableT], path: Path) -> TableT:
-    """A table that was read, where it holds what was written.
-
-    Raises:
-        RunError: It lacks something, or a value is of another type or out of range.
-    """
+    """Check that a table holds what its kind says, or raise RunError."""
     try:
         return checked_table(str(path), table, kind)
     except SettingError as error:
@@ -67,11 +50,7 @@ def known(table: Mapping[str, JsonValue], kind: type[TableT], path: Path) -> Tab
 
 
 def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, JsonValue]:
-    """The table that ``write_plain`` wrote.
-
-    Raises:
-        RunError: It is missing, damaged, or of a newer format.
-    """
+    """Read a table of ``write_plain``; one that is damaged or of a newer format is a RunError."""
     path = folder / name
     try:
         table = parse_json(read_plain(path))

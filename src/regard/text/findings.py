@@ -70,15 +70,7 @@ SPOILT: tuple[tuple[str, Callable[[str], str | None], str, bool], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Data to check.
-
-    Attributes:
-        train: The training pairs.
-        held_out: Other sets by name.
-        tokenizer: How the text will be encoded, if that is known.
-        bad_lines: What reading left out.
-        examples: How many to keep of each kind.
-    """
+    """Sets to check: the training pairs, and others by name."""
 
     train: Sequence[Pair]
     held_out: Mapping[str, Sequence[Pair]]
@@ -170,10 +162,7 @@ def repeats(data: Data) -> Iterator[Finding]:
 
 
 def odd_ratios(data: Data) -> Iterator[Finding]:
-    """Pairs whose lengths in characters do not fit, by the measure of Gale & Church (1993).
-
-    The difference of a side from what the other lets expect, over the square root of the length.
-    """
+    """Pairs whose lengths in characters do not fit: the measure of Gale & Church (1993)."""
     lengths = np.array([[len(pair.source), len(pair.target)] for pair in data.train], dtype=float).T
     if lengths.size == 0:
         return

@@ -24,12 +24,7 @@ _SCRIPTS = _Scripts()
 
 
 def main_script(text: str) -> str:
-    """The script of most letters; empty if there are none.
-
-    Example:
-        >>> main_script("我爱 China 中国"), main_script("Я люблю"), main_script("12!")
-        ('Latin', 'Cyrillic', '')
-    """
+    """The script of most letters; empty if there are none."""
     counts = _script_counts(text)
     return counts.most_common(1)[0][0] if counts else ""
 
@@ -46,13 +41,7 @@ def _script_counts(text: str) -> Counter[str]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Pairs whose sides seem to be in the wrong language, by their index.
-
-    Attributes:
-        exchanged: Both sides are in each other's language.
-        source_in_target: Only the source is: both sides are in the target's language.
-        target_in_source: Only the target is.
-    """
+    """Indices of pairs with both sides in the other's script, or only one side."""
 
     exchanged: tuple[int, ...]
     source_in_target: tuple[int, ...]
@@ -60,7 +49,7 @@ class Placement:
 
 
 def misplaced(sources: Sequence[str], targets: Sequence[str]) -> Placement:
-    """Pairs that are not in the scripts that the rest of the corpus is in; none if those are one.
+    """Find pairs in other scripts than the rest of the corpus; none if both sides share one.
 
     A pair is exchanged if most letters of both sides are in the other's script, and one side is
     misplaced if it has no letter of its own script.
@@ -125,14 +114,7 @@ _LEAST_KANA = 0.1
 
 
 def guess_language(texts: Sequence[str]) -> str | None:
-    """The code of the language that most of ``texts`` are in; None where nothing speaks for one.
-
-    Example:
-        >>> guess_language(["我爱中国。"]), guess_language(["I am not in the house."])
-        ('zh', 'en')
-        >>> guess_language(["xq zzkt"]) is None
-        True
-    """
+    """The code of the language of most texts; None without evidence."""
     step = max(1, len(texts) // _ENOUGH)
     sample = list(islice(texts, 0, None, step))
     scripts = Counter(
@@ -175,16 +157,7 @@ _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]*(?: [^<>]*)?/?>")
 
 
 def misreading(text: str) -> str | None:
-    """Evidence that ``text`` was decoded wrongly; None if there is none.
-
-    Example:
-        >>> misreading("ein schÃ¶ner Tag")
-        "'Ã¶' should be 'ö'"
-        >>> misreading("鎴戠埍浣犱滑")
-        "'鎴戠埍浣犱滑' should be '我爱你们'"
-        >>> misreading("我爱中国"), misreading("Ärger")
-        (None, None)
-    """
+    """Evidence that a text was decoded wrongly, as "'Ã¶' should be 'ö'"; None without."""
     if text.isascii():
         return None
     if found := _REPLACED.search(text):
@@ -200,12 +173,7 @@ def misreading(text: str) -> str | None:
 
 
 def stray_character(text: str) -> str | None:
-    r"""The first control, private-use or unassigned character of a normalised text, named.
-
-    Example:
-        >>> stray_character("caf\x92"), stray_character("fine")
-        ('U+0092', None)
-    """
+    """The first control, private-use or unassigned character of a text, as U+0092."""
     if text.isascii() and text.isprintable():
         return None
     for char in text:
@@ -215,12 +183,7 @@ def stray_character(text: str) -> str | None:
 
 
 def markup(text: str) -> str | None:
-    """The first HTML entity or tag in ``text``.
-
-    Example:
-        >>> markup("bread &amp; butter"), markup("a<br>b"), markup("AT&T; x < y"), markup("a & b")
-        ('&amp;', '<br>', None, None)
-    """
+    """The first HTML entity or tag in a text."""
     for pattern in (_ENTITY, _TAG):
         found = pattern.search(text)
         if found and (pattern is _TAG or html.unescape(found[0]) != found[0]):

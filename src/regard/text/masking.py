@@ -149,17 +149,10 @@ _FEWEST_RUNS, _MOST_RUNS = 100, 20_000
 
 
 class WholeWords:
-    """The places of words: between spaces and marks; of Chinese, by what its text repeats.
+    """The places of words: between spaces and marks; in scripts without spaces, by a segmenter.
 
-    Scripts without spaces are cut by a unigram model (Kudo, 2018, https://arxiv.org/abs/1804.10959)
-    learned from the text's own runs of such characters: no list of words is needed.
-
-    Args:
-        segmenter: Cuts runs of unspaced characters; None leaves every one a word by itself.
-
-    Example:
-        >>> WholeWords(None).spans("I don't know, 中国")
-        [(0, 1), (2, 7), (8, 12), (12, 13), (14, 15), (15, 16)]
+    It is a unigram model (Kudo, 2018, https://arxiv.org/abs/1804.10959) of the text's own runs of
+    such characters; without one every character is a word.
     """
 
     def __init__(self, segmenter: Tokenizer | None) -> None:

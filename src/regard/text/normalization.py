@@ -40,35 +40,20 @@ def normalize(text: str) -> str:
 
 
 def has_unspaced(text: str) -> bool:
-    """Whether any character belongs to a script written without spaces between words.
-
-    Example:
-        >>> has_unspaced("我爱中国"), has_unspaced("I love China.")
-        (True, False)
-    """
+    """Whether any character belongs to a script written without spaces between words."""
     return not text.isascii() and _UNSPACED.search(text) is not None
 
 
 def unspaced_runs(text: str) -> list[tuple[int, int]]:
-    """Where characters of unspaced scripts stand side by side: start and end of each stretch.
-
-    Example:
-        >>> unspaced_runs("我爱中国, I love 中国。")
-        [(0, 4), (13, 15)]
-    """
+    """Start and end of each run of characters of unspaced scripts."""
     return [] if text.isascii() else [found.span() for found in _UNSPACED_RUN.finditer(text)]
 
 
 def opens_with_word(text: str) -> bool:
-    """Whether a first word would stand after a space, were it not the first.
+    """Whether a tokenizer reads the text as if a space stood before it.
 
-    True for a text that starts with a letter or a digit and holds no character of an unspaced
-    script; tokenizers then read it as if a space stood before it, so that a word is the same piece
-    at the start of a sentence and inside.
-
-    Example:
-        >>> opens_with_word("China"), opens_with_word("中国"), opens_with_word("3个人")
-        (True, False, False)
+    True where it starts with a letter or digit and holds no unspaced script, so that a word is the
+    same piece at the start of a sentence and inside.
     """
     return bool(text) and text[0].isalnum() and not has_unspaced(text)
 
@@ -99,16 +84,9 @@ _ASCII_WORD = re.compile(r" ?(?:[A-Za-z]+(?:'[A-Za-z]+)*|[0-9]+|[^A-Za-z0-9 ])| 
 
 
 def split_words(text: str) -> list[str]:
-    """The words, numbers and single punctuation marks of a normalised text, spaces kept in front.
+    """Split a normalised text into words, numbers and marks, the space before each kept.
 
-    Joined, they are the text. A character of an unspaced script is a word by itself, and a space
-    before it stands alone; an apostrophe between letters belongs to its word.
-
-    Example:
-        >>> split_words("I don't know 12 (or 13).")
-        ['I', " don't", ' know', ' 12', ' (', 'or', ' 13', ')', '.']
-        >>> split_words("我爱 中国！")
-        ['我', '爱', ' ', '中', '国', '！']
+    A character of an unspaced script is a word, and a space before it stands alone.
     """
     if text.isascii():
         return _ASCII_WORD.findall(text)
@@ -117,10 +95,5 @@ def split_words(text: str) -> list[str]:
 
 
 def split_characters(text: str) -> list[str]:
-    """Every character by itself, a space too.
-
-    Example:
-        >>> split_characters("ab c")
-        ['a', 'b', ' ', 'c']
-    """
+    """Every character by itself, a space too."""
     return list(text)

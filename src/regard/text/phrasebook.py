@@ -29,20 +29,7 @@ _WORD_AND_GAP = re.compile("([^| ]+)([| ]?)")
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A sentence in both languages with its gold word alignment.
-
-    Attributes:
-        source: The Chinese sentence.
-        target: The English sentence.
-        source_words: Where each Chinese word starts and ends, in characters.
-        target_words: Where each English word starts and ends; "Mary's" is one word, a punctuation
-            mark is a word of its own.
-        sure: Links (source word, target word) that nobody would leave out; at most one for a
-            target word.
-        possible: Every link a careful annotator would allow; the sure ones are among them.
-        constructions: What the sentence is built of.
-        references: All right answers, the target first.
-    """
+    """A sentence in both languages with its gold word alignment."""
 
     source: str
     target: str
@@ -55,20 +42,7 @@ class Phrase:
 
 
 def phrases(split: Split) -> list[Phrase]:
-    """The pairs of one split, the same on every machine.
-
-    Args:
-        split: "train", "valid", "test", or "new": sentences with two words or two constructions
-            that never occur together in the other splits.
-
-    Raises:
-        SettingError: There is no such split.
-        DataError: The file of the phrasebook is missing or damaged.
-
-    Example:
-        >>> [phrase.target for phrase in phrases("test") if phrase.source == "我爱中国"]
-        ['I love China.']
-    """
+    """The pairs of one split; ``new`` holds combinations that the other splits never do."""
     choose("split", split, dict.fromkeys(get_args(Split)))
     return list(_read(split))
 

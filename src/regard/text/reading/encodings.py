@@ -47,18 +47,7 @@ class GuessedEncodingWarning(UserWarning):
 
 @contextmanager
 def encoded_as(encoding: str | None) -> Iterator[None]:
-    r"""Let text that is not UTF-8 be read in this encoding in the block; None guesses one.
-
-    One that is set around the block goes before.
-
-    Raises:
-        SettingError: There is no such encoding.
-
-    Example:
-        >>> with encoded_as("latin-1"):
-        ...     list(as_utf8([b"caf\xe9\n"], "menu.txt"))
-        [b'caf\xc3\xa9\n']
-    """
+    """Set the encoding of text that is not UTF-8 within the block; an outer block goes before."""
     try:
         name = None if encoding is None else codecs.lookup(encoding).name
         "".encode(name or "utf-8")
@@ -81,19 +70,11 @@ def in_given_encoding(line: bytes) -> str | None:
 
 
 def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:
-    r"""The lines of a file in UTF-8, each with its LF, whatever the file's encoding.
+    """Recode a file's lines to UTF-8, each with its LF; ``name`` is for the warning, if any.
 
-    UTF-16 and UTF-32 are known by their byte-order marks, UTF-16 without one by its NULs; of other
-    encodings GB18030 and Windows-1252 are guessed, with a warning. A line that is in none stays as
-    it is. If all of the file is one line, CR ends lines.
-
-    Args:
-        lines: Of a file, as binary files give them.
-        name: Of the file, for the warning; None gives none.
-
-    Example:
-        >>> list(as_utf8(["我\r爱\r".encode("utf-16")], "old.txt"))[1].decode()
-        '爱\n'
+    UTF-16 and UTF-32 are known by their marks, UTF-16 without one by its NULs; GB18030 and
+    Windows-1252 are guessed, with a warning. A line in no encoding stays. If all is one line, CR
+    ends lines.
     """
     head, found = peeked(lines, _HEAD)
     encoding = _encoding_of(head, name)
@@ -105,9 +86,9 @@ def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:
 
 
 def peeked(lines: Iterable[bytes], size: int) -> tuple[list[bytes], Iterator[bytes]]:
-    """The first lines, of so many bytes or a few more, and all lines.
+    """The first lines, of ``size`` bytes or a few more, and all lines.
 
-    What is raised by reading the first ones is raised by all, after the lines before it.
+    An error while peeking is raised again by all lines, after the lines before it.
     """
     head: list[bytes] = []
     lines = iter(lines)
@@ -193,14 +174,7 @@ def _recoded(line: bytes, encoding: str) -> bytes:
 
 
 def guess_encoding(line: bytes) -> str | None:
-    """The encoding that a line which is not UTF-8 may be in; None where nothing speaks for one.
-
-    Example:
-        >>> guess_encoding("我爱中国".encode("gbk")), guess_encoding("café".encode("cp1252"))
-        ('GB18030', 'WINDOWS-1252')
-        >>> guess_encoding("我爱".encode("utf-16")), guess_encoding("나는 간다".encode("euc-kr"))
-        ('UTF-16', 'EUC-KR')
-    """
+    """Guess the encoding of a line that is not UTF-8; None without evidence."""
     if line.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "UTF-16"
     if _decodes(line, "gb18030"):
@@ -216,10 +190,7 @@ def guess_encoding(line: bytes) -> str | None:
 
 
 def _is_western(text: str) -> bool:
-    """Whether nearly all that is not ASCII is of one or two Western languages, or their signs.
-
-    In other encodings of one byte a character, Polish would have ³ within words, Czech ø and è.
-    """
+    """Whether nearly all that is not ASCII is of one or two Western languages, or their signs."""
     far = Counter(char for char in text.casefold() if not char.isascii())
     within = Counter(found[0] for found in _SIGN_IN_WORD.finditer(text))
     odd = (1 - _LEAST_KNOWN) * far.total()

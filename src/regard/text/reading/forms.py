@@ -40,18 +40,7 @@ _MOST_TABBED, _MOST = 0.9, 0.98
 
 
 def form_of(lines: Sequence[str], ending: str) -> str:
-    r"""The ending that a file with these first lines and this ending would better have.
-
-    ``.json`` is SQuAD's layout only; other JSON is read as lines of objects, ``.jsonl``.
-
-    Example:
-        >>> form_of(['[{"text": "a"}]'], ".json"), form_of(["__label__x a"], ".txt")
-        ('.jsonl', '.fasttext')
-        >>> form_of(["I see.\tIch sehe."] * 3, ".txt"), form_of(["I see."] * 3, ".txt")
-        ('.tsv', '.txt')
-        >>> form_of(["good,I see."] * 12, ".tsv")
-        '.csv'
-    """
+    """The ending that fits a file with these first lines; ``.json`` is left to SQuAD's layout."""
     filled = [line for line in lines if line.strip()]
     if not filled or ending in NAMED:
         return ".csv" if ending == ".tsv" and _is_csv(filled) else ending
@@ -124,12 +113,7 @@ _GAP = re.compile(r"[\s,]*")
 
 
 def labelled_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    r"""Lines of fastText as objects of JSON; a text with several labels has a list of them.
-
-    Example:
-        >>> list(labelled_lines([b"__label__good Tea .\n", b"__label__a __label__b Both\n"]))
-        [b'{"label": "good", "text": "Tea ."}\n', b'{"label": ["a", "b"], "text": "Both"}\n']
-    """
+    """Lines of fastText as objects of JSON; several labels are a list."""
     for line in lines:
         words = line.removeprefix(_MARK).decode("utf-8", "surrogateescape").split()
         labels = [word.removeprefix(LABEL) for word in words if word.startswith(LABEL)]
@@ -139,21 +123,7 @@ def labelled_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def object_lines(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
-    r"""Objects of JSON, one a line, of a file that may have them otherwise.
-
-    Args:
-        lines: Of the file, in UTF-8.
-        name: Of the file, for messages.
-
-    Raises:
-        DataError: The file is one list or object, and no JSON.
-
-    Example:
-        >>> list(object_lines([b'[{"text": "a"},\n', b' {"text": "b"}]\n'], "a.json"))
-        [b'{"text": "a"}\n', b'{"text": "b"}\n']
-        >>> list(object_lines([b'{"data": [{"text": "a"}]}'], "a.json"))
-        [b'{"text": "a"}\n']
-    """
+    """Lines of a file of JSON as one object a line, whatever its layout."""
     lines = iter(lines)
     head: list[bytes] = []
     for line in lines:
@@ -287,25 +257,7 @@ class _Rows(Protocol):
 
 
 def read_rows(path: Path) -> Iterator[bytes]:
-    r"""The rows of a table as lines of JSON, one after the other; numbers and texts as they are.
-
-    What JSON knows nothing of, such as a date, is its text.
-
-    Args:
-        path: A ``.parquet`` file, or one of Arrow's: ``.arrow``, ``.feather``.
-
-    Raises:
-        DataError: The file is missing, or damaged.
-        SettingError: pyarrow is not installed.
-
-    Example:
-        >>> import tempfile, pyarrow, pyarrow.parquet
-        >>> path = Path(tempfile.mkdtemp()) / "pairs.parquet"
-        >>> table = pyarrow.table({"source": ["我爱中国。"], "target": ["I love China."]})
-        >>> pyarrow.parquet.write_table(table, path)
-        >>> [line.decode() for line in read_rows(path)]
-        ['{"source": "我爱中国。", "target": "I love China."}\n']
-    """
+    """Rows of a Parquet or Arrow table as lines of JSON; a date is its text."""
     try:
         import pyarrow
     except ImportError as error:
@@ -354,19 +306,7 @@ PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".t
 
 
 def has_classes(folder: Path) -> bool:
-    r"""Whether a folder holds folders of texts, two at least, which are more than its own files.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> for name in ("pos", "neg"):
-        ...     (home / name).mkdir()
-        ...     _ = (home / name / "1.txt").write_text(f"It is {name}.", encoding="utf-8")
-        >>> has_classes(home), has_classes(home / "pos")
-        (True, False)
-        >>> list(class_lines(home))[0]
-        b'{"text": "It is neg.", "label": "neg", "file": "neg/1.txt"}\n'
-    """
+    """Whether a folder holds two folders of texts or more, and few files of its own."""
     folders = _classes(folder)
     if len(folders) < 2 or _PARTS & {each.name.casefold() for each in folders}:
         return False

@@ -122,11 +122,7 @@ def _conversion(path: Path, encoding: str) -> str:
 
 
 def readable(line: Line) -> str:
-    """The text of a line.
-
-    Raises:
-        DataError: It is not UTF-8, or a quote does not close.
-    """
+    """The text of a line, or DataError."""
     if line.problem is not None:
         raise DataError(why_unreadable(line))
     return line.text
@@ -174,14 +170,7 @@ class BadLines:
         return self.counts.total()
 
     def __str__(self) -> str:
-        r"""How often each reason occurs, and where first.
-
-        Example:
-            >>> bad = BadLines()
-            >>> bad.add_cut("text", "a.tsv:7", size=12, longest=8)
-            >>> print(bad)
-            text cut, 1 (first a.tsv:7: cut to 8 of 12 tokens.)
-        """
+        """Each reason with its count and first example."""
         return "; ".join(
             f"{reason}, {count:,} (first {self.examples[reason][0]})"
             for reason, count in self.counts.items()
@@ -189,13 +178,7 @@ class BadLines:
 
 
 def filled(items: Iterable[LinesT], tallies: Sequence[BadLines] = ()) -> Iterator[LinesT]:
-    r"""The items that are no blank lines, or pairs of them; blank ones between others are counted.
-
-    Example:
-        >>> lines, bad = decode_lines([b"a\n", b"\n", b"b\n", b"\n"], "x"), BadLines()
-        >>> [line.text for line in filled(lines, [bad])], bad.examples
-        (['a', 'b'], {'blank lines': ['x:2']})
-    """
+    """Leave out blank lines, or pairs of them; those between others are counted."""
     blank: list[str] = []
     for item in items:
         members = item if isinstance(item, tuple) else (item,)
@@ -323,11 +306,7 @@ def _unpacked(path: Path) -> Iterator[tuple[Iterable[bytes], BinaryIO]]:
 
 
 def _bounded(file: BinaryIO | gzip.GzipFile, path: Path) -> Iterator[bytes]:
-    """The lines of a file.
-
-    Raises:
-        DataError: One is too long to be one.
-    """
+    """The lines of a file."""
     for line in iter(partial(file.readline, LONGEST), b""):
         if len(line) == LONGEST and line[-1:] != b"\n":
             raise too_long(str(path))
@@ -344,11 +323,7 @@ def _in_form(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:
 
 
 def _as_text(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """The lines of a file in UTF-8.
-
-    Raises:
-        DataError: They are no text.
-    """
+    """The lines of a file in UTF-8."""
     head, lines = peeked(lines, 1)
     for mark, kind in _NO_TEXT.items():
         if head and head[0].startswith(mark):
@@ -373,17 +348,7 @@ def _told(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]
 
 
 def text_suffix(path: Path) -> str:
-    """The ending that says the form of a file, compression put aside; of tables, of lines of JSON.
-
-    Of a file whose name does not say, the first lines do: see ``form_of``.
-
-    Raises:
-        DataError: It is damaged or no text.
-
-    Example:
-        >>> text_suffix(Path("pairs.tsv.gz")), text_suffix(Path("pairs.parquet"))
-        ('.tsv', '.jsonl')
-    """
+    """The ending of a file's form: by its name without compression, or by its first lines."""
     if path.suffix in TABLES:
         return ".jsonl"
     if path.is_dir() and has_classes(path):
@@ -425,11 +390,7 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _split(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """Lines, with their LF, from pieces of a file.
-
-    Raises:
-        DataError: One is too long to be one.
-    """
+    """Split pieces of a file into lines with their LF."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

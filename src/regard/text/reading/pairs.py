@@ -208,18 +208,7 @@ def pairs_of_lines(
     on_bad_line: OnBadLine = "error",
     bad_lines: BadLines | None = None,
 ) -> Iterator[Pair]:
-    """The pairs of some lines of a file, of which none need be usable: see ``read_pairs``.
-
-    Args:
-        lines: Of the file.
-        targets: The lines of the file of targets, where there is one.
-        ending: Of the file's name, compression put aside.
-        header: The file's first line, which says how many columns there are, and perhaps what they
-            are called.
-        layout: Where each side is. None reads two columns, or the usual keys.
-        on_bad_line: Whether a line that cannot be used is an error, or is left out.
-        bad_lines: Where lines left out are counted.
-    """
+    """Pairs of some lines of a file, of which none need be usable; ``header`` is its first line."""
     tallies = [] if bad_lines is None else [bad_lines]
     if targets is not None:
         both = filled(zip(lines, targets, strict=True), tallies)

@@ -18,24 +18,14 @@ from regard.text.reading.records import OnBadLine, object_of, usable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """One picture.
-
-    Attributes:
-        pixels: Rows of pixels, each of one number or of several.
-        label: What it shows; None where that is asked for.
-        where: ``file:line``.
-    """
+    """A picture of rows, columns and channels, and its label unless that is to be predicted."""
 
     pixels: Float32[np.ndarray, "Y X P"]
     label: str | None
     where: str
 
     def check(self, shape: Sequence[int], why: str) -> None:
-        """See that the picture is of this shape.
-
-        Raises:
-            DataError: It is of another; ``why`` it must be is said.
-        """
+        """See that the picture is of this shape."""
         if self.pixels.shape != tuple(shape):
             want, got = (" × ".join(map(str, each)) for each in (shape, self.pixels.shape))
             raise DataError(
@@ -58,28 +48,7 @@ class Picture:
 def read_pictures(
     path: Path, *, on_bad_line: OnBadLine = "error", bad_lines: BadLines | None = None
 ) -> Iterator[Picture]:
-    r"""The pictures of one file, whose lines are objects with ``pixels`` and ``label``.
-
-    All are of the size of the first.
-
-    Args:
-        path: A ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``; or a table,
-            ``.parquet`` or ``.arrow``.
-        on_bad_line: Whether a line that cannot be used is an error, or is left out.
-        bad_lines: Where lines left out are counted.
-
-    Raises:
-        DataError: The file is missing, damaged or holds no picture that can be used, or a line
-            cannot be used and ``on_bad_line`` is ``"error"``.
-        SettingError: The file does not end in ``.jsonl``.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "pictures.jsonl"
-        >>> _ = path.write_text('{"pixels": [[0, 9], [9, 0]], "label": "/"}\n', encoding="utf-8")
-        >>> [(picture.label, picture.pixels.shape) for picture in read_pictures(path)]
-        [('/', (2, 2, 1))]
-    """
+    """Read lines of objects with ``pixels`` and ``label``; all are of the size of the first."""
     choose(f"the ending of {path}", text_suffix(path), {".jsonl": None})
     shape: tuple[int, ...] = ()
 
@@ -107,20 +76,7 @@ def read_picture_folder(
     on_bad_line: OnBadLine = "error",
     bad_lines: BadLines | None = None,
 ) -> Iterator[Picture]:
-    """The picture files in a folder and those inside it; the folder that holds one is its label.
-
-    All have the channels of the first: one of grey, or red, green and blue.
-
-    Args:
-        folder: With a folder for each label.
-        size: Rows and columns that pictures are scaled to; 0 leaves them as they are.
-        on_bad_line: Whether a file that cannot be opened is an error, or is left out.
-        bad_lines: Where files left out are counted.
-
-    Raises:
-        DataError: There is no picture, one cannot be opened, or they differ in size.
-        SettingError: Pillow is not installed.
-    """
+    """Read the picture files of a folder of labels, scaled to ``size`` unless that is 0."""
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
     shape: tuple[int, ...] = ()
 
@@ -145,17 +101,7 @@ def read_picture_folder(
 def read_pixels(
     file: Path, *, size: int = 0, channels: int | None = None
 ) -> Float32[np.ndarray, "Y X P"]:
-    """The pixels of a picture file, from 0 to 255.
-
-    Args:
-        file: As Pillow opens it.
-        size: Rows and columns to scale it to; 0 leaves it as it is.
-        channels: 1 is grey, 3 is red, green and blue; None is as the file has it.
-
-    Raises:
-        DataError: It cannot be opened.
-        SettingError: Pillow is not installed.
-    """
+    """The pixels of a picture file, from 0 to 255; one channel is grey, three are RGB."""
     try:
         from PIL import Image
     except ImportError:
@@ -174,17 +120,7 @@ def read_pixels(
 def picture_of(
     record: Mapping[str, JsonValue], where: str, *, needs_label: bool = False
 ) -> Picture:
-    """The picture that a record holds.
-
-    Raises:
-        DataError: There are no pixels, rows differ in length, a number is missing or not finite,
-            or there is no label and one is needed.
-
-    Example:
-        >>> picture_of({"pixels": [[0, 1], [2]]}, "line 7")
-        Traceback (most recent call last):
-        regard.errors.DataError: line 7: pixels must be rows of equal length, of numbers or of lists of numbers; got a row of 2 and one of 1.
-    """  # noqa: E501
+    """The picture that a record holds."""
     if "pixels" not in record:
         found = ", ".join(map(repr, record)) or "none"
         raise DataError(f"{where}: expected the key 'pixels'; found {found}.")

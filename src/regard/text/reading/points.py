@@ -26,14 +26,7 @@ _FIRST_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One row of a table.
-
-    Attributes:
-        inputs: What is known.
-        target: What is to be guessed; None where it is asked for.
-        names: What the inputs are called.
-        where: ``file:line``.
-    """
+    """One row of a table; its target is None where that is to be predicted."""
 
     inputs: tuple[float, ...]
     target: float | None
@@ -49,29 +42,9 @@ def read_points(
     on_bad_line: OnBadLine = "error",
     bad_lines: BadLines | None = None,
 ) -> Iterator[Point]:
-    r"""The rows of one file.
+    """Read the rows of one file of numbers: all columns but the target, or those named, are inputs.
 
-    A first line without any number in it is the header. Without one, columns are called by their
-    numbers, from 1.
-
-    Args:
-        path: A ``.csv``, ``.tsv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``;
-            or a table, ``.parquet`` or ``.arrow``.
-        inputs: The input columns; none means all but the target.
-        target: The target's column; "" is the last.
-        on_bad_line: Whether a line that cannot be used is an error, or is left out.
-        bad_lines: Where lines left out are counted.
-
-    Raises:
-        DataError: A column is missing, a cell is no number or empty, or there is no row.
-        SettingError: The file's ending does not say how to read it.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "flats.csv"
-        >>> _ = path.write_text('area,floor,rent\n50,2,"800"\n', encoding="utf-8")
-        >>> [(point.inputs, point.target, point.names) for point in read_points(path)]
-        [((50.0, 2.0), 800.0, ('area', 'floor'))]
+    A first line without any number is the header; else columns are named 1, 2, ….
     """
     ending = text_suffix(path)
     delimiter = choose(f"the ending of {path}", ending, _DELIMITERS)
@@ -98,11 +71,7 @@ def read_points(
 
 
 def cells_of(line: Line, delimiter: str) -> list[str]:
-    """The cells of a line, spaces around them left out; a quoted one may hold the delimiter.
-
-    Raises:
-        DataError: The line is not UTF-8, or its quotes do not close.
-    """
+    """The stripped cells of a line; a quoted one may hold the delimiter."""
     text = readable(line)
     try:
         (row,) = csv.reader([text], delimiter=delimiter, strict=True)
@@ -118,25 +87,7 @@ def _values(line: Line, names: Sequence[str]) -> list[str]:
 
 
 def number_of(cell: str, name: str, where: str, *, has_commas: bool = False) -> float:
-    """The number in a cell; a comma may stand for its point.
-
-    Args:
-        cell: What is in it.
-        name: Of its column, for messages.
-        where: ``file:line``.
-        has_commas: Whether ``1,250`` is little more than one, as other cells of the table show.
-
-    Raises:
-        DataError: There is none, or it is not finite.
-
-    Example:
-        >>> number_of("3,5", "rent", "flats.csv:7")
-        3.5
-        >>> number_of("1,250", "rent", "flats.csv:7")
-        Traceback (most recent call last):
-        regard.errors.DataError: flats.csv:7: rent must be a number; got '1,250'. Write 1250 or
-        1.25, whichever it is.
-    """
+    """Parse the number in a cell; ``has_commas`` says that other cells have a decimal comma."""
     if (number := _number(cell, has_commas=has_commas)) is not None and math.isfinite(number):
         return number
     if not cell:

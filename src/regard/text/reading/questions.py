@@ -23,12 +23,7 @@ _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\n]|\\.)*"|\d+)')
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that a person gave.
-
-    Attributes:
-        text: As it was given.
-        start: Its place in the context, in characters; −1 where it does not stand there.
-    """
+    """A reference answer; its start in the context is −1 where it does not stand there."""
 
     text: str
     start: int = -1
@@ -41,17 +36,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about a text.
-
-    Attributes:
-        text: The question, normalised.
-        context: The text it is about, as the file has it.
-        answers: All right ones; none where the text does not answer it, or where it is asked for.
-        choices: What there is to choose from, where a file says.
-        article: What the text is part of: a title, a story's name.
-        id: As the file has it; empty without one.
-        where: File and question, or ``file:line``.
-    """
+    """A question about a context; no answers make it unanswerable, or a request."""
 
     text: str
     context: str
@@ -113,11 +98,7 @@ def read_questions(
 
 
 def question_of(record: Mapping[str, JsonValue], where: str) -> Question:
-    """The question of a record that is to be answered.
-
-    Raises:
-        DataError: Question or context is missing or empty.
-    """
+    """The question of a record without answers."""
     text, context = _text(record, "question", where), _text(record, "context", where)
     choices = _choices(record, where)
     name = str(record.get("story") or record.get("title") or "")
@@ -125,11 +106,7 @@ def question_of(record: Mapping[str, JsonValue], where: str) -> Question:
 
 
 def asked_question(record: str | Mapping[str, JsonValue], where: str) -> Question:
-    """The question of a JSON record with its "context", or of a line: question, tab, text.
-
-    Raises:
-        DataError: Question or text is missing.
-    """
+    """The question of a JSON record, or of a line: question, tab, context."""
     if isinstance(record, str):
         question, tab, context = record.partition("\t")
         if not tab:
@@ -142,12 +119,7 @@ def asked_question(record: str | Mapping[str, JsonValue], where: str) -> Questio
 
 
 def places_of_normalized(text: str) -> list[int]:
-    r"""The place in ``text`` of each character of ``normalize(text)``.
-
-    Example:
-        >>> places_of_normalized("  a\n\nb")
-        [2, 4, 5]
-    """
+    """Map each character of ``normalize(text)`` to its position in the text."""
     places: list[int] = []
     for word in re.finditer(r"\S+", text):
         if places:

@@ -138,11 +138,7 @@ def usable(
 
 
 def object_of(text: str, where: str) -> dict[str, JsonValue]:
-    """The JSON object of a line.
-
-    Raises:
-        DataError: The line is not JSON, or something else than an object.
-    """
+    """Parse the JSON object of a line."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -153,14 +149,7 @@ def object_of(text: str, where: str) -> dict[str, JsonValue]:
 
 
 def found_at(record: Mapping[str, JsonValue], *keys: str) -> JsonValue:
-    """Value of a record at the first key that has one; None if none has.
-
-    A key that is not there may be a path, with dots, into the objects in the record.
-
-    Example:
-        >>> found_at({"translation": {"de": "ja", "en": "yes"}}, "target", "translation.en")
-        'yes'
-    """
+    """The first value at any of these keys, which may be dotted paths into inner objects."""
     return next((value for key in keys if (value := _at(record, key)) is not None), None)
 
 
@@ -178,12 +167,7 @@ def _at(record: Mapping[str, JsonValue], key: str) -> JsonValue:
 
 
 def record_in(text: str) -> str | dict[str, JsonValue]:
-    """A text, or the JSON object that one in braces is.
-
-    Example:
-        >>> record_in('{"text": "So it is."}'), record_in("{so it is}")
-        ({'text': 'So it is.'}, '{so it is}')
-    """
+    """Parse a text in braces as a JSON object, if it is one."""
     if not text.lstrip().startswith("{"):
         return text
     try:

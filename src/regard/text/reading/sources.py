@@ -28,28 +28,12 @@ _NUMBERED = re.compile(r"(.*)-(\d+)-of-(\d+)(\..*)?")
 
 
 def shards(path: Path, split: str = "train") -> list[Path]:
-    """The files that a path stands for, in the order in which they are read.
+    """The files that a path of a recipe stands for, in reading order.
 
-    A folder stands for the files in it, by name, but for those that begin with a dot or ``_``; one
-    that Hugging Face's ``datasets`` saved to disk, for its data, or the data of the split. A name
-    with ``*``, ``?`` or ``[…]`` stands for the files that fit (``**``: in folders too). A folder of
-    folders of texts, one for each label (``pos/``, ``neg/``), is read as a file.
-
-    Args:
-        path: As a recipe has it.
-        split: ``train``, ``valid`` or ``test``.
-
-    Raises:
-        DataError: There is no such file; a folder has files of several kinds; or one of files that
-            are numbered ``-00000-of-00003`` is missing.
-
-    Example:
-        >>> import tempfile
-        >>> home = Path(tempfile.mkdtemp())
-        >>> for name in ("b.tsv", "a.tsv", "_SUCCESS"):
-        ...     _ = (home / name).write_text("", encoding="utf-8")
-        >>> [found.name for found in shards(home)], [found.name for found in shards(home / "b*")]
-        (['a.tsv', 'b.tsv'], ['b.tsv'])
+    A folder stands for the files in it, but for those that begin with a dot or ``_``; one that
+    Hugging Face's ``datasets`` saved, for the data of the split; a pattern for the files that match
+    (``**``: in folders too). A folder with one folder of texts a label (``pos/``, ``neg/``) is read
+    as a file.
     """
     if path.is_dir():
         if (path / _DATASETS).is_file():
@@ -73,11 +57,7 @@ def shards(path: Path, split: str = "train") -> list[Path]:
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
-    """The files among these paths.
-
-    Raises:
-        DataError: One is a link to nothing.
-    """
+    """The files among these paths; a link to nothing is a DataError."""
     found = []
     for path in paths:
         if path.is_symlink() and not path.exists():
@@ -175,12 +155,7 @@ Row: TypeAlias = Mapping[str, JsonValue] | Sequence[JsonValue]
 
 
 def is_files(data: object) -> bool:
-    """Whether data is the name of a file, or several.
-
-    Example:
-        >>> is_files("pairs.tsv"), is_files([{"text": "So it is."}]), is_files([])
-        (True, False, False)
-    """
+    """Whether data names one file or several."""
     if isinstance(data, str | Path):
         return True
     is_list = isinstance(data, list | tuple) and len(data) > 0
@@ -189,11 +164,7 @@ def is_files(data: object) -> bool:
 
 @contextmanager
 def as_files(data: object) -> Iterator[list[Path]]:
-    """The files that data names, or a temporary one that it is written into.
-
-    Raises:
-        DataError: There is nothing in it, or it is neither records nor rows.
-    """
+    """The files that data names, or a temporary one with its rows."""
     if is_files(data):
         names = [data] if isinstance(data, str | Path) else cast(Sequence[str | Path], data)
         yield [Path(name) for name in names]
@@ -206,22 +177,10 @@ def as_files(data: object) -> Iterator[list[Path]]:
 
 
 def rows_of(data: object) -> list[Row]:
-    """The records or rows of data in memory, their numbers as Python has them.
+    """Convert data in memory to records or rows of plain values.
 
-    Args:
-        data: A list of records or of rows, an array or a tensor with a row a line, a mapping from
-            names to columns, a pair (inputs, targets), or a data frame of pandas or polars, a table
-            of Arrow or a data set of Hugging Face.
-
-    Raises:
-        DataError: There is nothing in it, or it is neither records nor rows.
-
-    Example:
-        >>> rows_of({"text": ["Good.", "Bad."], "stars": [5, 1]})
-        [{'text': 'Good.', 'stars': 5}, {'text': 'Bad.', 'stars': 1}]
-        >>> import numpy as np
-        >>> rows_of((np.array([[1.0], [2.0]]), np.array([3, 4])))
-        [[1.0, 3], [2.0, 4]]
+    It may be records, rows, an array with a row a line, a mapping of columns, a pair of inputs and
+    targets, or a frame or table of pandas, polars, Arrow or Hugging Face.
     """
     found: list[Any]
     if isinstance(data, Mapping):
@@ -241,20 +200,9 @@ def rows_of(data: object) -> list[Row]:
 
 
 def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
-    r"""The ending and the content of a file of rows: JSONL of records, TSV of texts without names.
+    """The ending and content of a file of rows: JSONL of records, TSV of texts without names.
 
     Columns of numbers without names are called x1, x2, …, and the last y.
-
-    Raises:
-        DataError: Records and rows are mixed, or rows differ in length.
-
-    Example:
-        >>> write_rows([{"text": "Good.", "label": 1}])
-        ('.jsonl', '{"text": "Good.", "label": 1}\n')
-        >>> write_rows([["Good.", "yes"]])
-        ('.tsv', 'Good.\tyes\n')
-        >>> write_rows([[0.5, 2]])
-        ('.jsonl', '{"x1": 0.5, "y": 2}\n')
     """
     records = [row for row in rows if isinstance(row, Mapping)]
     if not records:
@@ -275,12 +223,7 @@ def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
 
 
 def write_table(rows: Sequence[Row]) -> str | None:
-    r"""Records of single values as the content of a CSV file; None if there are others.
-
-    Example:
-        >>> write_table([{"review": "Good, good.", "stars": 5}])
-        'review,stars\n"Good, good.",5\n'
-    """
+    """Records of single values as CSV; None where a value is a list or an object."""
     records = [row for row in rows if isinstance(row, Mapping)]
     values = [value for record in records for value in record.values()]
     if len(records) < len(rows) or any(isinstance(each, list | Mapping) for each in values):
@@ -338,13 +281,7 @@ def _row(row: object, place: int) -> Row:
 
 
 def plain(value: object) -> object:
-    """A value as JSON can hold it: arrays as lists, their numbers as Python's, NaN as None.
-
-    Example:
-        >>> import numpy as np
-        >>> plain({"pixels": np.eye(2), "label": np.int64(3)})
-        {'pixels': [[1.0, 0.0], [0.0, 1.0]], 'label': 3}
-    """
+    """A value as JSON can hold it: arrays as lists, NaN as None."""
     if isinstance(value, Mapping):
         return {str(name): plain(each) for name, each in value.items()}
     if hasattr(value, "tolist"):  # arrays, tensors, series, and their numbers

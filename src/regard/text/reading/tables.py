@@ -54,14 +54,7 @@ _NAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One thing that a record says.
-
-    Attributes:
-        name: Its key in JSONL, and in messages.
-        column: Its column in a table: the number from 1, or the header's name; which is also its
-            key in JSONL.
-        is_fixed: Whether a number holds whatever a header says.
-    """
+    """A column to read: its name in JSONL and messages, and its number or header in a table."""
 
     name: str
     column: int | str
@@ -85,13 +78,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table, its header read.
-
-    Attributes:
-        columns: The number of each field's column, from 1, by the field's name.
-        header: What the columns are called; None where the file does not say.
-        lines: The rows that follow, cells parted by tabs.
-    """
+    """A table with its header read: columns by field, counted from 1, and lines with tabs."""
 
     columns: Mapping[str, int]
     header: tuple[str, ...] | None
@@ -99,12 +86,7 @@ class TextTable:
 
 
 def known_names(field: str | None = None) -> frozenset[str]:
-    """Names of a field in headers, in small letters; or of any field.
-
-    Example:
-        >>> "sentiment" in known_names("label"), "sentiment" in known_names("text")
-        (True, False)
-    """
+    """Lower-case header names of a field, or of all."""
     names = [field] if field is not None else list(_NAMES)
     return frozenset(word for name in names for word in _names_of(name))
 
@@ -156,18 +138,11 @@ def table_of(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> Tex
 
 
 def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
-    r"""The rows of a CSV file as lines with tabs between the cells; blank lines between them stay.
+    """Rows of CSV as lines with tabs between the cells; blank lines stay.
 
-    The delimiter is what a line ``sep=;`` says, or else what most of the first rows have. A row
-    ends in another line only where its quotes close there and it has as many cells as others; else
-    it is a row with a problem, and the next line is a row again.
-
-    Example:
-        >>> [row.text for row in csv_rows([Line('a,"b ""c""', "x:1"), Line('d",e', "x:2")])]
-        ['a\tb "c" d\te']
-        >>> rows = csv_rows([Line("a,b", "x:1"), Line('"c,d', "x:2"), Line('"e",f', "x:3")])
-        >>> [(row.text, row.problem is None) for row in rows]
-        [('a\tb', True), ('"c\td', False), ('e\tf', True)]
+    The delimiter is what a line ``sep=;`` says, or what most first rows have. A row spans lines
+    only where its quotes close and it has as many cells as others; else it is a row with a problem,
+    and the next line is a row again.
     """
     csv.field_size_limit(_LONGEST)
     lines = map(_without_returns, lines)
@@ -203,10 +178,7 @@ def _without_returns(line: Line) -> Line:
 def _quoted(
     line: Line, waiting: deque[Line], rest: Iterator[Line], delimiter: str, width: int | None
 ) -> tuple[list[str], list[Line]]:
-    """The cells of a row, and the lines it is in, taken from those that are waiting and the rest.
-
-    No lines where a quote does not close.
-    """
+    """The cells of a row and the lines it spans; no lines where a quote does not close."""
     parsed = partial(csv.reader, delimiter=delimiter, strict=True, skipinitialspace=True)
     with suppress(csv.Error):
         return next(parsed((line.text,))), [line]
@@ -265,11 +237,7 @@ def is_index_name(name: str) -> bool:
 
 
 def cells_of_row(line: Line, width: int) -> list[str]:
-    """The cells of a row, those beyond the width left out where nothing is in them.
-
-    Raises:
-        DataError: The row cannot be read.
-    """
+    """The cells of a row; empty ones beyond the width are left out."""
     cells = readable(line).split("\t")
     if len(cells) <= width or any(cell.strip() for cell in cells[width:]):
         return cells
@@ -282,11 +250,7 @@ def _number(field: Field) -> int:
 
 
 def _named(cells: Sequence[str], fields: Sequence[Field], first: Line) -> dict[str, int] | None:
-    """The columns of the fields if these cells are a header, else None.
-
-    Raises:
-        DataError: A field is asked for by a name that is not among them.
-    """
+    """The columns of the fields if these cells are a header, else None."""
     folded = [cell.casefold() for cell in cells]
     found: dict[str, int] = {}
     is_header = any(isinstance(field.column, str) for field in fields)

@@ -33,13 +33,7 @@ _SENTENCE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TaggedWords:
-    """A sentence.
-
-    Attributes:
-        words: As they were cut; of Chinese, often single characters.
-        tags: One a word; None where they are asked for.
-        where: ``file:line`` it begins at.
-    """
+    """A sentence of words, with tags unless those are to be predicted."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None
@@ -96,15 +90,7 @@ def read_tagged(
 
 
 def read_words(path: Path, *, word: int | str = 1) -> Iterator[TaggedWords]:
-    """The sentences of a file of columns whose tags are asked for, or are not looked at.
-
-    Args:
-        path: A ``.conll``, ``.conllu``, ``.tsv`` or ``.csv`` file, as ``read_tagged`` takes it.
-        word: The word's column, its number from 1 or its name in a header; not of CoNLL-U.
-
-    Raises:
-        DataError: The file is missing or damaged, or a word cannot be read.
-    """
+    """Read sentences of columns whose tags are not looked at."""
     is_conllu = text_suffix(path) == ".conllu"
     fields = (Field("word", 2 if is_conllu else word),)
     table = word_table(read_lines(path), text_suffix(path), fields)
@@ -132,24 +118,7 @@ def _columns(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
 
 
 def word_table(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> TextTable:
-    r"""Rows of words, and where in them the fields are; what a header says is in ``read_table``.
-
-    Args:
-        lines: Of the file.
-        ending: Of its name. But for ``.csv`` and ``.conllu``, a line without a tab is parted at its
-            spaces, of which words have none: so has CoNLL of 2003. Comments are left out, and marks
-            of documents are blank lines.
-        fields: What a row says.
-
-    Raises:
-        DataError: There is no column of a name that is asked for.
-
-    Example:
-        >>> lines = [Line("Rome NNP B-LOC", "names.txt:1")]
-        >>> table = word_table(lines, ".txt", (Field("word", 1), Field("tag", 3)))
-        >>> [line.text for line in table.lines]
-        ['Rome\tNNP\tB-LOC']
-    """
+    """Rows of words and tags with tabs, without comments; marks of documents are blank lines."""
     return table_of(lines if ending in (".csv", ".conllu") else _columns_of(lines), ending, fields)
 
 

@@ -33,16 +33,9 @@ _MASK = (("mask",), ("[MASK]", "<mask>"))
 
 
 class CheckpointPieces:
-    """A checkpoint's tokenizer.
+    """A checkpoint's tokenizer; ``theirs`` holds the checkpoint's id of each of ours.
 
-    Args:
-        written: What ``tokenizer.json`` of its folder holds.
-        theirs: The checkpoint's id of each of ours. Of a reserved token that it has not, such as
-            GPT-2's padding, that of its end.
-
-    Raises:
-        DataError: The library cannot read it.
-        SettingError: tokenizers is not installed.
+    A reserved token that the checkpoint lacks, such as GPT-2's padding, is its end.
     """
 
     pad_id = PAD_ID
@@ -132,11 +125,7 @@ class _Pieces(TypedDict):
 
 
 def load_checkpoint_pieces(folder: Path, table: dict[str, JsonValue]) -> CheckpointPieces:
-    """The tokenizer that ``save`` wrote.
-
-    Raises:
-        RunError: A file holds something else.
-    """
+    """Load the files of ``save``."""
     saved = known(table, _Pieces, folder / TABLE_FILE)
     theirs, path = saved["theirs"], folder / _PIECES_FILE
     content = read_plain(path, digest=saved["sha256"])
@@ -156,12 +145,7 @@ def is_saved_pieces(folder: Path) -> bool:
 
 
 def borrow_pieces(folder: Path) -> CheckpointPieces:
-    """The tokenizer in a Hugging Face folder; nothing is downloaded, and no code in it is run.
-
-    Raises:
-        DataError: There is none, or it has no token that ends a text.
-        SettingError: tokenizers is not installed.
-    """
+    """Take the tokenizer from a Hugging Face folder, without download or code."""
     path = folder / TABLE_FILE
     if not path.is_file():
         raise DataError(
@@ -211,11 +195,7 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 
 
 def _settings(path: Path) -> dict[str, JsonValue]:
-    """Read the folder's file of settings, if there is one.
-
-    Raises:
-        DataError: It is no JSON table.
-    """
+    """Read the folder's file of settings, if there is one."""
     if not path.is_file():
         return {}
     try:

@@ -44,32 +44,17 @@ class Piece:
 
 
 def surfaces_with_reserved(surfaces: Sequence[str]) -> list[str]:
-    """Surface form of every id: the reserved ids first, then ``surfaces``.
-
-    Example:
-        >>> surfaces_with_reserved(["I", " love"])
-        ['', '⁇', '', '', 'I', ' love']
-    """
+    """Surface form of every id: the reserved ids first, then ``surfaces``."""
     return ["", UNKNOWN_TEXT, "", "", *surfaces]
 
 
 def join(
     ids: Sequence[int], surfaces: Sequence[str], byte_values: Mapping[int, int] | None = None
 ) -> tuple[str, list[Span]]:
-    """The text of ``ids``, and the place of each id in it.
+    """The text of ids and the span of each in it; ``byte_values`` holds the ids of single bytes.
 
-    One space at the very front is dropped: it is the mark of a first word. A place leaves out the
-    space in front of a piece, unless the piece is nothing else. Bytes that are no UTF-8 read as
-    U+FFFD, and bytes that would break a line as a space.
-
-    Args:
-        ids: Ids of a vocabulary, reserved ones included.
-        surfaces: What each id reads as.
-        byte_values: The byte that an id stands for, where it stands for one.
-
-    Example:
-        >>> join([4, 5], ["", "⁇", "", "", " I", " love"])
-        ('I love', [(0, 1), (2, 6)])
+    One space at the very front is dropped: it marks a first word. A span leaves out the space
+    before a piece. Bytes that are no UTF-8 read as U+FFFD, those that break a line as a space.
     """
     texts: list[str] = []
     spans: list[Span] = []
@@ -110,10 +95,5 @@ def _first_character(spelled: bytes) -> tuple[str, int]:
 
 
 def shown(surface: str) -> str:
-    """A piece as people should see it.
-
-    Example:
-        >>> shown(" love"), shown(" ")
-        ('love', '␣')
-    """
+    """A piece as people should see it."""
     return surface.strip(" ") or "␣"

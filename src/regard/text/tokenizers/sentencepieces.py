@@ -50,13 +50,7 @@ Segmenter = Callable[[str, Random], list[str]]
 
 
 class SentencePieceTokenizer:
-    """A trained BPE or unigram model.
-
-    Example:
-        >>> tokenizer = train_sentencepiece(["low lower", "new newer"], kind="bpe", vocab_size=None)
-        >>> tokenizer.decode(tokenizer.encode("lower 🙂"))
-        'lower 🙂'
-    """
+    """A trained BPE or unigram model; ``noise`` is BPE's dropout or unigram's exponent, 0 none."""
 
     pad_id = PAD_ID
     unk_id = UNK_ID
@@ -64,18 +58,7 @@ class SentencePieceTokenizer:
     eos_id = EOS_ID
 
     def __init__(self, model: bytes, *, kind: Kind, noise: float = 0.0):
-        """Wrap a serialised sentencepiece model.
-
-        Args:
-            model: What sentencepiece wrote when it was trained.
-            kind: Which algorithm made it.
-            noise: For sampled segmentations: the dropout of BPE, or the exponent of the
-                probabilities of unigram. 0 never samples.
-
-        Raises:
-            RuntimeError: The bytes are no sentencepiece model.
-            SettingError: The kind is unknown.
-        """
+        """Load a serialised model; RuntimeError if it is none."""
         check_choice("kind", kind, Kind)
         self._model = model
         self._kind = kind
@@ -129,15 +112,7 @@ class SentencePieceTokenizer:
         return self.encode_all([text])[0]
 
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
-        """The ids of many texts.
-
-        Args:
-            texts: What to encode.
-            seed: Draws another segmentation of every text, by BPE dropout (Provilkov et al. 2020,
-                https://arxiv.org/abs/1910.13267) or from the unigram model (Kudo 2018,
-                https://arxiv.org/abs/1804.10959). The same texts and seed give the same ids. None,
-                or a tokenizer without noise, gives the best segmentation.
-        """
+        """The ids of many texts; a seed draws other segmentations, for training."""
         marked = [self._marked(text) for text in texts]
         odd = [i for i, text in enumerate(marked) if self._spelled.search(text)]
         if seed is None or not self.is_sampling:
@@ -244,22 +219,7 @@ def train_sentencepiece(
     character_coverage: float = 1.0,
     noise: float = 0.0,
 ) -> SentencePieceTokenizer:
-    """A subword tokenizer of ``lines``.
-
-    Args:
-        lines: The sentences to learn from.
-        kind: The algorithm.
-        vocab_size: Ids in all, of which 260 are reserved ids and bytes. None takes 8000, or as many
-            as the corpus allows.
-        may_shrink: Whether a corpus that allows fewer ids gets those; else it is an error.
-        character_coverage: Share of all characters that get ids of their own; the rarest rest is
-            spelled in bytes.
-        noise: See ``SentencePieceTokenizer``.
-
-    Raises:
-        SettingError: The kind is unknown; or the vocabulary is larger than the corpus allows, or
-            too small for its characters: the message names the bound.
-    """
+    """Train a subword tokenizer; of 8000 ids, or as many as the text allows, if no size is set."""
     check_choice("kind", kind, Kind)
     texts = [_prepared(line) for line in lines]
     if not any(texts):
@@ -283,11 +243,7 @@ class _Subwords(TypedDict):
 
 
 def load_sentencepiece(folder: Path, table: dict[str, JsonValue]) -> SentencePieceTokenizer:
-    """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``.
-
-    Raises:
-        RunError: The table holds something else, or the model file is missing or damaged.
-    """
+    """Load the files of ``save``."""
     saved = known(table, _Subwords, folder / TABLE_FILE)
     model = read_plain(folder / _MODEL_FILE, digest=saved["model_sha256"])
     try:
@@ -362,18 +318,9 @@ def _prepared(line: str) -> str:
 
 
 def bpe_dropout(scores: Mapping[str, float], rate: float) -> Segmenter:
-    """Byte pair encoding that leaves out some merges: Provilkov et al. (2020), algorithm 1.
+    """BPE that leaves out merges with this probability: Provilkov et al. (2020), algorithm 1.
 
-    https://arxiv.org/abs/1910.13267. At each step every possible merge is left out with
-    probability ``rate``, and the best of the others is made; where none is left, the word is done.
-
-    Args:
-        scores: Every piece that is not one character, and how early its merge comes (higher first).
-        rate: 0 gives the segmentation of plain byte pair encoding.
-
-    Example:
-        >>> bpe_dropout({"lo": -1.0, "low": -2.0}, 0.0)("lowl", Random(1))
-        ['low', 'l']
+    https://arxiv.org/abs/1910.13267. Scores say how early each piece is merged, higher first.
     """
 
     def cut(word: str, rng: Random) -> list[str]:
@@ -393,19 +340,10 @@ def bpe_dropout(scores: Mapping[str, float], rate: float) -> Segmenter:
 
 
 def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segmenter:
-    """A segmentation with its probability to the power of ``alpha``: Kudo (2018), section 3.3.
+    """Draw a segmentation by its probability to the power of ``alpha``: Kudo (2018), section 3.3.
 
     https://arxiv.org/abs/1804.10959. All segmentations take part, not the best few: forward
-    filtering sums over them, backward sampling draws one.
-
-    Args:
-        scores: The log-probability of every piece.
-        alpha: Near 0 all segmentations are alike; a large one gives the most probable.
-
-    Example:
-        >>> cut = unigram_sampling({"a": -2.0, "b": -2.0, "ab": -1.0}, 100.0)
-        >>> cut("abb", Random(1))
-        ['ab', 'b']
+    filtering sums over them, backward sampling draws one. Scores are log-probabilities.
     """
     longest = max(map(len, scores), default=1)
     unknown = min(scores.values(), default=0.0) - _UNKNOWN_COST

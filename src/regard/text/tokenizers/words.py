@@ -37,18 +37,7 @@ SPLITTERS: dict[str, Callable[[str], list[str]]] = {
 
 
 class ListTokenizer:
-    """Pieces looked up in a list; a word that is not there is spelled in characters.
-
-    Spaces belong to the word after them. Every text whose characters are in the list comes back
-    exactly; a character that is not becomes ``unk_id``.
-
-    Example:
-        >>> tokenizer = train_list(["I love China.", "我爱中国。"], kind="words", vocab_size=None)
-        >>> [piece.text for piece in tokenizer.pieces("I love 中国.")]
-        ['I', 'love', '␣', '中', '国', '.']
-        >>> tokenizer.decode(tokenizer.encode("I love 中国."))
-        'I love 中国.'
-    """
+    """Pieces from a list, with the space before them; unknown words are spelled in characters."""
 
     pad_id = PAD_ID
     unk_id = UNK_ID
@@ -57,12 +46,7 @@ class ListTokenizer:
     is_sampling = False
 
     def __init__(self, pieces: Sequence[str], *, kind: Literal["words", "characters"]):
-        """Number the pieces.
-
-        Args:
-            pieces: Every piece once, with the space before it, in the order of their ids.
-            kind: How a text is split.
-        """
+        """Number the pieces, in the order of their ids."""
         self._kind = kind
         self._split = choose("tokenizer.type", kind, SPLITTERS)
         self._surfaces = surfaces_with_reserved(pieces)
@@ -139,20 +123,7 @@ def train_list(
     may_shrink: bool = False,
     min_count: int = 1,
 ) -> ListTokenizer:
-    """A tokenizer of the most frequent words, or of the characters, of ``lines``.
-
-    Args:
-        lines: The sentences to learn from.
-        kind: What a piece is.
-        vocab_size: Ids in all, four reserved ones included. None takes every piece. A words
-            tokenizer holds the characters too, to spell the words it does not hold.
-        may_shrink: Whether a corpus that allows fewer ids gets those; else it is an error.
-        min_count: How often a piece must occur to get an id.
-
-    Raises:
-        SettingError: The vocabulary is larger than the corpus allows; the message says how large
-            it may be.
-    """
+    """Number the most frequent words, or the characters, of some lines; None takes all."""
     split = choose("tokenizer.type", kind, SPLITTERS)
     texts = [_marked(normalize(line), kind) for line in lines]
     characters = _frequent(Counter(chain.from_iterable(texts)), min_count)
@@ -179,11 +150,7 @@ class _Pieces(TypedDict):
 
 
 def load_list(folder: Path, table: dict[str, JsonValue]) -> ListTokenizer:
-    """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``.
-
-    Raises:
-        RunError: The table holds something else.
-    """
+    """Load the file of ``save``."""
     saved = known(table, _Pieces, folder / TABLE_FILE)
     return ListTokenizer(saved["pieces"], kind=saved["type"])
 
@@ -204,20 +171,7 @@ assert (PAD_ID, UNK_ID) == (0, 1)
 
 
 class Vocabulary:
-    """Ids of units: 0 pads, 1 is unknown.
-
-    Args:
-        units: In the order of their ids, from 2.
-        buckets: How many ids the unknown share by their spelling instead, so that one that comes
-            twice has the same id, and seldom another's; 0 is id 1 for all.
-
-    Example:
-        >>> words = Vocabulary.learn(["a", "b", "a"], min_count=2)
-        >>> words.ids(["a", "b"]), len(words)
-        ([2, 1], 3)
-        >>> Vocabulary(["a"], buckets=100).ids(["Wien", "a", "Graz", "Wien"])
-        [36, 2, 73, 36]
-    """
+    """Ids of units: 0 pads, 1 is unknown; with buckets, unknown ones share ids by spelling."""
 
     def __init__(self, units: Sequence[str], *, buckets: int = 0) -> None:
         self.units, self.buckets = list(units), buckets
