@@ -60,6 +60,10 @@ class SettingError(RegardError, ValueError):
 class DataError(RegardError, ValueError):
     """Text or a file that cannot be used as it is; names ``file:line`` where there is one."""
 
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason  # by which lines that are skipped are counted
+
 
 class RunError(RegardError, RuntimeError):
     """A run folder that is missing, damaged, in use, or made by a newer version."""

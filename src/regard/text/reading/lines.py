@@ -94,17 +94,21 @@ class Line:
     guess: tuple[str, str] | None = None
 
 
-def why_unreadable(line: Line) -> str:
-    """Message about a line that cannot be read: the place, the reason and the cure."""
+def readable(line: Line) -> str:
+    """The text of a line, or DataError."""
     if line.problem == OPEN_QUOTE:
-        return f"{line.where}: {line.problem}. Close it, write it twice, or take it out."
-    path = Path(line.where.rpartition(":")[0])
-    encoding, beginning = line.guess or ("ITS-ENCODING", "")
-    reads = f", which reads {beginning!r} in {encoding}" if beginning else ""
-    return (
-        f"{line.where}: not UTF-8 ({line.problem}). Say what it is in, --encoding NAME, or convert "
-        f"it{reads}: {_conversion(path, encoding)}"
-    )
+        cure = "Close it, write it twice, or take it out."
+        raise DataError(f"{line.where}: {line.problem}. {cure}", "quotes")
+    if line.problem is not None:
+        path = Path(line.where.rpartition(":")[0])
+        encoding, beginning = line.guess or ("ITS-ENCODING", "")
+        reads = f", which reads {beginning!r} in {encoding}" if beginning else ""
+        raise DataError(
+            f"{line.where}: not UTF-8 ({line.problem}). Say what it is in, --encoding NAME, or "
+            f"convert it{reads}: {_conversion(path, encoding)}",
+            "not UTF-8",
+        )
+    return line.text
 
 
 def _conversion(path: Path, encoding: str) -> str:
@@ -119,13 +123,6 @@ def _conversion(path: Path, encoding: str) -> str:
     if path == _STDIN:
         return f"{convert} | regard …"
     return f"{convert} > {shlex.quote(f'utf8-{plain.name}')}"
-
-
-def readable(line: Line) -> str:
-    """The text of a line, or DataError."""
-    if line.problem is not None:
-        raise DataError(why_unreadable(line))
-    return line.text
 
 
 @dataclass(slots=True)

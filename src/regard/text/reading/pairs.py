@@ -6,27 +6,23 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import TypeVar
+from typing import Unpack
 
-from regard.choices import check_choice, choose
+from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
 from regard.text.normalization import normalize
 from regard.text.reading.lines import (
     BLANK,
-    OPEN_QUOTE,
     BadLines,
     Line,
-    filled,
     read_lines,
+    readable,
     text_suffix,
-    why_unreadable,
 )
-from regard.text.reading.records import OnBadLine, found_at
-from regard.text.reading.tables import Field, cells_of_row, table_of
-
-T = TypeVar("T")
+from regard.text.reading.records import Handling, OnBadLine, found_at, object_of, usable
+from regard.text.reading.tables import Field, row_splitter, table_of
 
 # The first two columns, as each command is told them.
 _COLUMNS_CURE = "--columns 1 2 (regard data), or --set 'data.columns=[1,2]' (regard train)"
@@ -137,12 +133,6 @@ class PairLayout:
         return names[2:] or (self.references_key,)
 
 
-class _BadLineError(DataError):
-    def __init__(self, reason: str, message: str):
-        super().__init__(message)
-        self.reason = reason
-
-
 def read_pairs(
     source: Path,
     target: Path | None = None,
@@ -176,26 +166,26 @@ def read_pairs(
         >>> [(pair.source, pair.target) for pair in read_pairs(path)]
         [('我爱中国。', 'I love China.')]
     """
-    check_choice("on_bad_line", on_bad_line, OnBadLine)
     layout = layout or PairLayout()
-    bad = BadLines()  # of these files; those of the caller may be of others too
-    tallies = [bad] if bad_lines is None else [bad, bad_lines]
+    skipped = BadLines()  # of these files; those of the caller may be of others too
+    handling: Handling = {"on_bad_line": on_bad_line, "bad_lines": skipped}
     if target is not None:
-        both = filled(_side_by_side(source, target), tallies)
-        pairs = _usable(both, _from_lines, on_bad_line, tallies)
+        pairs = usable(_side_by_side(source, target), _from_lines, None, **handling)
     else:
         ending = text_suffix(source)
         read = choose(f"the ending of {source}", ending, _READERS)
         lines, parse = read(read_lines(source), ending, layout)
-        pairs = _usable(filled(lines, tallies), parse, on_bad_line, tallies)
-    if layout.merge_references:
-        pairs = iter(_merged(pairs))
+        pairs = usable(lines, parse, None, **handling)
     is_empty = True
-    for pair in pairs:
-        is_empty = False
-        yield pair
+    try:
+        for pair in _merged(pairs) if layout.merge_references else pairs:
+            is_empty = False
+            yield pair
+    finally:
+        if bad_lines is not None:
+            bad_lines.merge(skipped)
     if is_empty:
-        raise DataError(_nothing_usable(source, bad))
+        raise DataError(_nothing_usable(source, skipped))
 
 
 def pairs_of_lines(
@@ -205,14 +195,12 @@ def pairs_of_lines(
     ending: str,
     header: Line,
     layout: PairLayout | None = None,
-    on_bad_line: OnBadLine = "error",
-    bad_lines: BadLines | None = None,
+    **handling: Unpack[Handling],
 ) -> Iterator[Pair]:
     """Pairs of some lines of a file, of which none need be usable; ``header`` is its first line."""
-    tallies = [] if bad_lines is None else [bad_lines]
     if targets is not None:
-        both = filled(zip(lines, targets, strict=True), tallies)
-        yield from _usable(both, _from_lines, on_bad_line, tallies)
+        both = zip(lines, targets, strict=True)
+        yield from usable(both, _from_lines, None, **handling)
         return
     read = choose(f"the ending of {header.where}", ending, _READERS)
     rows, parse = read([header], ending, layout or PairLayout())
@@ -221,29 +209,7 @@ def pairs_of_lines(
     else:
         with suppress(DataError):
             parse(header)
-    yield from _usable(filled(lines, tallies), parse, on_bad_line, tallies)
-
-
-def _is_filled(line: Line) -> bool:
-    return bool(line.text.strip())
-
-
-def _usable(
-    units: Iterable[T],
-    parse: Callable[[T], Pair],
-    on_bad_line: OnBadLine,
-    tallies: Sequence[BadLines],
-) -> Iterator[Pair]:
-    for unit in units:
-        try:
-            pair = parse(unit)
-        except _BadLineError as error:
-            if on_bad_line == "error":
-                raise
-            for tally in tallies:
-                tally.add(error.reason, str(error))
-        else:
-            yield pair
+    yield from usable(lines, parse, None, **handling)
 
 
 def _nothing_usable(path: Path, bad_lines: BadLines) -> str:
@@ -271,7 +237,7 @@ def _side_by_side(source: Path, target: Path) -> Iterator[tuple[Line, Line]]:
     for number, (source_line, target_line) in enumerate(pairs):
         if source_line is None or target_line is None:
             rest = chain([(source_line, target_line)], pairs)
-            are_filled = [any(line and _is_filled(line) for line in pair) for pair in rest]
+            are_filled = [any(line and line.text.strip() for line in pair) for pair in rest]
             if not any(are_filled):
                 return  # blank lines end one of them
             longer = number + len(are_filled)
@@ -284,7 +250,7 @@ def _side_by_side(source: Path, target: Path) -> Iterator[tuple[Line, Line]]:
 
 
 def _from_lines(lines: tuple[Line, Line]) -> Pair:
-    source, target = (_readable(line) for line in lines)
+    source, target = (readable(line) for line in lines)
     return _pair(source, [target], lines[0].where, target_where=lines[1].where)
 
 
@@ -295,46 +261,31 @@ _Read = tuple[Iterable[Line], Callable[[Line], Pair]]
 def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
     """Reads rows of columns; if they were chosen, the first line says how many there are."""
     table = table_of(lines, ending, layout.fields)
-    columns = tuple(table.columns.values())
-    expected = None if layout.columns else 2
     sign = "delimiter" if ending == ".csv" else "tab"
-    if table.header is not None:
-        expected = len(table.header)
+
+    def wrong_columns(line: Line, count: int, expected: int) -> DataError:
+        if count < expected:
+            cure = f"A {sign} must stand between the sentences."
+        elif line.where.endswith(":1"):
+            cure = f"Say which to read: {_COLUMNS_CURE}."
+        else:
+            cure = f"Is there a {sign} inside a sentence?"
+        message = f"{line.where}: expected {expected} columns, found {count}. {cure}"
+        return DataError(message, "columns")
+
+    split = row_splitter(table, wrong_columns, None if layout.columns else 2)
 
     def parse(line: Line) -> Pair:
-        nonlocal expected
-        if expected is None:
-            expected = max(len(_readable(line).split("\t")), *columns)
-        if line.problem is not None:
-            _readable(line)
-        cells = cells_of_row(line, expected)
-        if len(cells) != expected:
-            raise _BadLineError("columns", _wrong_columns(line, len(cells), expected, sign))
-        source, *targets = (cells[column - 1] for column in columns)
+        cells = split(line)
+        source, *targets = (cells[column - 1] for column in table.columns.values())
         return _pair(source, targets, line.where)
 
     return table.lines, parse
 
 
-def _wrong_columns(line: Line, found: int, expected: int, sign: str) -> str:
-    message = f"{line.where}: expected {expected} columns, found {found}."
-    if found < expected:
-        return f"{message} A {sign} must stand between the sentences."
-    if line.where.endswith(":1"):
-        return f"{message} Say which to read: {_COLUMNS_CURE}."
-    return f"{message} Is there a {sign} inside a sentence?"
-
-
 def _jsonl(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
     def parse(line: Line) -> Pair:
-        try:
-            record = json.loads(_readable(line))
-        except (ValueError, RecursionError) as error:
-            raise _BadLineError("JSON", f"{line.where}: not JSON: {error}.") from None
-        if not isinstance(record, dict):
-            raise _BadLineError(
-                "JSON", f"{line.where}: expected a JSON object, found {line.text[:60]!r}."
-            )
+        record = object_of(readable(line), line.where)
         source_key, target_key = layout.keys
         references = [text for key in layout.more_keys for text in _texts(record, key, line)]
         targets = _texts(record, target_key, line) or references[:1]
@@ -354,43 +305,34 @@ def _texts(record: dict[str, JsonValue], key: str, line: Line) -> list[str]:
     given = [] if value is None else value if isinstance(value, list) else [value]
     texts = [text for text in given if isinstance(text, str)]
     if len(texts) < len(given):
-        raise _BadLineError("not text", f"{line.where}: {key} must be text; got {value!r}.")
+        raise DataError(f"{line.where}: {key} must be text; got {value!r}.", "not text")
     return texts
 
 
-def _no_text(
-    side: str, keys: Sequence[str], record: dict[str, JsonValue], line: Line
-) -> _BadLineError:
+def _no_text(side: str, keys: Sequence[str], record: dict[str, JsonValue], line: Line) -> DataError:
     """Error where none of the ``keys`` of a side gives a text."""
     present = [key for key in keys if key in record]
-    cure = f"Give the {side} the key {keys[0]!r}, or say which it has: data.columns."
     if present:
-        return _BadLineError(
-            f"empty {side}",
+        return DataError(
             f"{line.where}: {present[0]} must hold text; got {json.dumps(record[present[0]])}. "
             f"Write the sentence there, or take the line out.",
+            f"empty {side}",
         )
-    found = ", ".join(repr(key) for key in record) or "none"
-    return _BadLineError(
+    return DataError(
+        f"{line.where}: expected the key {keys[0]!r}; found "
+        f"{', '.join(map(repr, record)) or 'none'}. Give the {side} the key {keys[0]!r}, or say "
+        "which it has: data.columns.",
         "missing key",
-        f"{line.where}: expected the key {keys[0]!r}; found {found}. {cure}",
     )
-
-
-def _readable(line: Line) -> str:
-    if line.problem is not None:
-        reason = "quotes" if line.problem == OPEN_QUOTE else "not UTF-8"
-        raise _BadLineError(reason, why_unreadable(line))
-    return line.text
 
 
 def _pair(source: str, targets: list[str], where: str, target_where: str | None = None) -> Pair:
     source = normalize(source)
     references = tuple(dict.fromkeys(text for target in targets if (text := normalize(target))))
     if not source:
-        raise _BadLineError("empty source", f"{where}: the source is empty.")
+        raise DataError(f"{where}: the source is empty.", "empty source")
     if not normalize(targets[0]):
-        raise _BadLineError("empty target", f"{target_where or where}: the target is empty.")
+        raise DataError(f"{target_where or where}: the target is empty.", "empty target")
     return Pair(source, references[0], references, where, target_where)
 
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import Float32
@@ -12,8 +13,8 @@ from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.text.reading.forms import PICTURES
-from regard.text.reading.lines import BadLines, Line, read_lines, readable, text_suffix
-from regard.text.reading.records import OnBadLine, object_of, usable
+from regard.text.reading.lines import Line, read_lines, readable, text_suffix
+from regard.text.reading.records import Handling, object_of, usable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,9 +46,7 @@ class Picture:
         return f"Picture({self.pixels.shape}, {digest}, {self.label!r})"
 
 
-def read_pictures(
-    path: Path, *, on_bad_line: OnBadLine = "error", bad_lines: BadLines | None = None
-) -> Iterator[Picture]:
+def read_pictures(path: Path, **handling: Unpack[Handling]) -> Iterator[Picture]:
     """Read lines of objects with ``pixels`` and ``label``; all are of the size of the first."""
     choose(f"the ending of {path}", text_suffix(path), {".jsonl": None})
     shape: tuple[int, ...] = ()
@@ -63,9 +62,8 @@ def read_pictures(
         read_lines(path),
         parse,
         "pictures",
-        on_bad_line=on_bad_line,
-        bad_lines=bad_lines,
         rule=f"{path} must hold pictures",
+        **handling,
     )
 
 
@@ -73,8 +71,7 @@ def read_picture_folder(
     folder: Path,
     *,
     size: int = 0,
-    on_bad_line: OnBadLine = "error",
-    bad_lines: BadLines | None = None,
+    **handling: Unpack[Handling],
 ) -> Iterator[Picture]:
     """Read the picture files of a folder of labels, scaled to ``size`` unless that is 0."""
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
@@ -92,9 +89,8 @@ def read_picture_folder(
         files,
         open_file,
         "pictures",
-        on_bad_line=on_bad_line,
-        bad_lines=bad_lines,
         rule=f"{folder} must hold a folder of picture files for each label",
+        **handling,
     )
 
 

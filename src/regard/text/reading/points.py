@@ -3,15 +3,16 @@
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import Unpack
 
 from regard.choices import choose, nearest
 from regard.errors import DataError
-from regard.text.reading.lines import BadLines, Line, filled, read_lines, readable, text_suffix
-from regard.text.reading.records import OnBadLine, object_of, usable
+from regard.text.reading.lines import Line, filled, read_lines, readable, text_suffix
+from regard.text.reading.records import Handling, object_of, usable
 from regard.text.reading.tables import csv_rows, is_index_name
 
 # Rows of CSV are read as lines with tabs. Of lines of JSON there is none: the keys are the header.
@@ -39,8 +40,7 @@ def read_points(
     *,
     inputs: Sequence[str] = (),
     target: str = "",
-    on_bad_line: OnBadLine = "error",
-    bad_lines: BadLines | None = None,
+    **handling: Unpack[Handling],
 ) -> Iterator[Point]:
     """Read the rows of one file of numbers: all columns but the target, or those named, are inputs.
 
@@ -49,24 +49,23 @@ def read_points(
     ending = text_suffix(path)
     delimiter = choose(f"the ending of {path}", ending, _DELIMITERS)
     rows = csv_rows(read_lines(path)) if ending == ".csv" else read_lines(path)
-    lines = filled(rows, [] if bad_lines is None else [bad_lines])
-    head = list(islice(lines, _FIRST_ROWS))
-    lines = chain(head, lines)
-    if (first := next(lines, None)) is not None:
+    head = list(islice(rows, _FIRST_ROWS))
+    lines: Iterable[Line] = chain(head, rows)
+    if (first := next(filled(head), None)) is not None:
         names = cells_of(first, delimiter) if delimiter else [*object_of(first.text, first.where)]
         cells = (cell for line in head for cell in line.text.split(delimiter or None))
         has_commas = any(_COMMA.fullmatch(cell.strip(' "')) for cell in cells)
         layout = _layout(names, first, inputs, target, has_commas=has_commas)
-        lines = lines if layout.has_header and delimiter else chain([first], lines)
+        if layout.has_header and delimiter:
+            lines = (line for line in lines if line is not first)
     yield from usable(
         lines,
         lambda line: layout.point(
             cells_of(line, delimiter) if delimiter else _values(line, layout.columns), line
         ),
         "points",
-        on_bad_line=on_bad_line,
-        bad_lines=bad_lines,
         rule=f"{path} must hold rows of numbers",
+        **handling,
     )
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import normalize
-from regard.text.reading.lines import BadLines, Line, decode_lines, open_text, readable, text_suffix
-from regard.text.reading.records import OnBadLine, object_of, usable
+from regard.text.reading.lines import Line, decode_lines, open_text, readable, text_suffix
+from regard.text.reading.records import Handling, object_of, usable
 from regard.text.reading.tables import Field
 
 # Where a row of a table has a question, and the text that answers it.
@@ -55,45 +56,23 @@ def read_questions(
     path: Path,
     *,
     spans: bool = True,
-    on_bad_line: OnBadLine = "error",
-    bad_lines: BadLines | None = None,
+    **handling: Unpack[Handling],
 ) -> Iterator[Question]:
-    r"""The questions of one file.
+    """Read the questions of one file; with ``spans``, answers must stand in their context.
 
     Of ``.json``, SQuAD's layout: ``data``, ``paragraphs``, ``qas``, ``answers`` with their text and
-    ``answer_start``; version 2 says ``is_impossible`` of a question that its text does not answer.
-    Of ``.jsonl`` and tables (``.parquet``, ``.arrow``), an object a line: "question", "context",
-    "answers" (texts, or objects as those, or an object of lists; empty where the context does not
-    answer the question), and if there are such "choices", "id", "story" or "title". Of an answer
-    without a place, the first place it stands at is taken.
-
-    Args:
-        path: The file, which may be compressed: ``.gz``, ``.zst``.
-        spans: Whether an answer must stand in its context.
-        on_bad_line: Whether a question that cannot be used is an error, or is left out.
-        bad_lines: Where questions left out are counted.
-
-    Raises:
-        DataError: The file is missing, damaged or holds no question that can be used, or a question
-            cannot be used and ``on_bad_line`` is ``"error"``.
-        SettingError: The file's ending does not say how to read it.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "questions.jsonl"
-        >>> line = '{"question": "Who?", "context": "It was Ann.", "answers": ["Ann"]}'
-        >>> _ = path.write_text(line, encoding="utf-8")
-        >>> [found.answers for found in read_questions(path)]
-        [(Answer(text='Ann', start=7),)]
+    ``answer_start``, and in version 2 ``is_impossible``. Of ``.jsonl`` and tables, an object a
+    line: "question", "context", "answers" (texts, or objects as those, or an object of lists; empty
+    where the context has no answer), and "choices", "id", "story" or "title" if there are such. Of
+    an answer without a position, the first one in the context is taken.
     """
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
     yield from usable(
         read(path),
         lambda make: make(spans),
         "questions",
-        on_bad_line=on_bad_line,
-        bad_lines=bad_lines,
         rule=f"{path} must hold questions with answers",
+        **handling,
     )
 
 

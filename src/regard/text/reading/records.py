@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypedDict, TypeVar
+from typing import Literal, TypedDict, TypeVar, Unpack
 
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
@@ -17,7 +17,7 @@ from regard.text.reading.lines import (
     readable,
     text_suffix,
 )
-from regard.text.reading.tables import Field, cells_of_row, read_table
+from regard.text.reading.tables import Field, read_table, row_splitter
 
 # Characters shown of a line that is no object.
 _SHOWN = 60
@@ -26,53 +26,25 @@ MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
 OnLong = Literal["error", "skip"]
 Record = dict[str, str]
-# The lines of a file, and what makes a record of one.
-_Read = tuple[Iterable[Line], Callable[[Line], Record]]
 
-
-# Why a pair is left out that its judges did not agree about, as SNLI has them, and its label there.
+# Why a pair without an agreed label is skipped, as SNLI has them, and its label there.
 UNLABELLED = "pairs without an agreed label"
 _GOLD, _NO_GOLD = "gold_label", "-"
-
-
 # Reasons to leave lines out that are no fault of a file.
 HARMLESS = (BLANK, UNLABELLED)
 
 
-class _UnlabelledError(DataError):
-    """A record says of itself that it has no label: it is left out, and no error."""
-
-
-class Handling(TypedDict):
-    """Handling of unusable lines: ``error`` or ``skip``."""
+class Handling(TypedDict, total=False):
+    """Handling of unusable lines: an error unless they are skipped, and where they are counted."""
 
     on_bad_line: OnBadLine
     bad_lines: BadLines | None
 
 
 def read_records(
-    path: Path,
-    fields: Sequence[Field],
-    *,
-    on_bad_line: OnBadLine = "error",
-    bad_lines: BadLines | None = None,
+    path: Path, fields: Sequence[Field], **handling: Unpack[Handling]
 ) -> Iterator[tuple[Record, str]]:
-    r"""The records of one file, each with its ``file:line``.
-
-    Every row of a table must have as many columns as the first; how tables are read, and what a
-    header says, is in ``read_table``.
-
-    Args:
-        path: A ``.tsv``, ``.csv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``;
-            or a table of Arrow's, ``.parquet`` or ``.arrow``, whose columns are as keys of JSONL.
-        fields: What a record must say; none may be empty.
-        on_bad_line: Whether a line that cannot be used is an error, or is left out.
-        bad_lines: Where lines left out are counted.
-
-    Raises:
-        DataError: The file is missing, damaged or holds no record that can be used, or a line
-            cannot be used and ``on_bad_line`` is ``"error"``.
-        SettingError: The file's ending does not say how to read it.
+    r"""Read the records of a ``.tsv``, ``.csv`` or ``.jsonl`` file, each with its ``file:line``.
 
     Example:
         >>> import tempfile
@@ -82,53 +54,37 @@ def read_records(
         [{'label': '1', 'text': '很好。'}, {'label': '0', 'text': '不好。'}]
     """
     lines, parse = choose(f"the ending of {path}", text_suffix(path), _READERS)(path, fields)
+    rule = f"{path} must hold records of {', '.join(field.name for field in fields)}"
     yield from usable(
-        lines,
-        lambda line: (parse(line), line.where),
-        "records",
-        on_bad_line=on_bad_line,
-        bad_lines=bad_lines,
-        rule=f"{path} must hold records of {', '.join(field.name for field in fields)}",
+        lines, lambda line: (parse(line), line.where), "records", rule=rule, **handling
     )
 
 
 def usable(
     items: Iterable[ItemT],
     make: Callable[[ItemT], MadeT],
-    name: str,
+    name: str | None,
     *,
-    on_bad_line: OnBadLine,
-    bad_lines: BadLines | None,
     rule: str | None = None,
+    on_bad_line: OnBadLine = "error",
+    bad_lines: BadLines | None = None,
 ) -> Iterator[MadeT]:
-    """Convert each item; one that cannot be converted is an error, or is skipped.
+    """Convert each item, but for blank lines; one that cannot be converted is an error or skipped.
 
-    Args:
-        items: Lines, of which blank ones are left out, or what is read of them.
-        make: Makes one thing of one item, or raises a DataError.
-        name: What items left out are counted as.
-        on_bad_line: Whether such an item is an error, or is left out.
-        bad_lines: Where items left out are counted.
-        rule: What is broken where nothing at all is made; None lets that be.
-
-    Raises:
-        DataError: An item cannot be used and ``on_bad_line`` is ``"error"``, or the rule is broken.
-        SettingError: ``on_bad_line`` is neither.
+    Skipped ones are counted under ``name``, or if that is None by the reason of each DataError. If
+    none at all can be converted, ``rule`` is broken.
     """
     check_choice("on_bad_line", on_bad_line, OnBadLine)
     is_empty, first = True, ""
     for item in filled(items, [] if bad_lines is None else [bad_lines]):
         try:
             made = make(item)
-        except _UnlabelledError as error:
-            if bad_lines is not None:
-                bad_lines.add(UNLABELLED, str(error))
-            continue
         except DataError as error:
-            if on_bad_line == "error":
+            is_unlabelled = error.reason == UNLABELLED
+            if on_bad_line == "error" and not is_unlabelled:
                 raise
             if bad_lines is not None:
-                bad_lines.add(name, str(error))
+                bad_lines.add((not is_unlabelled and name) or str(error.reason), str(error))
             first = first or f" {error}"
             continue
         is_empty = False
@@ -142,9 +98,9 @@ def object_of(text: str, where: str) -> dict[str, JsonValue]:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON: {error}.") from None
+        raise DataError(f"{where}: not JSON: {error}.", "JSON") from None
     if not isinstance(record, dict):
-        raise DataError(f"{where}: expected a JSON object, found {text[:_SHOWN]}.")
+        raise DataError(f"{where}: expected a JSON object, found {text[:_SHOWN]}.", "JSON")
     return record
 
 
@@ -176,26 +132,26 @@ def record_in(text: str) -> str | dict[str, JsonValue]:
         return text  # which may begin with a brace
 
 
+# The lines of a file, and what makes a record of one.
+_Read = tuple[Iterable[Line], Callable[[Line], Record]]
+
+
 def _table(path: Path, fields: Sequence[Field]) -> _Read:
     table = read_table(path, fields)
-    last = max(table.columns.values())
-    expected = None if table.header is None else len(table.header)
-    is_gold = table.header and "label" in table.columns and _GOLD in table.header
-    gold = table.header.index(_GOLD) if table.header and is_gold else None
+    gold = table.header.index(_GOLD) if table.header and _GOLD in table.header else None
+
+    def wrong_columns(line: Line, count: int, expected: int) -> DataError:
+        names = ", ".join(f"{name} in column {n}" for name, n in table.columns.items())
+        return DataError(
+            f"{line.where}: expected {expected} columns, found {count}. It should hold {names}."
+        )
+
+    split = row_splitter(table, wrong_columns)
 
     def parse(line: Line) -> Record:
-        nonlocal expected
-        if expected is None:
-            expected = max(len(readable(line).split("\t")), last)
-        cells = cells_of_row(line, expected)
-        if len(cells) != expected:
-            what = ", ".join(f"{name} in column {n}" for name, n in table.columns.items())
-            raise DataError(
-                f"{line.where}: expected {expected} columns, found {len(cells)}. It should hold "
-                f"{what}."
-            )
-        if gold is not None:
-            _check_labelled({_GOLD: cells[gold]}, line)
+        cells = split(line)
+        if gold is not None and "label" in table.columns:
+            _check_labelled(cells[gold], line)
         return {name: _filled(cells[n - 1], name, line) for name, n in table.columns.items()}
 
     return table.lines, parse
@@ -207,15 +163,15 @@ def _jsonl(path: Path, fields: Sequence[Field]) -> _Read:
     def parse(line: Line) -> Record:
         record = object_of(readable(line), line.where)
         if has_label:
-            _check_labelled(record, line)
+            _check_labelled(record.get(_GOLD), line)
         return {f.name: _filled(_text(record, f, line), f.name, line) for f in fields}
 
     return read_lines(path), parse
 
 
-def _check_labelled(record: Mapping[str, object], line: Line) -> None:
-    if record.get(_GOLD) == _NO_GOLD:
-        raise _UnlabelledError(f"{line.where}: its {_GOLD} is {_NO_GOLD}.")
+def _check_labelled(label: object, line: Line) -> None:
+    if label == _NO_GOLD:
+        raise DataError(f"{line.where}: its {_GOLD} is {_NO_GOLD}.", UNLABELLED)
 
 
 def _text(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:

@@ -3,7 +3,7 @@
 import csv
 import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -97,28 +97,10 @@ def _names_of(field: str) -> tuple[str, ...]:
 
 
 def read_table(path: Path, fields: Sequence[Field]) -> TextTable:
-    r"""The rows of a ``.tsv`` or ``.csv`` file, and where in them the fields are.
+    """Read the header of a ``.tsv`` or ``.csv`` file, and find the columns of the fields.
 
-    A TSV file is split at line ends and tabs only; no quoting is known. A CSV file is as RFC 4180
-    has it, its cells parted by commas, semicolons, tabs or bars, as most of its first rows are;
-    line ends inside a cell become spaces: see ``csv_rows``. The first row is a header where a field
-    is asked for by name, or where every field finds a cell that is called like it; columns then go
-    by their names. Blank lines are no rows.
-
-    Args:
-        path: The file, which may be compressed: ``.gz``, ``.zst``.
-        fields: What a row says.
-
-    Raises:
-        DataError: The file is missing or damaged, or has no column of a name that is asked for.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "reviews.csv"
-        >>> _ = path.write_text('label,review\n1,"Good, and\ncheap."\n', encoding="utf-8")
-        >>> table = read_table(path, [Field("text", 1), Field("label", 2)])
-        >>> table.columns, [line.text for line in table.lines]
-        ({'text': 2, 'label': 1}, ['1\tGood, and cheap.'])
+    TSV is split at line ends and tabs only, without quotes; CSV is as in RFC 4180. The first row is
+    a header where a field is named by one, or where every field has a cell with one of its names.
     """
     return table_of(read_lines(path), text_suffix(path), fields)
 
@@ -236,12 +218,26 @@ def is_index_name(name: str) -> bool:
     return not name.strip() or name.casefold() == "unnamed: 0"
 
 
-def cells_of_row(line: Line, width: int) -> list[str]:
-    """The cells of a row; empty ones beyond the width are left out."""
-    cells = readable(line).split("\t")
-    if len(cells) <= width or any(cell.strip() for cell in cells[width:]):
+def row_splitter(
+    table: TextTable, complain: Callable[[Line, int, int], DataError], expected: int | None = None
+) -> Callable[[Line], list[str]]:
+    """A function that splits rows into cells, as many as in the header or else the first row.
+
+    Empty cells beyond them are left out; ``complain`` makes the error about another number.
+    """
+    expected = expected if table.header is None else len(table.header)
+
+    def split(row: Line) -> list[str]:
+        nonlocal expected
+        cells = readable(row).split("\t")
+        expected = expected or max(len(cells), *table.columns.values())
+        if not any(cell.strip() for cell in cells[expected:]):
+            cells = cells[:expected]
+        if len(cells) != expected:
+            raise complain(row, len(cells), expected)
         return cells
-    return cells[:width]
+
+    return split
 
 
 def _number(field: Field) -> int:

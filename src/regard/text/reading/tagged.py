@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from typing import Unpack
 
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import normalize
-from regard.text.reading.lines import BadLines, Line, read_lines, readable, text_suffix
-from regard.text.reading.records import OnBadLine, found_at, record_in, usable
+from regard.text.reading.lines import Line, read_lines, readable, text_suffix
+from regard.text.reading.records import Handling, found_at, record_in, usable
 from regard.text.reading.tables import Field, TextTable, table_of
 
 # What a sentence's words and its tags are called in JSONL.
@@ -45,47 +46,25 @@ def read_tagged(
     *,
     word: int | str = 1,
     tag: int | str = 2,
-    on_bad_line: OnBadLine = "error",
-    bad_lines: BadLines | None = None,
+    **handling: Unpack[Handling],
 ) -> Iterator[TaggedWords]:
-    r"""The sentences of one file.
+    """Read the sentences of one file of words and tags.
 
-    Of ``.conllu`` files words and universal tags (columns 2 and 4) are read; a contraction's line
-    (``1-2``) and an empty node's (``8.1``) are passed over, its words are lines of their own. Of
-    ``.conll`` (``.bio``, ``.iob`` and others), ``.tsv`` and ``.txt`` files, columns parted by a tab
-    (or, in lines without one, by spaces), and of ``.csv`` by a comma, a sentence's end by a blank
-    line; or by a column whose header is ``sentence`` (``Sentence #``, ``sent_id``), whose cells
-    change, or are filled, where a sentence begins. Comments (``# text = …``) and lines of
-    ``-DOCSTART-`` are passed over. Of ``.jsonl`` and tables (``.parquet``, ``.arrow``), the lists
-    at "tokens" and "tags", or at the names that are given. What a header says is in ``read_table``.
-
-    Args:
-        path: The file, which may be compressed: ``.gz``, ``.zst``.
-        word: The word's column, its number from 1 or its name; not of CoNLL-U.
-        tag: The tag's column.
-        on_bad_line: Whether a sentence that cannot be used is an error, or is left out.
-        bad_lines: Where sentences left out are counted.
-
-    Raises:
-        DataError: The file is missing, damaged or holds no sentence that can be used, or one
-            cannot be used and ``on_bad_line`` is ``"error"``.
-        SettingError: The file's ending does not say how to read it.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "names.conll"
-        >>> _ = path.write_text("江\tB-PER\n\n在\tO\n京\tB-LOC\n", encoding="utf-8")
-        >>> [(found.words, found.tags) for found in read_tagged(path)]
-        [(('江',), ('B-PER',)), (('在', '京'), ('O', 'B-LOC'))]
+    Of ``.conllu`` files, words and universal tags (columns 2 and 4); a contraction's line (``1-2``)
+    and an empty node's (``8.1``) are skipped. Of ``.conll`` (``.bio``, ``.iob`` and others),
+    ``.tsv`` and ``.txt`` files, columns separated by a tab, or in lines without one by spaces, and
+    of ``.csv`` by a comma. A sentence ends at a blank line; or where a column whose header is
+    ``sentence`` (``Sentence #``, ``sent_id``) changes or is filled. Comments (``# text = …``) and
+    lines of ``-DOCSTART-`` are skipped. Of ``.jsonl`` and tables, the lists at "tokens" and "tags",
+    or at the given names.
     """
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
     yield from usable(
         read(path, (Field("word", word), Field("tag", tag))),
         lambda block: block(),
         "sentences",
-        on_bad_line=on_bad_line,
-        bad_lines=bad_lines,
         rule=f"{path} must hold sentences of words and tags",
+        **handling,
     )
 
 
