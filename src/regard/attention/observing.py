@@ -77,18 +77,7 @@ class AttentionCall:
         queries: Queries | None = None,
         start: tuple[int, int] = (0, 0),
     ) -> Summary:
-        """Summary of its weights; see :func:`regard.attention.summarize`.
-
-        Args:
-            top: How many keys of each query are named.
-            map: How many rows and columns the pooled map has at most.
-            queries: Which queries count in what keys receive and in the map: a slice, or True for
-                those that do, broadcasting to (*batch, N). None counts all.
-            start: The places of query 0 and key 0 where both are parts of a longer sequence.
-
-        Raises:
-            ShapeError: ``queries`` are neither a slice nor booleans of such a shape.
-            SettingError: An option is out of range.
+        """Summary of its weights; see :func:`regard.attention.summarize`, which has the options.
 
         Example:
             >>> import torch
@@ -135,9 +124,8 @@ _place: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
 
 # What a compiler cannot follow in context variables it can in these. How many observe and edit, in
 # whatever thread, and the place that was named last where it traces.
-_watchers = 0
+_counts = {"observers": 0, "editors": 0}
 _is_watched = False
-_editors = 0
 _is_edited = False
 _traced_place = ("", -1)
 _counting = Lock()
@@ -160,11 +148,11 @@ def observe(observer: Observer) -> Iterator[None]:
         ('cross', 3)
     """
     token = _observer.set(observer)
-    _count(1)
+    _count("observers", 1)
     try:
         yield
     finally:
-        _count(-1)
+        _count("observers", -1)
         _observer.reset(token)
 
 
@@ -173,11 +161,11 @@ def editing(editor: Editor) -> Iterator[None]:
     """Ask ``editor`` about every call of ``attend`` of this thread inside, before it is served."""
     # Whoever observes is shown the edited mask. Compiled functions leave their graph for it.
     token = _editor.set(editor)
-    _count_editors(1)
+    _count("editors", 1)
     try:
         yield
     finally:
-        _count_editors(-1)
+        _count("editors", -1)
         _editor.reset(token)
 
 
@@ -276,15 +264,8 @@ def _trace(place: tuple[str, int]) -> tuple[str, int]:
     return before
 
 
-def _count(change: int) -> None:
-    global _watchers, _is_watched  # noqa: PLW0603  (see above)
+def _count(who: str, change: int) -> None:
+    global _is_watched, _is_edited
     with _counting:
-        _watchers += change
-        _is_watched = _watchers > 0
-
-
-def _count_editors(change: int) -> None:
-    global _editors, _is_edited  # noqa: PLW0603  (see above)
-    with _counting:
-        _editors += change
-        _is_edited = _editors > 0
+        _counts[who] += change
+        _is_watched, _is_edited = _counts["observers"] > 0, _counts["editors"] > 0

@@ -95,10 +95,10 @@ def pick_backend(request: Request, pinned: str | None) -> Backend:
                 "Leave backend=None to have one chosen."
             )
         return backend
-    said = request.said
+    cache = request.cache
     for backend in BACKENDS.values():
-        is_known = backend.judges_by_kind and backend in said
-        if (said[backend] if is_known else _objection(backend, request)) is None:
+        is_known = backend.judges_by_kind and backend in cache
+        if (cache[backend] if is_known else _objection(backend, request)) is None:
             return backend
     raise AssertionError("the last backend serves everything")
 
@@ -171,7 +171,7 @@ def _objection(backend: Backend, request: Request) -> str | None:
     refusal = backend.refuse(request)
     objection = backend.decline(request) if refusal is None else refusal
     if backend.judges_by_kind:
-        request.said[backend] = objection
+        request.cache[backend] = objection
     return objection
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes, rows_of
-from regard.attention.engine.numerics import gumbel
+from regard.attention.engine.numerics import gumbel_noise
 from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_request
 from regard.attention.masks.base import Mask, as_mask
@@ -120,7 +120,7 @@ def _draw(request: Request, inputs: BlockInputs) -> Int[Tensor, "B H N"]:
     index = torch.zeros(B, H, N, dtype=torch.long, device=inputs.query.device)
     for block in job.blocks():
         scores = job.scores_of(block, inputs)
-        noise = partial(gumbel, seed, block.batch, block.heads, block.rows, like=scores)
+        noise = partial(gumbel_noise, seed, block.batch, block.heads, block.rows, like=scores)
         best = (scores + block.along_keys(noise)).argmax(dim=-1)
         places = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))
         rows_of(index, block).copy_(places.to(index.device)[best])

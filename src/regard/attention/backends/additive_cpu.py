@@ -26,7 +26,7 @@ from regard.attention.engine.blocks import (
     keys_of,
 )
 from regard.attention.engine.gradients import Gradients
-from regard.attention.engine.numerics import as_it_is
+from regard.attention.engine.numerics import in_own_dtypes
 from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
@@ -136,7 +136,7 @@ def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | Non
     return None
 
 
-class _Work:
+class _BlockArrays:
     """Arrays of a block as the loops read them, its queries cut into parts."""
 
     def __init__(
@@ -216,20 +216,20 @@ class _Additive(torch.autograd.Function):
         found = [tensor.detach().numpy() for tensor in (out, top, total)]
         factors = _Factors.of(query, key, w)
 
-        def mix(work: _Work) -> None:
+        def mix(work: _BlockArrays) -> None:
             def do(lanes: _Span, rows: _Span, number: int) -> None:
                 additive.forward(*work.inputs, *found, work.place, lanes, rows)
 
             work.parallel_for(max(1, _UNITS_OF_A_TASK // max(1, work.units)), do)
 
         for block in job.blocks():
-            mix(_Work(job, block, inputs, factors))
+            mix(_BlockArrays(job, block, inputs, factors))
         ctx.job = job
         ctx.save_for_backward(out, top, total, *inputs.flat())
         return out, top + total.log()
 
     @staticmethod
-    @as_it_is
+    @in_own_dtypes
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
         inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
@@ -272,7 +272,7 @@ class _Gradients:
         most = max(1, min(len(block.rows) // _FEWEST_ROWS, _PARTS // (corner[0] * corner[1])))
         rows = -(-len(block.rows) // most)
         parts = -(-len(block.rows) // rows)
-        work = _Work(self.job, block, self.inputs, self.factors, parts)
+        work = _BlockArrays(self.job, block, self.inputs, self.factors, parts)
         of_keys = [self.key[None], self.value[None]]
         if work.apart:
             of_keys = [torch.zeros(parts, *corner, work.width, t.shape[-1]) for t in of_keys]

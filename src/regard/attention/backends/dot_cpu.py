@@ -12,9 +12,9 @@ from torch import Tensor
 from regard.attention.backends.base import FEWEST_PAIRS, Backend
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockInputs, BlockPass, Sizes
-from regard.attention.engine.dot import Work, parts_of, tile_of
+from regard.attention.engine.dot import DotLoops, gradient_parts, tile_size
 from regard.attention.engine.gradients import Gradients
-from regard.attention.engine.numerics import as_it_is, is_finite
+from regard.attention.engine.numerics import in_own_dtypes, is_finite
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.key_ranges import KeyRanges, is_range
@@ -57,13 +57,13 @@ class DotCpu(Backend):
         form = request.form()
         assert form is not None
         sums = 3 * B * H * N
-        parts = parts_of(B * G, request.query, request.key, request.value) - 1
+        parts = gradient_parts(B * G, request.query, request.key, request.value) - 1
         copies = 0
         if request.query.dtype is not torch.float32 or form.key is not request.key:
             copies = B * (H * N * D + G * M * (D + E))
         of_bias = 0 if request.bias is None else request.bias.numel()
         of_bias += 0 if form.of_keys is None else B * H * M
-        rows, keys = tile_of(request.weighting, M, M)
+        rows, keys = tile_size(request.weighting, M, M)
         tiles = 8 * torch.get_num_threads() * rows * keys
         of_keys = parts * B * G * M * (D + E)
         return 4 * (sums + of_keys + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
@@ -177,13 +177,13 @@ class _Dot(torch.autograd.Function):
         ranges: KeyRanges | None,
         *flat: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        out, top, total = Work(job, scale, ranges, BlockInputs.from_flat(flat)).answer()
+        out, top, total = DotLoops(job, scale, ranges, BlockInputs.from_flat(flat)).answer()
         ctx.job, ctx.scale, ctx.ranges = job, scale, ranges
         ctx.save_for_backward(out, top, total, *flat)
         return out, top + total.log()
 
     @staticmethod
-    @as_it_is
+    @in_own_dtypes
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
         inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[3:]
@@ -192,7 +192,7 @@ class _Dot(torch.autograd.Function):
         mean = (d_out * out).sum(dim=-1)
         if ctx.job.wants_lse:
             mean = mean - d_lse
-        grads = Work(ctx.job, ctx.scale, ctx.ranges, inputs).gradients(
+        grads = DotLoops(ctx.job, ctx.scale, ctx.ranges, inputs).gradients(
             wanted, top, total, d_out, mean
         )
         return (None, None, None, *grads)

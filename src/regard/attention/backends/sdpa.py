@@ -69,22 +69,22 @@ class Sdpa(Backend):
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
-        said = []
+        notes = []
         form = request.form()
         assert form is not None
         if min(_widths(request)) < (width := _width(request)):
-            said.append(
+            notes.append(
                 f"keys and values padded with zeros to {width} columns, as the kernel wants them"
             )
         if form.query.dtype != request.query.dtype:
-            said.append(f"in {form.query.dtype}: as a dot product the score needs it")
+            notes.append(f"in {form.query.dtype}: as a dot product the score needs it")
         if _upcasts(request):
-            said.append("in float32: the CPU's half-precision backward pass is far slower")
+            notes.append("in float32: the CPU's half-precision backward pass is far slower")
         if _is_flag(request):
-            said.append("the mask is a flag")
+            notes.append("the mask is a flag")
         elif request.mask is not None:
-            said.append(f"the mask is a tensor of {request.mask.size} elements")
-        return tuple(said)
+            notes.append(f"the mask is a tensor of {request.mask.size} elements")
+        return tuple(notes)
 
     def bytes_beyond(self, request: Request) -> int:
         form = request.form()
@@ -108,7 +108,7 @@ class Sdpa(Backend):
         is_masked_here = mask is not None and key.is_cpu
         if key.is_cpu and not _may_be_finite(request):
             return tiled.run(request)  # There, a NaN reaches its query, and those that see its key.
-        kernel = request.said.get(_Kernel)
+        kernel = request.cache.get(_Kernel)
         if isinstance(kernel, _Kernel):
             out = kernel(request.query, key, value)
         else:
@@ -216,7 +216,7 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     if is_fit and key.is_cpu:
         kernel = _kernel_of(request, query, key, scale)
         if query is request.query and key is request.key:
-            request.said[_Kernel] = kernel
+            request.cache[_Kernel] = kernel
         return kernel(query, key, value)
     is_masked = request.mask is not None or request.bias is not None
     # Of a GPU's kernels, the one for masks knows no groups.

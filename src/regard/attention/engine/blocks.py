@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.engine.numerics import hide, kept, without_unseen
+from regard.attention.engine.numerics import dropout_factors, mask_scores, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Stretch, cut
@@ -203,7 +203,9 @@ class BlockPass:
             return None
         batch, heads, rows, *_ = block
         return block.along_keys(
-            lambda keys: kept(self.seed, self.dropout, batch, heads, rows, keys, like=weights)
+            lambda keys: dropout_factors(
+                self.seed, self.dropout, batch, heads, rows, keys, like=weights
+            )
         )
 
     def scores(self, block: Block, inputs: BlockInputs) -> Tensor:
@@ -216,7 +218,7 @@ class BlockPass:
             scores = scores + self.position.tile(query, steps, *tensors[own:])
         if bias is not None:
             scores = scores + bias
-        return hide(scores, block.hidden)
+        return mask_scores(scores, block.hidden)
 
     def scores_of(self, block: Block, inputs: BlockInputs) -> Tensor:
         """Scores of a block from the inputs of all queries and keys, −inf where masked."""

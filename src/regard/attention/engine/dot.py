@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
-from regard.attention.engine.numerics import bits_of_keys, bits_of_queries, threshold_of
+from regard.attention.engine.numerics import bits_of_keys, bits_of_queries, dropout_threshold
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Weighting
 from regard.kernels.threads import parallel_for
@@ -50,7 +50,7 @@ class _Block(NamedTuple):
     is_last: bool  # the same queries see no more keys in the next block
 
 
-class Work:
+class DotLoops:
     """One call as the loops read it; a position bias is a number for each distance."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Work:
         width = job.shape[3]
         if ranges is not None:
             width = min(width, max(1, int((ranges.stop - ranges.first).max())))
-        self.tile = tile_of(job.weighting, width, job.shape[3])
+        self.tile = tile_size(job.weighting, width, job.shape[3])
         # Multiplications for a query.
         self.cost = width * (inputs.key.shape[-1] + inputs.value.shape[-1])
 
@@ -106,7 +106,7 @@ class Work:
         for block in self._blocks():
             units = self._units(block, sums)
             worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
-            most = min(parts_of(len(units), *self.inputs[:3]), max(1, worth))
+            most = min(gradient_parts(len(units), *self.inputs[:3]), max(1, worth))
             spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile[0])))
             parts = [sums] + [sums.beside(block.batch, self._keys_of(block, s)) for s in spans[1:]]
             written = [part.arrays for part in parts]
@@ -171,7 +171,7 @@ class Work:
             _or_nothing(self.inputs.tensors[0] if self.inputs.tensors else None, 3, torch.float32),
             _or_nothing(bits[0], 3, torch.int32),
             _or_nothing(bits[1], 1, torch.int32),
-            threshold_of(self.job.dropout) + 2**31,
+            dropout_threshold(self.job.dropout) + 2**31,
             1 / (1 - self.job.dropout),
         )
 
@@ -267,14 +267,14 @@ class _Sums:
         ]
 
 
-def tile_of(weighting: Weighting, width: int, keys: int) -> tuple[int, int]:
+def tile_size(weighting: Weighting, width: int, keys: int) -> tuple[int, int]:
     """The number of queries and of keys in a tile, where a query sees up to ``width`` keys."""
     if weighting.compiled_as is None:
         return _TILE if width > _NARROW else _NARROW_TILE, _KEYS
     return max(_FEWEST, min(_TILE, _SCORES // width // _FEWEST * _FEWEST)), keys
 
 
-def parts_of(units: int, query: Tensor, key: Tensor, value: Tensor) -> int:
+def gradient_parts(units: int, query: Tensor, key: Tensor, value: Tensor) -> int:
     """Into how many parts queries may be cut for the gradients of keys and values."""
     least = (key.shape[-1] + value.shape[-1]) / _SHARE
     room = min(_NUMBERS // (key.numel() + value.numel()), int(query.shape[2] / least))

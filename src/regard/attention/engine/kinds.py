@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from regard.attention.masks.bound import BoundMask, Said
+from regard.attention.masks.bound import BoundMask, Cache
 from regard.attention.scores import Dot, ScaledDot, Score
 from regard.errors import SettingError, ShapeError
 
@@ -29,16 +29,16 @@ class Kind:
     # Of a mask or a bias: batch axes, H or None without an axis of heads, N, M, the device.
     grid: tuple[tuple[int, ...], int | None, int, int, torch.device]
     is_kept: bool  # whether it is known again
-    said: Said = field(default_factory=dict)  # by backends, of calls without mask or option
+    cache: Cache = field(default_factory=dict)  # by backends, of calls without mask or option
 
-    def said_under(self, mask: BoundMask | None) -> Said:
+    def cache_under(self, mask: BoundMask | None) -> Cache:
         """Cached answers of backends about such calls; those under a mask live on the mask."""
         if not self.is_kept:
             return {}
         if mask is None:
-            return self.said
-        said = mask.said.get(self)
-        return _keep(mask.said, self, {}) if said is None else said
+            return self.cache
+        cache = mask.cache.get(self)
+        return _keep(mask.cache, self, {}) if cache is None else cache
 
 
 # By signature.

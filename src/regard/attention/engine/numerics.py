@@ -18,7 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def hide(scores: Tensor, hidden: Tensor | None) -> Tensor:
+def mask_scores(scores: Tensor, hidden: Tensor | None) -> Tensor:
     """Scores with −∞ where they are hidden."""
     if hidden is None:
         return scores
@@ -62,7 +62,7 @@ def mix(weights: Tensor, value: Tensor, hidden: Tensor | None) -> Tensor:
     return out
 
 
-def as_it_is(
+def in_own_dtypes(
     backward: Callable[Concatenate[C, Tensor, P], R],
 ) -> Callable[Concatenate[C, Tensor, P], R]:
     """Run a backward pass in the dtypes of its tensors, even under automatic precision."""
@@ -94,7 +94,7 @@ _ONE, _TWO = 0x7FEB352D, 0x846CA68B
 _GOLDEN = 0x9E3779B9
 
 
-def kept(
+def dropout_factors(
     seed: int,
     rate: float,
     batch: range,
@@ -106,10 +106,10 @@ def kept(
 ) -> Float[Tensor, "b h n m"]:
     """Dropout factors of a tile's weights: 0, or 1 / (1 − rate), in the dtype of ``like``."""
     bits = _bits(seed, (batch, heads, queries, keys), like.device)
-    return (bits >= threshold_of(rate)).to(like.dtype).mul_(1 / (1 - rate))
+    return (bits >= dropout_threshold(rate)).to(like.dtype).mul_(1 / (1 - rate))
 
 
-def gumbel(
+def gumbel_noise(
     seed: int,
     batch: range,
     heads: range,
@@ -125,7 +125,7 @@ def gumbel(
     return -(-uniform.log()).log().to(like.dtype)
 
 
-def threshold_of(rate: float) -> int:
+def dropout_threshold(rate: float) -> int:
     """The number below which 32 random bits, signed, drop a weight."""
     return int(rate * 2**32) - 2**31
 

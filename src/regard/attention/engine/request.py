@@ -11,7 +11,7 @@ from regard.attention.biases import PositionBias
 from regard.attention.engine.kinds import check_tensors, kind_of
 from regard.attention.engine.options import CallOptions
 from regard.attention.masks.base import as_mask
-from regard.attention.masks.bound import BoundMask, Said
+from regard.attention.masks.bound import BoundMask, Cache
 from regard.attention.masks.grid import Cover, Grid, lift
 from regard.attention.scores import DotForm, Score
 from regard.attention.weighting import Softmax, Weighting
@@ -42,7 +42,7 @@ class Request:
     seed: int | None = None  # of the dropout, if drawn already
     # What backends that judge by kind said of requests of this kind, to be added to. Not handed on
     # by ``replace``: what is true of one kind may not be of another.
-    said: Said = field(default_factory=dict, init=False, repr=False)
+    cache: Cache = field(default_factory=dict, init=False, repr=False)
     _forms: tuple[DotForm | None, ...] = field(default=(), repr=False)
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -137,7 +137,7 @@ def make_request(
         seed,
     )
     if not has_option:
-        request.said = kind.said_under(bound)
+        request.cache = kind.cache_under(bound)
     return request
 
 

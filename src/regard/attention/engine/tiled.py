@@ -25,7 +25,7 @@ from regard.attention.engine.blocks import (
     rows_of,
 )
 from regard.attention.engine.gradients import Gradients
-from regard.attention.engine.numerics import as_it_is, divisor, exp_of, is_finite, mix
+from regard.attention.engine.numerics import divisor, exp_of, in_own_dtypes, is_finite, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax, Weighting
 from regard.kernels import why_not
@@ -58,7 +58,7 @@ def job_of(request: Request) -> BlockPass:
     return BlockPass.of(request, sizes_of(request))
 
 
-def answer_of(job: BlockPass, inputs: BlockInputs) -> tuple[Tensor, Tensor, Tensor]:
+def forward(job: BlockPass, inputs: BlockInputs) -> tuple[Tensor, Tensor, Tensor]:
     """The mixed values; of softmax also maxima and sums of powers (B, H, N, 1), of others zeros."""
     query, value = inputs.query, inputs.value
     B, H, N, _ = query.shape
@@ -146,13 +146,13 @@ class _Tiled(torch.autograd.Function):
         job: BlockPass,
         *flat: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        out, top, total = answer_of(job, BlockInputs.from_flat(flat))
+        out, top, total = forward(job, BlockInputs.from_flat(flat))
         ctx.job = job
         ctx.save_for_backward(out, top, total, *flat)
         return out, (top + total.log()).squeeze(-1)
 
     @staticmethod
-    @as_it_is
+    @in_own_dtypes
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Gradients:
         out, top, total, *flat = ctx.saved_tensors
         inputs, wanted = BlockInputs.from_flat(flat), ctx.needs_input_grad[1:]
@@ -187,7 +187,7 @@ def _mixed(job: BlockPass, block: Block, inputs: BlockInputs, weights: Tensor) -
     if (factor := job.factor(block, weights)) is not None:
         weights = weights * factor
     mixed = mix(weights, keys_of(inputs.value, block), block.hidden)
-    moved = _moved(job, block, weights, inputs.tensors)
+    moved = _position_context(job, block, weights, inputs.tensors)
     return mixed if moved is None else mixed + moved
 
 
@@ -252,7 +252,7 @@ def _block_gradients(
         mixed = weights if factor is None else weights * factor
         # In this order, since it is a third faster than weightsᵀ @ d_out.
         d_value = (d_out.transpose(-1, -2) @ mixed).transpose(-1, -2)
-        d_mixed, d_tables = _moved_gradients(job, block, mixed, tensors, d_out, again)
+        d_mixed, d_tables = _position_gradients(job, block, mixed, tensors, d_out, again)
         if d_mixed is not None:
             d_weights = d_weights + d_mixed
         if factor is not None:
@@ -283,7 +283,7 @@ def _leaves_of(inputs: BlockInputs, again: bool) -> BlockInputs:
     return BlockInputs.from_flat([leaf(tensor) for tensor in inputs.flat()])
 
 
-def _moved(
+def _position_context(
     job: BlockPass, block: Block, weights: Tensor, tensors: tuple[Tensor, ...]
 ) -> Tensor | None:
     """Context that relative positions add to a block."""
@@ -293,7 +293,7 @@ def _moved(
     return job.position.mix(weights, job.steps(block, weights.device), *of_position)
 
 
-def _moved_gradients(
+def _position_gradients(
     job: BlockPass,
     block: Block,
     weights: Tensor,
@@ -309,7 +309,7 @@ def _moved_gradients(
     with torch.enable_grad():
         # Under other names: what reaches a tensor by way of the weights is counted with the scores.
         apart = tuple(tensor.view_as(tensor) for tensor in tensors)
-        moved = _moved(job, block, weights, apart)
+        moved = _position_context(job, block, weights, apart)
     if moved is None:
         return None, {}
     d_weights, *rest = torch.autograd.grad(

@@ -54,7 +54,7 @@ def attend_operator(
         request, backend = _request_of(leaves, form, integers, floats, learned)
         with torch.no_grad():
             if request.wants_grad and _is_tiled(request, backend):
-                found, top, total = tiled.answer_of(tiled.job_of(request), BlockInputs.of(request))
+                found, top, total = tiled.forward(tiled.job_of(request), BlockInputs.of(request))
                 out, lse = found.to(query.dtype), (top + total.log()).squeeze(-1)
                 sums = torch.cat([top, total], dim=-1)
             else:

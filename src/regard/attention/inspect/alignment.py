@@ -7,10 +7,9 @@ far links are from those that people set is a metric: ``regard.metrics.alignment
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.inspect.summary import Summary
 from regard.errors import ShapeError
 
 Link = tuple[int, int]
@@ -22,16 +21,9 @@ def best_sources(
 ) -> Int[Tensor, "*lead T"]:
     """The source place that each target place looks at most, for every layer and head at once.
 
-    Of equal weights the first counts. Average over heads or layers before the call to link by all
-    of them.
-
-    Args:
-        weights: One row per target place.
-        mutual: Whether to keep only links that hold both ways: of all target places, this one gives
-            the source place most weight (the intersection of Och & Ney, 2003, section 4.4).
-
-    Returns:
-        Places from 0; −1 where all weights are zero, or the link is not mutual.
+    −1 where all weights are zero; of equal weights the first counts. ``mutual`` keeps only links
+    that hold both ways: of all target places, this one gives the source place most weight (the
+    intersection of Och & Ney, 2003, section 4.4).
 
     Example:
         >>> best_sources(torch.tensor([[0.1, 0.9], [0.4, 0.6]]))
@@ -52,69 +44,11 @@ def best_sources(
     return source.masked_fill(~linked, -1)
 
 
-def best_sources_in(
-    summary: Summary, *, mutual: bool = False, averaged: bool = False
-) -> Int[Tensor, "*lead T"]:
-    """Word alignment from a summary's top keys, where the weights were never held.
-
-    One-way links are exact. Of K top keys, a mutual link is exact where its weight is above
-    1 / (K + 1): a larger weight elsewhere would be among the top keys there. Averaged over heads,
-    a key counts as zero for a head in which it is not among the K best; it is exact where K
-    reaches all keys.
-
-    Args:
-        summary: Of attention from the target to the source.
-        mutual: Whether to keep only links that hold both ways.
-        averaged: Whether to average over heads, the last leading axis.
-
-    Returns:
-        One row per leading index of the summary; without the heads where they are averaged.
-
-    Raises:
-        ShapeError: There are no heads to average.
-
-    Example:
-        >>> from regard.attention import summarize
-        >>> keys = torch.eye(3) * 9
-        >>> best_sources_in(summarize(keys[[2, 0]], keys, top=2))
-        tensor([2, 0])
-    """
-    keys, weights = summary.top_keys, summary.top_weights.detach()
-    if averaged:
-        if keys.dim() < 3:
-            raise ShapeError(
-                f"summary must have heads to average; got leading axes {tuple(keys.shape[:-2])}."
-            )
-        keys, weights = _summed(keys, weights)
-    S = summary.received.shape[-1]
-    if not keys.shape[-1] or not S or not keys.shape[-2]:
-        return torch.full(keys.shape[:-1], -1, device=keys.device)
-    most, best = weights.max(dim=-1)
-    source = keys.gather(-1, best[..., None])[..., 0]
-    linked = (most > 0) & (source >= 0)
-    if mutual:
-        linked = linked & _is_most(keys, weights, source, most, S)
-    return source.masked_fill(~linked, -1)
-
-
 def links_from_weights(weights: Float[Tensor, "T S"], *, mutual: bool = False) -> list[Link]:
-    """The most looked-at source place of each target place, as pairs.
+    """The most looked-at source place of each target place, as pairs (source, target).
 
     A target place whose weights are all zero has no link; of equal weights the first counts.
-
-    Args:
-        weights: One row per target place.
-        mutual: Whether to keep only links that hold both ways; see ``best_sources``.
-
-    Returns:
-        (source, target) for each target place, in order.
-
-    Raises:
-        ShapeError: The weights have not two axes.
-
-    Example:
-        >>> links_from_weights(torch.tensor([[0.1, 0.9], [0.7, 0.3]]))
-        [(1, 0), (0, 1)]
+    ``mutual`` keeps only links that hold both ways; see ``best_sources``.
     """
     if weights.dim() != 2:
         raise ShapeError(f"weights must have two axes, (T, S); got {tuple(weights.shape)}.")
@@ -135,14 +69,10 @@ def links_from_sources(sources: Int[Tensor, " T"]) -> list[Link]:
 
 
 def coverage(sources: Int[Tensor, "*lead T"], source_length: int) -> Float[Tensor, "*lead"]:
-    """The share of the source's places that some target place is linked to.
+    """The fraction of the source's places that some target place is linked to; 1 without places.
 
-    ``|{s : some t is linked to s}| / S``; what is not covered was perhaps left untranslated. How
-    much weight each source place received is ``weights.sum(-2)``, or ``Summary.received``.
-
-    Args:
-        sources: The source place of each target place, −1 for none; see ``best_sources``.
-        source_length: Places of the source, S. A source without places is covered.
+    ``|{s : some t is linked to s}| / S``. How much weight each source place received is
+    ``weights.sum(-2)``, or ``Summary.received``.
 
     Example:
         >>> coverage(torch.tensor([0, 2, 2, -1]), 4)
@@ -157,14 +87,10 @@ def coverage(sources: Int[Tensor, "*lead T"], source_length: int) -> Float[Tenso
 
 
 def monotonicity(sources: Int[Tensor, "*lead T"]) -> Float[Tensor, "*lead"]:
-    """The share of steps along the target at which the source does not go back.
+    """The fraction of steps along the target at which the source does not go back.
 
-    ``|{j : s(j+1) ≥ s(j)}| / (L − 1)`` over the L target places that have a link, in their order:
-    1 for a translation that goes through its source from left to right, 0 for one that goes
-    through it backwards without staying, and 1 where fewer than two places are linked.
-
-    Args:
-        sources: The source place of each target place, −1 for none; see ``best_sources``.
+    ``|{j : s(j+1) ≥ s(j)}| / (L − 1)`` over the L target places that have a link, in their order;
+    1 where fewer than two places are linked.
 
     Example:
         >>> monotonicity(torch.tensor([0, 2, -1, 1, 1, 4]))
@@ -189,7 +115,7 @@ def words_from_tokens(
     source_words: Sequence[Span],
     target_words: Sequence[Span],
 ) -> Float[Tensor, "V W"]:
-    """Attention between words, from attention between tokens.
+    """Attention between words, from attention between tokens; spans count characters.
 
     What a word looks at is the mean of its tokens' rows; what a word receives is the largest weight
     of its tokens. So a word is linked to the one that holds its most looked-at token, as is usual
@@ -197,25 +123,7 @@ def words_from_tokens(
     of many tokens, whose small weights add up. A token belongs to the word it shares most
     characters with, the first of equals; one that touches no word (a space, the end of the
     sentence) is left out.
-
-    Args:
-        weights: One row per target token.
-        source_tokens: Where each source token begins and ends, in characters.
-        target_tokens: The same for the target.
-        source_words: Where each source word begins and ends.
-        target_words: The same for the target.
-
-    Returns:
-        One row per target word, of zeros for a word without a token. A row need not sum to one.
-
-    Raises:
-        ShapeError: ``weights`` is not of one row per target and one column per source token.
-
-    Example:
-        >>> weights = torch.tensor([[0.5, 0.3, 0.2]])
-        >>> words_from_tokens(weights, [(0, 2), (2, 4), (4, 5)], [(0, 3)], [(0, 4), (4, 5)], [(0, 3)])
-        tensor([[0.5000, 0.2000]])
-    """  # noqa: E501
+    """
     if tuple(weights.shape) != (len(target_tokens), len(source_tokens)):
         raise ShapeError(
             f"weights must have shape (target tokens, source tokens) = ({len(target_tokens)}, "
@@ -245,39 +153,3 @@ def _membership(tokens: Sequence[Span], words: Sequence[Span]) -> Tensor:
         if shared and max(shared) > 0:
             table[place, shared.index(max(shared))] = 1
     return table
-
-
-def _summed(
-    keys: Int[Tensor, "*lead H T K"], weights: Float[Tensor, "*lead H T K"]
-) -> tuple[Int[Tensor, "*lead T J"], Float[Tensor, "*lead T J"]]:
-    """Top keys and weights over heads averaged: one entry for each key that any head names."""
-    H = keys.shape[-3]
-    keys, order = keys.movedim(-3, -2).flatten(-2).sort(dim=-1)
-    weights = weights.movedim(-3, -2).flatten(-2).gather(-1, order) / max(1, H)
-    is_new = torch.ones_like(keys, dtype=torch.bool)
-    is_new[..., 1:] = keys[..., 1:] != keys[..., :-1]
-    run = is_new.long().cumsum(-1) - 1
-    named = torch.full_like(keys, -1).scatter(-1, run, keys)
-    return named, torch.zeros_like(weights).scatter_add(-1, run, weights)
-
-
-def _is_most(
-    keys: Int[Tensor, "*lead T K"],
-    weights: Float[Tensor, "*lead T K"],
-    source: Int[Tensor, "*lead T"],
-    most: Float[Tensor, "*lead T"],
-    S: int,
-) -> Bool[Tensor, "*lead T"]:
-    """Whether each target place gives its source more than any other does, the first of equals."""
-    T = keys.shape[-2]
-    lead = keys.shape[:-2]
-    # Keys that are not there fall into a last place, which nobody asks for.
-    place, heavy = keys.where(keys >= 0, S).flatten(-2), weights.flatten(-2)
-    largest = weights.new_zeros(*lead, S + 1).scatter_reduce(-1, place, heavy, "amax")
-    targets = torch.arange(T, device=keys.device)
-    holder = targets[:, None].expand_as(keys).flatten(-2)
-    holder = holder.where(heavy == largest.gather(-1, place), T)
-    first = torch.full((*lead, S + 1), T, device=keys.device)
-    first = first.scatter_reduce(-1, place, holder, "amin")
-    asked = source.where(source >= 0, S)
-    return (most == largest.gather(-1, asked)) & (first.gather(-1, asked) == targets)

@@ -27,7 +27,7 @@ from regard.attention.engine.blocks import (
     pieces,
     rows_of,
 )
-from regard.attention.inspect.statistics import Ask, Statistics, rows_of_map
+from regard.attention.inspect.statistics import Statistics, SummaryOptions, rows_of_map
 from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Softmax
 from regard.kernels import why_not
@@ -42,16 +42,18 @@ _TASKS, _PARTS, _PAIRS_OF_A_TASK = 128, 32, 2**18
 _MOST_NAMED = 64
 
 
-def is_served(job: BlockPass, ask: Ask, inputs: BlockInputs) -> bool:
+def is_served(job: BlockPass, options: SummaryOptions, inputs: BlockInputs) -> bool:
     """Whether ``of_all`` can be asked."""
-    is_plain = isinstance(job.weighting, Softmax) and ask.top <= _MOST_NAMED and all(job.shape)
+    is_plain = isinstance(job.weighting, Softmax) and options.top <= _MOST_NAMED and all(job.shape)
     is_here = inputs.query.device.type == "cpu" and inputs.query.dtype is torch.float32
     return is_plain and is_here and why_not() is None
 
 
-def of_all(job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None) -> Statistics:
+def of_all(
+    job: BlockPass, options: SummaryOptions, inputs: BlockInputs, counted: Tensor | None
+) -> Statistics:
     """The statistics of all queries; those ``counted`` are (B or 1, 1, N)."""
-    work = _Work(job, ask, _Scores(job, inputs), counted)
+    work = _Loops(job, options, _Scores(job, inputs), counted)
     parallel_for(len(work.tasks), work.do)
     return work.finished()
 
@@ -96,21 +98,23 @@ class _Task(NamedTuple):
     part: int
 
 
-class _Work:
+class _Loops:
     """Arrays that tasks read and write."""
 
-    def __init__(self, job: BlockPass, ask: Ask, scores: _Scores, counted: Tensor | None) -> None:
+    def __init__(
+        self, job: BlockPass, options: SummaryOptions, scores: _Scores, counted: Tensor | None
+    ) -> None:
         from regard.kernels.attention import statistics
 
         B, H, _, M = job.shape
-        self._job, self._ask, self._scores = replace(job, sizes=scores.sizes), ask, scores
+        self._job, self._ask, self._scores = replace(job, sizes=scores.sizes), options, scores
         self._ranges = _ranges_of(job)
         counted = torch.empty(0, 0).bool() if counted is None else counted[:, 0]
         sink = scores.inputs.sink
         sinks = torch.tensor([-torch.inf]) if sink is None else sink[:, 0]
         self.tasks, self._parts = _cut(self._job)
-        self._found = Statistics.of_nothing(job, ask, scores.inputs.query)
-        self._of_map = [rows_of_map(ask, part) for part in self._parts]
+        self._found = Statistics.empty(job, options, scores.inputs.query)
+        self._of_map = [rows_of_map(options, part) for part in self._parts]
         self._received = torch.zeros(len(self._parts), B, H, M)
         self._pooled = [torch.zeros_like(self._found.pooled[:, :, rows]) for rows in self._of_map]
         self._memory = list[Tensor]()

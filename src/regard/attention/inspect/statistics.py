@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from regard.attention.engine.blocks import Block, BlockPass, add_to_keys, keys_of, rows_of
 from regard.attention.engine.gradients import weights_of
-from regard.attention.inspect.summary import count_of, numbers_of
+from regard.attention.inspect.summary import bucket_count, bucket_numbers
 
 
-class Ask(NamedTuple):
+class SummaryOptions(NamedTuple):
     """Options of a summary."""
 
     top: int  # keys of each query, K
@@ -24,7 +24,7 @@ class Ask(NamedTuple):
 
     def columns(self, keys: int) -> int:
         """How many columns the map of so many keys has."""
-        return count_of(self.start[1], keys, self.bucket[1])
+        return bucket_count(self.start[1], keys, self.bucket[1])
 
 
 class Statistics(NamedTuple):
@@ -40,10 +40,12 @@ class Statistics(NamedTuple):
     top_keys: Tensor  # (B, H, N, K), −1 for none
 
     @classmethod
-    def of_nothing(cls, job: BlockPass, ask: Ask, like: Tensor) -> "Statistics":
+    def empty(cls, job: BlockPass, options: SummaryOptions, like: Tensor) -> "Statistics":
         """The statistics of queries that see nothing."""
         B, H, N, M = job.shape
-        R, C = (count_of(*each) for each in zip(ask.start, (N, M), ask.bucket, strict=True))
+        R, C = (
+            bucket_count(*each) for each in zip(options.start, (N, M), options.bucket, strict=True)
+        )
         zeros = like.new_zeros
         return cls(
             like.new_full((B, H, N), float("-inf")),
@@ -52,24 +54,24 @@ class Statistics(NamedTuple):
             zeros(B, H, N),
             zeros(B, H, M),
             zeros(B, H, R, C),
-            zeros(B, H, N, ask.top),
-            like.new_full((B, H, N, ask.top), -1, dtype=torch.int64),
+            zeros(B, H, N, options.top),
+            like.new_full((B, H, N, options.top), -1, dtype=torch.int64),
         )
 
-    def put(self, ask: Ask, block: Block, part: "Statistics") -> None:
+    def add_block(self, options: SummaryOptions, block: Block, part: "Statistics") -> None:
         """Take in those of a block."""
         for whole, own in zip(self[:4], part[:4], strict=True):
             rows_of(whole, block).copy_(own)
         rows_of(self.top_weights, block).copy_(part.top_weights)
         rows_of(self.top_keys, block).copy_(part.top_keys)
         add_to_keys(self.received.unsqueeze(-1), block, part.received.unsqueeze(-1))
-        view = self.pooled[block.corner][:, :, rows_of_map(ask, block.rows)]
+        view = self.pooled[block.corner][:, :, rows_of_map(options, block.rows)]
         view += part.pooled
 
-    def of(self, ask: Ask, block: Block) -> "Statistics":
+    def of(self, options: SummaryOptions, block: Block) -> "Statistics":
         """The part that belongs to a block."""
         keys = keys_of(self.received.unsqueeze(-1), block).squeeze(-1)
-        pooled = self.pooled[block.corner][:, :, rows_of_map(ask, block.rows)]
+        pooled = self.pooled[block.corner][:, :, rows_of_map(options, block.rows)]
         rows = [rows_of(each, block) for each in self[:4]]
         top = [rows_of(each, block) for each in self[6:]]
         return Statistics(*rows, keys, pooled, *top)  # type: ignore[call-arg]
@@ -77,7 +79,7 @@ class Statistics(NamedTuple):
 
 def of_block(
     job: BlockPass,
-    ask: Ask,
+    options: SummaryOptions,
     block: Block,
     scores: Tensor,
     sink: Tensor | None,
@@ -95,15 +97,22 @@ def of_block(
     given = weights
     if counted is not None:
         given = weights.where(counted_rows(counted, block), 0)
-    map_rows = rows_of_map(ask, block.rows)
-    row_buckets = numbers_of(rows + ask.start[0], ask.start[0], ask.bucket[0]) - map_rows.start
-    key_buckets = numbers_of(keys + ask.start[1], ask.start[1], ask.bucket[1])
-    columns = given.new_zeros(*given.shape[:-1], ask.columns(M)).index_add(-1, key_buckets, given)
-    pooled = columns.new_zeros(*columns.shape[:2], map_rows.stop - map_rows.start, ask.columns(M))
+    map_rows = rows_of_map(options, block.rows)
+    row_buckets = (
+        bucket_numbers(rows + options.start[0], options.start[0], options.bucket[0])
+        - map_rows.start
+    )
+    key_buckets = bucket_numbers(keys + options.start[1], options.start[1], options.bucket[1])
+    columns = given.new_zeros(*given.shape[:-1], options.columns(M)).index_add(
+        -1, key_buckets, given
+    )
+    pooled = columns.new_zeros(
+        *columns.shape[:2], map_rows.stop - map_rows.start, options.columns(M)
+    )
     ranked = scores.detach()
     if not job.weighting.ranks_like_scores:
         ranked = weights.detach().masked_fill(ranked == float("-inf"), float("-inf"))
-    places, is_there = best_of(ranked, ask.top)
+    places, is_there = top_places(ranked, options.top)
     return Statistics(
         lse,
         entropy,
@@ -122,9 +131,9 @@ def counted_rows(counted: Tensor, block: Block) -> Tensor:
     return own[:, :, block.rows.start : block.rows.stop, None]
 
 
-def rows_of_map(ask: Ask, queries: range) -> slice:
+def rows_of_map(options: SummaryOptions, queries: range) -> slice:
     """The rows of the map that some queries are in."""
-    start, width = ask.start[0], ask.bucket[0]
+    start, width = options.start[0], options.bucket[0]
     first, last = start + queries.start, start + queries.stop - 1
     return slice(first // width - start // width, last // width - start // width + 1)
 
@@ -136,7 +145,7 @@ _GROUP, _MANY = 8, 16
 _SHORT = 256
 
 
-def best_of(
+def top_places(
     rows: Float[Tensor, "*b m"], count: int
 ) -> tuple[Int[Tensor, "*b K"], Bool[Tensor, "*b K"]]:
     """The ``count`` best places of each row, the best first, and which exist (not −inf)."""

@@ -9,12 +9,12 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention.engine.blocks import Block, BlockInputs, BlockPass
 from regard.attention.engine.gradients import Ends, Gradients, gradients, inputs_of
-from regard.attention.engine.numerics import as_it_is
+from regard.attention.engine.numerics import in_own_dtypes
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.softmax_statistics import is_served, of_all
-from regard.attention.inspect.statistics import Ask, Statistics, of_block
-from regard.attention.inspect.summary import Summary, width_of
+from regard.attention.inspect.statistics import Statistics, SummaryOptions, of_block
+from regard.attention.inspect.summary import Summary, bucket_width
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
 
@@ -96,83 +96,76 @@ def summary_of(
     """Summarize the weights of a request; see ``summarize``."""
     _check_numbers(top, most, start)
     with without_autocast(request.query.device.type):
-        return _summary(request, top, most, queries, start)
-
-
-def _summary(
-    request: Request, top: int, most: int, queries: Queries | None, start: tuple[int, int]
-) -> Summary:
-    N, M = request.query.shape[2], request.key.shape[2]
-    bucket = (width_of(start[0], N, most), width_of(start[1], M, most))
-    counted = counted_of(request, queries)
-    job, ask = BlockPass.of_whole_rows(request), Ask(top, start, bucket)
-    found = _statistics_of(job, ask, inputs_of(request), counted)
-    counts = found.lse.detach() != float("-inf")
-    if counted is not None:
-        counts = counts & counted
-    return _put_in_shape(request, found, counts, ask, most)
-
-
-def _statistics_of(
-    job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None
-) -> Statistics:
-    return Statistics(*_Statistics.apply(job, ask, counted, *inputs.flat()))  # type: ignore[no-untyped-call]
+        N, M = request.query.shape[2], request.key.shape[2]
+        bucket = (bucket_width(start[0], N, most), bucket_width(start[1], M, most))
+        counted = counted_of(request, queries)
+        job, options = BlockPass.of_whole_rows(request), SummaryOptions(top, start, bucket)
+        flat = inputs_of(request).flat()
+        found = Statistics(*_Statistics.apply(job, options, counted, *flat))  # type: ignore[no-untyped-call]
+        counts = found.lse.detach() != float("-inf")
+        if counted is not None:
+            counts = counts & counted
+        return _put_in_shape(request, found, counts, options, most)
 
 
 class _Statistics(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, job: BlockPass, ask: Ask, counted: Tensor | None, *flat: Tensor | None
+        ctx: Any,
+        job: BlockPass,
+        options: SummaryOptions,
+        counted: Tensor | None,
+        *flat: Tensor | None,
     ) -> tuple[Tensor, ...]:
         inputs = BlockInputs.from_flat(flat)
-        if is_served(job, ask, inputs):
-            total = of_all(job, ask, inputs, counted)
+        if is_served(job, options, inputs):
+            total = of_all(job, options, inputs, counted)
         else:
-            total = _by_formula(job, ask, inputs, counted)
-        ctx.job, ctx.ask = job, ask
+            total = _by_formula(job, options, inputs, counted)
+        ctx.job, ctx.options = job, options
         ctx.save_for_backward(counted, *flat)
         ctx.mark_non_differentiable(total.top_keys)
         return tuple(total)
 
     @staticmethod
-    @as_it_is
+    @in_own_dtypes
     @once_differentiable
     def backward(ctx: Any, d_lse: Tensor, *rest: Tensor) -> Gradients:
-        job, ask, grads = ctx.job, ctx.ask, Statistics(d_lse, *rest)
+        job, options, grads = ctx.job, ctx.options, Statistics(d_lse, *rest)
         counted, *flat = ctx.saved_tensors
 
         def again(block: Block, own: BlockInputs) -> Ends:
-            found = of_block(job, ask, block, job.scores(block, own), own.sink, counted)
+            found = of_block(job, options, block, job.scores(block, own), own.sink, counted)
             # Without the last: of places there is no gradient.
-            return zip(found[:-1], grads.of(ask, block)[:-1], strict=True)
+            return zip(found[:-1], grads.of(options, block)[:-1], strict=True)
 
         found = gradients(job, BlockInputs.from_flat(flat), ctx.needs_input_grad[3:], again)
         return (None, None, None, *found)
 
 
 def _by_formula(
-    job: BlockPass, ask: Ask, inputs: BlockInputs, counted: Tensor | None
+    job: BlockPass, options: SummaryOptions, inputs: BlockInputs, counted: Tensor | None
 ) -> Statistics:
-    total = Statistics.of_nothing(job, ask, inputs.query)
+    total = Statistics.empty(job, options, inputs.query)
     for block in job.blocks() if all(job.shape) else ():
         own = inputs.of_block(block)
-        part = of_block(job, ask, block, job.scores(block, own), own.sink, counted)
-        total.put(ask, block, part)
+        part = of_block(job, options, block, job.scores(block, own), own.sink, counted)
+        total.add_block(options, block, part)
     return total
 
 
 def _put_in_shape(
-    request: Request, found: Statistics, counts: Tensor, ask: Ask, most: int
+    request: Request, found: Statistics, counts: Tensor, options: SummaryOptions, most: int
 ) -> Summary:
     lead, rank = request.leading, 2
     named = {**found._asdict(), "counts": counts}
     shaped = {name: tensor.reshape(*lead, *tensor.shape[rank:]) for name, tensor in named.items()}
-    if before := ask.start[1]:
+    if before := options.start[1]:
         keys = shaped["top_keys"]
         shaped["top_keys"] = torch.where(keys < 0, keys, keys + before)
         shaped["received"] = torch.nn.functional.pad(shaped["received"], (before, 0))
         shaped["first"] = torch.zeros_like(shaped["first"])
-    return Summary(**shaped, bucket=ask.bucket, start=ask.start, map=most)
+    return Summary(**shaped, bucket=options.bucket, start=options.start, map=most)
 
 
 def _check_numbers(top: int, most: int, start: tuple[int, int]) -> None:

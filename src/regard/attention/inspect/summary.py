@@ -91,7 +91,7 @@ class Summary:
         lead, N, M = self.lse.shape[:-1], self.lse.shape[-1], self.received.shape[-1]
         K = self.top_keys.shape[-1]
         sizes = (N, M - self.start[1])
-        R, C = (count_of(*each) for each in zip(self.start, sizes, self.bucket, strict=True))
+        R, C = (bucket_count(*each) for each in zip(self.start, sizes, self.bucket, strict=True))
         of_query = ("lse", "entropy", "distance", "first", "counts")
         shapes = {
             **dict.fromkeys(of_query, (*lead, N)),
@@ -147,16 +147,16 @@ class Summary:
         rows, keys = self.start
         most = [max(part.bucket[axis] for part in parts) for axis in (0, 1)]
         bucket = (
-            max(width_of(rows, N, self.map), most[0]),
-            max(width_of(keys, M - keys, self.map), most[1]),
+            max(bucket_width(rows, N, self.map), most[0]),
+            max(bucket_width(keys, M - keys, self.map), most[1]),
         )
-        R, C = count_of(rows, N, bucket[0]), count_of(keys, M - keys, bucket[1])
+        R, C = bucket_count(rows, N, bucket[0]), bucket_count(keys, M - keys, bucket[1])
         pooled = self.pooled.new_zeros(*self.lse.shape[:-1], R, C)
         place = rows
         for part in parts:
             columns = pooled.new_zeros(*part.pooled.shape[:-1], C)
-            laid_in(columns, keys, bucket[1], part.pooled, part.start[1], part.bucket[1])
-            laid_in(pooled.mT, rows, bucket[0], columns.mT, place, part.bucket[0])
+            add_buckets(columns, keys, bucket[1], part.pooled, part.start[1], part.bucket[1])
+            add_buckets(pooled.mT, rows, bucket[0], columns.mT, place, part.bucket[0])
             place += part.lse.shape[-1]
         tensors = {
             name: torch.cat([part.tensors()[name] for part in parts], dim)
@@ -298,29 +298,20 @@ def _from_file(path: Path, about: Mapping[str, str], tensors: dict[str, Tensor])
     return summary
 
 
-def width_of(start: int, length: int, most: int) -> int:
+def bucket_width(start: int, length: int, most: int) -> int:
     """The smallest power of two as a width that leaves at most ``most`` buckets."""
     width = 1
-    while count_of(start, length, width) > max(1, most) and width < start + length:
+    while bucket_count(start, length, width) > max(1, most) and width < start + length:
         width *= 2
     return width
 
 
-def count_of(start: int, length: int, width: int) -> int:
+def bucket_count(start: int, length: int, width: int) -> int:
     """How many buckets hold places ``start`` to ``start + length``."""
     return (start % width + length + width - 1) // width
 
 
-def parts_of(start: int, length: int, width: int) -> Iterator[tuple[int, int]]:
-    """Neighbouring places as buckets of one size each: how many, and how many places in each."""
-    before = min(-start % width, length)
-    whole, after = divmod(length - before, width)
-    return (
-        (count, size) for count, size in ((1, before), (whole, width), (1, after)) if count * size
-    )
-
-
-def numbers_of(
+def bucket_numbers(
     places: Int[Tensor, " n"] | range, start: int, width: int, device: torch.device | None = None
 ) -> Int[Tensor, " n"]:
     """The bucket of each place, the first being that of place ``start``."""
@@ -329,7 +320,7 @@ def numbers_of(
     return places // width - start // width
 
 
-def widened(
+def merge_buckets(
     pooled: Float[Tensor, "*b R"], start: int, width: int, wider: int
 ) -> Float[Tensor, "*b W"]:
     """Sums over buckets of ``width`` places, from place ``start``, as sums over wider ones."""
@@ -342,7 +333,7 @@ def widened(
     return padded.reshape(*pooled.shape[:-1], padded.shape[-1] // times, times).sum(dim=-1)
 
 
-def laid_in(
+def add_buckets(
     total: Float[Tensor, "*b R"],
     start: int,
     width: int,
@@ -356,6 +347,6 @@ def laid_in(
             f"buckets of a part must not be wider than those of the whole; got {part_width} "
             f"and {width}."
         )
-    part = widened(part, part_start, part_width, width)
+    part = merge_buckets(part, part_start, part_width, width)
     first = part_start // width - start // width
     total[..., first : first + part.shape[-1]] += part

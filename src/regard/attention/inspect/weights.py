@@ -22,7 +22,7 @@ from regard.attention.engine.gradients import (
     inputs_of,
     weights_of,
 )
-from regard.attention.engine.numerics import as_it_is, mix
+from regard.attention.engine.numerics import in_own_dtypes, mix
 from regard.attention.engine.options import WeightsOptions, options_of, takes
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.weighting import Softmax, apply_sink
@@ -96,21 +96,17 @@ def rows(
 def rows_of(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
     """Some rows of the weights of a request; see ``rows``."""
     with without_autocast(request.query.device.type):
-        return _rows(request, places)
-
-
-def _rows(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
-    job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
-    B, H, N, M = job.shape
-    wanted = places_of(places, N, "query")
-    most = max(1, _MOST_PAIRS // max(1, B * H * M))
-    found = [
-        _weights(job, inputs, some, (range(M),))
-        for run in _runs(wanted)
-        for some in _cut(run, most)
-    ]
-    empty = inputs.query.new_zeros(B, H, 0, M)
-    return _shaped(request, torch.cat([empty, *found], dim=-2))
+        job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
+        B, H, N, M = job.shape
+        wanted = places_of(places, N, "query")
+        most = max(1, _MOST_PAIRS // max(1, B * H * M))
+        found = [
+            _weights(job, inputs, some, (range(M),))
+            for run in _runs(wanted)
+            for some in _cut(run, most)
+        ]
+        empty = inputs.query.new_zeros(B, H, 0, M)
+        return _shaped(request, torch.cat([empty, *found], dim=-2))
 
 
 @takes(WeightsOptions)
@@ -144,53 +140,45 @@ def columns(
     """
     request = make_weights_request(query, key, options_of(columns, options))
     with without_autocast(request.query.device.type):
-        return _columns(request, places, lse)
-
-
-def _columns(request: Request, places: Places, lse: Tensor | None) -> Float[Tensor, "*b N P"]:
-    job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
-    B, H, N, M = job.shape
-    wanted = places_of(places, M, "key")
-    pieces = tuple(_runs(wanted))
-    known = lse if isinstance(request.weighting, Softmax) and pieces else None
-    if known is not None:
-        if known.shape != (*request.leading, N):
-            raise ShapeError(
-                f"lse must have the shape (*batch, N) = {(*request.leading, N)}; "
-                f"got {tuple(known.shape)}."
-            )
-        known = known.reshape(B, H, N, 1)
-        known = known.masked_fill(known == float("-inf"), 0)
-    each = B * H * (M if known is None else len(wanted))
-    found = []
-    for some in _cut(range(N), max(1, _MOST_PAIRS // max(1, each))):
-        if known is None:
-            found.append(_weights(job, inputs, some, (range(M),))[..., wanted])
-        else:
-            scores = _scores(job, inputs, some, pieces)[0]
-            found.append((scores - known[:, :, some.start : some.stop]).exp())
-    empty = inputs.query.new_zeros(B, H, 0, len(wanted))
-    return _shaped(request, torch.cat([empty, *found], dim=-2))
+        job, inputs = BlockPass.of_whole_rows(request), inputs_of(request)
+        B, H, N, M = job.shape
+        wanted = places_of(places, M, "key")
+        pieces = tuple(_runs(wanted))
+        known = lse if isinstance(request.weighting, Softmax) and pieces else None
+        if known is not None:
+            if known.shape != (*request.leading, N):
+                raise ShapeError(
+                    f"lse must have the shape (*batch, N) = {(*request.leading, N)}; "
+                    f"got {tuple(known.shape)}."
+                )
+            known = known.reshape(B, H, N, 1)
+            known = known.masked_fill(known == float("-inf"), 0)
+        each = B * H * (M if known is None else len(wanted))
+        found = []
+        for some in _cut(range(N), max(1, _MOST_PAIRS // max(1, each))):
+            if known is None:
+                found.append(_weights(job, inputs, some, (range(M),))[..., wanted])
+            else:
+                scores = _scores(job, inputs, some, pieces)[0]
+                found.append((scores - known[:, :, some.start : some.stop]).exp())
+        empty = inputs.query.new_zeros(B, H, 0, len(wanted))
+        return _shaped(request, torch.cat([empty, *found], dim=-2))
 
 
 def matrix_of(request: Request) -> Float[Tensor, "*b N M"]:
     """All weights of a request, in float32 at least until they are given."""
     with without_autocast(request.query.device.type):
-        return _matrix(request)
-
-
-def _matrix(request: Request) -> Float[Tensor, "*b N M"]:
-    dtype, inputs = request.query.dtype, BlockInputs.of(request)
-    if not inputs.key.shape[2]:
-        return request.query.new_zeros(*request.leading, request.query.shape[2], 0)
-    scores = whole_scores(request, inputs)
-    if request.mask is not None:
-        scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
-    rows = request.weighting.rows(scores)
-    if request.sink is not None:
-        rows, _ = apply_sink(request.sink, rows, scores.logsumexp(dim=-1))
-    rows = rows.to(dtype)
-    return rows.reshape(*request.leading, *rows.shape[2:])
+        dtype, inputs = request.query.dtype, BlockInputs.of(request)
+        if not inputs.key.shape[2]:
+            return request.query.new_zeros(*request.leading, request.query.shape[2], 0)
+        scores = whole_scores(request, inputs)
+        if request.mask is not None:
+            scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
+        rows = request.weighting.rows(scores)
+        if request.sink is not None:
+            rows, _ = apply_sink(request.sink, rows, scores.logsumexp(dim=-1))
+        rows = rows.to(dtype)
+        return rows.reshape(*request.leading, *rows.shape[2:])
 
 
 def _weights(
@@ -384,7 +372,7 @@ class _Transposed(torch.autograd.Function):
         return total
 
     @staticmethod
-    @as_it_is
+    @in_own_dtypes
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Gradients:
         def again(block: Block, own: BlockInputs) -> Iterator[tuple[Tensor, Tensor]]:

@@ -20,7 +20,7 @@ _FINEST = 128
 _PLACES_LOOKED_AT = 8
 
 # By backend, what stands against it or None; and whatever else one wants to find again.
-Said = dict[object, object]
+Cache = dict[object, object]
 
 
 class Rule(ABC):
@@ -94,7 +94,7 @@ class BoundMask:
 
     mask: Rule
     grid: Grid
-    said: dict[object, Said] = field(default_factory=dict, repr=False, compare=False)
+    cache: dict[object, Cache] = field(default_factory=dict, repr=False, compare=False)
     _floats: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def tile(self, rows: range, keys: range) -> Tile:

@@ -147,7 +147,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
         attend(*make(), score=score)
         attend(*make(), score=score, mask=mask)
     assert len(known) <= 3
-    assert len(mask.bind((2,), 3, 5, 5, torch.device("cpu")).said) <= 3
+    assert len(mask.bind((2,), 3, 5, 5, torch.device("cpu")).cache) <= 3
 
 
 def test_nothing_that_is_remembered_keeps_tensors_or_masks():

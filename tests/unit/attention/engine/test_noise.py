@@ -5,11 +5,11 @@ import torch
 
 from regard.attention import Additive, ScaledDot, attend
 from regard.attention.engine import blocks
-from regard.attention.engine.numerics import kept
+from regard.attention.engine.numerics import dropout_factors
 
 
 def test_about_the_asked_fraction_is_dropped_everywhere():
-    factors = kept(7, 0.3, range(4), range(3), range(50), range(60), like=torch.ones(1))
+    factors = dropout_factors(7, 0.3, range(4), range(3), range(50), range(60), like=torch.ones(1))
     assert factors.unique().tolist() == pytest.approx([0, 1 / 0.7])
     for axis in range(4):
         rest = [a for a in range(4) if a != axis]
@@ -18,7 +18,9 @@ def test_about_the_asked_fraction_is_dropped_everywhere():
 
 
 def test_neighbours_are_independent():
-    zeros = kept(1, 0.5, range(1), range(1), range(300), range(300), like=torch.ones(1))[0, 0]
+    zeros = dropout_factors(1, 0.5, range(1), range(1), range(300), range(300), like=torch.ones(1))[
+        0, 0
+    ]
     bits = (zeros == 0).float() - 0.5
     for one, other in ((bits[1:], bits[:-1]), (bits[:, 1:], bits[:, :-1])):
         assert (one * other).mean().abs() < 0.01

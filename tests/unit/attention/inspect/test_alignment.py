@@ -7,10 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention import summarize, weights
 from regard.attention.inspect.alignment import (
     best_sources,
-    best_sources_in,
     coverage,
     diagonal_links,
     links_from_sources,
@@ -18,10 +16,9 @@ from regard.attention.inspect.alignment import (
     monotonicity,
     words_from_tokens,
 )
-from regard.attention.masks.rules import lengths
 from regard.errors import ShapeError
 
-B, H, T, S, D = 2, 3, 5, 7, 11
+B, H, T, S = 2, 3, 5, 7
 
 
 def test_each_target_place_links_to_its_heaviest_source_place():
@@ -82,51 +79,6 @@ def test_every_layer_and_head_is_linked_at_once(mutual):
         for h in range(H):
             expected = looped(seen[b, h].tolist(), mutual=mutual)
             assert links_from_sources(found[b, h]) == expected
-
-
-def attention(sharp):
-    query, key = torch.randn(B, H, T, D) * sharp, torch.randn(B, H, S, D)
-    mask = lengths(torch.tensor([S, 4]))
-    return query, key, mask
-
-
-@pytest.mark.parametrize("averaged", [False, True])
-@pytest.mark.parametrize("mutual", [False, True])
-def test_a_summary_of_all_keys_gives_the_links_of_the_weights(mutual, averaged):
-    query, key, mask = attention(sharp=1.0)
-    matrix = weights(query, key, mask=mask)
-    found = best_sources_in(
-        summarize(query, key, mask=mask, top=S), mutual=mutual, averaged=averaged
-    )
-    expected = best_sources(matrix.mean(1) if averaged else matrix, mutual=mutual)
-    assert found.shape == ((B, T) if averaged else (B, H, T))
-    assert torch.equal(found, expected)
-
-
-@pytest.mark.parametrize("top", [1, 2, 3])
-def test_links_of_few_top_keys_are_exact_where_it_is_said(top):
-    query, key, mask = attention(sharp=3.0)
-    matrix = weights(query, key, mask=mask)
-    summary = summarize(query, key, mask=mask, top=top)
-    assert torch.equal(best_sources_in(summary), best_sources(matrix))
-    heavy = matrix.amax(-1) > 1 / (top + 1)
-    assert heavy.sum() > 20
-    found = best_sources_in(summary, mutual=True)
-    assert torch.equal(found[heavy], best_sources(matrix, mutual=True)[heavy])
-
-
-def test_a_target_that_sees_nothing_has_no_link():
-    query, key, _ = attention(sharp=1.0)
-    nothing = lengths(torch.tensor([S, 0]))
-    for mutual in (False, True):
-        found = best_sources_in(summarize(query, key, mask=nothing, top=2), mutual=mutual)
-        assert (found[0] >= 0).any()
-        assert found[1].eq(-1).all()
-
-
-def test_heads_that_are_not_there_cannot_be_averaged():
-    with pytest.raises(ShapeError, match=r"must have heads to average; got leading axes \(\)"):
-        best_sources_in(summarize(torch.eye(2), torch.eye(2)), averaged=True)
 
 
 places = st.lists(st.integers(-1, 5), max_size=9)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.attention.inspect.statistics import best_of
+from regard.attention.inspect.statistics import top_places
 
 
 def _by_sorting(row: Tensor, count: int) -> list[int]:
@@ -24,12 +24,12 @@ def test_the_best_places_are_those_of_a_stable_sort(
     rows[rows == 0] *= -1.0  # zeros with a sign are as good as those without
     rows[1, ::2] = float("-inf")
     rows[2] = float("-inf")
-    places, is_there = best_of(rows, 8)
+    places, is_there = top_places(rows, 8)
     for row, found, there in zip(rows, places, is_there, strict=True):
         assert found[there].tolist() == _by_sorting(row, 8)
         assert not found[~there].any()
 
 
 def test_zeros_of_both_signs_are_equal() -> None:
-    places, _ = best_of(torch.tensor([-1.0, -0.0, 0.0, -0.0]), 3)
+    places, _ = top_places(torch.tensor([-1.0, -0.0, 0.0, -0.0]), 3)
     assert places.tolist() == [1, 2, 3]
