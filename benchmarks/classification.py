@@ -29,7 +29,7 @@ from regard.inference.evaluation import evaluate_task
 from regard.tasks import read_recipe
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.classification import Classification, LabelledText
-from regard.tasks.labels import LabelPrediction
+from regard.tasks.label_task import LabelPrediction
 from regard.text.reading.records import Field, read_records
 
 SEEDS = sized((1, 2, 3), (1,))

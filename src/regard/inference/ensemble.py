@@ -9,7 +9,7 @@ from regard.errors import RunError
 from regard.inference.evaluation import Member
 from regard.inference.predictor import Predictor
 from regard.tasks.classification import Classification
-from regard.tasks.labels import LabelPrediction
+from regard.tasks.label_task import LabelPrediction
 
 
 class Ensemble:
@@ -56,7 +56,15 @@ class Ensemble:
         every = [member.answers(examples) for member in others]
         every.append(last.answers(examples, progress=progress))
         predictions = cast("list[Sequence[LabelPrediction]]", every)
-        return [self.task.joined(answers) for answers in zip(*predictions, strict=True)]
+        return [self._mean(answers) for answers in zip(*predictions, strict=True)]
+
+    def _mean(self, answers: Sequence[LabelPrediction]) -> LabelPrediction:
+        """The answer with the mean of the probabilities."""
+        shares = {
+            label: sum(answer.probabilities[label] for answer in answers) / len(answers)
+            for label in self.task.labels
+        }
+        return LabelPrediction(max(self.task.labels, key=shares.__getitem__), shares)
 
 
 def _classification(member: Member) -> Classification:

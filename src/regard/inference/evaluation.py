@@ -31,7 +31,8 @@ from regard.progress import track
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import DataConfig
 from regard.tasks.sequence_task import SequenceTask
-from regard.tasks.task import Answer, AnyTask, Table
+from regard.tasks.tables import Table
+from regard.tasks.task import Answer, AnyTask
 from regard.tasks.translation import TranslationTask
 from regard.text import Pair, PairLayout, read_pairs
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.metrics import MetricScore, SystemComparison
-from regard.tasks.task import Table
+from regard.tasks.tables import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,7 +21,7 @@ from regard.models import KernelRegression, KernelRegressionConfig
 from regard.plotting import new_figure
 from regard.tasks.batches import Batch
 from regard.tasks.regression import Regression
-from regard.tasks.task import Table
+from regard.tasks.tables import Table
 from regard.text.reading.points import Point
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from regard.tasks.registry import TASKS, TaskEntry, read_parts, register_task
     from regard.tasks.sequence_task import SequenceTask
     from regard.tasks.settings import LabelledData
-    from regard.tasks.task import AnyTask, Table, Task
+    from regard.tasks.tables import Table
+    from regard.tasks.task import AnyTask, Task
 
 __all__ = [
     "TASKS",

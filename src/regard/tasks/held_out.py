@@ -3,15 +3,10 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Generic, TypeVar
 
 from regard.errors import DataError
-from regard.tasks.checking import CheckedExample
 from regard.tasks.recipe import Recipe
-from regard.tasks.settings import DataFiles
-from regard.text import BadLines
-from regard.text.reading.questions import Question, read_questions
 
 T = TypeVar("T")
 ExampleT = TypeVar("ExampleT")
@@ -30,9 +25,9 @@ class Parts(Generic[ExampleT]):
     """The examples of a training.
 
     Attributes:
-        train: What the model learns from; and so does whatever is to stand beside it.
-        valid: What it is validated on: the recipe's file, or some held out of the training text.
-        test: What it is tested on, where that is a part of the training text; else none.
+        train: For the model, and for the baselines that stand beside it.
+        valid: For validation: the recipe's file, or some held out of the training text.
+        test: For the test, where that is a part of the training text; else none.
 
     Example:
         >>> parts = Parts(*hold_out_texts(range(30), lambda n: str(n % 10), unit="last digits"))
@@ -46,27 +41,20 @@ class Parts(Generic[ExampleT]):
 
 
 def valid_share(recipe: Recipe) -> float:
-    """How much of the training text is validated on, ``training.valid_share``."""
+    """The fraction of the training text that is validated on, ``training.valid_share``."""
     share = recipe.training.get("valid_share", _SHARE)
     return share if isinstance(share, int | float) else _SHARE
 
 
 def evenly(examples: Sequence[T], *, unit: str, share: float = _SHARE) -> Sequence[T]:
-    """A few examples spread evenly over the text, to validate on.
-
-    Args:
-        examples: All of them.
-        unit: What they are called, in the plural.
-        share: How much of them, where they are few.
+    """Validation examples spread evenly over the text; ``share`` is their fraction of few.
 
     Raises:
         DataError: There are fewer than ten.
 
     Example:
-        >>> evenly(range(100), unit="numbers")
-        range(0, 100, 50)
-        >>> len(evenly(range(100), unit="numbers", share=0.1))
-        10
+        >>> evenly(range(100), unit="numbers"), len(evenly(range(100), unit="numbers", share=0.1))
+        (range(0, 100, 50), 10)
     """
     if len(examples) < _LEAST:
         raise DataError(
@@ -81,22 +69,7 @@ def evenly(examples: Sequence[T], *, unit: str, share: float = _SHARE) -> Sequen
 def hold_out_texts(
     examples: Sequence[T], text_of: Callable[[T], str], *, unit: str, share: float = _SHARE
 ) -> tuple[list[T], list[T]]:
-    """Examples to train on, and a few to validate on: no text that they are about is among both.
-
-    Args:
-        examples: All of them.
-        text_of: The text that an example is about.
-        unit: What the texts are called, in the plural.
-        share: How many of the texts are validated on, where they are few.
-
-    Raises:
-        DataError: There are fewer than ten texts.
-
-    Example:
-        >>> rest, valid = hold_out_texts(range(30), lambda n: str(n % 10), unit="last digits")
-        >>> len(rest), valid
-        (27, [0, 10, 20])
-    """
+    """Training and validation examples that share no ``text_of``; at least ten such texts."""
     held = set(evenly(list(dict.fromkeys(map(text_of, examples))), unit=unit, share=share))
     rest = [example for example in examples if text_of(example) not in held]
     return rest, [example for example in examples if text_of(example) in held]
@@ -105,15 +78,9 @@ def hold_out_texts(
 def hold_out_by_hash(
     examples: Sequence[T], text_of: Callable[[T], str], *, least: int = LEAST_FOR_TEST
 ) -> tuple[list[T], list[T]]:
-    """The examples to train on, and one in twenty to test on: no text is among both.
+    """Training examples and one in twenty to test on, sharing no text; none below ``least`` texts.
 
-    Those are the texts with the smallest hashes, so that a longer file holds out nearly the same
-    ones, whatever their order.
-
-    Args:
-        examples: All of them.
-        text_of: The text that an example is about.
-        least: Fewer different texts than these are all trained on.
+    Texts with the smallest hashes, so that a longer file in any order holds out nearly the same.
 
     Example:
         >>> rest, test = hold_out_by_hash(range(80), lambda number: str(number % 40))
@@ -127,35 +94,3 @@ def hold_out_by_hash(
     held = set(sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())[:wanted])
     rest = [example for example in examples if text_of(example) not in held]
     return rest, [example for example in examples if text_of(example) in held]
-
-
-def read_asked(
-    recipe: Recipe, split: str, *, spans: bool = True, bad_lines: BadLines | None = None
-) -> list[Question]:
-    """The questions of a split; none if the recipe names no file.
-
-    Args:
-        recipe: Whose ``[data]`` says where they are.
-        split: ``train``, ``valid`` or ``test``.
-        spans: Whether an answer must stand in its text.
-        bad_lines: Where questions left out are counted.
-    """
-    handling = recipe.settings(DataFiles).on_bad_line
-    return [
-        question
-        for file in recipe.files(split)
-        for question in read_questions(file, spans=spans, on_bad_line=handling, bad_lines=bad_lines)
-    ]
-
-
-def hold_out_contexts(recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
-    """The questions to train on and those to validate on, which are about other texts."""
-    return hold_out_texts(
-        examples, attrgetter("context"), unit="texts with questions", share=valid_share(recipe)
-    )
-
-
-def checked_question(question: Question) -> CheckedExample:
-    """A question, its text and the right answers."""
-    answers = tuple(answer.text for answer in question.answers)
-    return CheckedExample((question.text, question.context), (), question.where, answers)

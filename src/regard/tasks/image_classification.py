@@ -18,8 +18,7 @@ from regard.models import VisionTransformer, VisionTransformerConfig
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, Shade, words_text
-from regard.tasks.label_task import Fields, LabelTask, Logits
-from regard.tasks.labels import LabelPrediction, learn_labels
+from regard.tasks.label_task import Fields, LabelPrediction, LabelTask, Logits, learn_labels
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import PicturesData
 from regard.text import BadLines

@@ -1,51 +1,48 @@
 """Tasks that give a label to one text, to several, or to something else."""
 
+import math
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.metrics.labels import accuracy, macro_f1
+from regard.fields import several
+from regard.metrics.labels import accuracy, by_label, macro_f1
 from regard.tasks.batches import Batch
 from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import likeliest_first
-from regard.tasks.labels import (
-    LabelPrediction,
-    SavedLabels,
-    certain,
-    has_header,
-    label_loss,
-    label_predictions,
-    learn_labels,
-    most_frequent,
-    number_of,
-    tell_labels,
-)
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe
-from regard.tasks.tables import confusion_table, label_table
-from regard.tasks.task import Table
-from regard.text import BadLines, TokenizerConfig, normalize, train_tokenizer
+from regard.tasks.tables import Table, by_group, confusion_table, label_table
+from regard.tasks.task import Answer
+from regard.tasks.word_parts import Speller, learn_tokenizer, reads_parts
+from regard.text import normalize
+from regard.text.reading.lines import text_suffix
 from regard.text.reading.records import Handling, member, read_records
-from regard.text.reading.tables import Field
+from regard.text.reading.tables import TABLES, Field
 from regard.viewer import Prediction
 
 # The logits of a batch, and what the head adds to the loss of each of its rows, where there is one.
 Logits: TypeAlias = tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]
+# Rows of a table from which its labels say that the first is a header; and what names look like.
+_LEAST_ROWS = 20
+_NAME = re.compile(r"[^\W\d][\w-]*( [\w-]+){0,2}")
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class TextField:
     """A text of an example, normalised; requests must hold it."""
 
-    is_input: ClassVar[bool] = True
+    is_input = True
 
     def read(self, cell: str) -> str:
         """The text of a cell."""
@@ -53,21 +50,24 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Category:
-    """A category beside the texts, such as an aspect, which examples have where ``[data]`` says."""
+class CategoryField:
+    """A category beside the texts, such as an aspect, which examples have where ``[data]`` says.
+
+    ``learned`` names the attribute of the task that lists its values in training, from number 1.
+    """
 
     is_input: ClassVar[bool] = True
+    learned: str
 
     def read(self, cell: str) -> str:
         """The category of a cell."""
         return cell
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class LabelField:
     """The label of an example, which requests lack."""
 
-    is_input: ClassVar[bool] = False
+    is_input = False
 
     def read(self, cell: str) -> str:
         """The label of a cell."""
@@ -75,17 +75,17 @@ class Label:
 
 
 # The fields of an example, by name.
-Fields: TypeAlias = Mapping[str, Text | Category | Label]
+Fields: TypeAlias = Mapping[str, TextField | CategoryField | LabelField]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledText:
-    """A text and its label.
+    """A text and its label, None where it is to be predicted.
 
     Attributes:
         text: Normalised.
-        label: None where it is asked for.
-        aspect: What of the text is asked about; None where nothing is.
+        label: The true one.
+        aspect: Of the text, which the label is about; None where there is none.
         where: ``file:line`` it was read at.
 
     Example:
@@ -100,13 +100,30 @@ class LabelledText:
     where: str
 
 
+@dataclass(frozen=True, slots=True)
+class LabelPrediction(Answer):
+    """The most probable label of an example, and the probability of every label."""
+
+    label: str
+    probabilities: Mapping[str, float]
+
+    def text(self) -> str:
+        """The label and its probability."""
+        return f"{self.label}\t{self.probabilities[self.label]:.4f}"
+
+    def log_odds(self, label: str) -> float:
+        """The logarithm of the odds of a label, bounded."""
+        share = min(max(self.probabilities[label], 1e-7), 1 - 1e-7)
+        return math.log(share / (1 - share))
+
+
 @runtime_checkable
 class Labelled(Protocol):
     """An example with a label."""
 
     @property
     def label(self) -> str | None:
-        """None where it is asked for."""
+        """The true label; None where it is to be predicted."""
 
     @property
     def where(self) -> str:
@@ -119,7 +136,7 @@ LabelledT = TypeVar("LabelledT", bound=Labelled)
 class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     """A task that gives each example one of the labels met in training.
 
-    What it reads is declared: by default lines of a text and a label, by ``LabelledData``. A task
+    It declares what it reads: by default lines of a text and a label, by ``LabelledData``. A task
     says at least how it builds its model, how an example becomes a sample, and what the logits are.
 
     Attributes:
@@ -129,13 +146,13 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     """
 
     unit: ClassVar[str] = "texts"
-    fields: ClassVar[Fields] = {"text": Text(), "label": Label()}
+    fields: ClassVar[Fields] = {"text": TextField(), "label": LabelField()}
     example: ClassVar[Any] = LabelledText
     can_smooth: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
     learned: ClassVar[tuple[str, ...]] = ("labels",)
     file: ClassVar[str] = "labels.json"
-    labels: SavedLabels
+    labels: Annotated[list[str], several(2)]
 
     @abstractmethod
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
@@ -144,7 +161,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     @classmethod
     def text_fields(cls) -> list[str]:
         """Names of the fields that are texts."""
-        return [name for name, field in cls.fields.items() if isinstance(field, Text)]
+        return [name for name, field in cls.fields.items() if isinstance(field, TextField)]
 
     @classmethod
     def texts(cls, example: LabelledT) -> tuple[str, ...]:
@@ -161,7 +178,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         """The texts, a category before the first, and the label."""
         first, *others = cls.texts(example)
         for name, field in cls.fields.items():
-            if isinstance(field, Category) and (value := getattr(example, name)) is not None:
+            if isinstance(field, CategoryField) and (value := getattr(example, name)) is not None:
                 first = f"{value}: {first}"
         return CheckedExample((first, *others), (example.label or "",), example.where)
 
@@ -175,35 +192,23 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         ]
 
     @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[LabelledT]:
-        """The examples of a split; none if the recipe names no file."""
-        return [
-            example
-            for file in recipe.files(split)
-            for example in cls.read_file(file, recipe.data, bad_lines)
-        ]
-
-    @classmethod
-    def read_file(cls, file: Path, data: Any, bad_lines: BadLines | None) -> Sequence[LabelledT]:
+    def read_file(cls, file: Path, data: Any, handling: Handling) -> Sequence[LabelledT]:
         """The examples of one file, a table's header left out."""
         absent = dict.fromkeys(cls.example.__dataclass_fields__)
-        handling: Handling = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
         every: list[LabelledT] = []
         for record, where in read_records(file, cls.columns(data), **handling):
             values = {name: cls.fields[name].read(cell) for name, cell in record.items()}
             every.append(cls.example(**{**absent, **values, "where": where}))
-        if len(cls.text_fields()) > 1:
+        if len(cls.text_fields()) > 1 or text_suffix(file) not in TABLES:
             return every
-        return every[has_header([(cls.subject(one), one.label or "") for one in every], file) :]
+        return every[has_header([(cls.subject(one), one.label or "") for one in every]) :]
 
     def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """The texts, and a category if the recipe has one."""
         return self.columns(self.data, inputs=True)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> LabelledT:
-        """The example that a line or a JSON record asks about; tabs part the texts of a line.
+        """Parse a line, whose texts have tabs between them, or a JSON record.
 
         Raises:
             DataError: A text is missing.
@@ -215,7 +220,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         values: dict[str, str | None] = dict.fromkeys(self.example.__dataclass_fields__)
         for name, field in self.fields.items():
             value = member(record, Field.of(self.data, name)) if field.is_input else None
-            if isinstance(field, Text) and not (isinstance(value, str) and normalize(value)):
+            if isinstance(field, TextField) and not (isinstance(value, str) and normalize(value)):
                 keys = f"a JSON record {' and '.join(names)}."
                 cure = f" A line holds both texts and a tab between them, {keys}" * (len(names) > 1)
                 raise DataError(
@@ -229,23 +234,47 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledT]) -> "LabelTask[LabelledT]":
-        """The task with the labels of the training examples, and the tokenizer if it has one.
+        """The task with the labels, categories and, if it has one, tokenizer of training.
 
-        Of several texts each is counted once, however many examples have it.
+        Where examples have several texts, each text is counted once.
 
         Raises:
-            DataError: There are fewer than two labels.
+            DataError: There are fewer than two labels, or nearly as many as examples.
+            SettingError: Words are to be read from their parts, and text is not cut into words.
         """
         labels = learn_labels(example.label for example in examples)
+        if len(labels) > max(100, len(examples) // 4):
+            raise DataError(
+                f"data.train must hold few different labels; got {len(labels):,} in "
+                f"{len(examples):,} examples, such as {labels[0]!r}. "
+                "Is data.label the label's column? `regard train FILE` alone guesses which it is."
+            )
         tokenizer = None
         if recipe.tokenizer is not None:
-            texts = dict.fromkeys(text for example in examples for text in cls.texts(example))
-            tokenizer = train_tokenizer(texts, recipe.settings(TokenizerConfig))
-        return cls(recipe, tokenizer, labels=labels)
+            texts = [text for example in examples for text in cls.texts(example)]
+            is_single = len(cls.text_fields()) == 1
+            tokenizer = learn_tokenizer(recipe, texts if is_single else [*dict.fromkeys(texts)])
+        categories = {
+            field.learned: sorted({value for e in examples if (value := getattr(e, name))})
+            for name, field in cls.fields.items()
+            if isinstance(field, CategoryField)
+        }
+        return cls(recipe, tokenizer, labels=labels, **categories)
+
+    @classmethod
+    def load_tokenizer(cls, recipe: Recipe, folder: Path) -> Any:
+        """The tokenizer, or the speller where words are read from parts; None without one."""
+        is_speller = recipe.tokenizer is not None and reads_parts(recipe.model)
+        return Speller.load(folder) if is_speller else super().load_tokenizer(recipe, folder)
 
     def facts(self) -> list[str]:
-        """Describe the vocabulary and labels learned from the text, in lines."""
-        return [*super().facts(), tell_labels(self.labels)]
+        """Describe the vocabulary, labels and categories learned from the text, in lines."""
+        more = " …" if len(self.labels) > 10 else ""
+        facts = [f"{len(self.labels)} labels: {', '.join(self.labels[:10])}{more}"]
+        for field in self.fields.values():
+            if isinstance(field, CategoryField) and (values := getattr(self, field.learned)):
+                facts.append(f"{len(values)} {field.learned}: {', '.join(values[:10])}")
+        return [*super().facts(), *facts]
 
     def number(self, example: LabelledT) -> int:
         """The number of an example's label; −1 where it is not known.
@@ -253,56 +282,78 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         Raises:
             DataError: It was not met in training.
         """
-        return number_of(example.label, self.labels, example.where)
+        if example.label is None:
+            return -1
+        if example.label not in self.labels:
+            raise DataError(
+                f"{example.where}: label must be one met in training "
+                f"({', '.join(self.labels[:20])}); got {example.label!r}. Correct it, or add texts "
+                "that have it to data.train."
+            )
+        return self.labels.index(example.label)
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
         """The summed cross-entropy with the head's penalty, and how many labels are known."""
         logits, penalty = self.logits(model, batch)
-        return label_loss(logits, batch["label"], smoothing=smoothing, penalty=penalty)
+        numbers = batch["label"]
+        loss = F.cross_entropy(
+            logits, numbers, ignore_index=-1, reduction="sum", label_smoothing=smoothing
+        )
+        known = numbers >= 0
+        if penalty is not None:
+            loss = loss + (penalty * known).sum()
+        return loss, int(known.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[LabelPrediction]:
         """The label of each example."""
-        return label_predictions(self.logits(model, batch)[0], self.labels)
+        rows = self.logits(model, batch)[0].softmax(-1).tolist()
+        return [
+            LabelPrediction(
+                self.labels[row.index(max(row))], dict(zip(self.labels, row, strict=True))
+            )
+            for row in rows
+        ]
 
     def score(
         self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledT]
     ) -> dict[str, float]:
-        """Accuracy, and F1 averaged over labels where it is asked for, in percent."""
-        given, right = _compared(answers, examples)
+        """Accuracy, and F1 averaged over labels where ``metrics`` names it, in percent."""
+        given, right = _labels(answers, examples)
         figures = {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
         return {name: figures[name] for name in self.metrics}
 
     def example_score(self, answer: LabelPrediction, example: LabelledT) -> float:
-        """The probability of the right label."""
+        """The probability of the true label."""
         return answer.probabilities.get(example.label or "", 0.0)
 
     def more_baselines(
         self, train: Sequence[LabelledT], examples: Sequence[LabelledT]
     ) -> Mapping[str, Sequence[str]]:
-        """Labels found without a model, besides the most frequent one, by how they are found."""
+        """Labels predicted without a model, besides the most frequent one, by method."""
         return {}
 
     def baselines(
         self, train: Sequence[LabelledT], examples: Sequence[LabelledT]
     ) -> dict[str, list[LabelPrediction]]:
         """The most frequent label of training, and those of ``more_baselines``."""
-        most = most_frequent(example.label for example in train)
+        ((most, _),) = Counter(example.label or "" for example in train).most_common(1)
         labels = {f"always {most}": [most] * len(examples), **self.more_baselines(train, examples)}
         return {name: [certain(label) for label in each] for name, each in labels.items()}
 
-    def groupings(
-        self, given: Sequence[str], right: Sequence[str], examples: Sequence[LabelledT]
-    ) -> Iterator[Table]:
-        """Tables between those by label and of confusions."""
-        yield from ()
+    def groups(self, example: LabelledT) -> Mapping[str, str]:
+        """Groups of an example that accuracy is also listed by, by the titles of their tables."""
+        return {}
 
     def tables(
         self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledT]
     ) -> list[Table]:
-        """By label, the tables of ``groupings``, and the confusion matrix."""
-        given, right = _compared(answers, examples)
-        groups = self.groupings(given, right, examples)
-        return [label_table(given, right), *groups, confusion_table(given, right)]
+        """Figures by label and by group, and the confusion matrix."""
+        given, right = _labels(answers, examples)
+        hits = {"accuracy": [float(a == b) for a, b in zip(given, right, strict=True)]}
+        groups = [self.groups(example) for example in examples]
+        titles = groups[0] if groups else ()
+        by = [by_group(title, [each[title] for each in groups], hits) for title in titles]
+        return [label_table(by_label(given, right)), *by, confusion_table(given, right)]
 
     def prediction(self, answer: LabelPrediction) -> Prediction:
         """The labels with their probabilities, the likeliest first."""
@@ -314,13 +365,47 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return text if len(text) <= 60 else f"{text[:57]}…"
 
     def show(self, example: LabelledT, answer: LabelPrediction) -> str:
-        """The example, its label by the model and by people."""
+        """The example, its predicted and its true label."""
         share = answer.probabilities[answer.label]
         return f"{self.brief(example)} → {answer.label} ({share:.2f}; right: {example.label})"
 
 
-def _compared(
+def certain(label: str) -> LabelPrediction:
+    """The prediction of a baseline without probabilities."""
+    return LabelPrediction(label, {label: 1.0})
+
+
+def learn_labels(labels: Iterable[str | None]) -> list[str]:
+    """The labels of training in order of their numbers; DataError if there are fewer than two."""
+    found = sorted({label for label in labels if label is not None})
+    if len(found) < 2:
+        raise DataError(
+            f"data.train must hold at least two different labels; got {found}. "
+            "Is data.label the label's column? `regard train FILE` alone guesses which it is."
+        )
+    return found
+
+
+def has_header(rows: Sequence[tuple[str, str]]) -> bool:
+    """Whether the first of these texts and labels is a header that nobody knows.
+
+    Its label then occurs once, all others again and again; and both cells are like names.
+
+    Example:
+        >>> rows = [("review_text", "stars"), *[("It is good.", "5"), ("It is bad.", "1")] * 10]
+        >>> has_header(rows), has_header(rows[1:])
+        (True, False)
+    """
+    if len(rows) < _LEAST_ROWS:
+        return False
+    counts = Counter(label for _, label in rows)
+    text, label = rows[0]
+    is_alone = counts.pop(label) == 1 and min(counts.values(), default=1) > 1
+    return is_alone and bool(_NAME.fullmatch(text) and _NAME.fullmatch(label))
+
+
+def _labels(
     answers: Sequence[LabelPrediction], examples: Sequence[Labelled]
 ) -> tuple[list[str], list[str]]:
-    """The labels given and the right ones."""
+    """The predicted labels and the true ones."""
     return [answer.label for answer in answers], [example.label or "" for example in examples]

@@ -40,7 +40,7 @@ from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.settings import MaskedTextData
 from regard.tasks.streaming import StreamedTask
-from regard.tasks.task import Table
+from regard.tasks.tables import Table
 from regard.text import (
     BOS_ID,
     EOS_ID,

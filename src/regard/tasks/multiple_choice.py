@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -14,32 +14,22 @@ from torch.nn import functional as F
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.metrics.labels import accuracy
 from regard.metrics.question_answering import answer_words
 from regard.models import ClassifierConfig, MultipleChoice
-from regard.tasks.baselines.sliding_window import SlidingWindow
+from regard.tasks.baselines import SlidingWindow
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.checking import CheckedExample
-from regard.tasks.drawing import Drawing, likeliest_first, pieces_text, words_text
-from regard.tasks.held_out import hold_out_contexts
-from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.drawing import Drawing, likeliest_first, words_text
+from regard.tasks.one_pass_task import Loss
+from regard.tasks.question_task import ContextTask, read_stories
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import ChoicesData
-from regard.tasks.tables import by_group, length_group, question_word
-from regard.tasks.task import Table
-from regard.tasks.text_pairs import (
-    build_reader,
-    collate_pairs,
-    cross_attentions,
-    encode_pair,
-    joined,
-    pair_length,
-    pair_model,
-    text_cutter,
-)
+from regard.tasks.tables import length_group
+from regard.tasks.task import Answer
+from regard.tasks.text_pairs import PairReading, joined, pair_length, pair_model, text_cutter
 from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
-from regard.text.reading.questions import Question, question_of, read_questions
-from regard.text.reading.records import Handling, usable
+from regard.text.reading.questions import Question, question_of
+from regard.text.reading.records import Handling
 from regard.text.tokenizers.pieces import END
 from regard.viewer import Prediction, Text, Token
 
@@ -48,14 +38,9 @@ __all__ = ["Choice", "Choices", "ChoicesData", "MultipleChoiceAnswering"]
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A question with answers to choose from.
+    """A question about a text, with at least two answers to choose from.
 
-    Attributes:
-        text: The question.
-        context: The text it is about.
-        choices: The answers, at least two.
-        right: The place of the right one; −1 where it is asked for.
-        where: Where it was read.
+    ``right`` is the index of the right one, −1 where it is to be predicted.
     """
 
     text: str
@@ -66,13 +51,8 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The answer chosen.
-
-    Attributes:
-        answer: Its text.
-        place: Its place among the choices, from 0.
-        probabilities: Of every choice.
+class Choice(Answer):
+    """The answer chosen, its index among the choices, and the probability of every choice.
 
     Example:
         >>> answer = Choice("the king", 1, (0.25, 0.75))
@@ -90,11 +70,11 @@ class Choice:
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
-        shares = [round(share, 6) for share in self.probabilities]
+        shares: list[JsonValue] = [round(share, 6) for share in self.probabilities]
         return {"answer": self.answer, "choice": self.place, "probabilities": shares}
 
 
-class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
+class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     """Questions with answers to choose from to the right ones.
 
     Args:
@@ -112,34 +92,22 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
         {'accuracy': 100.0}
     """
 
-    unit: ClassVar[str] = "questions"
     can_smooth: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
-    hold_out = staticmethod(hold_out_contexts)
     data: ChoicesData
     tokenizer: Tokenizer
 
     @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[Choices]:
-        """The questions of a split; none if the recipe names no file.
-
-        Raises:
-            DataError: A question has no choices, and its story not enough other answers.
-        """
-        data = recipe.settings(ChoicesData)
-        handling: Handling = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
-        return [
-            choices
-            for file in recipe.files(split)
-            for choices in _read_file(file, data.num_wrong, handling)
-        ]
-
-    @staticmethod
-    def subject(example: Choices) -> str:
-        """The text that the question is about."""
-        return example.context
+    def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Choices]:
+        """The questions of one file, with their choices or answers to others of their story."""
+        return read_stories(
+            file,
+            handling,
+            "choices",
+            story_of=lambda question: question.article or question.context,
+            part_of=lambda question: question.answers[0].text if question.answers else None,
+            make=lambda question, others: _with_choices(question, others, data.num_wrong),
+        )
 
     @staticmethod
     def checked(example: Choices) -> CheckedExample:
@@ -156,8 +124,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
     def build_model(self) -> nn.Module:
         """The recipe's reader with new weights, and what scores an answer on it."""
         longest = self.data.max_length + self.data.max_answer + 3
-        reader = build_reader(self.recipe, vocab_size=self.tokenizer.vocab_size, longest=longest)
-        return MultipleChoice(self.recipe.settings(ClassifierConfig), reader)
+        return MultipleChoice(self.recipe.settings(ClassifierConfig), self.build_reader(longest))
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Choices:
         """The question of a JSON record with its "context" and "choices".
@@ -187,7 +154,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
             text, asked = cut(example.context), cut(example.text)
             too_long.add_cut("text", example.where, size=len(text.ids), longest=longest)
             answers = [joined(asked, cut(choice)) for choice in example.choices]
-            pairs = [encode_pair(answer, text, self.recipe, **parts) for answer in answers]
+            pairs = [self.encode_pair(answer, text, **parts) for answer in answers]
             yield {"pairs": pairs, "choices": example.choices, "right": example.right}
 
     def length(self, sample: Sample) -> int:
@@ -206,7 +173,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
             for each in encoded
             for place in range(most)
         ]
-        pairs = collate_pairs(rows, self.recipe, every=most)
+        pairs = self.collate_pairs(rows, every=most)
         is_answer = torch.arange(most) < counts[:, None]
         return {
             **pairs,
@@ -234,10 +201,17 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
             for row, choices in zip(rows, batch["choices"], strict=True)
         ]
 
-    def score(self, answers: Sequence[Choice], examples: Sequence[Choices]) -> dict[str, float]:
-        """Accuracy in percent."""
-        given = [str(answer.place) for answer in answers]
-        return {"accuracy": accuracy(given, [str(example.right) for example in examples])}
+    def scores(self, answer: Choice, example: Choices) -> Mapping[str, float]:
+        """Whether it is the right one."""
+        return {"accuracy": answer.place == example.right}
+
+    def groups(self, example: Choices) -> Mapping[str, str]:
+        """By length, and by whether the text has the very answer."""
+        is_literal = _is_literal(example.choices[example.right], example.context)
+        return {
+            "characters of the text": length_group(len(example.context), of_contexts=True),
+            "right answer word for word in the text": "yes" if is_literal else "no",
+        }
 
     def example_score(self, answer: Choice, example: Choices) -> float:
         """The probability of the right answer."""
@@ -260,18 +234,6 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
             for name, score in scores.items()
         }
 
-    def tables(self, answers: Sequence[Choice], examples: Sequence[Choices]) -> list[Table]:
-        """By question word, by length, by whether the text has the very answer."""
-        hits = [float(a.place == e.right) for a, e in zip(answers, examples, strict=True)]
-        scores = {"accuracy": hits}
-        literal = ["yes" if _is_literal(e.choices[e.right], e.context) else "no" for e in examples]
-        lengths = [length_group(len(example.context)) for example in examples]
-        return [
-            by_group("question word", [question_word(e.text) for e in examples], scores),
-            by_group("characters of the text", lengths, scores, ordered=True),
-            by_group("right answer word for word in the text", literal, scores),
-        ]
-
     def draw(self, model: nn.Module, example: Choices, encoded: Sample, answer: Choice) -> Drawing:
         """Question and text, the attention of the chosen answer to the text, and each choice."""
         cut, pair, asked = self.tokenizer.pieces, encoded["pairs"][answer.place], example.text
@@ -283,8 +245,8 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
             for each in cut(answer.answer)
         ]
         read = Text(text=f"{asked} {answer.answer}", tokens=tuple(tokens[-len(pair["ids"]) :]))
-        context = pieces_text(example.context, cut(example.context)[: len(pair["other"])])
-        found = cross_attentions(self.recipe, ("answer", read), ("text", context), row=answer.place)
+        context = self.drawn_text(example.context, len(pair["other"]))
+        found = self.cross_attentions(("answer", read), ("text", context), row=answer.place)
         shares = zip(example.choices, answer.probabilities, strict=True)
         return Drawing(
             text=words_text((asked, example.context), "\n"),
@@ -314,24 +276,8 @@ class MultipleChoiceAnswering(OnePassTask[Choices, Choice]):
         return logits.float(), penalty
 
 
-def _read_file(file: Path, num_wrong: int, handling: Handling) -> Iterable[Choices]:
-    questions = list(read_questions(file, spans=False, **handling))
-    stories: dict[str, list[Question]] = {}
-    for question in questions:
-        stories.setdefault(question.article or question.context, []).append(question)
-
-    def make(question: Question) -> Choices:
-        story = stories[question.article or question.context]
-        return _with_choices(question, story, num_wrong)
-
-    return usable(questions, make, "choices", **handling)
-
-
-def _with_choices(question: Question, story: Sequence[Question], num_wrong: int) -> Choices:
-    """The question with its choices, or with answers to other questions about the same story.
-
-    The same questions get the same choices in the same order, whatever else a file holds.
-    """
+def _with_choices(question: Question, others: Sequence[str], num_wrong: int) -> Choices:
+    """The question with its choices, or always the same of the answers to others of its story."""
     right, choices = question.answers[0].text if question.answers else "", question.choices
     if choices and right not in choices:
         raise DataError(
@@ -339,19 +285,18 @@ def _with_choices(question: Question, story: Sequence[Question], num_wrong: int)
             f"and {list(choices)}."
         )
     if not choices:
-        choices = _drawn(question, right, story, num_wrong)
+        choices = _drawn(question, right, others, num_wrong)
     return Choices(question.text, question.context, choices, choices.index(right), question.where)
 
 
 def _drawn(
-    question: Question, right: str, story: Sequence[Question], num_wrong: int
+    question: Question, right: str, others: Sequence[str], num_wrong: int
 ) -> tuple[str, ...]:
     """The right answer among wrong ones, which are right ones to other questions."""
     known = {answer_words(answer.text) for answer in question.answers}
     dice = random.Random(f"{question.text}\0{question.context}")
-    others = dict.fromkeys(o.answers[0].text for o in story if o.answers)
     wrong: list[str] = []
-    for other in dice.sample(list(others), len(others)):
+    for other in dice.sample(others, len(others)):
         if len(wrong) < num_wrong and answer_words(other) not in known:
             known.add(answer_words(other))
             wrong.append(other)

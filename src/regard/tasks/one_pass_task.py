@@ -3,6 +3,7 @@
 import typing
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, get_type_hints
 
@@ -17,18 +18,26 @@ from regard.progress import progress
 from regard.tasks.batches import Sample, collate
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.drawing import Drawing
-from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash, valid_share
-from regard.tasks.recipe import Recipe, RecipeTable, check_not_smoothed, tell_pieces
-from regard.tasks.task import AnswerT, ExampleT, Table, Task
+from regard.tasks.held_out import (
+    LEAST_FOR_TEST,
+    Parts,
+    evenly,
+    hold_out_by_hash,
+    hold_out_texts,
+    valid_share,
+)
+from regard.tasks.recipe import Recipe, check_not_smoothed, tell_pieces
+from regard.tasks.tables import Table
+from regard.tasks.task import AnswerT, ExampleT, Task
 from regard.text import BadLines, Line, PairTokenizer, load_tokenizer
 from regard.text.files import read_kept, write_plain
 from regard.text.reading.lines import readable
-from regard.text.reading.records import object_of, record_in
+from regard.text.reading.records import Handling, object_of, record_in
 from regard.viewer import Prediction
 
-# A sum over the terms of a batch, and how many they are.
+# A sum over the terms of a batch, and their number.
 Loss: TypeAlias = tuple[Float[Tensor, ""], int]
-# Tokens up to which each is left out in turn, and samples in a batch of such texts.
+# Longest sample of which each token is left out in turn, and how many such samples are in a batch.
 _MOST_LEFT_OUT, _ROWS = 256, 32
 # mypy knows TypedDict as a form of the language, not as what makes a class of names and types.
 _table_of: Callable[[str, Mapping[str, Any]], type[dict[str, Any]]] = vars(typing)["TypedDict"]
@@ -37,23 +46,25 @@ _table_of: Callable[[str, Mapping[str, Any]], type[dict[str, Any]]] = vars(typin
 class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     """A task whose answers are computed in one pass, not searched for: labels, tags, spans.
 
-    It declares what it learns from the training text, which is saved and loaded here, and says how
-    an example becomes a ``Sample``, ids and numbers by name, which are padded to a ``Batch`` here;
+    It declares what it learns from the training text, which is saved and loaded here, and how an
+    example becomes a ``Sample``, ids and numbers by name, which are padded to a ``Batch`` here;
     a task may have classes of its own in their place.
 
     Args:
-        recipe: Whose settings hold.
+        recipe: The settings.
         tokenizer: Learned from the training text; None where the task cuts none.
         learned: All that ``learned`` names.
 
     Attributes:
         are_texts: Whether examples are texts, which have a length.
         least_for_test: Fewer different texts than these hold none out to test on.
+        without_overlap: Attribute of the examples that training and validation must not share,
+            and its plural name; None holds out single examples.
         learned: Attributes that are learned besides the tokenizer: plain data, of the types that
             the class annotates them with.
-        file: Where they are saved.
+        file: Name of their file.
         can_smooth: Whether its labels can be smoothed.
-        padding: What the lists of a sample are padded with, by name, where that is not 0.
+        padding: Fillers of a sample's lists, by name, where they are not 0.
 
     Example:
         >>> class Spelling(OnePassTask[str, str]):
@@ -65,6 +76,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     are_texts: ClassVar[bool] = True
     least_for_test: ClassVar[int] = LEAST_FOR_TEST
+    without_overlap: ClassVar[tuple[str, str] | None] = None
     learned: ClassVar[tuple[str, ...]] = ()
     file: ClassVar[str] = "learned.json"
     can_smooth: ClassVar[bool] = False
@@ -104,11 +116,30 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     def baselines(
         self, train: Sequence[ExampleT], examples: Sequence[ExampleT]
     ) -> dict[str, list[AnswerT]]:
-        """Answers that take no model, by the name of how they are made."""
+        """Answers without a model, by the name of their method."""
 
     @abstractmethod
     def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
         """Tables of the figures by label, by length, and of confusions."""
+
+    @abstractmethod
+    def batch_loss(self, model: nn.Module, batch: Any, smoothing: float) -> Loss:
+        """The loss summed over its terms, and their number."""
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[ExampleT]:
+        """The examples of a split; none if the recipe names no file."""
+        data: Any = recipe.data
+        handling = Handling(on_bad_line=data.on_bad_line, bad_lines=bad_lines)
+        files = recipe.files(split)
+        return [each for file in files for each in cls.read_file(file, data, handling)]
+
+    @classmethod
+    def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[ExampleT]:
+        """The examples of one file, for ``read``."""
+        raise NotImplementedError(f"{cls.__name__} must have read_file, or read.")
 
     @classmethod
     def load_tokenizer(cls, recipe: Recipe, folder: Path) -> Any:
@@ -156,56 +187,22 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     ) -> tuple[list[ExampleT], list[ExampleT]]:
         """The examples to train on and those to validate on, where the recipe names no others.
 
-        Those are a few spread evenly over the text.
+        These are a few spread evenly over the text, and share nothing of ``without_overlap``.
 
         Raises:
             DataError: There are fewer than ten.
         """
-        places = set(evenly(range(len(examples)), unit=cls.unit, share=valid_share(recipe)))
+        share = valid_share(recipe)
+        if cls.without_overlap is not None:
+            name, unit = cls.without_overlap
+            return hold_out_texts(examples, attrgetter(name), unit=unit, share=share)
+        places = set(evenly(range(len(examples)), unit=cls.unit, share=share))
         held = [example for place, example in enumerate(examples) if place in places]
         return [example for place, example in enumerate(examples) if place not in places], held
 
-    def prediction(self, answer: AnswerT) -> Prediction | None:
-        """The answer's labels with their probabilities, for a page; None shows its text alone."""
-        return None
-
-    def draw(self, model: nn.Module, example: ExampleT, encoded: Any, answer: AnswerT) -> Drawing:
-        """The texts and tokens of an example, its prediction, and the attention that is shown.
-
-        By default the words of the request and ``answer.text()``, and the attention between the
-        words where there is a query and a key for each.
-
-        Raises:
-            DataError: The text is too long to be read at once.
-        """
-        return Drawing(prediction=self.prediction(answer))
-
-    def leave_one_out(
-        self, model: nn.Module, sample: Sample, answer: AnswerT, score: Callable[[AnswerT], float]
-    ) -> tuple[float, ...]:
-        """How far the score of a sample's answer falls without each of its ``ids``.
-
-        Nothing for a long text; 0 for a single token.
-        """
-        count = len(sample["ids"])
-        if count > _MOST_LEFT_OUT:
-            return ()
-        whole, losses = score(answer), list[float]()
-        for first in range(0, count, _ROWS):
-            places = range(first, min(count, first + _ROWS))
-            batch = self.collate([_without(sample, place) for place in places])
-            answers = self.predict(model, moved(batch, device_of(model)))
-            losses += [whole - score(each) for each in answers]
-        return tuple(losses)
-
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ExampleT]:
-        """The examples of a training, the same ones whenever they are asked for.
-
-        Raises:
-            DataError: The training text is not named, cannot be read, or is too short to hold some
-                out.
-        """
+        """The examples of a training: of its files, or held out of the training ones."""
         train = cls.read(recipe, "train", bad_lines=bad_lines)
         if not train:
             raise DataError("data.train must name the training text; got nothing.")
@@ -239,18 +236,11 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         # Run folders keep it: with another name of class or field, no training begun goes on.
         return repr(example)
 
-    @classmethod
-    def settled(
-        cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[ExampleT]
-    ) -> Recipe:
-        """The recipe as it is: nothing is left open."""
-        return recipe
-
     def asked(self, line: Line, ending: str) -> ExampleT | None:
         """Parse a line into an example: text, or an object as in JSONL; None for an empty line.
 
         Raises:
-            DataError: It asks nothing that can be answered, or is too long.
+            DataError: It holds nothing to predict, or is too long.
         """
         example = self.question(line, ending)
         if example is not None:
@@ -261,7 +251,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         """Parse a line as ``asked`` does, without checking its length.
 
         Raises:
-            DataError: It asks nothing that can be answered.
+            DataError: It holds nothing to predict.
         """
         text = readable(line)
         if not text.strip():
@@ -270,12 +260,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return self.request(record, line.where)
 
     def encode_one(self, example: ExampleT, too_long: BadLines) -> Any:
-        """The sample of one example.
-
-        Args:
-            example: What goes in.
-            too_long: Where what is cut off for its length is counted.
-        """
+        """The sample of one example; ``too_long`` counts what is cut off for its length."""
         raise NotImplementedError(f"{type(self).__name__} must have encode_one, or samples.")
 
     def samples(
@@ -306,11 +291,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         *,
         too_long: BadLines,
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Samples of what is learned from, and of what is validated on.
-
-        Raises:
-            DataError: No example is left to learn from, or one cannot be validated on.
-        """
+        """The samples of the training and of the validation examples."""
         with progress("encoding"):
             encoded = self.encode(train, training=True, too_long=too_long)
         if not encoded:
@@ -320,10 +301,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
                 f"data.train must hold {self.unit} that are not too long; got none. {cure}"
             )
         return encoded, self.encode(valid)
-
-    def of_epoch(self, encoded: Sequence[Any], *, seed: int, epoch: int) -> Sequence[Any]:
-        """Return the same examples in every epoch."""
-        return encoded
 
     def length(self, sample: Any) -> int:
         """Cost of a sample in ``training.batch_tokens``: its ids, or 1 where it has none."""
@@ -342,12 +319,8 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         """The batch with the noise of training drawn; by default there is none."""
         return batch
 
-    @abstractmethod
-    def batch_loss(self, model: nn.Module, batch: Any, smoothing: float) -> Loss:
-        """The loss summed over what is predicted, and how many that are."""
-
     def loss(self, model: nn.Module, batch: Any, *, smoothing: float = 0.0) -> Loss:
-        """The loss summed over what is predicted, and how many that are.
+        """The loss of ``batch_loss``.
 
         Raises:
             SettingError: Labels are to be smoothed, which the loss has no sense of.
@@ -356,13 +329,38 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
             check_not_smoothed(self.recipe, smoothing)
         return self.batch_loss(model, batch, smoothing)
 
-    def backward(
-        self, model: nn.Module, batch: Any, *, smoothing: float, scale: float = 1.0
-    ) -> Loss:
-        """The loss, detached, and its terms; its gradient, times ``scale``, is added."""
-        loss, terms = self.loss(model, batch, smoothing=smoothing)
-        (loss if scale == 1 else loss * scale).backward()  # type: ignore[no-untyped-call]
-        return loss.detach(), terms
+    def prediction(self, answer: AnswerT) -> Prediction | None:
+        """The answer's labels with their probabilities, for a page; None shows its text alone."""
+        return None
+
+    def draw(self, model: nn.Module, example: ExampleT, encoded: Any, answer: AnswerT) -> Drawing:
+        """The texts and tokens of an example, its prediction, and the attention that is shown.
+
+        By default the words of the request and ``answer.text()``, and the attention between the
+        words where there is a query and a key for each.
+
+        Raises:
+            DataError: The text is too long to be read at once.
+        """
+        return Drawing(prediction=self.prediction(answer))
+
+    def leave_one_out(
+        self, model: nn.Module, sample: Sample, answer: AnswerT, score: Callable[[AnswerT], float]
+    ) -> tuple[float, ...]:
+        """How far the score of a sample's answer falls without each of its ``ids``.
+
+        Nothing for a long text; 0 for a single token.
+        """
+        count = len(sample["ids"])
+        if count > _MOST_LEFT_OUT:
+            return ()
+        whole, losses = score(answer), list[float]()
+        for first in range(0, count, _ROWS):
+            places = range(first, min(count, first + _ROWS))
+            batch = self.collate([_without(sample, place) for place in places])
+            answers = self.predict(model, moved(batch, device_of(model)))
+            losses += [whole - score(each) for each in answers]
+        return tuple(losses)
 
 
 def _without(sample: Sample, place: int) -> Sample:

@@ -1,50 +1,35 @@
 """Extractive question answering: the stretch of a text that answers a question, if one does."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.config import JsonValue
 from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, SpanFinderConfig, best_spans
 from regard.models.span_finder import NO_ANSWER
-from regard.tasks.baselines.sliding_window import SlidingWindow
+from regard.tasks.baselines import SlidingWindow
 from regard.tasks.batches import Batch, Sample
-from regard.tasks.drawing import Drawing, pieces_text, spans_text, words_text
-from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
-from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.drawing import Drawing, spans_text, words_text
+from regard.tasks.one_pass_task import Loss
+from regard.tasks.question_task import QuestionTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import QuestionsData
-from regard.tasks.tables import (
-    by_group,
-    confusion_table,
-    kind_of_answer,
-    length_group,
-    question_word,
-)
-from regard.tasks.task import Table
-from regard.tasks.text_pairs import (
-    build_reader,
-    collate_pairs,
-    cross_attentions,
-    encode_pair,
-    text_cutter,
-)
+from regard.tasks.tables import Table, confusion_table, kind_of_answer, length_group
+from regard.tasks.task import Answer
+from regard.tasks.text_pairs import PairReading, text_cutter
 from regard.text import BadLines, Tokenizer, TokenizerConfig, train_tokenizer
-from regard.text.reading.questions import QUESTION_FIELDS, Question, asked_question
-from regard.text.reading.tables import Field
+from regard.text.reading.questions import Question
 from regard.viewer import Prediction
 
 __all__ = ["QuestionAnswering", "QuestionsData", "SpanAnswer"]
 
 
 @dataclass(frozen=True, slots=True)
-class SpanAnswer:
+class SpanAnswer(Answer):
     """The answer to one question.
 
     Attributes:
@@ -69,12 +54,8 @@ class SpanAnswer:
         """The answer in one line."""
         return " ".join(self.answer.split())
 
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Plain data, ready for JSON."""
-        return {**asdict(self), "probability": round(self.probability, 6)}
 
-
-class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
+class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
     """Questions to stretches of their texts.
 
     Args:
@@ -95,23 +76,13 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
         {'exact_match': 100.0, 'f1': 100.0}
     """
 
-    unit: ClassVar[str] = "questions"
     counted = "windows"
     metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
     learned = ("may_have_none",)
     file = "answering.json"
-    read = staticmethod(read_asked)
-    hold_out = staticmethod(hold_out_contexts)
-    subject = staticmethod(attrgetter("context"))
-    checked = staticmethod(checked_question)
-    request = staticmethod(asked_question)
     data: QuestionsData
     tokenizer: Tokenizer
     may_have_none: bool
-
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """The question, and the text that answers it."""
-        return QUESTION_FIELDS
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":
@@ -124,8 +95,7 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
     def build_model(self) -> nn.Module:
         """The recipe's reader with new weights, and what finds spans on it."""
         longest = self.data.max_length + self.data.max_question + 3
-        reader = build_reader(self.recipe, vocab_size=self.tokenizer.vocab_size, longest=longest)
-        return SpanFinder(self.recipe.settings(SpanFinderConfig), reader)
+        return SpanFinder(self.recipe.settings(SpanFinderConfig), self.build_reader(longest))
 
     def facts(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
@@ -140,7 +110,7 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
         for example in examples:
             text, asked = cut(example.context), cut(example.text)
             too_long.add_cut("question", example.where, size=len(asked.ids), longest=most)
-            sample = encode_pair(text, asked, self.recipe, other_kept=slice(most))
+            sample = self.encode_pair(text, asked, other_kept=slice(most))
             sample["spans"], sample["context"] = text.spans, example.context
             sample["answers"] = [_tokens_of(text.spans, a.start, a.end) for a in example.answers]
             yield sample
@@ -152,17 +122,15 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
     def collate(
         self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
     ) -> Batch:
-        """Padded windows of texts beside their questions; a long text takes several rows.
+        """Padded windows of texts with their questions; a long text takes several rows.
 
-        ``allowed`` is where an answer may stand, ``starts`` and ``ends`` are the places of one that
-        does, ``NO_ANSWER`` where there is none. With a generator, one of several is drawn.
+        ``allowed`` is where an answer may stand; ``starts`` and ``ends`` are those of one that
+        does, drawn of several by the generator, and ``NO_ANSWER`` where there is none.
         """
         rows = [
             (owner, window) for owner, each in enumerate(encoded) for window in self._windows(each)
         ]
-        pairs = collate_pairs(
-            [_part(encoded[owner], window) for owner, window in rows], self.recipe
-        )
+        pairs = self.collate_pairs([_part(encoded[owner], window) for owner, window in rows])
         places = torch.arange(pairs["ids"].shape[1])
         firsts = torch.tensor(pairs["firsts"])[:, None]
         inside = torch.tensor([len(window) for _, window in rows])[:, None]
@@ -213,16 +181,10 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
             best[owner] = (score - none, SpanAnswer(text, begin, finish, share))
         return [self._unless_none(each) for each in best]
 
-    def score(
-        self, answers: Sequence[SpanAnswer], examples: Sequence[Question]
-    ) -> dict[str, float]:
-        """Exact match and F1 of words, the nearest of the right answers counting, in percent."""
-        pairs = [(a.answer, _right(e)) for a, e in zip(answers, examples, strict=True)]
-        count = max(1, len(examples))
-        return {
-            "exact_match": 100 * sum(exact_match(*pair) for pair in pairs) / count,
-            "f1": 100 * sum(f1(*pair) for pair in pairs) / count,
-        }
+    def scores(self, answer: SpanAnswer, example: Question) -> Mapping[str, float]:
+        """Exact match and F1 of words, with the nearest of the right answers."""
+        right = _right(example)
+        return {"exact_match": exact_match(answer.answer, right), "f1": f1(answer.answer, right)}
 
     def example_score(self, answer: SpanAnswer, example: Question) -> float:
         """The F1 of its words."""
@@ -241,23 +203,18 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
             ]
         }
 
-    def tables(self, answers: Sequence[SpanAnswer], examples: Sequence[Question]) -> list[Table]:
-        """By question word, by length, by kind of answer, and which kind was given for which."""
-        right = [_right(example) for example in examples]
-        pairs = list(zip((answer.answer for answer in answers), right, strict=True))
-        scores = {
-            "exact match": [exact_match(*pair) for pair in pairs],
-            "F1": [f1(*pair) for pair in pairs],
+    def groups(self, example: Question) -> Mapping[str, str]:
+        """By length, and by kind of answer."""
+        return {
+            "characters of the text": length_group(len(example.context), of_contexts=True),
+            "kind of answer": _kind(example),
         }
-        texts = [length_group(len(example.context)) for example in examples]
+
+    def tables(self, answers: Sequence[SpanAnswer], examples: Sequence[Question]) -> list[Table]:
+        """Figures by ``groups``, and the confusion matrix of kinds of answer."""
         given = [kind_of_answer(answer.answer) for answer in answers]
-        kinds = [kind_of_answer(each[0] if each else "") for each in right]
-        return [
-            by_group("question word", [question_word(e.text) for e in examples], scores),
-            by_group("characters of the text", texts, scores, ordered=True),
-            by_group("kind of answer", kinds, scores),
-            confusion_table(given, kinds),
-        ]
+        kinds = confusion_table(given, [_kind(example) for example in examples])
+        return [*super().tables(answers, examples), kinds]
 
     def draw(
         self, model: nn.Module, example: Question, encoded: Sample, answer: SpanAnswer
@@ -265,7 +222,7 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
         """The text and the question, their attention in the answer's window; the answer marked."""
         spans, windows = encoded["spans"], self._windows(encoded)
         text = spans_text(encoded["context"], spans)
-        asked = self.tokenizer.pieces(example.text)[: len(encoded["other"])]
+        asked = self.drawn_text(example.text, len(encoded["other"]))
         begins = [place for place, (start, _) in enumerate(spans) if start == answer.start]
         held = (row for row, window in enumerate(windows) if begins and begins[0] in window)
         row, found = next(held, 0), answer.answer or "no answer"
@@ -273,12 +230,8 @@ class QuestionAnswering(OnePassTask[Question, SpanAnswer]):
         return Drawing(
             text=text,
             output=words_text([found]),
-            cross_attentions=cross_attentions(
-                self.recipe,
-                ("text", text),
-                ("question", pieces_text(example.text, asked)),
-                read=windows[row],
-                row=row,
+            cross_attentions=self.cross_attentions(
+                ("text", text), ("question", asked), read=windows[row], row=row
             ),
             prediction=Prediction(
                 labels=((found, answer.probability),),
@@ -338,3 +291,7 @@ def _drawn_answer(
 
 def _right(example: Question) -> tuple[str, ...]:
     return tuple(answer.text for answer in example.answers)
+
+
+def _kind(example: Question) -> str:
+    return kind_of_answer(example.answers[0].text if example.answers else "")

@@ -25,7 +25,7 @@ from regard.tasks.checking import CheckedExample
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import RegressionConfig, RegressionData
-from regard.tasks.task import Table
+from regard.tasks.tables import Table
 from regard.text import BadLines, Line
 from regard.text.files import read_plain
 from regard.text.reading.points import Point, cells_of, number_of, read_points

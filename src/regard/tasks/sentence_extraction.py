@@ -36,7 +36,7 @@ from regard.tasks.generation.settings import DocumentData
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.settings import ExtractionData
-from regard.tasks.task import Table
+from regard.tasks.tables import Table
 from regard.text import BOS_ID, BadLines, Line, Tokenizer, TokenizerConfig, train_tokenizer
 from regard.text.batches import lengths_of
 from regard.viewer import Prediction

@@ -1,10 +1,10 @@
 """Sentence selection: which sentence of a text answers a question, found by a memory network."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -13,19 +13,19 @@ from torch import Tensor, nn
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.models import MemoryNetwork, MemoryNetworkConfig
-from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of, words_of
+from regard.tasks.baselines import SlidingWindow
+from regard.tasks.baselines.sliding_window import sentences_of, words_of
 from regard.tasks.batches import Batch, Sample, boxed
 from regard.tasks.drawing import Drawing, Shade, spans_text, words_text
-from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
-from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.one_pass_task import Loss
+from regard.tasks.question_task import QuestionTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import SentencesData
-from regard.tasks.tables import by_group, question_word
-from regard.tasks.task import Table
+from regard.tasks.task import Answer
 from regard.text import BadLines
 from regard.text.batches import padded
-from regard.text.reading.questions import QUESTION_FIELDS, Question, asked_question
-from regard.text.reading.tables import Field
+from regard.text.reading.questions import Question
+from regard.text.reading.records import Handling
 from regard.text.tokenizers.words import Vocabulary
 
 __all__ = ["SentenceSelection", "SentencesData"]
@@ -37,14 +37,8 @@ _LAST_HOP = Shade(
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceAnswer:
-    """The sentence that answers one question.
-
-    Attributes:
-        sentence: Its text.
-        start: Its place in the text, in characters.
-        probability: Of the sentence.
-    """
+class SentenceAnswer(Answer):
+    """The sentence that answers one question, its start in the text and its probability."""
 
     sentence: str
     start: int
@@ -61,11 +55,11 @@ class SentenceAnswer:
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
-        places = {"start": self.start, "end": self.end}
+        places: dict[str, JsonValue] = {"start": self.start, "end": self.end}
         return {"sentence": self.sentence, **places, "probability": round(self.probability, 6)}
 
 
-class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
+class SentenceSelection(QuestionTask[SentenceAnswer]):
     """Questions to sentences of their texts.
 
     Args:
@@ -84,14 +78,9 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
         {'sentence': 'A king was old.', 'start': 0, 'end': 15, 'probability': 1.0}
     """
 
-    unit: ClassVar[str] = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     learned = ("words",)
     file = "words.json"
-    hold_out = staticmethod(hold_out_contexts)
-    subject = staticmethod(attrgetter("context"))
-    checked = staticmethod(checked_question)
-    request = staticmethod(asked_question)
     data: SentencesData
     words: list[str]
 
@@ -100,12 +89,9 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
         self.vocabulary = Vocabulary(words, buckets=self.data.oov_buckets)
 
     @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[Question]:
-        """The questions of a split that have an answer; none if the recipe names no file."""
-        asked = read_asked(recipe, split, spans=True, bad_lines=bad_lines)
-        return [question for question in asked if question.answers]
+    def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Question]:
+        """The questions of one file that have an answer."""
+        return (each for each in super().read_file(file, data, handling) if each.answers)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
@@ -125,18 +111,13 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
         hops = self.recipe.settings(MemoryNetworkConfig).num_hops
         return [f"{len(self.words):,} words, {hops} hops"]
 
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """The question, and the text that answers it."""
-        return QUESTION_FIELDS
-
     def samples(
         self, examples: Sequence[Question], too_long: BadLines, *, training: bool
     ) -> Iterator[Sample]:
         """Ids of the words of each question and of its text's sentences, and which are right.
 
-        Raises:
-            DataError: A text has more sentences than the memory has room for, and it is not to
-                learn from; or it has none.
+        DataError if a text has no sentences, or more than the memory has room for; in training it
+        is left out.
         """
         most = self.recipe.settings(MemoryNetworkConfig).max_sentences
 
@@ -198,16 +179,19 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
             )
         ]
 
-    def score(
-        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
-    ) -> dict[str, float]:
-        """The share of questions whose answer is right, in percent."""
-        return {"accuracy": 100 * sum(self._hits(answers, examples)) / max(1, len(examples))}
+    def scores(self, answer: SentenceAnswer, example: Question) -> Mapping[str, float]:
+        """Whether an answer begins in the sentence."""
+        return {
+            "accuracy": any(answer.start <= each.start < answer.end for each in example.answers)
+        }
+
+    def groups(self, example: Question) -> Mapping[str, str]:
+        """By number of sentences."""
+        return {"number of sentences": str(len(sentences_of(example.context)))}
 
     def example_score(self, answer: SentenceAnswer, example: Question) -> float:
         """Its probability if it has an answer, else 0."""
-        has_one = any(answer.start <= each.start < answer.end for each in example.answers)
-        return answer.probability if has_one else 0.0
+        return answer.probability * self.scores(answer, example)["accuracy"]
 
     def baselines(
         self, train: Sequence[Question], examples: Sequence[Question]
@@ -228,17 +212,6 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
                 answers.append(_sentence(example.context, span, 1.0))
         return found
 
-    def tables(
-        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
-    ) -> list[Table]:
-        """By question word, and by how many sentences there are."""
-        scores = {"accuracy": self._hits(answers, examples)}
-        counts = [str(len(sentences_of(example.context))) for example in examples]
-        return [
-            by_group("question word", [question_word(each.text) for each in examples], scores),
-            by_group("number of sentences", counts, scores, ordered=True),
-        ]
-
     def draw(
         self, model: nn.Module, example: Question, encoded: Sample, answer: SentenceAnswer
     ) -> Drawing:
@@ -253,9 +226,6 @@ class SentenceSelection(OnePassTask[Question, SentenceAnswer]):
 
     def _ids(self, text: str) -> list[int]:
         return self.vocabulary.ids(word.text for word in words_of(text))
-
-    def _hits(self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]) -> list[float]:
-        return [float(self.example_score(a, e) > 0) for a, e in zip(answers, examples, strict=True)]
 
 
 def _logits(model: nn.Module, batch: Batch) -> Float[Tensor, "B Y"]:

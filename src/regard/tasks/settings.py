@@ -8,9 +8,10 @@ from regard.errors import SettingError
 from regard.fields import Count, Natural, Share, Weight, at_least, check_fields
 from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.recipe import check_different_columns
-from regard.tasks.word_parts import WordPartsName
 from regard.text.reading.records import OnBadLine
 from regard.text.reading.tables import Column
+
+WordPartsName = Literal["characters", "neighbours", "ngrams"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,6 +16,7 @@ from regard.metrics.labels import (
     accuracy,
     as_bio,
     as_known,
+    by_label,
     entity_scores,
     is_bio,
     macro_f1,
@@ -33,9 +34,8 @@ from regard.tasks.recipe import (
     check_positions,
 )
 from regard.tasks.settings import TaggingData
-from regard.tasks.tables import confusion_table, label_table
+from regard.tasks.tables import Table, confusion_table, label_table
 from regard.tasks.tags import compared, joined, novelty_table, transitions
-from regard.tasks.task import Table
 from regard.tasks.word_parts import WORD_PARTS, reads_parts
 from regard.tasks.word_pieces import joined_words, piece_rows, pieces_of
 from regard.text import (
@@ -350,12 +350,9 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         """By entity type or by tag, known words and unknown ones, what was taken for what."""
         given, right = [each.tags for each in answers], self._right(examples)
         flat = (_flat(given), _flat(right))
-        first = label_table(*flat)
+        first = label_table(by_label(*flat))
         if marks_entities(self.tags):
-            _, each = entity_scores(given, right)
-            rows = tuple((s.label, s.precision, s.recall, s.f1, s.count) for s in each)
-            columns = ("type", "precision", "recall", "F1", "count")
-            first = Table("by type of entity", columns, rows)
+            first = label_table(entity_scores(given, right)[1], "type", "type of entity")
         words = (self.word_ids.ids(_folded(word, self.data) for word in e.words) for e in examples)
         novel = [number == UNK_ID for numbers in words for number in numbers]
         return [first, novelty_table(*flat, novel), confusion_table(*flat)]

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from regard.metrics.labels import entities
-from regard.tasks.task import Table
+from regard.tasks.tables import Table
 from regard.text.reading.tagged import TaggedWords
 
 

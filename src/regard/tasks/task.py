@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -31,35 +31,11 @@ class Answer(Protocol):
         """The answer in a line."""
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """The answer as plain data, ready for JSON."""
+        """The answer as plain data, ready for JSON: the fields of a dataclass, numbers rounded."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
 
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Figures in rows.
-
-    Attributes:
-        title: What they are of.
-        columns: Names of the columns.
-        rows: As many cells each; floats are figures in percent.
-        is_matrix: Whether rows and columns are the same things, so that it can be drawn as a map.
-
-    Example:
-        >>> from regard.tasks.tables import confusion_table
-        >>> table = confusion_table(["good", "bad", "bad"], ["good", "good", "bad"])
-        >>> table.title, table.columns, table.is_matrix
-        ('right label ↓ taken for →', ('', 'good', 'bad'), True)
-        >>> table.rows
-        (('good', 1, 1), ('bad', 0, 1))
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str | int | float, ...], ...]
-    is_matrix: bool = False
 
 
 class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
@@ -73,10 +49,10 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     (``SequenceTask``): a task is one of the two.
 
     Attributes:
-        unit: What examples are called, in the plural.
+        unit: Plural name of the examples.
         metrics: The figures of ``score``: 1 where more is better, -1 where less is.
         is_written: Whether answers are written token by token, not computed in one pass.
-        recipe: Whose settings hold.
+        recipe: The settings.
 
     Example:
         >>> from regard.tasks import TASKS
@@ -105,7 +81,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     @classmethod
     @abstractmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ExampleT]:
-        """The examples of a training, the same ones whenever they are asked for.
+        """The examples of a training, the same ones at every call.
 
         Raises:
             DataError: The training text is not named, cannot be read, or is too short to hold some
@@ -118,11 +94,11 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """Return a string that identifies the example, for the run's data fingerprint."""
 
     @classmethod
-    @abstractmethod
     def settled(
         cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[ExampleT]
     ) -> Recipe:
-        """The recipe with what it leaves open: as the run keeps it, or as the text says."""
+        """The recipe with what it leaves open, as the run has it or as the text says: nothing."""
+        return recipe
 
     @classmethod
     @abstractmethod
@@ -137,9 +113,9 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """Check the text before training.
 
         Args:
-            recipe: Whose files are read; what cannot be is left out and counted if it says so.
+            recipe: Names the files; unreadable lines are left out and counted if it says so.
             examples: How many to keep of each finding.
-            tokenizer: Which pairs of sentences are asked for lengths and lost characters.
+            tokenizer: Gives lengths and lost characters of sentence pairs.
             progress: Called now and then with the number of steps done, where that takes long.
 
         Raises:
@@ -176,7 +152,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @abstractmethod
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> ExampleT:
-        """The example, without an answer, that a line of text or a JSON record asks about."""
+        """Parse a line of text or a JSON record into an example without an answer."""
 
     @abstractmethod
     def asked(self, line: Line, ending: str) -> ExampleT | None:
@@ -187,8 +163,12 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             ending: Of the file's name, such as ``.jsonl``.
 
         Raises:
-            DataError: It asks nothing that can be answered.
+            DataError: It holds nothing to predict.
         """
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """Input columns of a table, with the answer's if it is to be scored; none of plain text."""
+        return ()
 
     @abstractmethod
     def encode(
@@ -201,18 +181,10 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """Ids of each example.
 
         Args:
-            examples: What goes in.
-            training: Whether it is to learn from: then examples may be left out, or cut up.
-            too_long: Where what is left out or cut off for its length is counted.
+            examples: With or without answers.
+            training: Whether they are learned from: then some may be left out, or cut up.
+            too_long: Counts what is left out or cut off for its length.
         """
-
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """Input columns of a table; none if its lines are read as they are.
-
-        Args:
-            with_answers: Whether it says an answer, too, which is to be scored.
-        """
-        return ()
 
     @abstractmethod
     def encode_parts(
@@ -222,20 +194,15 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         *,
         too_long: BadLines,
     ) -> tuple[Sequence[EncodedT], Sequence[EncodedT]]:
-        """Ids of what is learned from, and of what is validated on.
-
-        Args:
-            train: The examples of training.
-            valid: Those of validation.
-            too_long: Where what is left out or cut off for its length is counted.
+        """Ids of the training and of the validation examples.
 
         Raises:
             DataError: No example is left to learn from, or one cannot be validated on.
         """
 
-    @abstractmethod
     def of_epoch(self, encoded: Sequence[EncodedT], *, seed: int, epoch: int) -> Sequence[EncodedT]:
-        """Training samples of one epoch: the same, or tokenized anew."""
+        """Training samples of one epoch: by default the same in each."""
+        return encoded
 
     @abstractmethod
     def lengths(
@@ -247,12 +214,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def collate(
         self, encoded: Sequence[EncodedT], *, generator: torch.Generator | None = None
     ) -> BatchT:
-        """A padded batch.
-
-        Args:
-            encoded: What goes into it.
-            generator: In training only, where noise is drawn, such as what is masked.
-        """
+        """A padded batch; in training the generator draws noise, such as what is masked."""
 
     def collate_part(
         self, encoded: Sequence[EncodedT], rows: slice, *, generator: torch.Generator
@@ -262,8 +224,8 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         A task that draws noise and wants the same noise in a part as in the whole has its own.
 
         Args:
-            encoded: What goes into the whole batch.
-            rows: Which of it is wanted, one or more.
+            encoded: The whole batch.
+            rows: Its samples in the shard, one or more.
             generator: Draws the noise of the whole batch.
         """
         part = torch.Generator().manual_seed(generator.initial_seed() + rows.start)
@@ -273,20 +235,19 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def loss(
         self, model: nn.Module, batch: BatchT, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """The loss summed over what is predicted, and how many that are."""
+        """The loss summed over its terms, and their number."""
 
-    @abstractmethod
     def backward(
         self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float = 1.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """The loss, detached, and its terms; its gradient, times ``scale``, is added.
+        """Add the gradient of the loss times ``scale``, which keeps small ones in float16.
 
-        Args:
-            model: Whose parameters have the gradients.
-            batch: On the model's device.
-            smoothing: Of labels.
-            scale: So that float16 can hold small gradients.
+        Returns:
+            The loss, detached, and the number of its terms.
         """
+        loss, terms = self.loss(model, batch, smoothing=smoothing)
+        (loss if scale == 1 else loss * scale).backward()  # type: ignore[no-untyped-call]
+        return loss.detach(), terms
 
     @abstractmethod
     def score(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> dict[str, float]:
@@ -299,3 +260,11 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
 # A task of which nothing more is known.
 AnyTask: TypeAlias = Task[Any, Any, Any, Any]
+
+
+def _plain(value: Any) -> JsonValue:
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Two texts side by side, as models take them: word overlap, padded batches, one reader of both."""
+"""Two texts read together: word overlap, padded batches, one reader of both."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from regard.choices import choose
 from regard.errors import SettingError
 from regard.models import PAIR_MODELS, PairClassifier, Reader
 from regard.tasks.batches import Batch, Sample
-from regard.tasks.drawing import CrossAttention, TextPart
+from regard.tasks.drawing import CrossAttention, TextPart, pieces_text
 from regard.tasks.recipe import Recipe
 from regard.text import BOS_ID, EOS_ID, Tokenizer, words_of_spans
 from regard.text.batches import lengths_of, padded
@@ -21,7 +21,7 @@ from regard.text.normalization import normalize, split_words
 from regard.text.reading.questions import places_of_normalized
 from regard.viewer import Text
 
-# What is said of each token of a text that stands beside another.
+# Features of each token of a text that is read together with another.
 FEATURES = ("as written", "in any case", "same beginning", "with its neighbour", "rarity")
 # Letters that words which begin alike share: "divide" and "divided" are not the same word.
 _BEGINNING = 5
@@ -46,7 +46,7 @@ class CutText:
 
 
 def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
-    """A text in the pieces of a tokenizer, which of them make a word, and where each stands.
+    """A text in the pieces of a tokenizer, with its words and their places.
 
     Example:
         >>> from regard.text import TokenizerConfig, train_tokenizer
@@ -62,10 +62,10 @@ def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
     spans: list[tuple[int, int]] = []
     place = 0
     for word in split_words(plain):
-        shown = word.strip(" ")
-        if shown:
-            words.append(shown if any(char.isalnum() for char in shown) else "")
-            spans.append((place + word.index(shown[0]), place + len(word)))
+        bare = word.strip(" ")
+        if bare:
+            words.append(bare if any(char.isalnum() for char in bare) else "")
+            spans.append((place + word.index(bare[0]), place + len(word)))
         place += len(word)
     return CutText(
         [piece.id for piece in pieces],
@@ -95,14 +95,10 @@ def joined(first: CutText, second: CutText) -> CutText:
 
 
 def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
-    """Overlap features of each token with the other text: ``FEATURES``, from 0 to 1.
+    """``FEATURES`` of each token of the text, from 0 to 1.
 
-    Whether its word does, as written or in any case; a word that begins like it; the word with a
-    neighbour of it; and one over how often the word stands in its own text.
-
-    Args:
-        text: Whose pieces are told of.
-        other: Where their words are looked for.
+    Whether the other text has its word, as written or in any case; a word that begins like it; the
+    word with a neighbour of it; and one over how often the word stands in its own text.
     """
     lower = [word.lower() for word in text.words]
     theirs = [word.lower() for word in other.words]
@@ -128,130 +124,115 @@ def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
     return of_words[text.owners]
 
 
-def encode_pair(
-    text: CutText,
-    other: CutText,
-    recipe: Recipe,
-    *,
-    kept: slice = _ALL,
-    other_kept: slice = _ALL,
-) -> Sample:
-    """A text beside another as the recipe's reader asks for them: a sample.
-
-    Its ``ids`` and ``features`` are of the text; ``other`` and ``other_features`` of the other, the
-    last None unless both stand in one row, and the model reads features.
-
-    Args:
-        text: What is read.
-        other: What it is read beside.
-        recipe: Whose ``[model]`` says what is asked for.
-        kept: Which tokens of the text stay; features are of all of it.
-        other_kept: Which of the other.
-    """
-    model = pair_model(recipe)
-    of_both = model.reads_features and not model.reads_apart
-    return {
-        "ids": text.ids[kept],
-        "other": other.ids[other_kept],
-        "features": match_features(text, other)[kept],
-        "other_features": match_features(other, text)[other_kept] if of_both else None,
-    }
-
-
-def collate_pairs(pairs: Sequence[Sample], recipe: Recipe, *, every: int = 1) -> Batch:
-    """The pairs as the recipe's reader takes them: ``ids``, ``lengths``, and more as ``reading``.
-
-    ``firsts`` are the positions in their rows at which the texts begin.
-
-    One that matches a text with the other gets both; every other reads ``begin other end text
-    end``, which text a token is of being told to those that ask.
-
-    Args:
-        pairs: What goes in.
-        recipe: Whose ``[model]`` says how.
-        every: How many pairs in a row have the same other text, which may be read once for all.
-    """
-    model = pair_model(recipe)
-    if model.reads_apart:
-        rows = [[BOS_ID, *pair["ids"]] for pair in pairs]
-        firsts = [1] * len(rows)
-        others = [[*pair["other"], EOS_ID] for pair in pairs[::every]]
-        reading = {"other": padded(others), "other_lengths": lengths_of(others)}
-    else:
-        rows = [[BOS_ID, *pair["other"], EOS_ID, *pair["ids"], EOS_ID] for pair in pairs]
-        firsts = [len(pair["other"]) + 2 for pair in pairs]
-        reading = {}
-    ids, lengths = padded(rows), lengths_of(rows)
-    if model.reads_features:
-        features = np.zeros((*ids.shape, len(FEATURES)), dtype=np.float32)
-        for row, (pair, first) in enumerate(zip(pairs, firsts, strict=True)):
-            features[row, first : first + len(pair["ids"])] = pair["features"]
-            if pair["other_features"] is not None:
-                features[row, 1 : 1 + len(pair["other"])] = pair["other_features"]
-        reading["features"] = torch.from_numpy(features)
-    if getattr(recipe.model, "num_segments", 0) > 1:
-        reading["segments"] = (torch.arange(ids.shape[1]) >= torch.tensor(firsts)[:, None]).long()
-    return {"ids": ids, "lengths": lengths, "reading": reading, "firsts": firsts}
-
-
-def pair_length(pair: Sample) -> int:
-    """Tokens of both texts, with what parts them."""
-    return len(pair["ids"]) + len(pair["other"]) + 3
-
-
 def pair_model(recipe: Recipe) -> type[Reader | PairClassifier]:
     """The class of the recipe's model, which says how it reads two texts."""
     return choose("model.type", recipe.model_type, PAIR_MODELS).load()
 
 
-def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> Reader:
-    """The recipe's reader of pairs with new weights.
+class PairReading:
+    """Methods of a task whose model reads a text together with another, as its class says.
 
-    Args:
-        recipe: Whose ``[model]`` it is.
-        vocab_size: Number of token ids.
-        longest: Most tokens that it will be given at once.
-
-    Raises:
-        SettingError: The model has fewer positions than that.
+    One that matches a text with the other gets both apart; every other reads ``begin other end text
+    end``, with the number of the text for each token where it has segments.
     """
-    read = pair_model(recipe)
-    assert issubclass(read, Reader)
-    sizes = {"vocab_size": vocab_size}
-    if read.reads_features:
-        sizes["num_features"] = len(FEATURES)
-    reader = read(recipe.model, **sizes)
-    most = reader.max_length
-    if most is not None and most < longest:
-        raise SettingError(
-            f"model.max_length must be at least {longest}, for the longest texts that data allows, "
-            f"side by side; got {most}. Lower data.max_length, or raise model.max_length."
+
+    recipe: Recipe
+    tokenizer: Tokenizer
+
+    def build_reader(self, longest: int) -> Reader:
+        """The recipe's reader with new weights; SettingError if ``longest`` has no positions."""
+        read = pair_model(self.recipe)
+        assert issubclass(read, Reader)
+        sizes = {"vocab_size": self.tokenizer.vocab_size}
+        if read.reads_features:
+            sizes["num_features"] = len(FEATURES)
+        reader = read(self.recipe.model, **sizes)
+        most = reader.max_length
+        if most is not None and most < longest:
+            raise SettingError(
+                f"model.max_length must be at least {longest}, for the longest texts that data "
+                f"allows, side by side; got {most}. Lower data.max_length, or raise "
+                "model.max_length."
+            )
+        return reader
+
+    def encode_pair(
+        self, text: CutText, other: CutText, *, kept: slice = _ALL, other_kept: slice = _ALL
+    ) -> Sample:
+        """The sample of a pair: ``ids`` and ``features`` of the text, ``other`` of the other.
+
+        ``kept`` and ``other_kept`` are the tokens that stay; features are of all. The other has
+        none unless both stand in one row, and the model reads features.
+        """
+        model = pair_model(self.recipe)
+        of_both = model.reads_features and not model.reads_apart
+        return {
+            "ids": text.ids[kept],
+            "other": other.ids[other_kept],
+            "features": match_features(text, other)[kept],
+            "other_features": match_features(other, text)[other_kept] if of_both else None,
+        }
+
+    def collate_pairs(self, pairs: Sequence[Sample], *, every: int = 1) -> Batch:
+        """``ids`` and ``lengths`` of the pairs, and more as ``reading``.
+
+        ``firsts`` are the positions in their rows at which the texts begin. So many pairs in a row
+        as ``every`` says have the same other text, which may be read once for all.
+        """
+        model = pair_model(self.recipe)
+        if model.reads_apart:
+            rows = [[BOS_ID, *pair["ids"]] for pair in pairs]
+            firsts = [1] * len(rows)
+            others = [[*pair["other"], EOS_ID] for pair in pairs[::every]]
+            reading = {"other": padded(others), "other_lengths": lengths_of(others)}
+        else:
+            rows = [[BOS_ID, *pair["other"], EOS_ID, *pair["ids"], EOS_ID] for pair in pairs]
+            firsts = [len(pair["other"]) + 2 for pair in pairs]
+            reading = {}
+        ids, lengths = padded(rows), lengths_of(rows)
+        if model.reads_features:
+            features = np.zeros((*ids.shape, len(FEATURES)), dtype=np.float32)
+            for row, (pair, first) in enumerate(zip(pairs, firsts, strict=True)):
+                features[row, first : first + len(pair["ids"])] = pair["features"]
+                if pair["other_features"] is not None:
+                    features[row, 1 : 1 + len(pair["other"])] = pair["other_features"]
+            reading["features"] = torch.from_numpy(features)
+        if getattr(self.recipe.model, "num_segments", 0) > 1:
+            is_text = torch.arange(ids.shape[1]) >= torch.tensor(firsts)[:, None]
+            reading["segments"] = is_text.long()
+        return {"ids": ids, "lengths": lengths, "reading": reading, "firsts": firsts}
+
+    def drawn_text(self, text: str, count: int) -> Text:
+        """A text in its first so many pieces."""
+        return pieces_text(text, self.tokenizer.pieces(text)[:count])
+
+    def cross_attentions(
+        self,
+        text: tuple[str, Text],
+        other: tuple[str, Text],
+        *,
+        read: range | None = None,
+        row: int = 0,
+    ) -> tuple[CrossAttention, ...]:
+        """Attention between two texts, each after its name, in a row of ``collate_pairs``.
+
+        ``read`` are the tokens of the text that are read; None is all.
+        """
+        model = pair_model(self.recipe)
+        own, beside = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
+        forth = CrossAttention(
+            queries=TextPart(*text, own, read),
+            keys=TextPart(*other, beside),
+            is_answered=True,
+            kind="cross" if model.reads_apart else "encoder",
+            row=row,
         )
-    return reader
+        back = replace(forth, queries=forth.keys, keys=forth.queries, is_answered=False)
+        if issubclass(model, PairClassifier):
+            return replace(back, layers=(0,)), replace(forth, layers=(1,))
+        return (forth,) if model.reads_apart else (back, forth)
 
 
-def cross_attentions(
-    recipe: Recipe,
-    text: tuple[str, Text],
-    other: tuple[str, Text],
-    *,
-    read: range | None = None,
-    row: int = 0,
-) -> tuple[CrossAttention, ...]:
-    """Attention between two texts in the rows of ``collate_pairs``; each has its name before it.
-
-    ``read`` are the tokens of the text that are read, None for all; ``row`` is the batch's.
-    """
-    model = pair_model(recipe)
-    own, beside = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
-    forth = CrossAttention(
-        queries=TextPart(*text, own, read),
-        keys=TextPart(*other, beside),
-        is_answered=True,
-        kind="cross" if model.reads_apart else "encoder",
-        row=row,
-    )
-    back = replace(forth, queries=forth.keys, keys=forth.queries, is_answered=False)
-    if issubclass(model, PairClassifier):
-        return replace(back, layers=(0,)), replace(forth, layers=(1,))
-    return (forth,) if model.reads_apart else (back, forth)
+def pair_length(pair: Sample) -> int:
+    """Tokens of both texts plus separators."""
+    return len(pair["ids"]) + len(pair["other"]) + 3

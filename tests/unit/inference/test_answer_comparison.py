@@ -5,7 +5,7 @@ import pytest
 from regard.errors import DataError
 from regard.inference.answer_comparison import compare_answers
 from regard.tasks.classification import Classification, LabelledText
-from regard.tasks.labels import certain
+from regard.tasks.label_task import certain
 
 COUNT = 60
 EXAMPLES = [LabelledText(f"text {n}", "ab"[n % 2], None, f"a.tsv:{n}") for n in range(COUNT)]

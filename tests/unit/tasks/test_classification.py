@@ -10,8 +10,7 @@ from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
-from regard.tasks.labels import LabelPrediction
-from regard.tasks.speller import Speller
+from regard.tasks.word_parts import Speller
 from regard.text import PAD_ID, UNK_ID, TokenizerConfig
 
 TEXTS = ["a watchable film", "an unwatchable bore", "so watchable", "a bore"]
@@ -156,17 +155,6 @@ def test_settings_out_of_range_are_named():
         job(data={"drop_words": 1.0})
     with pytest.raises(SettingError, match=r"parts must be one of characters, neighbours, ngrams"):
         job(data={"parts": "letters"})
-
-
-def verdict(yes):
-    return LabelPrediction("yes" if yes > 0.5 else "no", {"no": 1 - yes, "yes": yes})
-
-
-def test_joined_answers_are_the_mean_of_probabilities():
-    made, _ = job()
-    joined = made.joined([verdict(0.9), verdict(0.4), verdict(0.4)])
-    assert joined.label == "yes"
-    assert joined.probabilities["yes"] == pytest.approx(1.7 / 3)
 
 
 def test_an_ensemble_answers_with_the_mean_of_its_members():

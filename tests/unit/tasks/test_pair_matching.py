@@ -11,7 +11,8 @@ from regard.models import ClassifierConfig
 from regard.tasks import recipe_from_table
 from regard.tasks.baselines import word_overlap
 from regard.tasks.baselines.word_overlap import WordOverlap
-from regard.tasks.pair_matching import MATCH, OTHER, LabelledPair, PairMatching
+from regard.tasks.pair_matching import LabelledPair, PairMatching
+from regard.tasks.question_task import MATCH, OTHER
 from regard.text import BadLines
 
 SHIP, KING = "Ann built the ship in 1725.", "The king had a son and a golden bird."

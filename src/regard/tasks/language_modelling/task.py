@@ -31,7 +31,7 @@ from regard.tasks.language_modelling.settings import TextData
 from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.streaming import Stored, StreamedTask
-from regard.tasks.task import Table
+from regard.tasks.tables import Table
 from regard.text import (
     EOS_ID,
     BadLines,

@@ -1,0 +1,148 @@
+"""Tasks about questions on a text: how they are read, asked and held out, and tables of figures."""
+
+import random
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+from regard.errors import DataError
+from regard.tasks.checking import CheckedExample
+from regard.tasks.one_pass_task import OnePassTask
+from regard.tasks.tables import Table, by_group, question_word
+from regard.tasks.task import AnswerT
+from regard.text import normalize
+from regard.text.reading.questions import QUESTION_FIELDS, Question, asked_question, read_questions
+from regard.text.reading.records import Handling, usable
+from regard.text.reading.tables import Field
+
+T = TypeVar("T")
+MATCH, OTHER = "match", "other"
+# Columns of tables for metrics that are called otherwise.
+_COLUMNS = {"exact_match": "exact match", "f1": "F1"}
+
+
+@runtime_checkable
+class Asked(Protocol):
+    """A question about a text."""
+
+    @property
+    def text(self) -> str:
+        """The question."""
+
+    @property
+    def context(self) -> str:
+        """The text it is about."""
+
+
+AskedT = TypeVar("AskedT", bound=Asked)
+
+
+class ContextTask(OnePassTask[AskedT, AnswerT]):
+    """A task about questions on a text; no text is both trained and validated on."""
+
+    unit: ClassVar[str] = "questions"
+    without_overlap: ClassVar[tuple[str, str]] = ("context", "texts with questions")
+
+    @abstractmethod
+    def scores(self, answer: AnswerT, example: AskedT) -> Mapping[str, float]:
+        """Each of ``metrics`` for one answer, from 0 to 1."""
+
+    @abstractmethod
+    def groups(self, example: AskedT) -> Mapping[str, str]:
+        """Groups of an example that figures are listed by, by the titles of their tables."""
+
+    @staticmethod
+    def subject(example: AskedT) -> str:
+        """The text that the question is about."""
+        return example.context
+
+    def score(self, answers: Sequence[AnswerT], examples: Sequence[AskedT]) -> dict[str, float]:
+        """The mean of ``scores``, in percent."""
+        columns = self._columns(answers, examples)
+        return {name: 100 * sum(each) / max(1, len(each)) for name, each in columns.items()}
+
+    def tables(self, answers: Sequence[AnswerT], examples: Sequence[AskedT]) -> list[Table]:
+        """Figures by question word and by ``groups``."""
+        columns = self._columns(answers, examples)
+        scores = {_COLUMNS.get(name, name): each for name, each in columns.items()}
+        rows = [{"question word": question_word(e.text), **self.groups(e)} for e in examples]
+        titles = rows[0] if rows else ()
+        return [by_group(title, [row[title] for row in rows], scores) for title in titles]
+
+    def _columns(
+        self, answers: Sequence[AnswerT], examples: Sequence[AskedT]
+    ) -> dict[str, list[float]]:
+        every = [self.scores(a, e) for a, e in zip(answers, examples, strict=True)]
+        return {name: [each[name] for each in every] for name in self.metrics}
+
+
+class QuestionTask(ContextTask[Question, AnswerT]):
+    """A task whose questions are answered by a part of their text."""
+
+    request = staticmethod(asked_question)
+
+    @classmethod
+    def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Question]:
+        """The questions of one file, whose answers must stand in their texts."""
+        return read_questions(file, **handling)
+
+    @staticmethod
+    def checked(example: Question) -> CheckedExample:
+        """A question, its text and the right answers."""
+        answers = tuple(answer.text for answer in example.answers)
+        return CheckedExample((example.text, example.context), (), example.where, answers)
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The question, and the text that answers it."""
+        return QUESTION_FIELDS
+
+
+def read_stories(
+    file: Path,
+    handling: Handling,
+    name: str,
+    *,
+    story_of: Callable[[Question], str],
+    part_of: Callable[[Question], str | None],
+    make: Callable[[Question, Sequence[str]], T],
+) -> Iterator[T]:
+    """What ``make`` makes of each question and of the parts that its story's questions have."""
+    questions = list(read_questions(file, spans=False, **handling))
+    parts: dict[str, dict[str, None]] = {}
+    for question in questions:
+        if (part := part_of(question)) is not None:
+            parts.setdefault(story_of(question), {})[part] = None
+    return usable(
+        questions,
+        lambda question: make(question, list(parts.get(story_of(question), ()))),
+        name,
+        **handling,
+    )
+
+
+def read_matching(file: Path, handling: Handling) -> Iterator[tuple[str, str, str, str]]:
+    """Questions of SQuAD's layout, each with its own passage and with another of its article.
+
+    Each is the question, the passage, ``MATCH`` or ``OTHER``, and where it was read.
+    """
+
+    def make(question: Question, passages: Sequence[str]) -> list[tuple[str, str, str, str]]:
+        others = [passage for passage in passages if passage != question.context]
+        if not others:
+            raise DataError(
+                f"{question.where}: its article must have another passage; got none. Leave it out: "
+                "on_bad_line = skip."
+            )
+        # Always the same one, whatever else the file holds.
+        other = random.Random(f"{question.text}\0{question.context}").choice(others)
+        return [
+            (question.text, normalize(passage), label, question.where)
+            for passage, label in ((question.context, MATCH), (other, OTHER))
+        ]
+
+    article, context = attrgetter("article"), attrgetter("context")
+    made = read_stories(file, handling, "pairs", story_of=article, part_of=context, make=make)
+    return chain.from_iterable(made)
