@@ -152,7 +152,7 @@ def _ranked_beam(
     long as the step itself.
     """
     # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.search.ranking import extend, find_stops
+    from regard.kernels.search import extend, find_stops
 
     limits, count = bound.limits, len(bound.limits)
     answers = _Answers(limits, n_best, bound.penalties)

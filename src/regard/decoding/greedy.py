@@ -71,7 +71,7 @@ def greedy(
 def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> list[Hypothesis]:
     """Greedy search over a step that returns the likeliest token: no tensors between steps."""
     # Only here: what cannot be compiled cannot be imported.
-    from regard.kernels.search.ranking import take
+    from regard.kernels.search import take
 
     most, penalties = bound.limits.contiguous().numpy(), bound.penalties
     tokens = np.zeros((len(most), int(most.max())), np.int64)

@@ -149,7 +149,7 @@ class Draw:
     ) -> Int[Tensor, " R"]:
         """Draws the same token without sorting the vocabulary."""
         # Only here: what cannot be compiled cannot be imported.
-        from regard.kernels.search.sampling import draw_tokens
+        from regard.kernels.search import draw_tokens
 
         rows, vocabulary = log_probs.shape
         most = vocabulary if self.top_k is None else min(self.top_k, vocabulary)

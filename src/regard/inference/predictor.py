@@ -25,8 +25,7 @@ from regard.inference.windowed_search import WindowedSearch
 from regard.layers.choices import Precision
 from regard.models import LanguageModel, Seq2Seq
 from regard.runs.run import Run
-from regard.runtime.precision import in_precision
-from regard.runtime.preparing import warm_up
+from regard.runtime.preparing import in_precision, warm_up
 from regard.tasks import (
     TASKS,
     AnyTask,

@@ -1,8 +1,8 @@
 """Compiled loops over arrays, by numba and, on GPUs, by Triton: arrays in, arrays out.
 
 ``attention`` has the passes of the engine, ``products`` matrix products in float32 and int8,
-``transformer`` and ``recurrent`` what a model does for a token or a text, ``search`` what a search
-does between two tokens; ``threads`` shares their rows out, ``libraries`` finds what torch brings.
+``transformer`` and ``recurrent`` steps and encoders of models, ``search`` steps of searches;
+``threads`` splits their rows among the threads of torch.
 
 A loop knows nothing of threads. Masks come as bytes that are one where a pair is masked; an array
 without entries stands for none. Modules are imported by the first call that needs them, after
@@ -15,13 +15,7 @@ from functools import cache
 
 @cache
 def why_not() -> str | None:
-    """Reason why compiled passes cannot run here, or None.
-
-    The first call imports numba, unless it has compiled here before and is what it was then.
-
-    Anything that goes wrong in the import is a reason to do without, not an error: there is
-    another path with the same answers.
-    """
+    """Reason why compiled passes cannot run here, or None; no error, as other paths answer."""
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return "NUMBA_DISABLE_JIT turns compiling off"
     try:

@@ -40,10 +40,7 @@ types, cgutils = _Module("numba.types"), _Module("numba.core.cgutils")
 
 
 class Part:
-    """A function that compiled loops call, for numba to compile with them.
-
-    numba takes it for what ``compile`` makes of it, by the attribute ``_numba_type_``.
-    """
+    """A function that compiled loops call; numba takes ``_numba_type_`` for what it compiles to."""
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
         self.function: Callable[..., Any] = unwrap(
@@ -73,7 +70,7 @@ class Part:
 
     @property
     def targetoptions(self) -> Any:
-        """Options of numba, which asks every part whether its lines go into its caller's."""
+        """Options of numba, which asks whether to inline."""
         return self.dispatcher().targetoptions
 
     @property
@@ -92,10 +89,7 @@ class _Intrinsic(Part):
 
 
 class Loop(Part):
-    """A compiled loop, as Python calls it.
-
-    Machine code cached for such arguments is loaded; numba is imported only where there is none.
-    """
+    """A compiled loop called from Python; imports numba only where no machine code is cached."""
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
         super().__init__(function, **options)
@@ -141,19 +135,12 @@ def _kind(arguments: tuple[object, ...]) -> Hashable:
 
 
 def compiled(loop: Callable[..., None]) -> Callable[..., None]:
-    """``loop`` compiled at its first call, without the interpreter's lock, and kept.
-
-    A division by zero gives an infinity or NaN, as it does in tensors. What checks arguments in
-    tests is taken off. Where nothing can be kept, every process compiles for itself.
-    """
+    """Compile ``loop`` at its first call, without the interpreter's lock, and cache it."""
     return _entry(loop, counts=True)
 
 
 def uncounted(loop: Callable[..., None]) -> Callable[..., None]:
-    """Compile a loop that makes no arrays, and calls nothing that returns one.
-
-    References to what it slices are not counted, which can cost more than the work on a slice.
-    """
+    """Compile a loop that makes no arrays: references to its slices are not counted."""
     return _entry(loop, counts=False)
 
 
@@ -169,20 +156,17 @@ def _entry(loop: Callable[..., None], *, counts: bool) -> Loop:
 
 
 def inlined(loop: Callable[P, R]) -> Callable[P, R]:
-    """``loop`` as a part of the compiled loops that call it.
-
-    A call would cost more than most parts do: arrays are counted when they are handed over.
-    """
+    """``loop`` inlined in the loops that call it: a call counts references to arrays."""
     return _part(loop, _RULES)
 
 
 def uncounted_part(loop: Callable[P, R]) -> Callable[P, R]:
-    """``loop`` as a part of ``uncounted`` loops that they call, and that slices arrays itself."""
+    """``loop`` as a part that ``uncounted`` loops call, and that slices arrays itself."""
     return _part(loop, _RULES, is_inlined=False, counts=False)
 
 
 def written_in(loop: Callable[P, R]) -> Callable[P, R]:
-    """``loop`` as lines of the one loop that calls it: a long part would be compiled alone, too."""
+    """``loop`` as lines of its one caller: a long part would be compiled alone, too."""
     part = Part(loop, inline="always", fastmath=_RULES, error_model="numpy")
     return cast("Callable[P, R]", part)
 
@@ -221,7 +205,7 @@ def _part(
 
 @cache
 def _writable_folder() -> Path | None:
-    """The folder of this code, made and found to take files; None if it does not."""
+    """Cache folder of this code; None if it cannot be written."""
     try:
         folder = machine_code.cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
@@ -233,7 +217,7 @@ def _writable_folder() -> Path | None:
 
 @contextmanager
 def _kept_in(folder: Path | None) -> Iterator[bool]:
-    """While it lasts, numba keeps in ``folder`` what it compiles, unless users chose another."""
+    """While it lasts, numba caches in ``folder``, unless users chose another."""
     config = _numba().config
     chosen = config.CACHE_DIR
     if not chosen and folder is not None:
@@ -246,7 +230,7 @@ def _kept_in(folder: Path | None) -> Iterator[bool]:
 
 @cache
 def _numba() -> Any:
-    """numba, made to say once a process, on a terminal or in its log, why a first call is slow."""
+    """numba, which announces once a process why a first call is slow."""
     import numba
     from numba.core import event
 

@@ -1,9 +1,9 @@
-"""Functions of one number that run eight or sixteen at a time inside compiled loops."""
+"""Functions of one number or one row that run eight or sixteen at a time in compiled loops."""
 
 import numpy as np
 from llvmlite import ir
 
-from regard.kernels.compiling import in_order, intrinsic, types
+from regard.kernels.compiling import in_order, inlined, intrinsic, types
 
 f32, i32 = np.float32, np.int32
 
@@ -37,10 +37,7 @@ def _float_of(typing, bits):  # type: ignore[no-untyped-def]
 
 @in_order
 def exp(x):  # type: ignore[no-untyped-def]
-    """``e^x`` of a float32 up to 0, to about one unit in the last place; 0 below −87.
-
-    Cephes' way: a power of two times a polynomial of what is left.
-    """
+    """``e^x`` of a float32 up to 0, to about one unit in the last place (Cephes); 0 below −87."""
     t = x * _LOG2_E + _ROUNDER
     n = t - _ROUNDER
     r = x - n * _LN2_HIGH
@@ -113,3 +110,39 @@ def largest_absolute(numbers):  # type: ignore[no-untyped-def]
 def whole(x):  # type: ignore[no-untyped-def]
     """The nearest integer to a float32 of up to 22 bits, of two as near the even one."""
     return _bits(x + _ROUNDER) - _bits(_ROUNDER)
+
+
+@inlined
+def copy(row, out):  # type: ignore[no-untyped-def]
+    """Copy a row: compiles in a third of the time of ``out[:] = row``."""
+    for d in range(out.size):
+        out[d] = row[d]
+
+
+@inlined
+def dot(one, other):  # type: ignore[no-untyped-def]
+    """``Σ_d one_d · other_d``."""
+    total = f32(0)
+    for d in range(one.size):
+        total += one[d] * other[d]
+    return total
+
+
+@inlined
+def add_scaled(out, share, value):  # type: ignore[no-untyped-def]
+    """Adds ``share · value`` to ``out``."""
+    for d in range(out.size):
+        out[d] += share * value[d]
+
+
+@inlined
+def to_weights(scores):  # type: ignore[no-untyped-def]
+    """Softmax in place."""
+    top = largest(scores)
+    total = f32(0)
+    for m in range(scores.size):
+        scores[m] = exp(scores[m] - top)
+        total += scores[m]
+    share = f32(1) / total
+    for m in range(scores.size):
+        scores[m] *= share

@@ -31,11 +31,7 @@ _SVML = b"__svml_"
 
 @cache
 def cache_folder() -> Path:
-    """Folder in which the next process finds compiled loops; one for each state of this room.
-
-    A loop is compiled together with the parts that it calls, in whichever module of the room; numba
-    looks at none of them to see whether it has changed.
-    """
+    """Folder of compiled loops; one for each state of this room, of which numba sees one module."""
     home = os.environ.get("XDG_CACHE_HOME")
     code = sha256()
     for module in sorted(Path(__file__).parent.rglob("*.py")):
@@ -46,7 +42,7 @@ def cache_folder() -> Path:
 
 @cache
 def folder() -> Path | None:
-    """Folder of machine code for this processor, by this numba; None where there can be none."""
+    """Folder of machine code for this processor and numba; None where there can be none."""
     if sys.platform != "linux" or Path(".numba_config.yaml").exists():
         return None
     try:
@@ -85,7 +81,7 @@ def is_there() -> bool:
 
 
 def name(function: Callable[..., object], arguments: tuple[object, ...]) -> str | None:
-    """The name of the file of a loop for such arguments; None for types that have no name here."""
+    """File name of a loop for such arguments; None for types that have no name here."""
     try:
         kinds = ",".join(map(_kind_of, arguments))
     except TypeError:
@@ -112,7 +108,7 @@ def _kind_of(argument: object) -> str:
 
 
 def load(name: str | None, function: Callable[..., object]) -> Callable[..., None] | None:
-    """The loop as a function that Python can call; None if its machine code is not there."""
+    """The loop as a Python function; None if its machine code is not cached."""
     place = folder()
     if place is None or name is None:
         return None
@@ -186,10 +182,7 @@ def _extension(name: str) -> ModuleType:
 
 
 def store(name: str | None, dispatcher: Any, arguments: tuple[object, ...]) -> None:
-    """Cache the machine code of a loop that numba has compiled for these arguments.
-
-    It is read from numba's own cache; if it is not there, nothing is stored.
-    """
+    """Cache the machine code of a loop from numba's own cache, if it is there."""
     place = folder()
     if place is None or name is None:
         return

@@ -13,9 +13,8 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from regard.kernels.compiling import compiled, inlined, shared
-from regard.kernels.elementary import sigmoid, tanh
+from regard.kernels.elementary import add_scaled, copy, dot, sigmoid, tanh, to_weights
 from regard.kernels.products.packed import OUTPUTS, plain_rows
-from regard.kernels.vectors import add_scaled, copy, dot, to_weights
 
 f32 = np.float32
 
@@ -24,72 +23,38 @@ CELLS = ("RNN_TANH", "RNN_RELU", "GRU", "LSTM")
 
 
 class Weights(NamedTuple):
-    """The weights of all layers and of what stands around them; what there is none of is empty.
-
-    Those of maps lie in panels, their biases in lanes.
-
-    Attributes:
-        embedding: Of tokens.
-        embedding_scale: What it is multiplied by.
-        first: Of the inputs of the first layer, embedding and context (or the last answer) side by
-            side. Gates stand as in ``layers.RecurrentCell``, and so on below.
-        later: Of the inputs of each layer after it.
-        input_biases: Of each layer.
-        hidden: Of each layer's own state.
-        hidden_biases: Of those.
-        ask: Of queries; empty where they are taken as they are.
-        units: How much each hidden unit of an additive score counts; empty for dot products.
-        readout: What makes an answer of the state, the embedding (Bahdanau) and the context, side
-            by side; empty where the state is the answer.
-        readout_bias: Its bias.
-        table: Of the output; empty where that is done elsewhere.
-        table_bias: Its bias.
-    """
+    """Packed weights of layers, embedding, attention and output; without entries, none."""
 
     embedding: Float32[np.ndarray, "V X"]
     embedding_scale: np.float32
-    first: Float32[np.ndarray, "g I p"]
+    first: Float32[np.ndarray, "g I p"]  # of embedding and context, or the last answer
     later: Float32[np.ndarray, "L-1 g h p"]
     input_biases: Float32[np.ndarray, "L gp"]
     hidden: Float32[np.ndarray, "L g h p"]
     hidden_biases: Float32[np.ndarray, "L gp"]
     ask: Float32[np.ndarray, "a h p"]
-    units: Float32[np.ndarray, " A"]
-    readout: Float32[np.ndarray, "o J p"]
+    units: Float32[np.ndarray, " A"]  # of an additive score; else the score is a dot product
+    readout: Float32[np.ndarray, "o J p"]  # of state, embedding (Bahdanau) and context
     readout_bias: Float32[np.ndarray, " op"]
     table: Float32[np.ndarray, "v C p"] = np.zeros((0, 0, OUTPUTS), f32)
     table_bias: Float32[np.ndarray, " vp"] = np.zeros(0, f32)
 
 
 class Options(NamedTuple):
-    """Kind of the decoder.
+    """Kind of the decoder."""
 
-    Attributes:
-        cell: Its place in ``CELLS``.
-        asks_before: Whether the state before the token asks, and its context is an input (Bahdanau).
-        asks_after: Whether the state after the token asks, and the answer is an input of the next
-            step (Luong). Neither: there is nothing to ask.
-    """  # noqa: E501
-
-    cell: int
-    asks_before: bool
-    asks_after: bool
+    cell: int  # index in ``CELLS``
+    asks_before: bool  # the state before the token is the query (Bahdanau)
+    asks_after: bool  # the state after it is, and the answer an input of the next step (Luong)
 
 
 class Memory(NamedTuple):
-    """Memory that rows attend to.
-
-    Attributes:
-        keys: Of the sources, projected for the score.
-        values: What is mixed.
-        lengths: How many places of each source are real.
-        sentences: The source of each row.
-    """
+    """Memory that rows attend to."""
 
     keys: Float32[np.ndarray, "B M A"]
     values: Float32[np.ndarray, "B M E"]
     lengths: Int64[np.ndarray, " B"]
-    sentences: Int64[np.ndarray, " R"]
+    sentences: Int64[np.ndarray, " R"]  # the source of each row
 
 
 @inlined
@@ -100,7 +65,7 @@ def _copy_all(rows, out):  # type: ignore[no-untyped-def]
 
 @inlined
 def _width(kind, h):  # type: ignore[no-untyped-def]
-    """Numbers that a layer's state has: an LSTM's cell is as wide as what it shows."""
+    """Width of a layer's state: an LSTM's has its cell too."""
     return 2 * h if kind == 3 else h
 
 
@@ -117,7 +82,7 @@ def _score(query, key, units):  # type: ignore[no-untyped-def]
 
 @shared
 def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped-def]
-    """The context of each row's query; both begin with row ``first``."""
+    """Context of each row's query; both begin with row ``first``."""
     asked = queries
     if weights.ask.size:
         asked = np.empty((queries.shape[0], memory.keys.shape[2]), np.float32)
@@ -139,7 +104,7 @@ def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped
 
 @shared
 def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
-    """One row's state after a step, in its own place; ``cell`` is the LSTM's beside it."""
+    """Advance one row's state in place; ``cell`` is the LSTM's."""
     h = state.size
     if kind == 0:
         for i in range(h):
@@ -179,7 +144,7 @@ def _begin(token, before, places, weights, options, kept, embedded, states):  # 
 
 @shared
 def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untyped-def]
-    """All layers' states after a step, in their own places."""
+    """Advance all layers' states in place."""
     L, rows, h = states.shape
     width, G = _width(kind, h), weights.hidden.shape[1] * OUTPUTS
     of_inputs, of_hidden = np.empty((rows, G), np.float32), np.empty((rows, G), np.float32)
@@ -218,21 +183,7 @@ def _read(options, embedded, context, top, weights, answers):  # type: ignore[no
 
 @compiled
 def step(first, stop, token, before, places, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
-    """A step of all layers, for a block of rows.
-
-    Args:
-        first: The first row.
-        stop: The row after the last.
-        token: The last of each row, (R,).
-        before: What rows carried until now, (P, W).
-        places: Which of them each row goes on from, (R,).
-        weights: Of all layers and the output.
-        memory: What the rows look at; without values they look at nothing.
-        options: Of the decoder.
-        after: What each row carries from now on, (R, W).
-        answers: What predicts the next token, (R, C).
-        logits: How well each token fits, (R, V); without columns nobody asks.
-    """
+    """A step of all layers, for a block of rows; logits without columns are left out."""
     rows, X = stop - first, weights.embedding.shape[1]
     L, _, h, _ = weights.hidden.shape
     embedded = np.empty((rows, X), np.float32)
@@ -272,7 +223,7 @@ class EncoderWeights(NamedTuple):
 
 @inlined
 def _begins(lengths):  # type: ignore[no-untyped-def]
-    """Where each place's rows begin if sentences, longest first, are laid out place by place."""
+    """Offset of each position's rows, where sentences, longest first, lie position by position."""
     begins = np.zeros(lengths[0] + 1, np.int64)
     count = lengths.size
     for t in range(lengths[0]):
@@ -284,7 +235,7 @@ def _begins(lengths):  # type: ignore[no-untyped-def]
 
 @shared
 def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignore[no-untyped-def]
-    """One direction of one layer: 0 forwards, 1 backwards, each row from its own last place."""
+    """One direction of one layer: 0 forwards, 1 backwards from each row's own last position."""
     T, rows, h = begins.size - 1, begins[1], weight.shape[1]
     states, cells = np.zeros((rows, h), np.float32), np.zeros((rows, h), np.float32)
     of_hidden = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
@@ -299,19 +250,7 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignor
 
 @compiled
 def encode(first, stop, inputs, lengths, order, weights, kind, states, last):  # type: ignore[no-untyped-def]
-    """Read a block of sentences in both directions; padding is never read.
-
-    Args:
-        first: The first row of ``order``.
-        stop: The row after the last.
-        inputs: Of all sentences, (B, S, I).
-        lengths: How many places of each sentence are real.
-        order: The sentences, longest first.
-        weights: Of all layers.
-        kind: The cell's place in ``CELLS``.
-        states: The outputs, (B, S, 2h); those of padding are left alone.
-        last: The two directions' last states side by side, (B, 2h).
-    """
+    """Read a block of sentences, longest first in ``order``, in both directions."""
     L, _, panels, h, _ = weights.hidden.shape
     sentences = order[first:stop]
     begins = _begins(lengths[sentences])

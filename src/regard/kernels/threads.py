@@ -1,20 +1,23 @@
-"""Threads that share out the tasks of a compiled pass.
+"""Threads that share the tasks of a compiled pass, and the libraries below torch that have them.
 
 As many as ``torch.get_num_threads()`` says, the caller among them: torch's own, or where that
 cannot be, others. What tasks ask of torch is done by the thread that asks. What a task computes
 must not depend on who does it, so that the answer is the same whatever their number.
 """
 
+import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import cache
 from itertools import count
+from pathlib import Path
 from threading import Lock
 
 import torch
 
-from regard.kernels import libraries
-
+_Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 # Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
 _MOST_ROWS, _FEWEST_ROWS = 64, 8
 # Below this many operations a loop is not shared out.
@@ -51,18 +54,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def parallel_for(tasks: int, work: Callable[[int], None]) -> None:
-    """Call ``work(task)`` for every task from 0 on, on all threads that torch may use.
-
-    Args:
-        tasks: How many there are.
-        work: Does one; it must let go of the interpreter's lock for others to go on beside it.
-
-    Raises:
-        Exception: The first one that ``work`` raised; the tasks that nobody has begun are left out.
-    """
+    """Call ``work(task)`` for every task on all torch threads; raises the first error of one."""
     threads = min(tasks, torch.get_num_threads())
     if threads <= 1:
-        with libraries.alone():
+        with alone():
             for task in range(tasks):
                 work(task)
         return
@@ -71,13 +66,13 @@ def parallel_for(tasks: int, work: Callable[[int], None]) -> None:
 
     def take() -> None:
         try:
-            with libraries.alone():
+            with alone():
                 while not errors and (task := next(numbers)) < tasks:
                     work(task)
         except BaseException as error:
             errors.append(error)
 
-    if _pools.is_forked or not libraries.in_team(threads, take):
+    if _pools.is_forked or not in_team(threads, take):
         others = [_pools.of(threads - 1).submit(take) for _ in range(threads - 1)]
         take()
         wait(others)
@@ -86,7 +81,7 @@ def parallel_for(tasks: int, work: Callable[[int], None]) -> None:
 
 
 def parallel_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> None:
-    """Share rows out among threads, if there is enough to do; ``operations`` of each row."""
+    """Split rows among threads, if there is enough to do; ``operations`` of each row."""
     threads = min(rows, torch.get_num_threads())
     if threads == 1 or rows * operations < _FEWEST_OPERATIONS:
         work(0, rows)
@@ -96,10 +91,62 @@ def parallel_rows(rows: int, operations: int, work: Callable[[int, int], None]) 
 
 
 def parallel_blocks(rows: int, work: Callable[[int, int], None]) -> None:
-    """Share rows out in even blocks, each of which goes through all weights by itself."""
+    """Split rows into even blocks, each of which goes through all weights by itself."""
     each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // torch.get_num_threads())))
     blocks = min(-(-rows // each), rows // _FEWEST_ROWS)
     if blocks <= 1:
         work(0, rows)
         return
     parallel_for(blocks, lambda task: work(task * rows // blocks, (task + 1) * rows // blocks))
+
+
+@cache
+def address_of_products() -> int | None:
+    """Address of MKL's ``sgemm_``, which a thread can ask to work alone; None without it."""
+    library = _library()
+    if not hasattr(library, "sgemm_") or not hasattr(library, "MKL_Set_Num_Threads_Local"):
+        return None
+    assert library is not None
+    return ctypes.cast(library.sgemm_, ctypes.c_void_p).value
+
+
+def in_team(threads: int, do: Callable[[], None]) -> bool:
+    """Call ``do``, which must not raise, on torch's OpenMP threads; False without GNU's OpenMP."""
+    library = _library()
+    if not hasattr(library, "GOMP_parallel"):
+        return False
+    assert library is not None
+    body = _Body(lambda _: do())
+    library.GOMP_parallel(body, None, ctypes.c_uint(threads), ctypes.c_uint(0))
+    return True
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """While it lasts, torch and its BLAS use this thread alone."""
+    library = _library()
+    if library is None:
+        yield
+        return
+    before = torch.get_num_threads()  # in a new thread, this is what makes torch set its own
+    of_products = 0
+    if hasattr(library, "omp_set_num_threads"):
+        library.omp_set_num_threads(1)
+    if hasattr(library, "MKL_Set_Num_Threads_Local"):
+        of_products = library.MKL_Set_Num_Threads_Local(1)
+    try:
+        yield
+    finally:
+        if hasattr(library, "MKL_Set_Num_Threads_Local"):
+            library.MKL_Set_Num_Threads_Local(of_products)
+        if hasattr(library, "omp_set_num_threads"):
+            library.omp_set_num_threads(before)
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    """Torch's library, and all that it is linked with; None if it lies elsewhere."""
+    try:
+        return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    except OSError:
+        return None

@@ -1,10 +1,10 @@
 """Inference runtime: models packed for fast use on a CPU; they give the same answers.
 
-``preparing`` makes one, ``base`` forwards to the model what the runtime does not do itself,
-``transformer`` and ``recurrent`` run steps and encoders, ``products`` has linear layers in float32
-and int8, ``precision`` rounds weights, ``state`` is carried from token to token.
-The loops themselves are in ``regard.kernels``. Its modules import them at the top: ``prepared`` and
-``in_precision`` are the gate, which imports none where nothing can be compiled.
+``preparing`` packs a model and rounds its weights: the gate, which imports nothing else of the
+runtime where nothing can be compiled. ``base`` forwards to the model what the runtime does not
+compute itself and drives the steps of a decoder; ``transformer`` and ``recurrent`` run steps and
+encoders, ``products`` has linear layers in float32 and int8, ``state`` is carried from token to
+token. The loops themselves are in ``regard.kernels``.
 """
 
 from typing import TYPE_CHECKING
@@ -13,14 +13,11 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.runtime.base import PreparedSeq2Seq
-    from regard.runtime.precision import in_precision
-    from regard.runtime.preparing import prepared
-    from regard.runtime.products.int8 import Int8Embedding, Int8Linear
-    from regard.runtime.recurrent.language_model import PreparedRecurrentLm
-    from regard.runtime.recurrent.translator import PreparedRnnSeq2Seq
-    from regard.runtime.transformer.language_model import PreparedDecoder
-    from regard.runtime.transformer.reader import PreparedReader
-    from regard.runtime.transformer.translator import PreparedTransformer
+    from regard.runtime.preparing import in_precision, prepared
+    from regard.runtime.products import Int8Embedding, Int8Linear
+    from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
+    from regard.runtime.transformer.encoder import PreparedReader
+    from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
 
 __all__ = [
     "Int8Embedding",

@@ -1,20 +1,111 @@
-"""Forwarding of a model whose steps the runtime computes."""
+"""Models whose steps are compiled loops; all other calls are forwarded to the model."""
 
-from collections.abc import Callable
-from typing import Any, Generic
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Float, Int
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
+from regard.kernels import why_not
+from regard.kernels.threads import parallel_rows
+from regard.kernels.transformer.decoder import best_tokens
+from regard.layers import TokenEmbedding
 from regard.models.interfaces import LanguageModel, Seq2Seq, StateT
+from regard.runtime.products import Linear
 
 
-class Forwarding(nn.Module, Generic[StateT]):
-    """Forwards all calls but those of steps to a model.
+def why_not_packed(parameters: Iterable[Tensor], reasons: Mapping[str, bool]) -> str | None:
+    """First reason why a model cannot run in compiled loops, or None."""
+    is_float32 = all(p.device.type == "cpu" and p.dtype == torch.float32 for p in parameters)
+    reasons = {**reasons, "it is not in float32 on a CPU": not is_float32}
+    return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
 
-    Args:
-        model: In evaluation mode.
-    """
+
+@runtime_checkable
+class Output(Protocol):
+    """A last layer."""
+
+    def logits(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
+        """How well each state matches each token."""
+        ...
+
+
+@runtime_checkable
+class PackedState(Protocol):
+    """State of a decoder whose step is compiled."""
+
+    @property
+    def pending(self) -> Tensor | None:
+        """The last tokens of prompts, which take the place of the next step's."""
+
+
+PackedStateT = TypeVar("PackedStateT", bound=PackedState)
+
+
+class Ranking(NamedTuple):
+    """The likeliest tokens of each row, to be written; hidden ones are none of them."""
+
+    hidden: Int64[np.ndarray, " X"]
+    values: Float32[np.ndarray, "R J"]
+    tokens: Int64[np.ndarray, "R J"]
+
+
+class DecoderSteps(ABC, Generic[PackedStateT]):
+    """Step function of a search: log-probabilities, or the likeliest tokens."""
+
+    def __init__(self, output: Output, output_bias: Tensor | None) -> None:
+        self._output, self._output_bias = output, output_bias
+
+    @abstractmethod
+    def _advance(
+        self, token: Int[Tensor, " R"], state: PackedStateT, ranking: Ranking | None
+    ) -> tuple[Float[Tensor, "R V"] | None, PackedStateT]:
+        """Logits, None where the loop has written the ranking, and the state after ``token``."""
+
+    @torch.no_grad()
+    def __call__(
+        self, token: Int[Tensor, " R"], state: PackedStateT
+    ) -> tuple[Float[Tensor, "R V"], PackedStateT]:
+        """Log-probabilities of the next token, and the state after ``token``."""
+        logits, after = self._advance(_read(token, state), state, None)
+        assert logits is not None
+        return torch.log_softmax(logits, dim=-1), after
+
+    @torch.no_grad()
+    def best(
+        self, token: Int[Tensor, " R"], state: PackedStateT, count: int, hidden: Sequence[int]
+    ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], PackedStateT]:
+        """The ``count`` likeliest next tokens of each row; see ``RankingStep``."""
+        shape = (len(token), count)
+        values, tokens = np.empty(shape, np.float32), np.empty(shape, np.int64)
+        ranking = Ranking(np.array(hidden, np.int64), values, tokens)
+        logits, after = self._advance(_read(token, state), state, ranking)
+        if logits is not None:
+            rest = (logits.numpy(), *ranking)
+            operations = 4 * logits.shape[1]
+            parallel_rows(len(token), operations, lambda *part: best_tokens(*part, *rest))
+        return torch.from_numpy(values), torch.from_numpy(tokens), after
+
+    @cached_property
+    def _logits_of(self) -> Callable[[Tensor], Tensor]:
+        """The output layer, where no loop computes logits."""
+        output, bias = self._output, self._output_bias
+        if isinstance(output, TokenEmbedding):
+            return Linear(output.weight, bias)
+        return lambda states: output.logits(states, bias)
+
+
+def _read(token: Int[Tensor, " R"], state: PackedState) -> Int[Tensor, " R"]:
+    """The token that a step reads, contiguous as loops take it: it may be a table's column."""
+    return (token if state.pending is None else state.pending).contiguous()
+
+
+class _Forwarding(nn.Module, Generic[StateT]):
+    """Forwards all calls but those of steps to a model."""
 
     _steps: Callable[[Tensor, StateT], tuple[Tensor, StateT]]
 
@@ -40,7 +131,7 @@ class Forwarding(nn.Module, Generic[StateT]):
         return self._steps
 
 
-class PreparedSeq2Seq(Forwarding[StateT], Seq2Seq[StateT]):
+class PreparedSeq2Seq(_Forwarding[StateT], Seq2Seq[StateT]):
     """An encoder-decoder whose decoder steps cost little; it gives the same answers.
 
     Its weights may be copies: prepare it again when the model has learned more.
@@ -64,14 +155,8 @@ class PreparedSeq2Seq(Forwarding[StateT], Seq2Seq[StateT]):
         self.begins_source = model.begins_source
 
 
-class PreparedLanguageModel(Forwarding[StateT], LanguageModel[StateT]):
-    """A language model whose steps cost little; it gives the same answers.
-
-    Its weights may be copies: prepare it again when the model has learned more.
-
-    Args:
-        model: In evaluation mode.
-    """
+class PreparedLanguageModel(_Forwarding[StateT], LanguageModel[StateT]):
+    """A language model whose steps cost little; see ``PreparedSeq2Seq``."""
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__(model)

@@ -1,13 +1,22 @@
-"""The gate of the runtime: a model packed for use, where loops can be compiled."""
+"""The gate of the runtime, which imports no compiled loop where nothing can be compiled."""
 
+import ctypes
+import sys
+from copy import copy
 from typing import TypeVar, cast
 
 import torch
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
+from regard.choices import check_choice
+from regard.errors import SettingError
 from regard.kernels import why_not
+from regard.layers import RecurrentEncoder, TokenEmbedding
+from regard.layers.choices import Precision
+from regard.layers.precision import multiplies_bfloat16
 from regard.models.decoder import Decoder
+from regard.models.encoder import Encoder
 from regard.models.interfaces import LanguageModel, Seq2Seq
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq
@@ -46,11 +55,8 @@ def prepared(model: ModelT) -> ModelT:
     if is_watched or why_not() is not None:
         return model
     # Only here: what cannot be compiled cannot be imported.
-    from regard.runtime.modules import with_packed_modules
-    from regard.runtime.recurrent.language_model import PreparedRecurrentLm
-    from regard.runtime.recurrent.translator import PreparedRnnSeq2Seq
-    from regard.runtime.transformer.language_model import PreparedDecoder
-    from regard.runtime.transformer.translator import PreparedTransformer
+    from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
+    from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
 
     made: nn.Module = model
     if type(made) is Transformer and PreparedTransformer.refuse(made) is None:
@@ -70,8 +76,99 @@ def warm_up(model: nn.Module) -> None:
     """Load the compiled loops of the encoders in a prepared model."""
     if why_not() is not None:
         return
-    from regard.runtime.transformer.reader import PreparedReader
+    from regard.runtime.transformer.encoder import PreparedReader
 
     for module in model.modules():
         if isinstance(module, PreparedReader):
             module(torch.zeros(1, 1, dtype=torch.long))
+
+
+def with_packed_modules(model: ModelT) -> ModelT:
+    """The model with packed linear maps, tables, recurrences and encoders, if it is in float32."""
+    if why_not() is not None:
+        return model
+    from regard.runtime.base import why_not_packed
+
+    reason = why_not_packed(model.parameters(), {})
+    return model if reason else cast(ModelT, _packed(model, {}))
+
+
+def _packed(module: nn.Module, known: dict[nn.Module, nn.Module]) -> nn.Module:
+    """A module, or one in its place; ``known`` has those that stand in several places."""
+    from regard.runtime.products import PackedEmbedding, PackedLinear
+    from regard.runtime.recurrent.decoder import PreparedEncoder
+    from regard.runtime.transformer.encoder import PreparedReader
+
+    if module in known:
+        return known[module]
+    packed = module
+    if isinstance(module, RecurrentEncoder):
+        packed = PreparedEncoder(module)
+    elif type(module) is TokenEmbedding:
+        packed = PackedEmbedding(module)
+    elif type(module) is nn.Linear:
+        packed = PackedLinear(module)
+    else:
+        is_loop = isinstance(module, Encoder) and PreparedReader.refuse(module) is None
+        parts = {
+            name: part if part is None or (is_loop and name == "layers") else _packed(part, known)
+            for name, part in module._modules.items()
+        }
+        if any(part is not module._modules[name] for name, part in parts.items()):
+            packed = copy(module)
+            packed._modules = parts
+        if is_loop:
+            assert isinstance(packed, Encoder)
+            packed = PreparedReader(packed)
+    known[module] = packed.eval()
+    return packed
+
+
+def in_precision(model: ModelT, precision: Precision) -> ModelT:
+    """Convert a model's weights to another precision, in place.
+
+    Of ``int8`` those of the layers of Transformers, of their embeddings and of their last layer;
+    norms, biases and what is no Transformer stay as they are. ``auto`` rounds nothing: it is
+    float32.
+
+    Args:
+        model: In use, and not in training: what is rounded learns no more.
+        precision: See there.
+
+    Raises:
+        SettingError: There is no such precision, or the processor or the model cannot do it.
+
+    Example:
+        >>> from regard.models import Decoder, DecoderConfig
+        >>> model = Decoder(DecoderConfig(num_layers=1), vocab_size=11).eval()
+        >>> in_precision(model, "int8").layers[0].feed.inner
+        Int8Linear(256, 1024, bias=True)
+        >>> in_precision(nn.Linear(2, 3), "int8")
+        Traceback (most recent call last):
+        regard.errors.SettingError: precision must be one for this model; got int8, but it has no
+        layers of a Transformer. Use float32.
+    """
+    check_choice("precision", precision, Precision)
+    if precision == "bfloat16":
+        device = next(model.parameters()).device
+        if not multiplies_bfloat16(device):
+            raise SettingError(
+                "precision must be one that the processor multiplies; got bfloat16, which takes "
+                "this one six to eight times as long as float32. Use int8."
+            )
+        return model.to(torch.bfloat16)
+    if precision == "int8":
+        if (reason := why_not()) is not None:
+            raise SettingError(f"precision must be one that can be had; got int8, but {reason}.")
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.runtime.products import round_weights
+
+        round_weights(model)
+        trim_memory()
+    return model
+
+
+def trim_memory() -> None:
+    """Give free memory back to the system: glibc keeps that of matrices of up to 32 MiB."""
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)

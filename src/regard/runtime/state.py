@@ -1,5 +1,8 @@
-"""State of a prepared decoder between two tokens: rows that point into one store."""
+"""State of a packed decoder between two tokens: rows that point into one store."""
 
+import math
+import mmap
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,80 +13,67 @@ from torch import Tensor
 
 from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer.decoder import gather
-from regard.runtime.memory import room_of
 
 # Positions of a new store; they double as answers grow.
-_PLACES = 8
+_POSITIONS = 8
+# Bytes from which an array has pages of its own.
+_OWN_PAGES = 2**20
+
+
+def empty(shape: tuple[int, ...]) -> Float32[np.ndarray, "..."]:
+    """An uninitialised array whose memory goes back to the system when it is freed.
+
+    glibc would keep it: what one long answer took would count as the process's until it ends.
+    """
+    size = 4 * math.prod(shape)
+    if sys.platform != "linux" or size < _OWN_PAGES:
+        return np.empty(shape, np.float32)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.float32).reshape(shape)
 
 
 class Store:
-    """Keys and values of every layer, slot and place; a step writes one place of all layers.
+    """Keys and values side by side, (L, S, T, W): layers, slots, positions.
 
-    A place is written once. Who goes on from an earlier state gets a store of its own.
-
-    Args:
-        layers: Of the decoder.
-        slots: As many rows may be written at a place.
-        width: Of what a layer keeps.
-        filled: Positions that are written, or are about to be.
-
-    Attributes:
-        kept: Keys and values side by side, (L, S, T, W): those of a slot are read in a row.
-        filled: Positions that are written.
+    A position is written once, for all layers; a second successor of a state gets its own store.
+    ``filled`` counts the positions that are written.
     """
 
     def __init__(self, layers: int, slots: int, width: int, *, filled: int = 0) -> None:
-        places = _PLACES
-        while places <= filled:
-            places *= 2
-        self.kept: Float32[np.ndarray, "L S T W"] = room_of((layers, slots, places, width))
+        positions = _POSITIONS
+        while positions <= filled:
+            positions *= 2
+        self.cache: Float32[np.ndarray, "L S T W"] = empty((layers, slots, positions, width))
         self.filled = filled
 
     def has_room(self, length: int, rows: int) -> bool:
-        """Whether place ``length`` can be written for so many rows."""
-        _, slots, places, _ = self.kept.shape
-        return length == self.filled and length < places and rows <= slots
+        """Whether position ``length`` can be written for so many rows."""
+        _, slots, positions, _ = self.cache.shape
+        return length == self.filled and length < positions and rows <= slots
 
     def of_rows(self, ancestors: Int32[np.ndarray, "R t"]) -> "Store":
-        """A store with a slot for each row, and room for one more place at least.
-
-        What belongs to no row any more stays behind: of a batch that is nearly done, nearly all.
-
-        Args:
-            ancestors: The slot that each row had at each place.
-        """
-        (layers, _, _, width), (rows, filled) = self.kept.shape, ancestors.shape
-        made = Store(layers, rows, width, filled=filled)
-        args = (self.kept, ancestors, made.kept)
+        """Copy the past of each row, by its slots so far, with room for one more position."""
+        (layers, _, _, width), (rows, filled) = self.cache.shape, ancestors.shape
+        store = Store(layers, rows, width, filled=filled)
+        args = (self.cache, ancestors, store.cache)
         parallel_rows(rows, layers * filled * width, lambda *part: gather(*part, *args))
-        return made
+        return store
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedState:
-    """Decoder state between two tokens.
-
-    Attributes:
-        store: Keys and values of the places so far.
-        ancestors: The slot that each row had at each place.
-        starts: The first place that each row sees: padding stands before it.
-        length: Positions so far.
-        sentences: The source of each row.
-        memory: Keys and values of the sources, by layer; without entries there are none.
-        lengths: How many places of each source are real.
-        pending: The last tokens of prompts, not read yet; they take the place of the next step's.
-        queries: What each layer asked the sources at the last place; nothing after rows are chosen.
-    """
+    """Decoder state between two tokens."""
 
     store: Store
-    ancestors: Int32[np.ndarray, "R T"]
-    starts: Int32[np.ndarray, " R"]
+    ancestors: Int32[np.ndarray, "R T"]  # the slot of each row at each position
+    starts: Int32[np.ndarray, " R"]  # the first position that each row sees, after padding
     length: int
-    sentences: Int64[np.ndarray, " R"]
-    memory: Float32[np.ndarray, "L B M W"]
-    lengths: Int64[np.ndarray, " B"]
-    pending: Int[Tensor, " R"] | None = None
-    queries: Sequence[Float32[np.ndarray, "R H D"]] = ()
+    sentences: Int64[np.ndarray, " R"]  # the source of each row
+    memory: Float32[np.ndarray, "L B M W"]  # keys and values of the sources
+    lengths: Int64[np.ndarray, " B"]  # of the sources
+    pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
+    queries: Sequence[Float32[np.ndarray, "R H D"]] = ()  # of cross-attention, at the last position
 
     @property
     def asked(self) -> dict[int, Float[Tensor, "R H 1 D"]]:
@@ -93,15 +83,15 @@ class PreparedState:
         }
 
     def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
-        """The state of these rows, in this order: what they have seen stays where it is."""
-        kept = rows.numpy()
+        """The state of these rows, in this order; copies no keys and values."""
+        chosen = rows.numpy()
         # Written out: ``replace`` would take twice as long, at each step of a search.
         return PreparedState(
             store=self.store,
-            ancestors=self.ancestors[kept],
-            starts=self.starts[kept],
+            ancestors=self.ancestors[chosen],
+            starts=self.starts[chosen],
             length=self.length,
-            sentences=self.sentences[kept],
+            sentences=self.sentences[chosen],
             memory=self.memory,
             lengths=self.lengths,
             pending=None if self.pending is None else self.pending[rows],
@@ -112,10 +102,10 @@ class PreparedState:
         if self.store.has_room(self.length, len(self.sentences)):
             return self
         store = self.store.of_rows(self.ancestors[:, : self.length])
-        return replace(self, store=store, ancestors=_themselves(store))
+        return replace(self, store=store, ancestors=_own_slots(store))
 
     def after(self, queries: Sequence[Float32[np.ndarray, "R H D"]] = ()) -> "PreparedState":
-        """The state whose place ``length`` is written, and what was asked there."""
+        """The state once position ``length`` is written, with its queries of cross-attention."""
         self.ancestors[:, self.length] = np.arange(len(self.sentences))
         self.store.filled = self.length + 1
         return PreparedState(
@@ -139,20 +129,11 @@ def begin(
     lengths: Int[Tensor, " B"] | None = None,
     length: int = 0,
 ) -> PreparedState:
-    """The state of so many rows that have seen nothing of answers, a row for each source.
-
-    Args:
-        rows: How many.
-        layers: Of the decoder.
-        width: Of what a layer keeps of a place: a key and a value side by side, all heads together.
-        memory: What stands in the sources.
-        lengths: How many places of each source are real.
-        length: Positions that the caller fills with what rows have seen before.
-    """
+    """The state before the first token, a row a source; the caller fills ``length`` positions."""
     store = Store(layers, rows, width, filled=length)
     return PreparedState(
         store=store,
-        ancestors=_themselves(store),
+        ancestors=_own_slots(store),
         starts=np.zeros(rows, np.int32),
         length=length,
         sentences=np.arange(rows),
@@ -161,7 +142,7 @@ def begin(
     )
 
 
-def _themselves(store: Store) -> Int32[np.ndarray, "S T"]:
+def _own_slots(store: Store) -> Int32[np.ndarray, "S T"]:
     """The ancestors of rows that have been in their slots from the beginning."""
-    slots, places = store.kept.shape[1:3]
-    return np.repeat(np.arange(slots, dtype=np.int32)[:, None], places, axis=1)
+    slots, positions = store.cache.shape[1:3]
+    return np.repeat(np.arange(slots, dtype=np.int32)[:, None], positions, axis=1)

@@ -1,13 +1,14 @@
-"""Tasks shared out: each done once, errors told, forked processes served."""
+"""Tasks of a parallel loop, its errors, forked processes; and a thread that works alone."""
 
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from regard.kernels import libraries
+from regard.kernels import threads
 from regard.kernels.threads import parallel_for
 
 
@@ -15,11 +16,11 @@ from regard.kernels.threads import parallel_for
 def whose(request, monkeypatch):
     """Both kinds of threads, where torch's are GNU's."""
     if request.param == "others":
-        monkeypatch.setattr(libraries, "in_team", lambda threads, do: False)
+        monkeypatch.setattr(threads, "in_team", lambda count, do: False)
 
 
 @pytest.fixture(params=[1, 2, 5])
-def threads(request):
+def num_threads(request):
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
@@ -27,7 +28,7 @@ def threads(request):
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 2, 97])
-def test_every_task_is_done_once_by_so_many_threads_at_most(threads, tasks):
+def test_every_task_is_done_once_by_so_many_threads_at_most(num_threads, tasks):
     done, by = [], set()
 
     def work(task):
@@ -37,12 +38,12 @@ def test_every_task_is_done_once_by_so_many_threads_at_most(threads, tasks):
 
     parallel_for(tasks, work)
     assert sorted(done) == list(range(tasks))
-    assert len(by) <= min(threads, max(1, tasks))
-    if threads > 1 and tasks == 97:
+    assert len(by) <= min(num_threads, max(1, tasks))
+    if num_threads > 1 and tasks == 97:
         assert len(by) > 1
 
 
-def test_the_first_error_is_raised_and_nothing_more_is_begun(threads):
+def test_the_first_error_is_raised_and_nothing_more_is_begun(num_threads):
     done = []
 
     def work(task):
@@ -57,9 +58,9 @@ def test_the_first_error_is_raised_and_nothing_more_is_begun(threads):
     parallel_for(5, done.append)  # and the threads serve again
 
 
-def test_an_interrupt_of_any_thread_reaches_the_caller(threads):
+def test_an_interrupt_of_any_thread_reaches_the_caller(num_threads):
     def work(task):
-        if threading.current_thread() is not threading.main_thread() or threads == 1:
+        if threading.current_thread() is not threading.main_thread() or num_threads == 1:
             raise KeyboardInterrupt
         time.sleep(0.001)
 
@@ -67,7 +68,7 @@ def test_an_interrupt_of_any_thread_reaches_the_caller(threads):
         parallel_for(1000, work)
 
 
-def test_callers_in_several_threads_do_not_meet(threads):
+def test_callers_in_several_threads_do_not_meet(num_threads):
     totals = [0] * 4
 
     def call(place):
@@ -88,7 +89,7 @@ def test_callers_in_several_threads_do_not_meet(threads):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_makes_threads_of_its_own(threads):
+def test_a_forked_process_makes_threads_of_its_own(num_threads):
     parallel_for(10, lambda task: None)
     child = os.fork()
     if child == 0:
@@ -102,3 +103,38 @@ def test_a_forked_process_makes_threads_of_its_own(threads):
         time.sleep(0.01)
     assert ended[0] == child, "the child hangs"
     assert os.waitstatus_to_exitcode(ended[1]) == 0
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def in_a_new_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def asked_alone():
+    with threads.alone():
+        inside = torch.get_num_threads()
+    return inside, torch.get_num_threads()
+
+
+def test_a_thread_has_its_number_again_when_it_was_alone(three_threads):
+    assert asked_alone() == (1, 3)
+    assert in_a_new_thread(asked_alone) == (1, 3)
+
+
+def test_threads_that_begin_meanwhile_are_not_alone(three_threads):
+    with threads.alone():
+        assert in_a_new_thread(torch.get_num_threads) == 3
+
+
+def test_what_fails_alone_leaves_the_number_as_it_was(three_threads):
+    with pytest.raises(ValueError, match="no"), threads.alone():
+        raise ValueError("no")
+    assert torch.get_num_threads() == 3

@@ -10,7 +10,7 @@ import torch
 from tests.cases import pairwise
 
 from regard.kernels.threads import parallel_blocks
-from regard.runtime.memory import room_of
+from regard.runtime.state import empty
 
 
 @pairwise(rows=[1, 7, 8, 15, 16, 17, 63, 64, 65, 129, 500], threads=[1, 3])
@@ -30,7 +30,7 @@ def test_blocks_are_even_and_none_is_a_handful(rows, threads, monkeypatch):
 
 @pytest.mark.parametrize("shape", [(0, 3), (5, 7), (3, 1000, 1000)])
 def test_room_can_be_filled_and_is_nobody_elses(shape):
-    one, other = room_of(shape), room_of(shape)
+    one, other = empty(shape), empty(shape)
     one[:], other[:] = 1, 2
     assert one.shape == shape
     assert one.dtype == np.float32
@@ -45,7 +45,7 @@ def test_large_room_goes_back_to_the_system():
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     for mebibytes in (4, 24, 4, 24):  # after which glibc would keep as much
-        room = room_of((mebibytes, 2**18))
+        room = empty((mebibytes, 2**18))
         room[:] = 1
         with_it = resident()
         del room

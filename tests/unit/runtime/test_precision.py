@@ -15,7 +15,7 @@ from regard.models import (
     Transformer,
     TransformerConfig,
 )
-from regard.runtime import Int8Embedding, Int8Linear, in_precision, precision, prepared
+from regard.runtime import Int8Embedding, Int8Linear, in_precision, prepared, preparing
 
 SIZES = {"model_dim": 32, "num_heads": 4, "ffn_dim": 48}
 LAYERS = {"num_encoder_layers": 1, "num_decoder_layers": 2}
@@ -73,7 +73,7 @@ def test_an_encoder_in_int8_is_nearly_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", ["auto", "float32"])
-def test_nothing_is_rounded_unless_asked_for(name: precision.Precision) -> None:
+def test_nothing_is_rounded_unless_asked_for(name: preparing.Precision) -> None:
     exact = first_step(translator())
     assert torch.equal(first_step(in_precision(translator(), name)), exact)
 
@@ -88,10 +88,10 @@ def test_a_prepared_model_in_int8_does_as_the_model_does() -> None:
 
 
 def test_bfloat16_is_for_processors_that_multiply_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda device: False)
+    monkeypatch.setattr(preparing, "multiplies_bfloat16", lambda device: False)
     with pytest.raises(SettingError, match=r"got bfloat16, .* Use int8"):
         in_precision(translator(), "bfloat16")
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda device: True)
+    monkeypatch.setattr(preparing, "multiplies_bfloat16", lambda device: True)
     model = in_precision(translator(), "bfloat16")
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_rounded_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     recurrent = RnnSeq2Seq(config, source_vocab=20, target_vocab=20).eval()
     with pytest.raises(SettingError, match=r"it has no layers of a Transformer.*Use float32"):
         in_precision(recurrent, "int8")
-    monkeypatch.setattr(precision, "why_not", lambda: "numba cannot be loaded")
+    monkeypatch.setattr(preparing, "why_not", lambda: "numba cannot be loaded")
     with pytest.raises(SettingError, match=r"got int8, but numba cannot be loaded"):
         in_precision(translator(), "int8")
 

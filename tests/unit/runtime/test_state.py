@@ -101,7 +101,7 @@ def identity(rows, places):
 
 def test_a_store_has_room_until_it_is_full_for_as_many_rows_as_it_has_slots():
     store = Store(2, 3, 5)
-    for length in range(store.kept.shape[2]):
+    for length in range(store.cache.shape[2]):
         assert store.has_room(length, 3)
         assert store.has_room(length, 2)
         assert not store.has_room(length, 4)
@@ -112,26 +112,26 @@ def test_a_store_has_room_until_it_is_full_for_as_many_rows_as_it_has_slots():
 
 def test_a_new_store_has_what_belongs_to_its_rows_and_nothing_else():
     store = Store(2, 3, 5, filled=11)
-    places = store.kept.shape[2]
-    store.kept[:] = np.arange(store.kept.size).reshape(store.kept.shape)
+    places = store.cache.shape[2]
+    store.cache[:] = np.arange(store.cache.size).reshape(store.cache.shape)
     ancestors = np.random.default_rng(0).integers(0, 3, (4, places)).astype(np.int32)
     made = store.of_rows(ancestors)
     assert made.filled == places
-    assert made.kept.shape == (2, 4, 2 * places, 5)
+    assert made.cache.shape == (2, 4, 2 * places, 5)
     for row, slots in enumerate(ancestors):
         for place, slot in enumerate(slots):
-            assert (made.kept[:, row, place] == store.kept[:, slot, place]).all()
+            assert (made.cache[:, row, place] == store.cache[:, slot, place]).all()
 
 
 def test_what_is_written_to_a_new_store_is_not_in_the_one_before():
     store = Store(1, 2, 2, filled=2)
-    store.kept[:, :, :2] = [[[[1.0, 1], [2, 2]], [[1, 1], [2, 2]]]]
+    store.cache[:, :, :2] = [[[[1.0, 1], [2, 2]], [[1, 1], [2, 2]]]]
     fork = store.of_rows(identity(2, 1))
     assert fork.filled == 1
-    assert (fork.kept[:, :, 0] == 1).all()
-    fork.kept[:, :, :2] = 9
-    assert (store.kept[:, :, 0] == 1).all()
-    assert (store.kept[:, :, 1] == 2).all()
+    assert (fork.cache[:, :, 0] == 1).all()
+    fork.cache[:, :, :2] = 9
+    assert (store.cache[:, :, 0] == 1).all()
+    assert (store.cache[:, :, 1] == 2).all()
 
 
 def test_a_chosen_row_brings_its_past_its_padding_and_its_sentence():

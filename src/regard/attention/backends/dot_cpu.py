@@ -20,7 +20,7 @@ from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.key_ranges import KeyRanges, is_range
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
-from regard.kernels import libraries, why_not
+from regard.kernels import threads, why_not
 
 # Pairs of a block of a mask, for each of which it takes two bytes, and the most queries of it.
 _PAIRS, _ROWS = 2**24, 256
@@ -88,7 +88,7 @@ def _of_numbers(request: Request) -> str | None:
         return "it is for float32 and less"
     if not (request.query.numel() and request.key.numel() and request.value.numel()):
         return "there is nothing to multiply"
-    if libraries.address_of_products() is None:
+    if threads.address_of_products() is None:
         return "torch has another BLAS than Intel's"
     return why_not()
 

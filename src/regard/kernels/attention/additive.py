@@ -67,7 +67,6 @@ _LEAST = np.finfo(np.float32).min
 
 @inlined
 def _pick(array, i):  # type: ignore[no-untyped-def]
-    """An entry, or nothing of nothing."""
     if array is None:
         return None
     return array[i]
@@ -105,13 +104,13 @@ def _score_all(query, key, rest, w, scores):  # type: ignore[no-untyped-def]
 
 @inlined
 def _lane(of_pairs, b, h):  # type: ignore[no-untyped-def]
-    """Where in (b or 1, h or 1, n, m) a head's pairs are; the view there of none is empty."""
+    """Index of a head's pairs in (b or 1, h or 1, n, m); of an empty array the view is empty."""
     return b % max(1, of_pairs.shape[0]), h % max(1, of_pairs.shape[1])
 
 
 @inlined
 def _adjust(scores, bias, hidden, n):  # type: ignore[no-untyped-def]
-    """Bias and mask applied to a query's scores."""
+    """Add bias and mask to a query's scores."""
     for m in range(bias.shape[1]):
         scores[m] += bias[n, m]
     for m in range(hidden.shape[1]):
@@ -121,7 +120,7 @@ def _adjust(scores, bias, hidden, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _to_powers(scores):  # type: ignore[no-untyped-def]
-    """Scores turned to ``e^(score − best)``: the best, and their sum, 0 where nothing is seen."""
+    """Turn scores to ``e^(score − best)``; returns the best, and their sum, 0 if all are masked."""
     best, total = f32(_LEAST), f32(0)
     for m in range(scores.size):
         best = max(best, scores[m])
@@ -149,7 +148,7 @@ def _mix(powers, factor, n, total, value, out):  # type: ignore[no-untyped-def]
 
 @shared
 def _fill(rows, begin, features):  # type: ignore[no-untyped-def]
-    """Copies what keys have, (m, D), to the rows of their fours, (m / 4, D / row, …)."""
+    """Copy features of keys, (m, D), to the rows of their fours, (m / 4, D / row, …)."""
     for m in range(features.shape[0]):
         for d in range(features.shape[1]):
             rows[m // 4, d // _ROW, begin + m % 4 * _ROW + d % _ROW] = features[m, d]
@@ -157,7 +156,7 @@ def _fill(rows, begin, features):  # type: ignore[no-untyped-def]
 
 @uncounted_part
 def _empty(rows, begin, features):  # type: ignore[no-untyped-def]
-    """Adds what lies in rows, (D / row, …), to ``features``, and sets it to zero."""
+    """Add rows, (D / row, …), to ``features``, and zero them."""
     for c in range(rows.shape[0]):
         total = features[c * _ROW : c * _ROW + _ROW]
         row = rows[c, begin : begin + total.size]
@@ -168,7 +167,7 @@ def _empty(rows, begin, features):  # type: ignore[no-untyped-def]
 
 @shared
 def _see(seen, hidden, n, m, end):  # type: ignore[no-untyped-def]
-    """Collect the visible ones of four keys; returns their number."""
+    """Mark the visible ones of four keys; returns their number."""
     count = 0
     for i in range(4):
         is_seen = m + i < end and not (hidden.size and hidden[n, m + i])
@@ -202,7 +201,7 @@ def _score_four(query, rest, w, keys, units, numbers):  # type: ignore[no-untype
 
 @uncounted_part
 def _hide(seen, units, numbers):  # type: ignore[no-untyped-def]
-    """Sets to zero what belongs to pairs that are not seen."""
+    """Zero the units and weights of masked pairs."""
     for i in range(4):
         if not seen[i]:
             units[:, i * _ROW : i * _ROW + _ROW] = f32(0)
@@ -211,7 +210,7 @@ def _hide(seen, units, numbers):  # type: ignore[no-untyped-def]
 
 @shared
 def _weigh(numbers, bias, factor, n, m, end, best, scale):  # type: ignore[no-untyped-def]
-    """Scores of four pairs turned to weights."""
+    """Turn scores of four pairs to weights."""
     if bias.size:
         for i in range(min(4, end - m)):
             numbers[i] += bias[n, m + i]
@@ -256,7 +255,7 @@ def _value_each(numbers, d_out, values, seen):  # type: ignore[no-untyped-def]
 
 @shared
 def _lower(numbers, seen, d_scores, n, m, mean):  # type: ignore[no-untyped-def]
-    """Gradients of four weights turned to those of their scores."""
+    """Turn gradients of four weights to those of their scores."""
     for i in range(4):
         slope = numbers[_SLOPE + i] * numbers[_DROPPED + i] - numbers[i] * mean
         numbers[_SLOPE + i] = slope if seen[i] else f32(0)
@@ -284,10 +283,7 @@ def _unit_four(numbers, keys, units, size):  # type: ignore[no-untyped-def]
 
 @written_in
 def _add_up(asks, rest, w, pairs, sums, place, rows):  # type: ignore[no-untyped-def]
-    """Adds to ``sums`` the part that some queries have in the gradients of some keys and of ``w``.
-
-    And to ``d_query`` what those keys have in the queries'.
-    """
+    """Add what some queries and some keys have in each other's gradients, and in that of ``w``."""
     query, top, total, d_out, mean, d_query = asks
     hidden, bias, factor, d_scores = pairs
     of_keys, of_values, of_query, seen, numbers = sums
@@ -338,24 +334,7 @@ def forward(
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:
-    """Mixed values of some queries of some heads; the best score, and the sum of powers beside it.
-
-    Args:
-        query: What is multiplied by ``key`` to give ``u − rest``, or the queries themselves.
-        key: See ``query``; or the keys themselves.
-        rest: Of ``u``; None where queries and keys are themselves: their loops are others.
-        value: The values of the same keys.
-        w: Weights of the hidden units, of every head or of all.
-        hidden: The block's pairs that are not seen, (b or 1, h or 1, n, m).
-        bias: What is added to scores, in that shape.
-        factor: What dropout multiplies weights by, in that shape.
-        out: Written.
-        top: Written.
-        total: Written.
-        place: Where the block is.
-        lanes: The first to do of the block's batch rows and heads, and the one after the last.
-        rows: The same of its queries.
-    """
+    """Mixed values of some queries of some heads, their best scores, and their sums of powers."""
     b0, h0, n0, width, kb, kh, first, last = place
     scores = np.empty(last - first, f32)
     for lane in range(lanes[0], lanes[1]):
@@ -376,7 +355,7 @@ def forward(
 
 
 def _zeros(*shape: int) -> Float32[np.ndarray, "..."]:
-    """Zeros from where a cache line begins: a vector across two lines would be read from both."""
+    """Zeros aligned to a cache line: a vector across two lines would be read from both."""
     size = math.prod(shape)
     room = np.zeros(size + _LINE // 4, f32)
     first = -room.ctypes.data % _LINE // 4
@@ -419,33 +398,7 @@ def backward(
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:
-    """The part that some queries of some heads have in all gradients, which it adds to.
-
-    Those of queries and keys lack the factor ``w``.
-
-    Args:
-        query: As of ``forward``, and so are those up to ``total``.
-        key: See there.
-        rest: See there.
-        value: See there.
-        w: See there.
-        hidden: See there.
-        bias: See there.
-        factor: See there.
-        top: See there.
-        total: See there.
-        d_out: The gradient of the mixed values.
-        mean: Of each query, its product with them, less the gradient of the log-sum-exp.
-        d_query: Added to.
-        d_key: Added to; where it is as ``key`` is, and is nobody else's meanwhile.
-        d_value: The same.
-        d_w: Added to.
-        d_scores: Written, (b, h, n, m) of the block, where there is a bias that wants it.
-        sums: From ``sums``, one's own.
-        place: As of ``forward``.
-        lanes: See there.
-        rows: See there.
-    """
+    """Add some queries' part to all gradients; those of queries and keys lack the factor ``w``."""
     b0, h0, n0, width, kb, kh, first, last = place
     of_keys, of_values, of_query, _, _ = sums
     for lane in range(lanes[0], lanes[1]):

@@ -56,11 +56,7 @@ class RangePointers(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Some blocks of queries, from ``start`` on, with room for ``width`` of their keys each.
-
-    Gradients of scores are held for one panel at a time: (B, H, blocks · ROWS, width), where the
-    first column is the first key that a block of queries has to look at.
-    """
+    """Blocks of queries from ``start`` on, with room for ``width`` keys of each."""
 
     start: Any
     blocks: Any
@@ -209,10 +205,7 @@ def forward(
     FORM: tl.constexpr, IS_FAST: tl.constexpr, PRECISION: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Mixed values, and the log-sum-exp, of a block of queries.
-
-    Programs of the second axis have WIDTH of the values' columns each.
-    """
+    """Mixed values, and the log-sum-exp, of a block of queries; WIDTH columns of the values."""
     b, h, bh, bg, rows = _rows_of(panel, sizes, ROWS)
     columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     query += bh * sizes.dim * sizes.queries
@@ -339,10 +332,7 @@ def query_gradient(
     FORM: tl.constexpr, IS_FAST: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, DIMS: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of a block of queries, and its part in that of w; DIMS hidden units of each.
-
-    Queries are (N, D) here, keys (M, D).
-    """
+    """Gradient of DIMS units of a block of queries, (N, D), and its part in the gradient of w."""
     b, h, bh, bg, rows = _rows_of(panel, sizes, ROWS)
     dims = tl.program_id(1) * DIMS + tl.arange(0, DIMS)
     is_dim = dims < sizes.dim
@@ -392,10 +382,7 @@ def key_gradient(
     FORM: tl.constexpr, IS_FAST: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, DIMS: tl.constexpr,
 ):  # fmt: skip
-    """Accumulate a panel's part of the gradient of a block of keys, over all heads that share them.
-
-    Queries are (N, D) here, keys (M, D). Each program has DIMS of the hidden units.
-    """
+    """Add a panel's part to the gradient of DIMS units of keys, (M, D), over their heads."""
     b, g, first_key, begin, end = _block_of_keys(row_ranges, panel, sizes, ROWS, KEYS)
     keys = first_key + tl.arange(0, KEYS)
     dims = tl.program_id(1) * DIMS + tl.arange(0, DIMS)

@@ -6,21 +6,26 @@ the tiles, as in Milakov & Gimelshein (2018), https://arxiv.org/abs/1805.02867; 
 a tile has all the keys. The backward pass works the scores out again, as in Dao et al. (2022),
 https://arxiv.org/abs/2205.14135.
 
+Products are those of the BLAS that torch brings, on the thread that asks and without the
+interpreter's lock; the module cannot be imported where ``threads.address_of_products`` is None.
+
 Buys, of a window, 11 times the speed of torch's fused kernel with a dense mask:
 ``benchmarks/records/attention.json``.
 """
 
 from typing import NamedTuple
 
+import llvmlite.binding
 import numpy as np
 from jaxtyping import Float32, Int32, UInt8
+from llvmlite import ir
 
 from regard.kernels.attention.weightings import slope, weigh
-from regard.kernels.compiling import compiled, inlined
+from regard.kernels.compiling import cgutils, compiled, inlined, intrinsic, types
 from regard.kernels.elementary import exp, largest
-from regard.kernels.products.blas import give_back, mix_into, score_all
+from regard.kernels.threads import address_of_products
 
-f32, u32 = np.float32, np.uint32
+f32, i32, u32 = np.float32, np.int32, np.uint32
 
 # Rows of a tile lie a little further apart than a power of two, or they would share cache lines.
 _GAP = 16
@@ -28,46 +33,93 @@ _GAP = 16
 _ONE, _TWO = u32(0x7FEB352D), u32(0x846CA68B)
 
 
-class Pairs(NamedTuple):
-    """Bias, mask and dropout of the pairs; an empty array stands for none.
+_SYMBOL = "regard_sgemm"
+_NO, _YES = np.uint8(ord("N")), np.uint8(ord("T"))
 
-    Attributes:
-        first: The first key that each query sees, (b or 1, N).
-        stop: The key after the last.
-        hidden: One where a pair of the block is hidden, (b or 1, h or 1, n, m).
-        bias: Added to scores, (B or 1, H or 1, N or 1, M).
-        steps: Added to scores by how far a key is after a query, (B or 1, H, N + M − 1): the place
-            of the pair (n, m) is N − 1 − n + m.
-        row_bits: Random bits of each query, (B, H, N).
-        key_bits: Of each key, (M,).
-        threshold: Weights of pairs whose joined bits are below are dropped.
-        growth: What the others are multiplied by.
-    """
+llvmlite.binding.add_symbol(_SYMBOL, address_of_products())
+
+
+@intrinsic
+def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):  # type: ignore[no-untyped-def]
+    """BLAS' own: columns stand one after the other, and all but addresses is given by reference."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte] * 13)
+        of_module = builder.module
+        function = cgutils.get_or_insert_function(of_module, kind, _SYMBOL)
+
+        def by_reference(place):  # type: ignore[no-untyped-def]
+            if place in (6, 8, 11):
+                return builder.inttoptr(arguments[place], byte)
+            kept = cgutils.alloca_once_value(builder, arguments[place])
+            return builder.bitcast(kept, byte)
+
+        given = [by_reference(place) for place in range(13)]  # type: ignore[no-untyped-call]
+        builder.call(function, given)
+        return context.get_dummy_value()
+
+    letter, size, number, address = types.uint8, types.int32, types.float32, types.intp
+    given = (letter, letter, size, size, size, number, address, size, address, size, number)
+    return types.void(*given, address, size), generate
+
+
+@inlined
+def _multiply(turn_a, turn_b, m, n, k, scale, a, b, kept, c):  # type: ignore[no-untyped-def]
+    _sgemm(
+        turn_a,
+        turn_b,
+        i32(m),
+        i32(n),
+        i32(k),
+        f32(scale),
+        a.ctypes.data,
+        i32(a.shape[1]),
+        b.ctypes.data,
+        i32(b.shape[1]),
+        f32(kept),
+        c.ctypes.data,
+        i32(c.shape[1]),
+    )
+
+
+@inlined
+def score_all(scale, query, key, scores):  # type: ignore[no-untyped-def]
+    """``scale · query @ keyᵀ``, written to the first columns of ``scores``."""
+    n, d = query.shape
+    _multiply(_YES, _NO, key.shape[0], n, d, scale, key, query, 0, scores)
+
+
+@inlined
+def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
+    """Adds ``scale · weights @ value`` to ``out``; the first columns of ``weights`` count."""
+    n, e = out.shape
+    _multiply(_NO, _NO, e, n, value.shape[0], scale, value, weights, 1, out)
+
+
+@inlined
+def give_back(scale, weights, given, out):  # type: ignore[no-untyped-def]
+    """Adds ``scale · weightsᵀ @ given`` to ``out``; the first columns of ``weights`` count."""
+    m, e = out.shape
+    _multiply(_NO, _YES, e, m, given.shape[0], scale, given, weights, 1, out)
+
+
+class Pairs(NamedTuple):
+    """Bias, mask and dropout of the pairs; an empty array stands for none."""
 
     first: Int32[np.ndarray, "b N"]
     stop: Int32[np.ndarray, "b N"]
     hidden: UInt8[np.ndarray, "b h n m"]
     bias: Float32[np.ndarray, "b h n M"]
-    steps: Float32[np.ndarray, "b H S"]
+    steps: Float32[np.ndarray, "b H S"]  # bias by distance: of the pair (n, m) at N − 1 − n + m
     row_bits: Int32[np.ndarray, "B H N"]
     key_bits: Int32[np.ndarray, " M"]
-    threshold: int
+    threshold: int  # weights whose joined bits are below are dropped
     growth: float
 
 
 class Place(NamedTuple):
-    """The part of the grid to compute.
-
-    Attributes:
-        batch: The block's first batch row.
-        head: Its first head.
-        row: Its first query.
-        key: Its first key.
-        stop: The key after its last.
-        heads: How many it has.
-        tile: How many queries a tile has.
-        width: How many keys.
-    """
+    """The block of the grid to compute: its first indices, its size, and that of a tile."""
 
     batch: int
     head: int
@@ -75,16 +127,13 @@ class Place(NamedTuple):
     key: int
     stop: int
     heads: int
-    tile: int
-    width: int
+    tile: int  # queries of a tile
+    width: int  # keys of a tile
 
 
 @inlined
 def _reach(first, stop, n0, n1):  # type: ignore[no-untyped-def]
-    """The query after the last of a tile, and the keys from the first to the last they see.
-
-    A tile ends before queries that see other keys altogether.
-    """
+    """End of a tile, and the range of its keys; it ends before queries with disjoint keys."""
     low, high = first[n0], stop[n0]
     for n in range(n0 + 1, n1):
         if stop[n] <= first[n]:
@@ -100,7 +149,7 @@ def _reach(first, stop, n0, n1):  # type: ignore[no-untyped-def]
 
 @inlined
 def _tile_of(pairs, place, b, n0, last):  # type: ignore[no-untyped-def]
-    """The query after the last of the tile that begins at ``n0``, its first key, and its end."""
+    """End of the tile that begins at ``n0``, and the range of its keys."""
     n1 = min(n0 + place.tile, last)
     if pairs.first.size:
         b = b % pairs.first.shape[0]
@@ -111,7 +160,7 @@ def _tile_of(pairs, place, b, n0, last):  # type: ignore[no-untyped-def]
 
 @inlined
 def _seen(pairs, b, n, m0, m1):  # type: ignore[no-untyped-def]
-    """From where to where a query sees keys ``m0`` to ``m1``, counted from ``m0``."""
+    """Visible range of keys ``m0`` to ``m1``, counted from ``m0``."""
     if pairs.first.size:
         b = b % pairs.first.shape[0]
         low = min(max(pairs.first[b, n], m0), m1)
@@ -121,7 +170,7 @@ def _seen(pairs, b, n, m0, m1):  # type: ignore[no-untyped-def]
 
 @inlined
 def _adjust(row, pairs, place, b, h, n, m0, N):  # type: ignore[no-untyped-def]
-    """Bias and mask applied to a query's scores with keys from ``m0`` on."""
+    """Add bias and mask to a query's scores with keys from ``m0`` on."""
     if pairs.bias.size:
         bias = pairs.bias
         added = bias[b % bias.shape[0], h % bias.shape[1], n % bias.shape[2], m0:]
@@ -155,7 +204,7 @@ def _factor(row_bits, key_bits, threshold, growth):  # type: ignore[no-untyped-d
 
 @inlined
 def _drop(row, pairs, b, h, n, m0):  # type: ignore[no-untyped-def]
-    """Weights dropped, or grown."""
+    """Apply dropout to weights."""
     of_row, of_keys = pairs.row_bits[b, h, n], pairs.key_bits[m0:]
     threshold, growth = u32(pairs.threshold), f32(pairs.growth)
     for m in range(row.size):
@@ -164,7 +213,7 @@ def _drop(row, pairs, b, h, n, m0):  # type: ignore[no-untyped-def]
 
 @inlined
 def _clear_beside(row, low, high):  # type: ignore[no-untyped-def]
-    """Zeros for the keys that a query does not see."""
+    """Zero the masked keys on both sides."""
     for m in range(low):
         row[m] = f32(0)
     for m in range(high, row.size):
@@ -173,11 +222,7 @@ def _clear_beside(row, low, high):  # type: ignore[no-untyped-def]
 
 @inlined
 def _to_powers(row, best, total, mixed):  # type: ignore[no-untyped-def]
-    """Scores turned to powers of e; what was summed up so far is brought to the new best score.
-
-    Returns:
-        The best score up to here, and the sum of the powers relative to it.
-    """
+    """Turn scores to powers of e; rescale earlier sums to the new best. Returns best and sum."""
     top = max(best, largest(row))
     if top > best:
         shrink = exp(best - top)
@@ -194,7 +239,7 @@ def _to_powers(row, best, total, mixed):  # type: ignore[no-untyped-def]
 
 @inlined
 def _divide(mixed, total):  # type: ignore[no-untyped-def]
-    """Sums of powers times values turned to means."""
+    """Turn sums of powers times values to means."""
     for n in range(total.size):
         if total[n] != 0:
             part = f32(1) / total[n]
@@ -218,23 +263,7 @@ def forward(
     rows: tuple[int, int],
     is_last: bool,
 ) -> None:
-    """Mixed values of some queries, the best score of each, and the sum of powers relative to it.
-
-    Args:
-        query: The queries.
-        key: The keys; several heads may share them.
-        value: The values.
-        scale: What products are multiplied by.
-        weighting: A value of ``weightings.CODES``; None is softmax, whose loops are others.
-        pairs: What is done to them besides.
-        out: What earlier blocks of the same queries gave; gets the new sums, or their quotients.
-        top: The same of the best scores, of softmax.
-        total: The same of the sums of powers; zeros for other weightings.
-        place: Where the block is.
-        lanes: The first to do of the block's batch rows and heads, and the one after the last.
-        rows: The same of all queries.
-        is_last: Whether no more keys come.
-    """
+    """Mixed values of some queries, the best score of each, and the sum of powers over it."""
     N = query.shape[2]
     share = query.shape[1] // key.shape[1]
     scores = np.empty((place.tile, place.width + _GAP), f32)
@@ -267,21 +296,20 @@ def forward(
 
 @inlined
 def _slopes(weights, slopes, mean):  # type: ignore[no-untyped-def]
-    """Gradients of scores, in place of those of weights."""
+    """Turn gradients of weights to those of scores."""
     for m in range(weights.size):
         slopes[m] = weights[m] * (slopes[m] - mean) if weights[m] != 0 else f32(0)
 
 
 @inlined
 def _to_weights(row, best, part):  # type: ignore[no-untyped-def]
-    """Scores turned to weights."""
     for m in range(row.size):
         row[m] = exp(row[m] - best) * part
 
 
 @inlined
 def _collect(slopes, of_pairs, of_steps, b, h, n, m0, N):  # type: ignore[no-untyped-def]
-    """Adds the gradients of a query's scores to those of biases."""
+    """Add the gradients of a query's scores to those of biases."""
     if of_pairs.size:
         at = (b % of_pairs.shape[0], h % of_pairs.shape[1], n % of_pairs.shape[2])
         own = of_pairs[at][m0:]
@@ -315,30 +343,7 @@ def backward(
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:
-    """The part that some queries have in all gradients, which it adds to.
-
-    Args:
-        query: As of ``forward``, and so are those up to ``total``.
-        key: See there.
-        value: See there.
-        scale: See there.
-        weighting: See there.
-        pairs: See there.
-        top: See there.
-        total: See there.
-        d_out: The gradient of the mixed values.
-        mean: Of each query, its product with them, less the gradient of the log-sum-exp; of
-            softmax.
-        d_query: Added to.
-        d_key: Added to; of batch rows and keys from ``origin`` on, and nobody else's meanwhile.
-        d_value: The same.
-        d_bias: Added to, if it has entries: one for each of the bias that is.
-        d_steps: The same of every batch row and head.
-        origin: See ``d_key``.
-        place: As of ``forward``.
-        lanes: See there.
-        rows: See there.
-    """
+    """Add some queries' part to all gradients."""
     N = query.shape[2]
     share = query.shape[1] // key.shape[1]
     scores = np.empty((place.tile, place.width + _GAP), f32)

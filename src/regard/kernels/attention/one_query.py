@@ -12,8 +12,8 @@ import numpy as np
 from llvmlite import ir
 
 from regard.kernels.compiling import cgutils, intrinsic, shared, types
+from regard.kernels.elementary import to_weights
 from regard.kernels.products.packed import OUTPUTS, further, fused, read, read_everywhere
-from regard.kernels.vectors import to_weights
 
 f32 = np.float32
 _NUMBER, _SIZE = ir.FloatType(), ir.IntType(64)
@@ -24,7 +24,7 @@ _WIDE = 4 * OUTPUTS
 
 
 def _summed(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
-    """All lanes added up, one half to the other."""
+    """Sum of all lanes, one half to the other."""
     lanes = vector.type.count
     while lanes > 1:
         lanes //= 2
@@ -43,7 +43,7 @@ def _summed(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
 def _heads(
     builder: ir.IRBuilder, key_heads: ir.Value, per: ir.Value
 ) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """A loop over heads: which it is, and that of its key."""
+    """Loop over heads: index of the query's head, and of the key's."""
     with (
         cgutils.for_range(builder, key_heads) as of_key,
         cgutils.for_range(builder, per) as of_query,
@@ -52,13 +52,13 @@ def _heads(
 
 
 def _registers(builder: ir.IRBuilder, dim: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """How many registers a head fills, and how many numbers are left over."""
+    """Number of registers that a head fills, and of the numbers left over."""
     lanes = ir.Constant(_SIZE, OUTPUTS)
     return builder.sdiv(dim, lanes), builder.srem(dim, lanes)
 
 
 def _place(builder: ir.IRBuilder, places: ir.Value, m: ir.Value, width: ir.Value) -> ir.Value:
-    """How far from the store's beginning a key or value lies."""
+    """Offset of a key or value in the store."""
     return builder.mul(read(builder, further(builder, places, 8, m), _SIZE), width)
 
 
@@ -68,10 +68,7 @@ def _write(builder: ir.IRBuilder, number: ir.Value, at: ir.Value) -> None:
 
 @intrinsic
 def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale, scores, row):  # type: ignore[no-untyped-def]
-    """Scores of each head, (H, M): products of its query with keys, times ``scale``.
-
-    What they do not fill of a last register is −∞.
-    """
+    """Scaled scores of each head, (H, M); pads the last SIMD register with −∞."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         query, keys, places, count, width, key_heads, per, dim, scale, scores, row = arguments
@@ -153,18 +150,7 @@ def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim
 
 @shared
 def attend_one_query(query, store, places, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
-    """One row's heads over ``count`` keys and values, side by side in rows ``places`` of ``store``.
-
-    Args:
-        query: Of all heads side by side, (H D) at least.
-        store: Keys and values, (P, 2 G D).
-        places: Where in it, (M,) at least.
-        count: How many, one at least.
-        options: Of the decoder.
-        slopes: ALiBi's, one a head; an array without entries stands for none.
-        scores: Room to work in, (H, M) with room for a register more.
-        out: What is gathered, (H D).
-    """
+    """Attend over ``count`` keys and values in rows ``places`` of ``store``, (P, 2 G D)."""
     H, G, D = options.heads, options.key_heads, options.head_dim
     width, row = store.shape[1] * 4, scores.shape[1] * 4
     keys, where, room = store.ctypes.data, places.ctypes.data, scores.ctypes.data

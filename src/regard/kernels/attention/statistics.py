@@ -29,34 +29,16 @@ _LOWEST = f32(-100.0)
 
 
 class Visibility(NamedTuple):
-    """Visible keys of queries, and the counted queries; an empty array stands for all.
-
-    Attributes:
-        first: The first key that each query sees, (b or 1, N).
-        stop: The key after the last.
-        counted: Which queries give something to keys, (B or 1, N).
-        sinks: Of each head, (H or 1); −∞ for none.
-    """
+    """Visible keys of queries, and the counted queries; an empty array stands for all."""
 
     first: Int32[np.ndarray, "b N"]
     stop: Int32[np.ndarray, "b N"]
-    counted: Bool[np.ndarray, "b N"]
+    counted: Bool[np.ndarray, "b N"]  # queries whose weights keys receive
     sinks: Float32[np.ndarray, " H"]
 
 
 class Output(NamedTuple):
-    """Where the numbers are written, in the order of ``inspect.statistics.Statistics``.
-
-    Attributes:
-        lse: See there, and so are the others.
-        entropy: See there.
-        distance: See there.
-        first: See there.
-        received: Added to; of a part of the queries.
-        pooled: Added to; the rows of the map that this part is in.
-        top_weights: See there.
-        top_keys: See there.
-    """
+    """Where statistics are written, in the order of ``inspect.statistics.Statistics``."""
 
     lse: Float32[np.ndarray, "B H N"]
     entropy: Float32[np.ndarray, "B H N"]
@@ -69,32 +51,21 @@ class Output(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a block is in the grid, and where the grid is in the map.
-
-    Attributes:
-        batch: The block's first batch row.
-        head: Its first head.
-        row: Its first query.
-        shift: How far the place of a query is after its number.
-        rows: The place of query 0, counted from the first bucket of ``Output.pooled``.
-        row_width: How many queries share a bucket.
-        keys: The place of key 0, counted from the first bucket.
-        key_width: How many keys share a bucket.
-    """
+    """Where a block is in the grid, and where the grid is in the map."""
 
     batch: int
     head: int
     row: int
-    shift: int
-    rows: int
-    row_width: int
-    keys: int
-    key_width: int
+    shift: int  # position of query 0 among the keys
+    rows: int  # position of query 0 from the first bucket
+    row_width: int  # queries of a bucket
+    keys: int  # position of key 0 from the first bucket
+    key_width: int  # keys of a bucket
 
 
 @inlined
 def _within(place, low, high):  # type: ignore[no-untyped-def]
-    """A place, or the end of a range that is nearest to it."""
+    """Clamp a position to a range."""
     place = low if place < low else place
     return high if place > high else place
 
@@ -133,11 +104,7 @@ def _find_tops(row, spans, tops, group):  # type: ignore[no-untyped-def]
 
 @inlined
 def _offer(values, places, kept, start, stop, bound, ranked):  # type: ignore[no-untyped-def]
-    """Keep the best values of a stretch, and where they are, behind all that are as good.
-
-    Gives how many there are now. The first ``ranked`` are there before; none below ``bound`` is
-    kept, and −∞ never.
-    """
+    """Insert a range's best values, equals in order, none below ``bound``; returns their number."""
     last = len(kept) - 1
     for m in range(start, stop):
         if values[m] >= bound and values[m] > (kept[last] if ranked > last else _NOTHING):
@@ -152,10 +119,7 @@ def _offer(values, places, kept, start, stop, bound, ranked):  # type: ignore[no
 
 @inlined
 def _rank(row, spans, tops, group, groups, values, columns):  # type: ignore[no-untyped-def]
-    """The columns of the best scores, of equals the first; gives how many there are.
-
-    None of them is worse than the last of as many best tops, so most groups are passed over.
-    """
+    """Columns of the best scores, of equals the first; passes over groups whose top is too low."""
     last, none = len(values) - 1, i64(0)  # a plain 0 would be compiled apart
     count = _offer(tops, columns, values, none, groups, _NOTHING, none)
     bound = values[last] if count > last else _NOTHING
@@ -172,11 +136,7 @@ def _rank(row, spans, tops, group, groups, values, columns):  # type: ignore[no-
 
 @inlined
 def _to_powers(scores, best, middle):  # type: ignore[no-untyped-def]
-    """Scores turned to ``e^(score − best)``.
-
-    Gives the sums of powers, of powers times scores, and of powers times how far they are from
-    ``middle``.
-    """
+    """Turn scores to powers; returns their sum, that times scores, and times distances."""
     total, energy, distance = f32(0), f32(0), f32(0)
     middle = i32(middle)
     for m in range(scores.size):
@@ -192,7 +152,7 @@ def _to_powers(scores, best, middle):  # type: ignore[no-untyped-def]
 
 @inlined
 def _log_of(total, sink):  # type: ignore[no-untyped-def]
-    """The logarithm of a sum to which ``e^sink`` is added."""
+    """Logarithm of a sum to which ``e^sink`` is added."""
     rest = log(total)
     if sink > rest:
         return sink + log1p(power_of(rest - sink))
@@ -232,7 +192,7 @@ def _gather(row, spans, share, sums):  # type: ignore[no-untyped-def]
 
 @inlined
 def _give(pieces, sums, received, pooled, place):  # type: ignore[no-untyped-def]
-    """Hand the sums of columns to the keys and to a row of the map, and begin them anew."""
+    """Add the sums of columns to the keys and to a row of the map, and zero them."""
     for p in range(len(pieces)):
         start, stop = pieces[p, 1], pieces[p, 2]
         key, width = pieces[p, 0] - start, place.key_width
@@ -265,17 +225,7 @@ def summarize(
     found: Output,
     place: Place,
 ) -> None:
-    """Write the statistics of some rows, and add to what keys receive of them.
-
-    Args:
-        scores: Of whole rows; lost.
-        pieces: Their keys, in pieces: the first key of each, its column, and the column after the
-            last.
-        hidden: Where a pair is hidden, (b or 1, h or 1, n or 1, m); without entries, nowhere.
-        seen: What queries see besides.
-        found: Written.
-        place: Where the rows are.
-    """
+    """Write the statistics of some rows of scores, and add to the mass that keys receive."""
     lanes, heads, rows, width = scores.shape
     spans = np.zeros((len(pieces), 2), np.int64)
     group = _SMALL_GROUP if width <= _SHORT else _GROUP

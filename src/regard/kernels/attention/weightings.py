@@ -27,13 +27,7 @@ def rows(
     scores: Float32[np.ndarray, "n M"],
     weights: Float32[np.ndarray, "n M"],
 ) -> None:
-    """The weights of rows that sum to one; zeros for a row of −inf.
-
-    Args:
-        weighting: A value of ``CODES``.
-        scores: One row per query.
-        weights: Written.
-    """
+    """Weights of rows of scores that sum to one; zeros for a row of −inf."""
     for n in range(scores.shape[0]):
         weights[n] = scores[n]
         weigh(weighting, weights[n])
@@ -46,14 +40,7 @@ def gradient(
     grad: Float32[np.ndarray, "n M"],
     found: Float32[np.ndarray, "n M"],
 ) -> None:
-    """The gradient of the scores.
-
-    Args:
-        weighting: A value of ``CODES``.
-        weights: One row per query.
-        grad: Their gradient.
-        found: Written.
-    """
+    """Gradient of the scores from weights and their gradient."""
     for n in range(weights.shape[0]):
         found[n] = grad[n]
         slope(weighting, weights[n], found[n])
@@ -61,7 +48,7 @@ def gradient(
 
 @inlined
 def weigh(weighting, row):  # type: ignore[no-untyped-def]
-    """A row of scores turned to weights in its place."""
+    """Turn a row of scores to weights, in place."""
     best = largest(row)
     if best == -np.inf:
         row[:] = f32(0)
@@ -73,7 +60,7 @@ def weigh(weighting, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def slope(weighting, weights, slopes):  # type: ignore[no-untyped-def]
-    """The gradient of a row of weights turned to that of its scores, in its place."""
+    """Turn the gradient of a row of weights to that of its scores, in place."""
     if weighting == _SPARSEMAX:
         _slope_of_sparsemax(weights, slopes)
     else:

@@ -1,1 +1,1 @@
-"""Matrix products: the BLAS of torch, packed float32, and packed int8."""
+"""Matrix products: packed float32, packed int8, and projections in either."""

@@ -1,24 +1,34 @@
-"""Products of states with weights in int8: states are rounded as they come, each by itself.
+"""Products with weights in int8, and the projections of all layers in either precision.
 
-Where the processor adds up four products of bytes at once (AVX-512 VNNI), states are rounded to
-eight bits; elsewhere, where it adds up two products of sixteen bits, to as many as the sum has room
-for, fourteen at most: what is lost is lost by the weights. Sums are whole numbers, so that a
-state's product does not depend on its neighbours. Weights lie in panels of some outputs, in each of
-which as many inputs of an output stand together as are added up at once, and nowhere else: the
-vector of a token is read from there as well.
+States are rounded as they come, each by itself. Where the processor adds up four products of bytes
+at once (AVX-512 VNNI), to eight bits; elsewhere, where it adds up two products of sixteen bits, to
+as many as the sum has room for, fourteen at most: what is lost is lost by the weights. Sums are
+whole numbers, so that a state's product does not depend on its neighbours. Weights lie in panels of
+some outputs, in each of which as many inputs of an output stand together as are added up at once,
+and nowhere else: the vector of a token is read from there as well.
 
 Buys 1.6 to 3.8 times the tokens per second of float32: ``benchmarks/records/decoding_speed.json``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
-from jaxtyping import Int, Int8
+from jaxtyping import Float32, Int, Int8
 
-from regard.kernels.compiling import compiled, in_order, shared
-from regard.kernels.elementary import largest_absolute, whole
-from regard.kernels.products.packed import PAIRED_OUTPUTS, Bytes, Pairs, has, tiling
-from regard.kernels.vectors import copy
+from regard.kernels.compiling import compiled, in_order, inlined, shared
+from regard.kernels.elementary import copy, largest_absolute, whole
+from regard.kernels.products.packed import OUTPUTS as LANES
+from regard.kernels.products.packed import (
+    PAIRED_OUTPUTS,
+    Bytes,
+    Pairs,
+    has,
+    i64,
+    plain_rows,
+    tiling,
+)
 
-f32, i32, i64 = np.float32, np.int32, np.int64
+f32, i32 = np.float32, np.int32
 
 HAS_BYTES = has("avx512vnni")
 # Outputs side by side, inputs of one that stand together, and what states are rounded to.
@@ -30,7 +40,7 @@ _by_tiles = tiling(Bytes if HAS_BYTES else Pairs)
 
 
 def pack(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i p"]:
-    """Packed weights, with zeros where inputs and outputs are missing."""
+    """Packed weights, padded with zeros."""
     outputs, inputs = values.shape
     o, i = -(-outputs // OUTPUTS), -(-inputs // INPUTS)
     padded = np.zeros((o * OUTPUTS, i * INPUTS), np.int8)
@@ -58,7 +68,7 @@ def weight_at(panels, output, place):  # type: ignore[no-untyped-def]
 
 @in_order
 def _round_rows(first, stop, states, out, begins, sizes):  # type: ignore[no-untyped-def]
-    """Rows as whole numbers, what gives them back, and what undoes the shift in their sums."""
+    """Rows as whole numbers, what undoes the shift in their sums, and their scales."""
     inputs = states.shape[1]
     most = f32(min(_LARGEST, (2**31 - 1) // (127 * inputs)))
     for r in range(first, stop):
@@ -78,15 +88,7 @@ def _round_rows(first, stop, states, out, begins, sizes):  # type: ignore[no-unt
 
 @shared
 def multiply_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-def]
-    """``states @ weightᵀ + bias``, both rounded.
-
-    Args:
-        states: (R, I).
-        weight: ``pack``.
-        scales: What gives back each output's weights, padded to ``OUTPUTS``.
-        bias: Zeros where there is none, the same.
-        out: (R, O).
-    """
+    """``states @ weightᵀ + bias``, both rounded; scales and bias are padded to ``OUTPUTS``."""
     rows, panels = states.shape[0], weight.shape[0]
     rounded = np.empty((rows, INPUTS * weight.shape[1]), ROUNDED)
     begins, sizes = np.empty(rows, np.int32), np.empty(rows, np.float32)
@@ -108,5 +110,53 @@ def round_part(first, stop, states, out, begins, sizes):  # type: ignore[no-unty
 
 @compiled
 def multiply_part(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
-    """Panels ``first`` to ``stop`` of the product; ``out`` has the outputs of whole panels."""
+    """Panels ``first`` to ``stop`` of the product; ``out`` has whole panels."""
     _by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out)
+
+
+NO_NUMBERS, _NO_WHOLE = np.zeros((0, 0), f32), np.zeros((0, 0, 0, 0), np.int8)
+
+
+class Projections(NamedTuple):
+    """Linear maps of one kind, stacked by layer, in float32 (``weight``) or int8 (``rounded``)."""
+
+    outputs: int
+    weight: Float32[np.ndarray, "L o I w"]
+    rounded: Int8[np.ndarray, "L o i p"]
+    scales: Float32[np.ndarray, "L op"]
+    bias: Float32[np.ndarray, "L op"]
+
+
+NO_PROJECTIONS = Projections(0, np.zeros((0, 0, 0, LANES), f32), _NO_WHOLE, NO_NUMBERS, NO_NUMBERS)
+
+
+class EmbeddingTable(NamedTuple):
+    """Vectors of tokens in float32, or ``values`` in int8 with their scales."""
+
+    vectors: Float32[np.ndarray, "V C"]
+    values: Int8[np.ndarray, "o i p"]
+    scales: Float32[np.ndarray, " V"]
+    scale: np.float32
+
+
+@shared
+def project(states, maps, layer, out):  # type: ignore[no-untyped-def]
+    """A layer's map of the states."""
+    bias = maps.bias[layer]
+    if maps.rounded.size:
+        multiply_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
+    else:
+        plain_rows(states, maps.weight[layer], bias, out)
+
+
+@inlined
+def embed(table, token, place, out):  # type: ignore[no-untyped-def]
+    """Write the vector of a token plus that of its position."""
+    if table.values.size:
+        scale = table.scales[token] * table.scale
+        for c in range(out.size):
+            out[c] = f32(weight_at(table.values, token, c)) * scale + place[c]
+    else:
+        vector = table.vectors[token]
+        for c in range(out.size):
+            out[c] = vector[c] * table.scale + place[c]

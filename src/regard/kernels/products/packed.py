@@ -19,7 +19,7 @@ from jaxtyping import Float32
 from llvmlite import ir
 
 from regard.kernels.compiling import cgutils, compiled, in_order, intrinsic, shared, types
-from regard.kernels.vectors import copy
+from regard.kernels.elementary import copy
 
 f32 = np.float32
 # A number that is written out would make a function of its own of each that is called with it.
@@ -27,11 +27,7 @@ i64 = np.int64
 
 
 def has(feature: str) -> bool:
-    """Whether the processor that loops are compiled for can do this.
-
-    It is this one, unless numba's variables name another: ``NUMBA_CPU_NAME=haswell
-    NUMBA_CPU_FEATURES=+avx2,+fma`` compiles for one with AVX2 alone.
-    """
+    """Whether the processor has this: the one that NUMBA_CPU_FEATURES describes, or this one."""
     name, features = (os.environ.get(f"NUMBA_CPU_{each}", "") for each in ("NAME", "FEATURES"))
     if name or features:
         return f"+{feature}" in features.split(",")
@@ -51,7 +47,7 @@ _HAS_PAIRS = has("avx2")
 
 
 def pack(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"]:
-    """Weights as they are multiplied, with zeros where outputs are missing."""
+    """Packed weights, padded with zeros."""
     outputs, inputs = weight.shape
     panels = -(-outputs // OUTPUTS)
     room = np.zeros((panels * OUTPUTS, inputs), f32)
@@ -62,7 +58,7 @@ def pack(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I p"]:
 def pack_each(
     weights: Sequence[Float32[np.ndarray, "O I"]], inputs: int = 0
 ) -> Float32[np.ndarray, "L o I p"]:
-    """``pack`` of each, one on the other; of none of so many inputs without entries."""
+    """Stack packed weights; of none, an array of ``inputs`` inputs without entries."""
     if not weights:
         return np.zeros((0, 0, inputs, OUTPUTS), f32)
     return np.stack([pack(weight) for weight in weights])
@@ -71,12 +67,12 @@ def pack_each(
 def pad_each(
     numbers: Sequence[Float32[np.ndarray, " O"]], outputs: int = OUTPUTS
 ) -> Float32[np.ndarray, "L op"]:
-    """``pad`` of each, one on the other."""
+    """Stack padded vectors."""
     return np.stack([pad(each, outputs) for each in numbers])
 
 
 def pad(numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS) -> Float32[np.ndarray, " op"]:
-    """A number of each output, with zeros where outputs are missing of as many side by side."""
+    """Pad a vector of outputs with zeros to whole panels."""
     missing = -len(numbers) % outputs
     return np.pad(numbers, (0, missing)) if missing else numbers
 
@@ -110,45 +106,33 @@ def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Value
 
 
 class _Plain:
-    """Weights in float32; an input is a step.
-
-    Attributes:
-        sums: What outputs side by side are added up in.
-        step: How many bytes the weights of a step take.
-        heights: How many states a tile may have.
-        block: How many go through all panels before the next do.
-    """
+    """Weights in float32: an input is a step of ``step`` bytes; ``heights`` are those of tiles."""
 
     sums, step = ir.VectorType(ir.FloatType(), OUTPUTS), 4 * OUTPUTS
     heights, block = (8, 5, 4, 2, 1) if OUTPUTS == 16 else (4, 2, 1), 256
 
     @classmethod
     def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
-        """The sums before the first step."""
         return ir.Constant(cls.sums, [0.0] * cls.sums.count)
 
     @classmethod
     def weights(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """Weights of one step."""
         return read(builder, at, cls.sums)
 
     @classmethod
     def state(cls, builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
-        """The input that they are multiplied by."""
         return read_everywhere(builder, at, ir.FloatType(), cls.sums)
 
     @classmethod
     def added(
         cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
     ) -> ir.Value:
-        """The sums after a step."""
         return fused(builder, state, weights, total)
 
     @classmethod
     def finished(
         cls, builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
-        """Add the bias to the sums."""
         return builder.fadd(total, read(builder, bias, cls.sums))
 
 
@@ -206,11 +190,7 @@ class Pairs:
 
 
 class Bytes(Pairs):
-    """Packed int8 product with VNNI: four products of bytes at once, in sixteen lanes.
-
-    One of the two has no sign there: weights are 128 more than they are, and what that comes to for
-    a state is taken off before the first step.
-    """
+    """Packed int8 product with VNNI: four products of bytes at once, in sixteen lanes."""
 
     sums, step = ir.VectorType(ir.IntType(32), 16), 64
     heights, block = (8, 4, 2, 1), 96
@@ -250,13 +230,7 @@ _AHEAD, _NEAR = 1024, 2**19
 
 
 def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[..., None]:
-    """Products of so many states with so many panels.
-
-    What is made takes addresses and distances in bytes: states, and how wide a row of them is;
-    where each state's sums begin, and what they are multiplied by, if they are rounded; weights,
-    and how far apart their panels are; how many steps there are; what each output of rounded ones
-    is multiplied by; what is added; where results go, and how wide a row of them is.
-    """
+    """Product of ``rows`` states with ``panels`` panels, by addresses and distances in bytes."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         states, width, begins, sizes, weights, apart, steps, scales, biases, out, out_width = (
@@ -310,7 +284,7 @@ def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[.
 
 
 def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., None]:
-    """Takes states through so many panels, in tiles as high as they can be."""
+    """Loop over states, in tiles as high as possible, through ``panels`` panels."""
     height = heights[0]
     tile = _tile_of(kind, height, panels, fetches=True)
     rest = _by_rows(kind, panels, heights[1:]) if len(heights) > 1 else None
@@ -329,12 +303,7 @@ def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., N
 
 
 def tiling(kind: Kind) -> Callable[..., None]:
-    """Goes through panels ``first`` to ``stop``, a few at a time with all states.
-
-    What is made takes those two; states; weights; where each state's sums begin, and what they are
-    multiplied by; what each output is multiplied by; what is added; and where results go, of whole
-    panels. What a kind does not need may be anything.
-    """
+    """Loop over panels ``first`` to ``stop``, a few at a time; ``out`` has whole panels."""
     near, far = (_tile_of(kind, 1, _PANELS_OF_ONE, fetches=each) for each in (False, True))
     several, single = _by_rows(kind, _PANELS, kind.heights), _by_rows(kind, 1, (4, 1))
     wide, most = 4 * kind.sums.count, kind.block
@@ -373,7 +342,6 @@ _by_tiles = tiling(_Plain)
 
 @shared
 def _plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
-    """Panels ``first`` to ``stop`` of the product."""
     rows, outputs = out.shape
     whole = min(stop, outputs // OUTPUTS)
     _by_tiles(first, whole, states, weight, bias, bias, bias, bias, out)
@@ -387,18 +355,11 @@ def _plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-un
 
 @shared
 def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
-    """``states @ weightᵀ + bias``.
-
-    Args:
-        states: (R, I).
-        weight: ``pack``.
-        bias: Zeros where there is none, ``pad``.
-        out: (R, O).
-    """
+    """``states @ weightᵀ + bias``, of packed weight and padded bias."""
     _plain_panels(i64(0), weight.shape[0], states, weight, bias, out)
 
 
 @compiled
 def multiply_panels(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
-    """Panels ``first`` to ``stop`` of the same."""
+    """Panels ``first`` to ``stop`` of ``plain_rows``."""
     _plain_panels(first, stop, states, weight, bias, out)

@@ -17,29 +17,18 @@ from jaxtyping import Float32, Int32, Int64
 
 from regard.kernels.attention.one_query import attend_one_query
 from regard.kernels.compiling import compiled, inlined, shared
-from regard.kernels.elementary import exp, largest, sigmoid
+from regard.kernels.elementary import copy, exp, largest, sigmoid
+from regard.kernels.products.int8 import EmbeddingTable, Projections, embed, project
 from regard.kernels.products.packed import OUTPUTS
-from regard.kernels.products.projections import EmbeddingTable, Projections, embed, i64, project
-from regard.kernels.vectors import copy
 
-f32, i32 = np.float32, np.int32
+f32, i64 = np.float32, np.int64
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
 GROUP = 32
 
 
 class Weights(NamedTuple):
-    """The weights of all layers; what there is none of has no entries.
-
-    Attributes:
-        own: Queries, keys and values of self-attention side by side, and so on below.
-        norms: In the order in which they are met.
-        norm_biases: Of those, if they have any.
-        table: Of the output.
-        embedding: Of tokens.
-        embedding_norm: Of the sum of embedding and position, if there is one.
-        embedding_norm_bias: Of that.
-    """
+    """The weights of all layers, norms in the order they are applied; without entries, none."""
 
     own: Projections
     own_out: Projections
@@ -56,54 +45,30 @@ class Weights(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Settings that all layers of a decoder share.
-
-    Attributes:
-        heads: Heads of queries, H.
-        key_heads: Heads of keys and values, G.
-        head_dim: Width of a head, D.
-        scale: What scores are multiplied by.
-        slopes: ALiBi's, one a head; none where there are no entries.
-        eps: What norms add to a variance.
-        is_rms: Whether norms leave the mean in.
-        is_pre: Whether a norm comes before its sublayer, and one after all.
-        activation: Its place in ``ACTIVATIONS``.
-        pair_apart: How far apart the two numbers of a pair are that rotary positions turn.
-    """
+    """Settings that all layers of a decoder share."""
 
     heads: int
     key_heads: int
     head_dim: int
     scale: np.float32
-    slopes: Float32[np.ndarray, " H"]
-    eps: np.float32
+    slopes: Float32[np.ndarray, " H"]  # ALiBi's, or without entries
+    eps: np.float32  # of the norms
     is_rms: bool
     is_pre: bool
-    activation: int
-    pair_apart: int
+    activation: int  # index in ``ACTIVATIONS``
+    pair_apart: int  # distance between the two numbers of a rotary pair
 
 
 class DecoderCache(NamedTuple):
-    """Cached keys and values of rows.
-
-    Attributes:
-        store: Keys and values of slots, by layer.
-        ancestors: The slot of each row at each place.
-        starts: The first place that each row sees.
-        memory: Keys and values of the sources, by layer; without entries there are none.
-        lengths: How many places of each source are real.
-        sentences: The source of each row.
-        rotary: Sines and cosines of the angles of each row's place, or of all rows', one for each
-            pair that is turned.
-    """
+    """Cached keys and values of rows."""
 
     store: Float32[np.ndarray, "L S T W"]
-    ancestors: Int32[np.ndarray, "R T"]
-    starts: Int32[np.ndarray, " R"]
+    ancestors: Int32[np.ndarray, "R T"]  # the slot of each row at each position
+    starts: Int32[np.ndarray, " R"]  # the first position that each row sees
     memory: Float32[np.ndarray, "L B M W"]
     lengths: Int64[np.ndarray, " B"]
     sentences: Int64[np.ndarray, " R"]
-    rotary: Float32[np.ndarray, "r 2 P"]
+    rotary: Float32[np.ndarray, "r 2 P"]  # sines and cosines, of each row or of all
 
 
 # In the order of ``Options.activation``.
@@ -112,7 +77,7 @@ ACTIVATIONS = ("relu", "silu", "gelu_tanh", "gelu")
 
 @inlined
 def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
-    """Turn the pairs of so many heads side by side by this place's angles."""
+    """Rotate the pairs of ``count`` heads side by side by this position's angles."""
     apart, D = options.pair_apart, options.head_dim
     step = 2 if apart == 1 else 1
     for h in range(count):
@@ -126,7 +91,7 @@ def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
 
 @shared
 def _attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """See ``attend_to_past``; ``projected`` and ``out`` begin with row ``first``."""
+    """``attend_to_past``; ``projected`` and ``out`` begin with row ``first``."""
     slots, room, width = store.shape
     asked = options.heads * options.head_dim
     flat = store.reshape(slots * room, width)
@@ -139,21 +104,13 @@ def _attend_to_past(first, stop, projected, store, past, now, options, scores, o
         for t in range(begin, now):
             places[t - begin] = past.ancestors[r, t] * room + t
         places[now - begin] = r * room + now
-        attend_one_query(
-            projected[r - first],
-            flat,
-            places,
-            now - begin + 1,
-            options,
-            options.slopes,
-            scores,
-            out[r - first],
-        )
+        query, mixed, count = projected[r - first], out[r - first], now - begin + 1
+        attend_one_query(query, flat, places, count, options, options.slopes, scores, mixed)
 
 
 @shared
 def _attend_to_memory(first, stop, query, memory, past, options, scores, out):  # type: ignore[no-untyped-def]
-    """See ``attend_to_memory``; ``query`` and ``out`` begin with row ``first``."""
+    """``attend_to_memory``; ``query`` and ``out`` begin with row ``first``."""
     M, width = memory.shape[1], memory.shape[2]
     flat = memory.reshape(memory.shape[0] * M, width)
     places = np.empty(M, np.int64)
@@ -162,16 +119,8 @@ def _attend_to_memory(first, stop, query, memory, past, options, scores, out):  
         count = past.lengths[sentence]
         for m in range(count):
             places[m] = sentence * M + m
-        attend_one_query(
-            query[r - first],
-            flat,
-            places,
-            count,
-            options,
-            options.slopes[:0],
-            scores,
-            out[r - first],
-        )
+        one, mixed, slopes = query[r - first], out[r - first], options.slopes[:0]
+        attend_one_query(one, flat, places, count, options, slopes, scores, mixed)
 
 
 @inlined
@@ -205,7 +154,7 @@ def norm_rows(states, weight, bias, options, normed):  # type: ignore[no-untyped
 
 @shared
 def add_norm_rows(states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
-    """Add the change to the states, and norm them: post-norm in their own place."""
+    """Add the change to the states, and norm them; post-norm in place."""
     for r in range(states.shape[0]):
         for c in range(states.shape[1]):
             states[r, c] += change[r, c]
@@ -215,7 +164,7 @@ def add_norm_rows(states, change, weight, bias, options, normed):  # type: ignor
 
 @inlined
 def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
-    """Put a value that belongs among the best where it belongs: after those equal to it."""
+    """Insert a value among the best, after those equal to it."""
     k = values.size - 1
     while k > 0 and values[k - 1] < value:
         values[k] = values[k - 1]
@@ -227,7 +176,7 @@ def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
 
 @shared
 def best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
-    """See ``best_tokens``, of one row."""
+    """``best_tokens`` of one row."""
     V, K, groups = row.size, values.size, tops.size
     top = f32(-np.inf)
     for g in range(groups):
@@ -256,34 +205,21 @@ def best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
 
 @compiled
 def attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """Keep each row's key and value at place ``now``, and look at its past and itself.
-
-    Args:
-        first: The first row.
-        stop: The row after the last.
-        projected: Queries, keys and values side by side, (R, W).
-        store: One layer's, (S, T, W').
-        past: Of which the stores are not read.
-        now: The place of this step.
-        options: Of the decoder.
-        scores: Room to work in, (H, T) with room for a register more.
-        out: What is gathered, (R, H D).
-    """
+    """Store each row's key and value at position ``now``, and attend to its past and itself."""
     part = projected[first:stop]
     _attend_to_past(first, stop, part, store, past, now, options, scores, out[first:stop])
 
 
 @compiled
 def attend_to_memory(first, stop, query, memory, past, now, options, scores, out):  # type: ignore[no-untyped-def]
-    """Look at the memory of each row's sentence, one layer's (B, M, W')."""
-    _attend_to_memory(
-        first, stop, query[first:stop], memory, past, options, scores, out[first:stop]
-    )
+    """Attend to the memory of each row's sentence, one layer's (B, M, W')."""
+    part, mixed = query[first:stop], out[first:stop]
+    _attend_to_memory(first, stop, part, memory, past, options, scores, mixed)
 
 
 @compiled
 def add_norm(first, stop, states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
-    """Add the change to the states; their norm goes to ``normed``, or to their own place (post)."""
+    """Add the change to the states; their norm goes to ``normed``, or in place (post)."""
     add_norm_rows(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
 
 
@@ -295,24 +231,13 @@ def norm(first, stop, states, weight, bias, options, normed):  # type: ignore[no
 
 @compiled
 def activate_rows(first, stop, inner, options):  # type: ignore[no-untyped-def]
-    """Apply the activation in place; see ``activate``."""
+    """Apply the activation in place."""
     activate(inner[first:stop], options.activation)
 
 
 @compiled
 def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no-untyped-def]
-    """The log-probabilities of the likeliest tokens of each row, and which they are.
-
-    Of equal ones the lowest ids come first.
-
-    Args:
-        first: The first row.
-        stop: The row after the last.
-        logits: (R, V); those of hidden tokens are overwritten.
-        hidden: Tokens that are none to choose, though they count in the sum of all.
-        values: The log-probabilities, (R, K); −inf where there are no more tokens.
-        tokens: Their ids.
-    """
+    """Log-probabilities and ids of each row's likeliest tokens, of equals the lowest id first."""
     tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
     for r in range(first, stop):
         best_of(logits[r], hidden, tops, values[r], tokens[r])
@@ -327,11 +252,11 @@ def activate(inner, kind):  # type: ignore[no-untyped-def]
                 inner[r, c] = max(inner[r, c], f32(0))
         elif kind == 1:
             for c in range(inner.shape[1]):
-                inner[r, c] = _silu(inner[r, c])
+                inner[r, c] = inner[r, c] * sigmoid(inner[r, c])
         elif kind == 2:
             for c in range(inner.shape[1]):
                 x = inner[r, c]
-                inner[r, c] = _silu_of(x, f32(1.5957691216) * (x + f32(0.044715) * x * x * x))
+                inner[r, c] = x * sigmoid(f32(1.5957691216) * (x + f32(0.044715) * x * x * x))
         else:
             for c in range(inner.shape[1]):
                 inner[r, c] = _gelu(inner[r, c])
@@ -350,44 +275,11 @@ def _gelu(x):  # type: ignore[no-untyped-def]
     return x * (f32(1) - tail) if x >= f32(0) else x * tail
 
 
-@inlined
-def _silu(x):  # type: ignore[no-untyped-def]
-    return _silu_of(x, x)
-
-
-@inlined
-def _silu_of(x, y):  # type: ignore[no-untyped-def]
-    """``x · sigmoid(y)``."""
-    return x * sigmoid(y)
-
-
-@inlined
-def _copy_rows(rows, out):  # type: ignore[no-untyped-def]
-    for r in range(out.shape[0]):
-        copy(rows[r], out[r])
-
-
 @compiled
 def decode_step(  # type: ignore[no-untyped-def]
     first, stop, token, places, weights, past, now, options, queries, states, hidden, values, tokens
 ):
-    """A step of all layers and the likeliest tokens after it, for a block of rows.
-
-    Args:
-        first: The first row.
-        stop: The row after the last.
-        token: The last of each row, (R,).
-        places: What is added to its embedding, (R, C), or the same for all, (1, C).
-        weights: Of all layers and the output; if that has no entries, the last states are given.
-        past: What the rows have seen; the store gets this step's place.
-        now: The place of this step.
-        options: Of the decoder.
-        queries: What each layer asks the sources, (L, R, H D).
-        states: Where the last states go, (R, C), if there is no output.
-        hidden: See ``best_tokens``, as the others.
-        values: See there.
-        tokens: See there.
-    """
+    """A step of all layers and the likeliest tokens after it, for a block of rows."""
     rows, C, layers = stop - first, weights.norms.shape[1], past.store.shape[0]
     x = np.empty((rows, C), np.float32)
     for r in range(rows):
@@ -427,7 +319,8 @@ def decode_step(  # type: ignore[no-untyped-def]
         add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
         met += 1
     if weights.table.outputs == 0:
-        _copy_rows(normed, states[first:stop])
+        for r in range(rows):
+            copy(normed[r], states[first + r])
         return
     logits = np.empty((rows, weights.table.outputs), np.float32)
     project(normed, weights.table, i64(0), logits)
@@ -438,15 +331,7 @@ def decode_step(  # type: ignore[no-untyped-def]
 
 @compiled
 def gather(first, stop, kept, ancestors, made):  # type: ignore[no-untyped-def]
-    """Put what belongs to each row into a slot of its own.
-
-    Args:
-        first: The first row.
-        stop: The row after the last.
-        kept: What is in the slots there were, (L, S, T, W).
-        ancestors: The slot of each row at each place, (R, t).
-        made: Where it goes, (L, R, T', W).
-    """
+    """Copy the past of each row, by its ancestors, into a slot of its own."""
     for layer in range(kept.shape[0]):
         for r in range(first, stop):
             for t in range(ancestors.shape[1]):

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from regard.kernels.compiling import compiled, inlined, shared
+from regard.kernels.elementary import copy, to_weights
+from regard.kernels.products.int8 import EmbeddingTable, Projections, embed, project
 from regard.kernels.products.packed import OUTPUTS, plain_rows
-from regard.kernels.products.projections import EmbeddingTable, Projections, embed, project
 from regard.kernels.transformer.decoder import activate, add_norm_rows, norm_rows, rotate
-from regard.kernels.vectors import copy, to_weights
 
 f32 = np.float32
 # Tokens that go through all layers together, where they are many texts.
@@ -21,13 +21,7 @@ _ROWS = 256
 
 
 class Layers(NamedTuple):
-    """The weights of all layers; what there is none of has no entries.
-
-    Attributes:
-        own: Queries, keys and values of self-attention side by side.
-        norms: In the order in which they are met.
-        norm_biases: Of those, if they have any.
-    """
+    """The weights of all layers, norms in the order they are applied."""
 
     own: Projections
     own_out: Projections
@@ -38,15 +32,7 @@ class Layers(NamedTuple):
 
 
 class Embeddings(NamedTuple):
-    """The weights before the layers, and behind them where there is a decoder.
-
-    Attributes:
-        key: Of the decoder's layers: what its queries are matched with.
-        value: Of those: what is mixed.
-        embedding: Of tokens.
-        embedding_norm: Of the sum of embedding and position, if there is one.
-        embedding_norm_bias: Of that.
-    """
+    """Weights before the layers, and keys and values of a decoder behind them, if there is one."""
 
     key: Projections
     value: Projections
@@ -56,41 +42,25 @@ class Embeddings(NamedTuple):
 
 
 class EncoderPositions(NamedTuple):
-    """Rotary angles, and how far a token sees.
-
-    Attributes:
-        rotary: Sines and cosines of each place's angles, one for each pair that is turned.
-        reach: Positions on each side.
-    """
+    """Rotary angles, and the window of a token."""
 
     rotary: Float32[np.ndarray, "P 2 p"]
-    reach: int
+    reach: int  # positions on each side
 
 
 class Sources(NamedTuple):
-    """Inputs of an encoder, with a decoder or alone.
-
-    Attributes:
-        tokens: Of all sources, one after the other.
-        begins: Where those of each source begin, and where the last end.
-        unseen: How many places at the beginning of each source the decoder does not look at.
-        places: What is added to embeddings at each place.
-        mixes_embeddings: Whether values are made of embeddings, and not of states.
-    """
+    """Inputs of an encoder, with a decoder or alone."""
 
     tokens: Int64[np.ndarray, " N"]
     begins: Int64[np.ndarray, " B+1"]
-    unseen: int
+    unseen: int  # positions at the beginning of each source that a decoder does not see
     places: Float32[np.ndarray, "P C"]
-    mixes_embeddings: bool
+    mixes_embeddings: bool  # values are made of embeddings, not of states
 
 
 @shared
 def _weigh(scores, N, slope, reach):  # type: ignore[no-untyped-def]
-    """Scores turned to weights, row by row, over what is near; ``slope`` is ALiBi's.
-
-    Rows are whole registers with −∞ behind the last key: numbers left over would go one by one.
-    """
+    """Turn scores to weights, row by row; whole registers, with −∞ behind the last key."""
     for n in range(N):
         row = scores[n]
         if slope != f32(0):
@@ -120,7 +90,7 @@ def _weigh_near(row, n, N, reach):  # type: ignore[no-untyped-def]
 
 @inlined
 def _in_panels(rows, panels):  # type: ignore[no-untyped-def]
-    """Rows as a product's weights, with zeros where rows are missing; see ``products.packed``."""
+    """Pack rows, with zeros where rows are missing; see ``products.packed``."""
     for n in range(panels.shape[0] * OUTPUTS):
         panel, lane = panels[n // OUTPUTS], n % OUTPUTS
         for d in range(panel.shape[0]):
@@ -139,11 +109,8 @@ def _across_panels(rows, panels):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _room_to_look(N, options):  # type: ignore[no-untyped-def]
-    """Where a head's query, key, value, scores and answer are worked on, and biases of both.
-
-    Scores have −∞ where a register has no key.
-    """
+def _head_buffers(N, options):  # type: ignore[no-untyped-def]
+    """Buffers of a head: query, key, value, scores, answer, and the biases of both products."""
     D = options.head_dim
     across, along = -(-N // OUTPUTS), -(-D // OUTPUTS)
     key, value = np.empty((across, D, OUTPUTS), f32), np.empty((along, N, OUTPUTS), f32)
@@ -155,8 +122,8 @@ def _room_to_look(N, options):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _look_with(h, shares_key, projected, reach, options, room, mixed):  # type: ignore[no-untyped-def]
-    """One head of a source; its key and value may be there, of the head before."""
+def _attend_head(h, shares_key, projected, reach, options, room, mixed):  # type: ignore[no-untyped-def]
+    """Attention of one head; its key and value may be there, of the head before."""
     H, G, D = options.heads, options.key_heads, options.head_dim
     query, key, value, scores, out, hidden, nothing = room
     N, g = projected.shape[0], H + h // (H // G)
@@ -174,25 +141,25 @@ def _look_with(h, shares_key, projected, reach, options, room, mixed):  # type: 
 
 
 @inlined
-def _turn_source(projected, rotary, options):  # type: ignore[no-untyped-def]
-    """Queries and keys of one source turned by their places."""
+def _rotate_source(projected, rotary, options):  # type: ignore[no-untyped-def]
+    """Rotate queries and keys of one source."""
     for n in range(projected.shape[0]):
         rotate(projected[n], options.heads + options.key_heads, rotary[n], options)
 
 
 @shared
-def _look_around(projected, rotary, reach, options, mixed):  # type: ignore[no-untyped-def]
+def _attend_source(projected, rotary, reach, options, mixed):  # type: ignore[no-untyped-def]
     """All heads of one source: queries, keys and values side by side, (N, W), to (N, H D)."""
-    room = _room_to_look(projected.shape[0], options)
-    _turn_source(projected, rotary, options)
+    room = _head_buffers(projected.shape[0], options)
+    _rotate_source(projected, rotary, options)
     for h in range(options.heads):
         shares_key = h % (options.heads // options.key_heads) > 0
-        _look_with(h, shares_key, projected, reach, options, room, mixed)
+        _attend_head(h, shares_key, projected, reach, options, room, mixed)
 
 
 @shared
 def _embed_all(first, stop, sources, ends, options, x, embedded):  # type: ignore[no-untyped-def]
-    """The vectors of a block's tokens, with their places and without."""
+    """Vectors of a block's tokens, with positions and without."""
     begins, row = sources.begins, 0
     for b in range(first, stop):
         for n in range(begins[b], begins[b + 1]):
@@ -207,7 +174,7 @@ def _embed_all(first, stop, sources, ends, options, x, embedded):  # type: ignor
 
 @shared
 def _keep(first, stop, sources, numbers, side, memory):  # type: ignore[no-untyped-def]
-    """Put keys (side 0) or values (1) of a layer where the decoder looks, (B, M, W)."""
+    """Write keys (side 0) or values (1) of a layer to the memory, (B, M, W)."""
     width, row = numbers.shape[1], 0
     for b in range(first, stop):
         for place in range(sources.begins[b + 1] - sources.begins[b]):
@@ -233,74 +200,51 @@ def _project(first, stop, states, embedded, sources, ends, memory):  # type: ign
 
 
 @shared
-def _through_layers(first, stop, begins, seen, layers, options, x):  # type: ignore[no-untyped-def]
-    """A block's vectors through all layers; they are worked on where they are."""
+def _apply_layers(first, stop, begins, seen, layers, options, x):  # type: ignore[no-untyped-def]
+    """Apply all layers to a block's vectors, in place."""
     begin, rows, C = begins[first], x.shape[0], x.shape[1]
     normed = np.empty((rows, C), np.float32) if options.is_pre else x
     projected = np.empty((rows, layers.own.outputs), np.float32)
     mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
     change = np.empty((rows, C), np.float32)
     inner = np.empty((rows, layers.inner.outputs), np.float32)
-    norms, biases, met = layers.norms, layers.norm_biases, 0
+    norms, biases, norm = layers.norms, layers.norm_biases, 0
     if options.is_pre:
         norm_rows(x, norms[0], biases[0], options, normed)
-        met = 1
+        norm = 1
     for layer in range(norms.shape[0] // 2):
         project(normed, layers.own, layer, projected)
         for b in range(first, stop):
             at, to = begins[b] - begin, begins[b + 1] - begin
             if to > at:
-                _look_around(projected[at:to], seen.rotary, seen.reach, options, mixed[at:to])
+                _attend_source(projected[at:to], seen.rotary, seen.reach, options, mixed[at:to])
         project(mixed, layers.own_out, layer, change)
-        add_norm_rows(x, change, norms[met], biases[met], options, normed)
+        add_norm_rows(x, change, norms[norm], biases[norm], options, normed)
         project(normed, layers.inner, layer, inner)
         activate(inner, options.activation)
         project(inner, layers.outer, layer, change)
-        met += 1
-        add_norm_rows(x, change, norms[met], biases[met], options, normed)
-        met += 1
+        norm += 1
+        add_norm_rows(x, change, norms[norm], biases[norm], options, normed)
+        norm += 1
     return normed
 
 
 @compiled
 def encode_sources(first, stop, sources, seen, ends, layers, options, memory):  # type: ignore[no-untyped-def]
-    """Read a block of sources, and project them for every layer of the decoder.
-
-    Args:
-        first: The first source.
-        stop: The source after the last.
-        sources: All of them.
-        seen: What a token sees of others.
-        ends: Weights of the embedding and of what the decoder looks at.
-        layers: Weights of all layers.
-        options: Of the encoder.
-        memory: What the decoder looks at, (L, B, M, W); padding is left alone.
-    """
+    """Read a block of sources, and project them for every layer of the decoder."""
     begins = sources.begins
     rows, C = begins[stop] - begins[first], layers.norms.shape[1]
     if rows == 0:
         return
     x, embedded = np.empty((rows, C), np.float32), np.zeros((rows, C), np.float32)
     _embed_all(first, stop, sources, ends, options, x, embedded)
-    states = _through_layers(first, stop, begins, seen, layers, options, x)
+    states = _apply_layers(first, stop, begins, seen, layers, options, x)
     _project(first, stop, states, embedded, sources, ends, memory)
 
 
 @compiled
 def encode_texts(first, stop, texts, given, seen, ends, layers, options, states):  # type: ignore[no-untyped-def]
-    """Read a block of texts, a few at a time: what one needs stays in the cache of a core.
-
-    Args:
-        first: The first text.
-        stop: The text after the last.
-        texts: All of them.
-        given: What the first layer is given, (R, C); without entries that is made of the texts.
-        seen: What a token sees of others.
-        ends: Weights of the embedding.
-        layers: Weights of all layers.
-        options: Of the encoder.
-        states: What becomes of them, (B, N, C); of padding zeros.
-    """
+    """Read a block of texts, a few at a time, whose states stay in the cache of a core."""
     begins, C = texts.begins, layers.norms.shape[1]
     while first < stop:
         last = first + 1
@@ -313,7 +257,7 @@ def encode_texts(first, stop, texts, given, seen, ends, layers, options, states)
                 copy(given[begin + n], x[n])
         else:
             _embed_all(first, last, texts, ends, options, x, x)
-        found = _through_layers(first, last, begins, seen, layers, options, x)
+        found = _apply_layers(first, last, begins, seen, layers, options, x)
         for b in range(first, last):
             at, length = begins[b] - begin, begins[b + 1] - begins[b]
             for n in range(length):
@@ -324,7 +268,7 @@ def encode_texts(first, stop, texts, given, seen, ends, layers, options, states)
 
 @compiled
 def embed_sources(first, stop, sources, ends, options, x, embedded):  # type: ignore[no-untyped-def]
-    """Vectors of some sources' tokens, with their positions and without; see ``encode_sources``."""
+    """``_embed_all`` of sources ``first`` to ``stop``."""
     at, to = sources.begins[first], sources.begins[stop]
     _embed_all(first, stop, sources, ends, options, x[at:to], embedded[at:to])
 
@@ -333,25 +277,15 @@ def embed_sources(first, stop, sources, ends, options, x, embedded):  # type: ig
 def rotate_sources(first, stop, begins, seen, options, projected):  # type: ignore[no-untyped-def]
     """Queries and keys of some sources turned by their places."""
     for b in range(first, stop):
-        _turn_source(projected[begins[b] : begins[b + 1]], seen.rotary, options)
+        _rotate_source(projected[begins[b] : begins[b + 1]], seen.rotary, options)
 
 
 @compiled
 def attend_by_heads(first, stop, begins, seen, options, projected, mixed):  # type: ignore[no-untyped-def]
-    """Self-attention of some heads, those of a source one after the other; see ``_look_around``.
-
-    Args:
-        first: The first head, counted from those of the first source.
-        stop: The head after the last.
-        begins: Where tokens of each source begin.
-        seen: What a token sees of others.
-        options: Of the encoder.
-        projected: Queries, keys and values side by side, turned by their places, (R, W).
-        mixed: What heads make of them, (R, H D).
-    """
+    """Self-attention of heads ``first`` to ``stop``, those of a source one after the other."""
     for task in range(first, stop):
         b, h = task // options.heads, task % options.heads
         at, to = begins[b], begins[b + 1]
         if to > at:
-            room = _room_to_look(to - at, options)
-            _look_with(h, False, projected[at:to], seen.reach, options, room, mixed[at:to])
+            room = _head_buffers(to - at, options)
+            _attend_head(h, False, projected[at:to], seen.reach, options, room, mixed[at:to])

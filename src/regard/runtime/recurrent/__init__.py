@@ -1,1 +1,1 @@
-"""Recurrent models: decoder steps, encoders, translators and language models."""
+"""Recurrent models: decoder steps and encoders, translators and language models."""

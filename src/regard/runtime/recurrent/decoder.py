@@ -1,4 +1,4 @@
-"""A recurrent decoder as a search drives it: a step is one compiled loop for each block of rows."""
+"""Recurrent decoders and encoders: a step, or a pass, is one compiled loop a block of rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 from regard.attention import Mask, lengths
 from regard.kernels import recurrent as kernels
-from regard.kernels.products import packed as packing
+from regard.kernels.products import packed
 from regard.kernels.threads import parallel_blocks
-from regard.layers import TokenEmbedding
-from regard.runtime.steps import CompiledSteps, Then
+from regard.kernels.transformer.decoder import best_tokens
+from regard.layers import RecurrentEncoder, TokenEmbedding
+from regard.runtime.base import DecoderSteps, Ranking
+from regard.runtime.products import MOST_BYTES
 
 
 class Layer(NamedTuple):
@@ -31,10 +33,10 @@ def layers_of(recurrence: nn.RNNBase, suffix: str = "") -> list[Layer]:
     """The layers of one direction, with gates in the order of ``layers.RecurrentCell``."""
 
     def gates(name: str) -> Tensor:
-        found = recurrence.get_parameter(f"{name}{suffix}")
+        weights = recurrence.get_parameter(f"{name}{suffix}")
         if recurrence.mode != "LSTM":
-            return found
-        keep_in, forget, new, show = found.chunk(4)
+            return weights
+        keep_in, forget, new, show = weights.chunk(4)
         return torch.cat([keep_in, forget, show, new])
 
     names = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
@@ -51,7 +53,7 @@ class Linear(NamedTuple):
     bias: Float[Tensor, " O"] = torch.zeros(0)
 
 
-def packed(
+def pack_weights(
     layers: Sequence[Layer],
     *,
     embedding: TokenEmbedding,
@@ -59,30 +61,22 @@ def packed(
     ask: Float[Tensor, "A h"] | None = None,
     units: Float[Tensor, " A"] | None = None,
 ) -> kernels.Weights:
-    """Weights as a step goes through them, but for the output's.
-
-    Args:
-        layers: From the first to the last.
-        embedding: Of tokens.
-        readout: What makes an answer of the last state and what stands beside it.
-        ask: What queries are multiplied with, if they are.
-        units: Of an additive score.
-    """
+    """Pack all weights but the output's: ``ask`` projects queries, ``units`` weigh hidden units."""
     inputs, input_biases, hidden, hidden_biases = (
         [_numbers(each) for each in of] for of in zip(*layers, strict=True)
     )
     return kernels.Weights(
         embedding=_numbers(embedding.weight),
         embedding_scale=np.float32(embedding.scale),
-        first=packing.pack(inputs[0]),
-        later=packing.pack_each(inputs[1:], hidden[0].shape[1]),
-        input_biases=packing.pad_each(input_biases),
-        hidden=packing.pack_each(hidden),
-        hidden_biases=packing.pad_each(hidden_biases),
-        ask=packing.pack(_numbers(torch.zeros(0, 0) if ask is None else ask)),
+        first=packed.pack(inputs[0]),
+        later=packed.pack_each(inputs[1:], hidden[0].shape[1]),
+        input_biases=packed.pad_each(input_biases),
+        hidden=packed.pack_each(hidden),
+        hidden_biases=packed.pad_each(hidden_biases),
+        ask=packed.pack(_numbers(torch.zeros(0, 0) if ask is None else ask)),
         units=_numbers(torch.zeros(0) if units is None else units),
-        readout=packing.pack(_numbers(readout.weight)),
-        readout_bias=packing.pad(_numbers(readout.bias)),
+        readout=packed.pack(_numbers(readout.weight)),
+        readout_bias=packed.pad(_numbers(readout.bias)),
     )
 
 
@@ -93,36 +87,25 @@ def _numbers(tensor: Tensor) -> Float32[np.ndarray, "..."]:
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """Memory of recurrent decoders; constant over the steps.
+    """Memory of recurrent decoders; constant over the steps."""
 
-    Attributes:
-        keys: Of the sources, projected for the score.
-        values: What is mixed; nothing is looked at where they have no width.
-        lengths: How many places of each source are real.
-    """
-
-    keys: Float32[np.ndarray, "B M A"]
-    values: Float32[np.ndarray, "B M E"]
+    keys: Float32[np.ndarray, "B M A"]  # projected for the score
+    values: Float32[np.ndarray, "B M E"]  # without width, nothing is attended to
     lengths: Int64[np.ndarray, " B"]
 
     @classmethod
     def none(cls) -> "Sources":
-        """Nothing to look at."""
+        """No memory."""
         nothing = np.zeros((0, 0, 0), np.float32)
         return cls(nothing, nothing, np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Memory of each row.
-
-    Attributes:
-        sources: All that were read.
-        sentences: The source of each row.
-    """
+    """Memory of each row."""
 
     sources: Sources
-    sentences: Int64[np.ndarray, " R"]
+    sentences: Int64[np.ndarray, " R"]  # the source of each row
 
     @cached_property
     def keys(self) -> Float[Tensor, "R M A"]:
@@ -137,19 +120,12 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState:
-    """Decoder state between two tokens.
+    """Decoder state between two tokens."""
 
-    Attributes:
-        carried: The states of all layers, and the last answer where the next step reads it.
-        places: Which of them is each row's.
-        view: What they look at.
-        pending: The last tokens of prompts, not read yet; they take the place of the next step's.
-    """
-
-    carried: Float32[np.ndarray, "P W"]
-    places: Int64[np.ndarray, " R"]
+    carried: Float32[np.ndarray, "P W"]  # of all layers, and the answer if the next step reads it
+    places: Int64[np.ndarray, " R"]  # each row's place in ``carried``
     view: View
-    pending: Int[Tensor, " R"] | None = None
+    pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
 
     @classmethod
     def begin(
@@ -163,39 +139,26 @@ class RecurrentState:
         return cls(carried.contiguous().numpy(), rows, View(sources, rows), pending)
 
     def select(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
-        """The state of these rows, in this order: what they carry stays where it is."""
-        kept = rows.numpy()
+        """The state of these rows, in this order; what they carry is not copied."""
+        chosen = rows.numpy()
         return replace(
             self,
-            places=self.places[kept],
-            view=View(self.view.sources, self.view.sentences[kept]),
+            places=self.places[chosen],
+            view=View(self.view.sources, self.view.sentences[chosen]),
             pending=None if self.pending is None else self.pending[rows],
         )
-
-    @property
-    def sentences(self) -> Int64[np.ndarray, " R"]:
-        """The source of each row."""
-        return self.view.sentences
 
     def rows(self) -> Float[Tensor, "R W"]:
         """State of each row."""
         return torch.from_numpy(self.carried[self.places])
 
 
-# Shows an observer what a step looked at, given the states before it and after it.
-Show = Callable[[RecurrentState, RecurrentState], None]
+# Announces to an observer the attention of a step, given the states before it and after it.
+Announce = Callable[[RecurrentState, RecurrentState], None]
 
 
-class RecurrentDecoder(CompiledSteps[RecurrentState]):
-    """Recurrent layers, their embedding and their output, ready for many steps.
-
-    Args:
-        weights: Of all of them.
-        options: What kind of decoder it is.
-        output: The last layer.
-        output_bias: Its bias.
-        show: Called after each step.
-    """
+class RecurrentDecoder(DecoderSteps[RecurrentState]):
+    """Recurrent layers, embedding and output, packed; ``announce`` is called after each step."""
 
     def __init__(
         self,
@@ -204,44 +167,76 @@ class RecurrentDecoder(CompiledSteps[RecurrentState]):
         *,
         output: TokenEmbedding,
         output_bias: Tensor | None,
-        show: Show | None = None,
+        announce: Announce | None = None,
     ) -> None:
         super().__init__(output, output_bias)
-        self._options, self._show = options, show
-        self._weights = weights._replace(table=self.table, table_bias=self.table_bias)
+        self._options, self._announce = options, announce
+        self._outputs, self._width = output.weight.shape
+        # A large table is gone through once for all rows.
+        self._has_logits = output.weight.nbytes <= MOST_BYTES
+        table = output.weight.detach().numpy()[: self._outputs if self._has_logits else 0]
+        bias = np.zeros(len(table), np.float32)
+        if output_bias is not None and self._has_logits:
+            bias = output_bias.detach().numpy()
+        self._weights = weights._replace(table=packed.pack(table), table_bias=packed.pad(bias))
 
-    def _run(
-        self,
-        token: Int64[np.ndarray, " R"],
-        state: RecurrentState,
-        answers: Float32[np.ndarray, "R C"],
-        logits: Float32[np.ndarray, "R V"],
-        then: Then | None,
-    ) -> RecurrentState:
-        rows = len(token)
+    def _advance(
+        self, token: Int[Tensor, " R"], state: RecurrentState, ranking: Ranking | None
+    ) -> tuple[Float[Tensor, "R V"] | None, RecurrentState]:
+        rows, sources = len(token), state.view.sources
         after = np.empty((rows, state.carried.shape[1]), np.float32)
-        sources = state.view.sources
-        memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.sentences)
+        answers = np.empty((rows, self._width), np.float32)
+        logits = np.empty((rows, self._outputs if self._has_logits else 0), np.float32)
+        memory = kernels.Memory(sources.keys, sources.values, sources.lengths, state.view.sentences)
+        given = (token.numpy(), state.carried, state.places, self._weights, memory, self._options)
 
-        def go(first: int, stop: int) -> None:
-            kernels.step(
-                first,
-                stop,
-                token,
-                state.carried,
-                state.places,
-                self._weights,
-                memory,
-                self._options,
-                after,
-                answers,
-                logits,
-            )
-            if then is not None:
-                then(first, stop, logits)
+        def advance(first: int, stop: int) -> None:
+            kernels.step(first, stop, *given, after, answers, logits)
+            if ranking is not None and self._has_logits:
+                best_tokens(first, stop, logits, *ranking)
 
-        parallel_blocks(rows, go)
-        made = replace(state, carried=after, places=np.arange(rows), pending=None)
-        if self._show is not None:
-            self._show(state, made)
-        return made
+        parallel_blocks(rows, advance)
+        successor = replace(state, carried=after, places=np.arange(rows), pending=None)
+        if self._announce is not None:
+            self._announce(state, successor)
+        if not self._has_logits:
+            return self._logits_of(torch.from_numpy(answers)), successor
+        return None if ranking is not None else torch.from_numpy(logits), successor
+
+
+class PreparedEncoder(nn.Module):
+    """A recurrent encoder, in evaluation mode, as one compiled loop for each block of sentences."""
+
+    def __init__(self, encoder: RecurrentEncoder) -> None:
+        super().__init__()
+        recurrence = encoder.recurrence
+        self.hidden_dim = encoder.hidden_dim
+        self._cell = kernels.CELLS.index(recurrence.mode)
+        ways = zip(layers_of(recurrence), layers_of(recurrence, "_reverse"), strict=True)
+        # Of each kind, that of each layer: of both directions one on the other.
+        inputs, input_biases, hidden, hidden_biases = (
+            [[each.detach().numpy() for each in pair] for pair in of]
+            for of in zip(*(zip(*both, strict=True) for both in ways), strict=True)
+        )
+        first, *later = (packed.pack_each(pair) for pair in inputs)
+        none = np.zeros((0, *first.shape[:2], 2 * encoder.hidden_dim, packed.OUTPUTS), np.float32)
+        own = np.stack([packed.pack_each(pair) for pair in hidden])
+        of_inputs, of_hidden = (
+            np.stack([packed.pad_each(pair) for pair in of]) for of in (input_biases, hidden_biases)
+        )
+        self._weights = kernels.EncoderWeights(
+            first, np.stack(later) if later else none, of_inputs, own, of_hidden
+        )
+
+    @torch.no_grad()
+    def forward(
+        self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
+    ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
+        """See ``layers.RecurrentEncoder``."""
+        (B, S, _), width = inputs.shape, 2 * self.hidden_dim
+        states, last = torch.zeros(B, S, width), torch.empty(B, width)
+        read, real = inputs.contiguous().numpy(), lengths.to(torch.int64).numpy()
+        order = np.argsort(-real, kind="stable")
+        args = (read, real, order, self._weights, self._cell, states.numpy(), last.numpy())
+        parallel_blocks(B, lambda *part: kernels.encode(*part, *args))
+        return states, last

@@ -1,58 +1,156 @@
-"""An encoder and what a decoder looks at of it."""
+"""Encoders: of a Transformer, with what its decoder attends to, and of models with a head.
+
+Small layers run in one compiled loop, for each block of texts. Where weights are too large for the
+cache of a core, or gated, layers run one after the other, each product split among threads. Tokens
+of all texts stand row after row, without padding, and what a text gets does not depend on the
+others.
+"""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int
+from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
-from regard.kernels.threads import parallel_blocks
+from regard.attention.observing import current_editor, current_observer
+from regard.kernels.products.int8 import NO_PROJECTIONS
+from regard.kernels.threads import parallel_blocks, parallel_rows
+from regard.kernels.transformer import decoder as decoder_kernels
 from regard.kernels.transformer import encoder as kernels
-from regard.kernels.transformer.encoder import EncoderPositions, Layers, Sources
-from regard.layers import MultiHeadAttention, TokenEmbedding
+from regard.kernels.transformer.decoder import Options
+from regard.kernels.transformer.encoder import Embeddings, EncoderPositions, Layers, Sources
+from regard.layers import Packing, TokenEmbedding
 from regard.layers.block import TransformerBlock
+from regard.models.encoder import Encoder
+from regard.models.interfaces import TextReader
 from regard.models.transformer import Transformer
-from regard.runtime.products import projections
-from regard.runtime.products.int8 import Int8Embedding, Int8Linear
-from regard.runtime.transformer.layers import (
+from regard.runtime.products import (
     MOST_BYTES,
+    Int8Embedding,
+    Int8Linear,
+    bytes_of,
+    embedding_table,
+    pack_projections,
+    part_of,
+    projection_of,
+)
+from regard.runtime.transformer.layers import (
     PositionTable,
     RotaryTable,
-    bytes_of,
+    activation_of,
     norms_of,
-    numbers_of,
     options_of,
+    weights_of,
+    why_not_prepared,
 )
-from regard.runtime.transformer.layerwise import LayerwiseEncoder, projections_of
+
+# The longest texts that one loop reads: it has all scores of a text and a head at once.
+_LONGEST = 1024
 
 
-class PreparedEncoder:
-    """The encoder of a Transformer, and keys and values of its sources for every decoder layer.
+class LayerwiseEncoder:
+    """The layers of an encoder one by one, the last norm of pre-norm, and maps that follow."""
 
-    Args:
-        model: One that can be prepared.
-    """
+    def __init__(
+        self,
+        blocks: Sequence[TransformerBlock],
+        last: nn.Module,
+        options: Options,
+        others: Sequence[nn.Linear | Int8Linear] = (),
+    ) -> None:
+        self._options = options
+        self._maps = [
+            list(map(projection_of, of)) for of in zip(*projections_of(blocks), strict=True)
+        ]
+        self._norms, self._activate = norms_of(blocks, last), activation_of(blocks[0], options)
+        self.others = list(map(projection_of, others))
+
+    def embed(
+        self, sources: Sources, ends: Embeddings, width: int
+    ) -> tuple[Float32[np.ndarray, "R C"], Float32[np.ndarray, "R C"]]:
+        """Vectors of all sources' tokens with positions, and without if values are those."""
+        x = np.empty((len(sources.tokens), width), np.float32)
+        embedded = np.zeros_like(x) if sources.mixes_embeddings else x
+        rest, count = (sources, ends, self._options, x, embedded), len(sources.begins) - 1
+        operations = 8 * x.size // max(1, count)
+        parallel_rows(count, operations, lambda *part: kernels.embed_sources(*part, *rest))
+        return x, embedded
+
+    @torch.no_grad()
+    def __call__(
+        self,
+        states: Float32[np.ndarray, "R C"],
+        begins: Int64[np.ndarray, " B+1"],
+        seen: EncoderPositions,
+    ) -> Float32[np.ndarray, "R C"]:
+        """Apply the layers to the tokens' vectors, in place; ``begins`` has each source's first."""
+        options, norms, (rows, width) = self._options, iter(self._norms), states.shape
+        normed = np.empty_like(states) if options.is_pre else states
+        given = torch.from_numpy(normed)
+
+        def add(change: Tensor) -> None:
+            added, (weight, bias) = change.numpy(), next(norms)
+            rest = (states, added, weight, bias, options, normed)
+            parallel_rows(rows, 8 * width, lambda *part: decoder_kernels.add_norm(*part, *rest))
+
+        if options.is_pre:
+            first = (states, *next(norms), options, normed)
+            parallel_rows(rows, 8 * width, lambda *part: decoder_kernels.norm(*part, *first))
+        for own, own_out, inner, outer in self._maps:
+            add(own_out(self._mixed(own(given), begins, seen)))
+            add(outer(self._activate(inner(given))))
+        return normed
+
+    def _mixed(
+        self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: EncoderPositions
+    ) -> Tensor:
+        """Attention of all heads of all sources, from queries, keys and values in one array."""
+        options, numbers = self._options, projected.numpy()
+        made = projected.new_empty(len(projected), options.heads * options.head_dim)
+        sources, mixed = len(begins) - 1, made.numpy()
+        if seen.rotary.size:
+            turned = (begins, seen, options, numbers)
+            parallel_rows(sources, 2**16, lambda *part: kernels.rotate_sources(*part, *turned))
+        rest = (begins, seen, options, numbers, mixed)
+        longest = int(np.diff(begins).max(initial=0))
+        operations = 4 * longest * longest * options.head_dim
+        tasks = sources * options.heads
+        parallel_rows(tasks, operations, lambda *part: kernels.attend_by_heads(*part, *rest))
+        return made
+
+
+def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
+    """The linear maps of each kind, in the order of ``kernels.transformer.encoder.Layers``."""
+    attends = [block.attend for block in blocks]
+    return [
+        [each.query_key_value for each in attends if each.query_key_value is not None],
+        [each.output for each in attends],
+        [block.feed.inner for block in blocks],
+        [block.feed.outer for block in blocks],
+    ]
+
+
+class TransformerEncoder:
+    """The encoder of a Transformer, and keys and values of its sources for every decoder layer."""
 
     def __init__(self, model: Transformer) -> None:
         blocks, config = list(model.encoder), model.config
-        embedding_norm, embedding_norm_bias = numbers_of(model.source_norm)
+        embedding_norm, embedding_norm_bias = weights_of(model.source_norm)
         embedding = model.source_embedding
         assert isinstance(embedding, TokenEmbedding | Int8Embedding)
         looks = [block.look for block in model.decoder if block.look is not None]
         width = looks[0].num_key_heads * looks[0].head_dim
         alibi_heads = config.num_heads if config.positions == "alibi" else None
         self._options = options_of(blocks, alibi_heads)
-        projects = [_of_memory(look) for look in looks]
+        projects = [look.key_value for look in looks if look.key_value is not None]
         self._layers: Layers | LayerwiseEncoder
-        key = value = projections.NO_PROJECTIONS
+        key = value = NO_PROJECTIONS
         if fit_one_loop(blocks, projects):
             self._layers = layers_of(blocks, model.encoder_norm)
             key, value = (
-                projections.pack_projections(
-                    [projections.part_of(each, outputs) for each in projects]
-                )
+                pack_projections([part_of(each, outputs) for each in projects])
                 for outputs in (slice(width), slice(width, None))
             )
         else:
@@ -60,7 +158,7 @@ class PreparedEncoder:
         self._ends = kernels.Embeddings(
             key=key,
             value=value,
-            embedding=projections.embedding_table(embedding),
+            embedding=embedding_table(embedding),
             embedding_norm=embedding_norm,
             embedding_norm_bias=embedding_norm_bias,
         )
@@ -124,8 +222,7 @@ class PreparedEncoder:
 def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
     """The weights of an encoder's layers, and of the norm behind them where it is pre-norm."""
     own, own_out, inner, outer = (
-        projections.pack_projections([projections.part_of(each) for each in several])
-        for several in projections_of(blocks)
+        pack_projections([part_of(each) for each in several]) for several in projections_of(blocks)
     )
     norms = norms_of(blocks, last)
     return kernels.Layers(
@@ -139,17 +236,115 @@ def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
 
 
 def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module] = ()) -> bool:
-    """Whether one loop can take layers that can be prepared, with weights that are small enough.
+    """Whether one loop can take layers, and the maps behind them: none gated, all small enough."""
+    maps = [each for several in projections_of(blocks) for each in several]
+    return options_of(blocks, None).activation >= 0 and bytes_of([*maps, *others]) <= MOST_BYTES
+
+
+class PreparedReader(TextReader):
+    """An encoder that reads texts without padding, all layers in one compiled loop if it is small.
+
+    It gives the same states; what a text gets does not depend on the others. Its weights are
+    copies: prepare it again when the model has learned more.
 
     Args:
-        blocks: The layers.
-        others: Maps besides theirs.
+        encoder: In evaluation mode.
+
+    Example:
+        >>> from regard.models import EncoderConfig
+        >>> config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> encoder = Encoder(config, vocab_size=11).eval()
+        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
+        >>> found, states = PreparedReader(encoder)(ids, lengths), encoder(ids, lengths)
+        >>> torch.allclose(found[1, :3], states[1, :3], atol=1e-5)
+        True
     """
-    parts: list[nn.Module | None] = [each for several in projections_of(blocks) for each in several]
-    return options_of(blocks, None).activation >= 0 and bytes_of([*parts, *others]) <= MOST_BYTES
 
+    reads_features = True
 
-def _of_memory(look: MultiHeadAttention) -> nn.Linear | Int8Linear:
-    """Product for the keys and values of a memory."""
-    assert look.key_value is not None
-    return look.key_value
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        blocks = list(encoder.layers)
+        attend = blocks[0].attend
+        assert attend is not None
+        norm, norm_bias = weights_of(encoder.embedding_norm)
+        self.encoder = encoder
+        self.embedding = encoder.embedding  # a head may predict words by it
+        self.max_length, self.output_dim = encoder.max_length, encoder.output_dim
+        self._ends = kernels.Embeddings(
+            key=NO_PROJECTIONS,
+            value=NO_PROJECTIONS,
+            embedding=embedding_table(encoder.embedding),
+            embedding_norm=norm,
+            embedding_norm_bias=norm_bias,
+        )
+        self._options, self._rotary = options_of(blocks, None), RotaryTable(attend.rotary)
+        self._layers = (
+            layers_of(blocks, encoder.norm)
+            if fit_one_loop(blocks)
+            else LayerwiseEncoder(blocks, encoder.norm, self._options)
+        )
+        self._places = PositionTable(encoder.positions, encoder.output_dim)
+        segments = encoder.segments
+        self._first_segment = None if segments is None else segments[0].detach().numpy()
+
+    @staticmethod
+    def refuse(encoder: Encoder) -> str | None:
+        """Why an encoder cannot be prepared, or None if it can."""
+        return why_not_prepared(list(encoder.layers))
+
+    @torch.no_grad()
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        segments: Int[Tensor, "B N"] | None = None,
+        parts: Int[Tensor, "B N L"] | None = None,
+        features: Float[Tensor, "B N F"] | None = None,
+    ) -> Float[Tensor, "B N C"]:
+        """See the encoder, whose attention can be watched and edited here as well."""
+        reading = {"segments": segments, "parts": parts, "features": features}
+        B, N = ids.shape
+        if (N > _LONGEST and B == 1) or not current_observer() is current_editor() is None:
+            states: Tensor = self.encoder(ids, lengths, **reading)
+            return states
+        lengths = torch.full((B,), N) if lengths is None else lengths
+        if N > _LONGEST:
+            return self._one_by_one(ids, lengths, reading)
+        packing, given = Packing(lengths, N), np.zeros((0, 0), np.float32)
+        if any(each is not None for each in reading.values()):
+            given = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
+        places = self._places.until(N)[:N]
+        texts = kernels.Sources(
+            tokens=packing.pack(ids).numpy(),
+            begins=np.array([0, *accumulate(lengths.tolist())]),
+            unseen=0,
+            places=places if self._first_segment is None else places + self._first_segment,
+            mixes_embeddings=False,
+        )
+        seen = kernels.EncoderPositions(self._rotary.until(N), N)
+        if isinstance(self._layers, LayerwiseEncoder):
+            layers, width = self._layers, self.output_dim
+            x = given.copy() if given.size else layers.embed(texts, self._ends, width)[0]
+            read = layers(x, texts.begins, seen)
+            return packing.pad(torch.from_numpy(read))
+        made = torch.empty(B, N, self.output_dim)
+        rest = (texts, given, seen, self._ends, self._layers, self._options, made.numpy())
+        parallel_blocks(B, lambda *part: kernels.encode_texts(*part, *rest))
+        return made
+
+    def _one_by_one(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"],
+        reading: dict[str, Tensor | None],
+    ) -> Float[Tensor, "B N C"]:
+        """The states of texts of which some are too long for the loop; each is read by itself."""
+        states = torch.zeros(*ids.shape, self.output_dim)
+        for b, length in enumerate(lengths.tolist()):
+            own = {
+                k: each if each is None else each[b : b + 1, :length] for k, each in reading.items()
+            }
+            states[b, :length] = self(ids[b : b + 1, :length], lengths[b : b + 1], **own)[0]
+        return states

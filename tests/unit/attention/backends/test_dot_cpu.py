@@ -27,7 +27,7 @@ from regard.attention import (
 from regard.attention.backends import dot_cpu
 from regard.attention.engine import dot
 from regard.attention.masks.key_ranges import KeyRanges
-from regard.kernels import libraries
+from regard.kernels import threads
 
 B, H, G, N, M, D, E = 2, 4, 2, 301, 523, 16, 11
 MASKS = {
@@ -258,7 +258,7 @@ def test_what_it_refuses(dtype, options, reason):
 
 
 def test_another_blas_is_said_and_the_other_path_serves(monkeypatch):
-    monkeypatch.setattr(libraries, "address_of_products", lambda: None)
+    monkeypatch.setattr(threads, "address_of_products", lambda: None)
     plan = explain(*make(), return_lse=True)
     assert plan.backend == "tiled"
     assert "another BLAS" in plan.reason

@@ -5,7 +5,7 @@ import torch
 from tests.cases import pairwise
 from torch import nn
 
-from regard.runtime.products.linear import Linear, projection_of
+from regard.runtime.products import Linear, projection_of
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 

@@ -6,7 +6,7 @@ import torch
 
 from regard.kernels import recurrent as recurrent_kernels
 from regard.layers import RecurrentEncoder
-from regard.runtime.recurrent.encoder import PreparedEncoder
+from regard.runtime.recurrent.decoder import PreparedEncoder
 
 from ..conftest import shaken
 

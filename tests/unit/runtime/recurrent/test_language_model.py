@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 import torch
 
-from regard.runtime import PreparedRecurrentLm, prepared, steps
+from regard.runtime import PreparedRecurrentLm, prepared
+from regard.runtime.recurrent import decoder
 
 from .. import conftest
 from ..conftest import VOCAB, pairwise, recurrent_language_model
@@ -37,7 +38,7 @@ def test_steps_are_the_models(options, monkeypatch):
     model = recurrent_language_model(**options)
     check(model, [6, 2, 4, 1], 7)
     check(model, [0, 0, 0], 5)
-    monkeypatch.setattr(steps, "MOST_BYTES", 0)  # the output beside the loop
+    monkeypatch.setattr(decoder, "MOST_BYTES", 0)  # the output beside the loop
     check(model, [3, 1], 4)
 
 

@@ -7,7 +7,8 @@ import torch
 
 from regard.attention import observe
 from regard.inference.look import mean_weights
-from regard.runtime import PreparedRnnSeq2Seq, prepared, steps
+from regard.runtime import PreparedRnnSeq2Seq, base, prepared
+from regard.runtime.recurrent import decoder, models
 
 from .. import conftest
 from ..conftest import VOCAB, pairwise, recurrent_translator, shaken
@@ -47,7 +48,7 @@ def test_steps_are_the_models(options, monkeypatch):
     made = PreparedRnnSeq2Seq(model)
     with torch.no_grad():
         check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=9)
-    monkeypatch.setattr(steps, "MOST_BYTES", 0)  # the output beside the loop
+    monkeypatch.setattr(decoder, "MOST_BYTES", 0)  # the output beside the loop
     made = PreparedRnnSeq2Seq(model)
     with torch.no_grad():
         check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=4)
@@ -56,11 +57,11 @@ def test_steps_are_the_models(options, monkeypatch):
 @pytest.mark.parametrize("has_logits", [True, False])
 def test_the_output_of_a_small_table_is_part_of_the_loop(has_logits, monkeypatch):
     if not has_logits:
-        monkeypatch.setattr(steps, "MOST_BYTES", 0)
+        monkeypatch.setattr(decoder, "MOST_BYTES", 0)
     model = recurrent_translator()
     made, seen = PreparedRnnSeq2Seq(model), []
-    state, multiply = made.start(*source()), steps.Linear.__call__
-    monkeypatch.setattr(steps.Linear, "__call__", lambda *given: seen.append(1) or multiply(*given))
+    state, multiply = made.start(*source()), base.Linear.__call__
+    monkeypatch.setattr(base.Linear, "__call__", lambda *given: seen.append(1) or multiply(*given))
     made.steps.best(torch.full((5,), 2), state, 3, [])
     assert bool(seen) != has_logits
 
@@ -163,15 +164,15 @@ def test_what_does_not_fit_a_cores_cache_stays_as_it_is(monkeypatch):
     model = recurrent_translator()
     tables = sum(each.weight.nbytes for each in (model.source_embedding, model.target_embedding))
     size = sum(each.nbytes for each in model.parameters()) - tables
-    monkeypatch.setattr(steps, "MOST_BYTES", size)
+    monkeypatch.setattr(models, "MOST_BYTES", size)
     assert isinstance(prepared(model), PreparedRnnSeq2Seq)
-    monkeypatch.setattr(steps, "MOST_BYTES", size - 1)
+    monkeypatch.setattr(models, "MOST_BYTES", size - 1)
     assert PreparedRnnSeq2Seq.refuse(model) == "it is too large for the cache of a core"
     assert prepared(model) is model
 
 
 def test_nothing_is_prepared_where_loops_cannot_be_compiled(monkeypatch):
-    monkeypatch.setattr(steps, "why_not", lambda: "numba is not here")
+    monkeypatch.setattr(base, "why_not", lambda: "numba is not here")
     model = recurrent_translator()
     assert PreparedRnnSeq2Seq.refuse(model) == "numba is not here"
     assert prepared(model) is model

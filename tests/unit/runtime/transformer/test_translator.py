@@ -7,8 +7,8 @@ from regard.attention import observe
 from regard.attention.observing import editing
 from regard.inference.look import mean_weights
 from regard.kernels.transformer import decoder as kernels
-from regard.runtime import PreparedTransformer, in_precision, prepared
-from regard.runtime.transformer import decoder, encoder, layers
+from regard.runtime import PreparedTransformer, base, in_precision, prepared
+from regard.runtime.transformer import decoder, encoder
 
 from ..conftest import VOCAB, check_steps, pairwise, rounded_copies, shaken, translator
 
@@ -81,13 +81,11 @@ def test_learned_positions_are_used_to_the_last():
 )
 def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops, monkeypatch):
     calls = []
-    decode_step, best_tokens = kernels.decode_step, kernels.best_tokens
+    decode_step, best_tokens = kernels.decode_step, base.best_tokens
     monkeypatch.setattr(
         kernels, "decode_step", lambda *all: calls.append("one") or decode_step(*all)
     )
-    monkeypatch.setattr(
-        kernels, "best_tokens", lambda *all: calls.append("many") or best_tokens(*all)
-    )
+    monkeypatch.setattr(base, "best_tokens", lambda *all: calls.append("many") or best_tokens(*all))
     made = PreparedTransformer(in_precision(translator(**options), precision))
     made.steps.best(torch.full((5,), 2), made.start(*source()), 3, [])
     assert calls == loops
@@ -179,7 +177,7 @@ def test_only_float32_is_prepared():
 
 
 def test_nothing_is_prepared_where_loops_cannot_be_compiled(monkeypatch):
-    monkeypatch.setattr(layers, "why_not", lambda: "numba is not here")
+    monkeypatch.setattr(base, "why_not", lambda: "numba is not here")
     model = translator()
     assert PreparedTransformer.refuse(model) == "numba is not here"
     assert prepared(model) is model

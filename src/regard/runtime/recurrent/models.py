@@ -1,10 +1,10 @@
-"""A recurrent encoder-decoder that is ready to write many translations."""
+"""Recurrent encoder-decoders and language models, packed for many answers."""
 
 from typing import cast
 
 import torch
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention import at
 from regard.attention.engine.options import CallOptions
@@ -16,21 +16,32 @@ from regard.layers import (
     BilinearAttention,
     RecurrentCell,
     ScoredAttention,
+    TokenEmbedding,
 )
 from regard.models.recurrent_attention import Soft
+from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
-from regard.runtime.base import PreparedSeq2Seq
-from regard.runtime.modules import with_packed_modules
+from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq, why_not_packed
+from regard.runtime.preparing import with_packed_modules
+from regard.runtime.products import MOST_BYTES
 from regard.runtime.recurrent.decoder import (
     Layer,
     Linear,
+    PreparedEncoder,
     RecurrentDecoder,
     RecurrentState,
     Sources,
-    packed,
+    layers_of,
+    pack_weights,
 )
-from regard.runtime.recurrent.encoder import PreparedEncoder
-from regard.runtime.steps import why_not_compiled
+
+
+def _refuse(model: RnnSeq2Seq | RecurrentLm) -> str | None:
+    """Reason why a model cannot run in compiled loops, or None; tables of tokens may be large."""
+    tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
+    size = sum(p.nbytes for p in model.parameters() if id(p) not in tables)
+    is_large = {"it is too large for the cache of a core": size > MOST_BYTES}
+    return why_not_packed(model.parameters(), is_large)
 
 
 class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
@@ -74,7 +85,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         self._asks_before = not is_luong
         self._state_dim = cells[-1].state_dim
         self._steps = RecurrentDecoder(
-            packed(
+            pack_weights(
                 [layers[0]._replace(input=with_context), *layers[1:]],
                 embedding=model.target_embedding,
                 readout=Linear(readout, model.readout.bias),
@@ -88,7 +99,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             ),
             output=model.output,
             output_bias=model.output_bias,
-            show=self._show,
+            announce=self._announce,
         )
 
     @staticmethod
@@ -100,7 +111,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             return "it does not look at all places alike"
         if model.look is not None and not isinstance(_score_of(model.look), _SCORES):
             return "its score is neither additive nor a dot product"
-        return why_not_compiled(model, model)
+        return _refuse(model)
 
     @torch.no_grad()
     def start(
@@ -124,8 +135,8 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             keys.contiguous().numpy(), values.contiguous().numpy(), real.to(torch.int64).numpy()
         )
 
-    def _show(self, before: RecurrentState, after: RecurrentState) -> None:
-        """Show whoever observes what a step looked at, as ``attend`` would."""
+    def _announce(self, before: RecurrentState, after: RecurrentState) -> None:
+        """Announce the attention of a step to an observer, as ``attend`` would."""
         look = self.model.look
         if look is None or current_observer() is None:
             return
@@ -137,7 +148,66 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             announce(query, view.keys, CallOptions(_score_of(look), view.mask))
 
 
-# Those that a step can work out.
+class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
+    """A recurrent language model whose steps cost little; it gives the same answers.
+
+    Its weights may be copies: prepare it again when the model has learned more.
+
+    Args:
+        model: In evaluation mode.
+
+    Example:
+        >>> from regard.models import RecurrentLmConfig
+        >>> from regard.runtime import prepared
+        >>> config = RecurrentLmConfig(embed_dim=8, hidden_dim=6)
+        >>> model, ids = RecurrentLm(config, vocab_size=11).eval(), torch.tensor([[5, 6], [8, 9]])
+        >>> torch.equal(prepared(model)(ids), model(ids))
+        True
+        >>> PreparedRecurrentLm.refuse(model.double()) is None  # it must be in float32
+        False
+    """
+
+    is_recurrent = True
+
+    model: RecurrentLm
+
+    def __init__(self, model: RecurrentLm) -> None:
+        super().__init__(model)
+        readout = Linear()
+        if isinstance(model.readout, nn.Linear):
+            readout = Linear(model.readout.weight, model.readout.bias)
+        self._steps = RecurrentDecoder(
+            pack_weights(layers_of(model.recurrence), embedding=model.embedding, readout=readout),
+            kernels.Options(
+                cell=kernels.CELLS.index(model.recurrence.mode),
+                asks_before=False,
+                asks_after=False,
+            ),
+            output=model.output,
+            output_bias=model.output_bias,
+        )
+
+    @staticmethod
+    def refuse(model: RecurrentLm) -> str | None:
+        """Why a model cannot be prepared, or None if it can."""
+        return _refuse(model)
+
+    @torch.no_grad()
+    def start(
+        self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
+    ) -> RecurrentState:
+        """The state before a continuation of each prompt, whose last token comes first."""
+        # Each by itself: what one gets does not depend on the others.
+        reads = [
+            self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
+            for row, length in enumerate(prompt_lengths.tolist())
+        ]
+        carried = torch.cat([torch.cat(read.layers, dim=-1).flatten(1) for read in reads])
+        last = [read.pending for read in reads if read.pending is not None]
+        return RecurrentState.begin(carried, Sources.none(), torch.cat(last) if last else None)
+
+
+# Scores that a step can compute.
 _SCORES = (Additive, Bilinear, Dot)
 
 

@@ -1,0 +1,224 @@
+"""Steps of searches, each in a compiled loop: ranking of extensions, and sampling.
+
+As operations on arrays of a few numbers, the ranking would take as long as the step of a small
+model. A sample puts nothing in order: which tokens are likely enough is found by their bits, of
+which twelve at a time give a class, and the sums of the classes the class of the least likely.
+
+Buys samples of top-k and top-p at the speed of greedy search:
+``benchmarks/records/generation_speed.json``.
+"""
+
+import numpy as np
+
+from regard.kernels.compiling import compiled, in_order, inlined
+from regard.kernels.elementary import largest
+
+i32 = np.int32
+
+# Classes at a time, and where the bits that tell them begin, from the highest on.
+_CLASSES = 4096
+_SHIFTS = (20, 8, 0)
+
+
+@inlined
+def _next(sentence, totals, values, tokens, taken):  # type: ignore[no-untyped-def]
+    """The best extension that is not taken: its log-probability, beginning and token."""
+    W, N = totals.shape[1], values.shape[1]
+    best, most = -1, -np.inf
+    for w in range(W):
+        if taken[w] < N:
+            total = totals[sentence, w] + values[sentence * W + w, taken[w]]
+            if best < 0 or total > most:
+                best, most = w, total
+    if best < 0:
+        return most, W - 1, 0
+    token = tokens[sentence * W + best, taken[best]]
+    taken[best] += 1
+    return most, best, token
+
+
+@compiled
+def extend(  # type: ignore[no-untyped-def]
+    before,
+    totals,
+    values,
+    tokens,
+    eos_id,
+    ends,
+    origins,
+    log_probs,
+    rows,
+    alive,
+    longer,
+    added,
+    flags,
+):
+    """The best extensions of each sentence's beginnings, and those to continue; −inf if too few."""
+    A, W, T = before.shape
+    # A log-probability is NaN; an answer ended; other beginnings continue, or in another order.
+    flags[0] = flags[1] = flags[2] = False
+    for r in range(A * W):
+        flags[0] |= np.isnan(values[r, 0])
+    K = ends.shape[1]
+    taken = np.empty(W, np.int64)  # of what may follow each beginning
+    for a in range(A):
+        taken[:] = 0
+        kept = 0  # of those that continue
+        for place in range(2 * K):
+            total, origin, token = _next(a, totals, values, tokens, taken)
+            is_end = token == eos_id
+            if place < K:
+                ends[a, place] = is_end and total != -np.inf
+                flags[1] |= ends[a, place]
+                origins[a, place] = origin
+                log_probs[a, place] = total
+            if kept < K and not is_end:
+                rows[a, kept] = a * W + origin
+                alive[a, kept] = total
+                added[a, kept] = token
+                kept += 1
+        for k in range(kept, K):
+            rows[a, k] = a * W + W - 1
+            alive[a, k] = -np.inf
+            added[a, k] = eos_id
+        for k in range(K):
+            flags[2] |= rows[a, k] != a * K + k
+            for t in range(T):
+                longer[a, k, t] = before[a, rows[a, k] - a * W, t]
+            longer[a, k, T] = added[a, k]
+
+
+@compiled
+def find_stops(sentences, alive, length, counts, scores, largest, limits, stops, flags):  # type: ignore[no-untyped-def]
+    """Mark finished sentences: a full beam, no better answer possible, or the limit reached."""
+    flags[0] = False
+    for a in range(sentences.size):
+        b = sentences[a]
+        likeliest = -np.inf
+        for k in range(alive.shape[1]):
+            likeliest = max(likeliest, alive[a, k])
+        is_beaten = scores[b, scores.shape[1] - 1] >= likeliest / largest[b]
+        stops[a] = counts[b] >= alive.shape[1] or is_beaten or limits[b] <= length
+        flags[0] |= stops[a]
+
+
+@compiled
+def take(  # type: ignore[no-untyped-def]
+    place, values, best, eos_id, limits, answers, is_open, tokens, lengths, totals, finished, left
+):
+    """Append the likeliest token of each row to its answer."""
+    left[0] = 0
+    for r in range(answers.size):
+        answer, value = answers[r], values[r, 0]
+        if not is_open[r] or value == -np.inf:
+            is_open[r] = False
+            continue
+        tokens[answer, place] = best[r, 0]
+        lengths[answer] += 1
+        totals[answer] += value
+        finished[answer] = best[r, 0] == eos_id
+        is_open[r] = not finished[answer] and limits[answer] > place + 1
+        left[0] += is_open[r]
+
+
+@in_order
+def _least(keys, shares, wanted, sums):  # type: ignore[no-untyped-def]
+    """The key of the last token needed for a sum from the highest key on, and the sum above it."""
+    above, low, high = 0.0, i32(-(2**31)), i32(2**31 - 1)
+    for shift in _SHIFTS:
+        sums[:] = 0.0
+        for v in range(keys.size):
+            if low <= keys[v] <= high:
+                sums[(keys[v] >> shift) - (low >> shift)] += shares[v]
+        chosen = -1
+        for each in range(_CLASSES - 1, -1, -1):
+            if sums[each] > 0.0:
+                if chosen >= 0:
+                    above += sums[chosen]
+                chosen = each
+                if above + sums[each] >= wanted:
+                    break
+        low = i32(((low >> shift) + max(chosen, 0)) << shift)
+        high = i32(low + (1 << shift) - 1)
+    return low, above
+
+
+@in_order
+def _keys_of(log_probs, temperature, scaled, keys):  # type: ignore[no-untyped-def]
+    """Rank probabilities as ordered integers; returns how many of them are not a number."""
+    missing = 0
+    for v in range(log_probs.size):
+        scaled[v] = log_probs[v] / temperature
+        missing += np.isnan(scaled[v])
+    bits = scaled.view(np.int32)
+    for v in range(log_probs.size):
+        keys[v] = bits[v] ^ ((bits[v] >> i32(31)) & i32(0x7FFFFFFF))
+    return missing
+
+
+@in_order
+def _kept(scaled, top, least, keys, probs, ids):  # type: ignore[no-untyped-def]
+    """Move tokens from key ``least`` on to the front, with probabilities over the likeliest's."""
+    count, total = 0, 0.0
+    for v in range(scaled.size):
+        if keys[v] >= least:
+            keys[count], ids[count] = keys[v], v
+            probs[count] = np.exp(float(scaled[v]) - float(top))
+            total += probs[count]
+            count += 1
+    return count, total
+
+
+@in_order
+def _to_nucleus(keys, probs, wanted, sums):  # type: ignore[no-untyped-def]
+    """Zero the probability of tokens not needed for a sum; returns the rest."""
+    least, above = _least(keys, probs, wanted, sums)
+    total = 0.0
+    for v in range(keys.size):
+        if keys[v] < least:
+            probs[v] = 0.0
+        elif keys[v] == least:
+            before = above
+            above += probs[v]
+            if before >= wanted:
+                probs[v] = 0.0
+        total += probs[v]
+    return total
+
+
+@in_order
+def _draw(log_probs, temperature, most, share, place, scaled, keys, probs, ids, sums):  # type: ignore[no-untyped-def]
+    """``draw_tokens`` of one row."""
+    V = log_probs.size
+    if _keys_of(log_probs, temperature, scaled, keys):
+        return -1
+    top = largest(scaled)
+    if top == -np.inf:
+        return V - 1
+    least = i32(-(2**31))
+    if most < V:
+        probs[:] = 1.0
+        least, _ = _least(keys, probs, float(most), sums)
+    count, total = _kept(scaled, top, least, keys, probs, ids)
+    if share < 1.0:
+        total = _to_nucleus(keys[:count], probs[:count], share * total, sums)
+    wanted, passed, token = place * total, 0.0, V - 1
+    for v in range(count):
+        if probs[v] > 0.0:
+            passed += probs[v]
+            token = ids[v]
+            if passed > wanted:
+                break
+    return token
+
+
+@compiled
+def draw_tokens(first, stop, log_probs, temperature, most, share, places, tokens):  # type: ignore[no-untyped-def]
+    """A token of each row, as ``Draw`` chooses it; −1 of a row that has a NaN."""
+    V = log_probs.shape[1]
+    scaled, keys = np.empty(V, np.float32), np.empty(V, np.int32)
+    probs, ids, sums = np.empty(V), np.empty(V, np.int32), np.empty(_CLASSES)
+    for r in range(first, stop):
+        tokens[r] = _draw(
+            log_probs[r], temperature, most, share, places[r], scaled, keys, probs, ids, sums
+        )

@@ -1,1 +1,0 @@
-"""Searches: ranking of extensions, and sampling."""

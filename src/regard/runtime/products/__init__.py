@@ -1,1 +1,0 @@
-"""Linear layers and embeddings whose products are compiled loops."""
