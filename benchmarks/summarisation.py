@@ -35,9 +35,8 @@ from regard.inference import Predictor
 from regard.inference.evaluation import evaluate
 from regard.inference.report import TextReport
 from regard.tasks import recipe_from_table
+from regard.tasks.documents import extracts, read_documents
 from regard.tasks.generation import DocumentData, DocumentExample
-from regard.tasks.generation.documents import read_documents
-from regard.tasks.generation.extracts import extracts
 from regard.tasks.translations import Translations
 
 

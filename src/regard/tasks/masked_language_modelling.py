@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,15 +18,6 @@ from regard.errors import DataError, SettingError
 from regard.models import EncoderConfig, MaskedLanguageModel
 from regard.tasks.batches import Batch
 from regard.tasks.drawing import Drawing, check_drawn_length, words_text
-from regard.tasks.language_modelling import Passage
-from regard.tasks.language_modelling.running_text import (
-    checked_passage,
-    hold_out_end,
-    passages_of_chunk,
-    perplexity,
-    read_passages,
-    text_shards,
-)
 from regard.tasks.masked_windows import (
     FIRST_ID,
     MaskedStretch,
@@ -36,10 +27,10 @@ from regard.tasks.masked_windows import (
     mask_windows,
     windows_of,
 )
-from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.one_pass_task import Loss
 from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.running_text import Passage, RunningTextTask, perplexity
 from regard.tasks.settings import MaskedTextData
-from regard.tasks.streaming import StreamedTask
 from regard.tasks.tables import Table
 from regard.text import (
     BOS_ID,
@@ -101,10 +92,7 @@ class Guesses:
         }
 
 
-class MaskedLanguageModelling(
-    OnePassTask[Passage, Guesses],
-    StreamedTask[Passage, MaskedStretch],
-):
+class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
     """Running text to guesses of its words.
 
     ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the
@@ -125,21 +113,10 @@ class MaskedLanguageModelling(
         (torch.Size([1, 6]), [False, False, True, False, False, False])
     """
 
-    unit: ClassVar[str] = "passages"
     counted = "masked tokens"
-    can_smooth: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, int]] = {"masked accuracy": 1, "perplexity": -1}
-    read = staticmethod(read_passages)
-    hold_out = staticmethod(hold_out_end)
-    subject = staticmethod(Passage.text)
-    checked = staticmethod(checked_passage)
-    least_for_test: ClassVar[int] = 3  # a passage is many lines, and two are left of three
-    held_out: ClassVar[Literal["hash", "end"]] = "end"
     stored_as: ClassVar[tuple[str, ...]] = ("text", "words")
     numbered: ClassVar[tuple[str, ...]] = ("words",)
-    shards = staticmethod(text_shards)
-    of_chunk = staticmethod(passages_of_chunk)
-
     data: MaskedTextData
     tokenizer: Tokenizer
 
@@ -210,11 +187,6 @@ class MaskedLanguageModelling(
         if not training:
             return [self._encoded(passage) for passage in examples]
         return cut_into_stretches([self._encoded(passage) for passage in examples], self._inside)
-
-    @classmethod
-    def apart(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
-        """All of them: what is held out is another part of the text."""
-        return list(examples)
 
     def to_store(
         self, examples: Sequence[Passage], *, too_long: BadLines

@@ -21,15 +21,11 @@ from regard.models import (
     TaggerConfig,
     VisionTransformerConfig,
 )
-from regard.tasks import (
-    generation,
-    language_modelling,
-    settings,
-    translation,
-)
+from regard.tasks import settings
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.held_out import Parts
-from regard.tasks.recipe import DataConfig, Recipe
+from regard.tasks.recipe import DataConfig, DocumentData, Recipe
+from regard.tasks.text_settings import TextData
 from regard.text import BadLines, TokenizerConfig
 
 if TYPE_CHECKING:
@@ -120,10 +116,10 @@ TASKS: dict[str, TaskEntry] = {
         load=_class("classification", "Classification"),
     ),
     "generation": TaskEntry(
-        data=generation.DocumentData,
+        data=DocumentData,
         models=MODELS,
         decoding=DecodingConfig,
-        load=lambda: generation.GenerationTask,
+        load=_class("generation", "GenerationTask"),
     ),
     "image_classification": TaskEntry(
         data=settings.PicturesData,
@@ -136,10 +132,10 @@ TASKS: dict[str, TaskEntry] = {
         load=_class("image_classification", "ImageClassification"),
     ),
     "language_modelling": TaskEntry(
-        data=language_modelling.TextData,
+        data=TextData,
         models=LANGUAGE_MODELS,
         decoding=DecodingConfig,
-        load=lambda: language_modelling.LanguageModelling,
+        load=_class("language_modelling", "LanguageModelling"),
     ),
     "masked_language_modelling": TaskEntry(
         data=settings.MaskedTextData,
@@ -205,7 +201,7 @@ TASKS: dict[str, TaskEntry] = {
         data=DataConfig,
         models=MODELS,
         decoding=DecodingConfig,
-        load=lambda: translation.TranslationTask,
+        load=_class("translation", "TranslationTask"),
     ),
 }
 
@@ -225,7 +221,8 @@ def register_task(name: str, entry: TaskEntry) -> None:
 
     Example:
         >>> from dataclasses import replace
-        >>> class Glossing(translation.TranslationTask):
+        >>> from regard.tasks.translation import TranslationTask
+        >>> class Glossing(TranslationTask):
         ...     unit = "glosses"
         >>> register_task("glossing", replace(TASKS["translation"], load=lambda: Glossing))
         >>> TASKS.pop("glossing").task.unit  # found by its name, and taken out again

@@ -23,18 +23,17 @@ from regard.metrics.rouge import n_grams, words
 from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.checking import CheckedExample
-from regard.tasks.drawing import Drawing, words_text
-from regard.tasks.generation.documents import (
+from regard.tasks.documents import (
     DocumentExample,
     chosen,
+    extracts,
     parse_document,
     read_documents,
     sentences,
 )
-from regard.tasks.generation.extracts import extracts
-from regard.tasks.generation.settings import DocumentData
+from regard.tasks.drawing import Drawing, words_text
 from regard.tasks.one_pass_task import Loss, OnePassTask
-from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.recipe import DocumentData, Recipe, check_positions
 from regard.tasks.settings import ExtractionData
 from regard.tasks.tables import Table
 from regard.text import BOS_ID, BadLines, Line, Tokenizer, TokenizerConfig, train_tokenizer

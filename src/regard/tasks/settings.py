@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from regard.checks import check_fraction, check_positive
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Share, Weight, at_least, check_fields
-from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.recipe import check_different_columns
+from regard.tasks.text_settings import RunningTextData
 from regard.text.reading.records import OnBadLine
 from regard.text.reading.tables import Column
 

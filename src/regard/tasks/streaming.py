@@ -85,7 +85,10 @@ class Stored(Sequence[EncodedT]):
 class StreamedTask(ABC, Generic[ExampleT, EncodedT]):
     """A task whose training text may be larger than memory."""
 
+    # Validated on where no file is named: lines by their hash, or the end of the text.
     held_out: ClassVar[Literal["hash", "end"]]
+    # The arrays that the text becomes; and those of them that hold numbers from 0 in each chunk,
+    # which are to go on from chunk to chunk; below 0 are none.
     stored_as: ClassVar[tuple[str, ...]]
     numbered: ClassVar[tuple[str, ...]]
 

@@ -8,7 +8,7 @@ import pytest
 from regard.errors import DataError
 from regard.tasks import recipe_from_table
 from regard.tasks.classification import Classification
-from regard.tasks.generation.documents import read_documents
+from regard.tasks.documents import read_documents
 from regard.text import BadLines, PairLayout, read_pairs
 from regard.text.reading.lines import Line
 from regard.text.reading.records import read_records

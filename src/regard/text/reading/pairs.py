@@ -178,7 +178,7 @@ def read_pairs(
         pairs = usable(lines, parse, None, **handling)
     is_empty = True
     try:
-        for pair in _merged(pairs) if layout.merge_references else pairs:
+        for pair in merged(pairs) if layout.merge_references else pairs:
             is_empty = False
             yield pair
     finally:
@@ -223,13 +223,14 @@ def _nothing_usable(path: Path, bad_lines: BadLines) -> str:
     )
 
 
-def _merged(pairs: Iterable[Pair]) -> Iterable[Pair]:
+def merged(pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs, those with one source as one with several references."""
     by_source: dict[str, Pair] = {}
     for pair in pairs:
         first = by_source.setdefault(pair.source, pair)
         references = tuple(dict.fromkeys([*first.references, *pair.references]))
         by_source[pair.source] = replace(first, references=references)
-    return by_source.values()
+    return list(by_source.values())
 
 
 def _side_by_side(source: Path, target: Path) -> Iterator[tuple[Line, Line]]:

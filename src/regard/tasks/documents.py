@@ -1,9 +1,4 @@
-"""Generation from a document: its summary, or the answer to a question about it.
-
-To the model it is translation: a source text, which is the question and what is read of the
-document, into a target text, over one vocabulary, so that words can be copied. Training, search
-and evaluation are those of ``translation.py``.
-"""
+"""Documents, questions about them and summaries of them, and answers that take no model."""
 
 import math
 import re
@@ -11,15 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
+from statistics import fmean
 
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
-from regard.metrics.rouge import words
-from regard.tasks.generation.settings import DocumentData
-from regard.tasks.held_out import hold_out_by_hash, hold_out_texts, valid_share
-from regard.tasks.recipe import Recipe
+from regard.metrics.rouge import first_words, sentence_rouge_n, words
+from regard.tasks.baselines.sentence_graph import text_rank
+from regard.tasks.recipe import DocumentData
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.reading.lines import readable, text_suffix
 from regard.text.reading.records import found_at, object_of, record_in, usable
@@ -56,54 +50,41 @@ class DocumentExample:
     where: str
 
 
-_SHORTENED: dict[str, Callable[[DocumentExample], bool]] = {
-    "all": lambda document: True,
-    "asked": lambda document: bool(document.question),
-}
-
-
 def read_documents(
     files: Sequence[Path], data: DocumentData, *, bad_lines: BadLines | None = None
 ) -> list[DocumentExample]:
     """The documents of some files."""
-    found: list[DocumentExample] = []
+    documents: list[DocumentExample] = []
     for file in files:
-        ending = text_suffix(file)
+        ending, layout = text_suffix(file), data
         if ending not in (".jsonl", *TABLES):
             raise SettingError(
                 f"the ending of {file} must be .jsonl, .tsv or .csv; got {ending or 'none'!r}."
             )
-        lines, layout = _rows(file, data) if ending in TABLES else (read_lines(file), data)
-        found += usable(
+        if ending in TABLES:
+            table = read_table(file, document_fields(data, with_answers=True))
+            lines, places, ending = table.lines, table.columns, ".tsv"
+            layout = replace(
+                data,
+                document=places["document"],
+                question=places.get("question", 0),
+                answer=places["answer"],
+            )
+        else:
+            lines = read_lines(file)
+        documents += usable(
             lines,
-            partial(
-                parse_document,
-                data=layout,
-                ending=".tsv" if ending in TABLES else ending,
-                with_answers=True,
-            ),
+            partial(parse_document, data=layout, ending=ending, with_answers=True),
             "documents",
             on_bad_line=data.on_bad_line,
             bad_lines=bad_lines,
             rule=f"{file} must hold documents and answers",
         )
-    return found
-
-
-def _rows(file: Path, data: DocumentData) -> tuple[Iterable[Line], DocumentData]:
-    """The rows of a table, and the settings with the numbers of its columns."""
-    table = read_table(file, document_fields(data, with_answers=True))
-    numbers = table.columns
-    return table.lines, replace(
-        data,
-        document=numbers["document"],
-        question=numbers.get("question", 0),
-        answer=numbers["answer"],
-    )
+    return documents
 
 
 def document_fields(data: DocumentData, *, with_answers: bool = False) -> list[Field]:
-    """Read a document from a row or an object; the answer only where it is required."""
+    """Columns of the document, its question if the recipe has one, and perhaps its answer."""
     names = ["document", *(["question"] if data.question else [])]
     return [Field.of(data, name) for name in [*names, *["answer"] * with_answers]]
 
@@ -111,7 +92,7 @@ def document_fields(data: DocumentData, *, with_answers: bool = False) -> list[F
 def parse_document(
     line: Line, data: DocumentData, ending: str, *, with_answers: bool = False
 ) -> DocumentExample:
-    """Read a document from a line of a file, or from one typed in."""
+    """Read a document, or a question, a tab and its document, or an object as in JSONL."""
     text = readable(line)
     if ending == ".tsv":
         found = _of_columns(text, line.where, data, with_answers=with_answers)
@@ -134,28 +115,25 @@ def _of_record(
     record = object_of(text, where)
     document = _member(record, _keys(data.document, _DOCUMENT_KEYS), where)
     question = found_at(record, *_keys(data.question, ("question",))) or ""
-    said = _said(record, data.answer, where) if with_answers else []
+    answers = _answers(record, data.answer, where) if with_answers else []
     for name, value in (("document", document), ("question", question)):
         if not isinstance(value, str):
             raise DataError(f"{where}: {name} must be text; got {value!r}.")
-    return str(document), str(question), said
+    return str(document), str(question), answers
 
 
-def _said(record: Mapping[str, JsonValue], column: int | str, where: str) -> list[str]:
+def _answers(record: Mapping[str, JsonValue], column: int | str, where: str) -> list[str]:
     """Every right answer: what the recipe names, or else under whichever of the usual keys."""
     keys = _keys(column, _ANSWER_KEYS)
     _member(record, keys, where)  # whose error says that there is none
     is_named = isinstance(column, str) and found_at(record, column) is not None
-    found: list[str] = []
-    for said in (found_at(record, key) for key in (keys[:1] if is_named else keys)):
-        if said is None:
-            continue
-        given = said if isinstance(said, list) else [said]
-        answers = [one for one in given if isinstance(one, str)]
-        if answers != given:
-            raise DataError(f"{where}: answers must be a text or a list of texts; got {said!r}.")
-        found += answers
-    return found
+    answers: list[str] = []
+    for value in (found_at(record, key) for key in (keys[:1] if is_named else keys)):
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        if not all(isinstance(each, str) for each in values):
+            raise DataError(f"{where}: answers must be a text or a list of texts; got {value!r}.")
+        answers += map(str, values)
+    return answers
 
 
 def _keys(column: int | str, usual: tuple[str, ...]) -> tuple[str, ...]:
@@ -164,13 +142,13 @@ def _keys(column: int | str, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> JsonValue:
-    found = found_at(record, *keys)
-    if found is not None:
-        return found
-    raise DataError(
-        f"{where}: expected the key {' or '.join(map(repr, keys[:4]))}; found "
-        f"{', '.join(map(repr, record)) or 'none'}."
-    )
+    value = found_at(record, *keys)
+    if value is None:
+        raise DataError(
+            f"{where}: expected the key {' or '.join(map(repr, keys[:4]))}; found "
+            f"{', '.join(map(repr, record)) or 'none'}."
+        )
+    return value
 
 
 def _of_columns(
@@ -185,15 +163,15 @@ def _of_columns(
             f"{where}: expected at least {last} columns, found {len(cells)}. The document is in "
             f"column {data.document} (data.document), the answer in {data.answer} (data.answer)."
         )
-    said = {name: cells[place - 1] for name, place in places.items()}
-    answers = [said["answer"]] if "answer" in said else []
-    return said.get("document", text), said.get("question", ""), answers
+    values = {name: cells[place - 1] for name, place in places.items()}
+    answers = [values["answer"]] if "answer" in values else []
+    return values.get("document", text), values.get("question", ""), answers
 
 
 def pairs_of(
     documents: Sequence[DocumentExample], data: DocumentData, *, merge: bool = False
 ) -> list[Pair]:
-    """Source and target of a document."""
+    """Sources and targets: ``merge`` gives one pair for each document, else one for each answer."""
     pairs = []
     for document in documents:
         source = source_of(document, data)
@@ -205,23 +183,12 @@ def pairs_of(
 def source_of(document: DocumentExample, data: DocumentData) -> str:
     """The question, if there is one, a separator, and what is read of the document."""
     text = document.text
-    if data.sentences is not None and _SHORTENED[data.shortened](document):
+    if data.sentences is not None and (document.question or data.shortened == "all"):
         parts = sentences(text)
         if document.question:
             parts = by_overlap(parts, document.question)
         text = chosen(parts, range(min(data.sentences, len(parts))))
     return f"{document.question} {SEPARATOR} {text}" if document.question else text
-
-
-def told_reading(data: DocumentData) -> str:
-    """Describe how documents are read, in one line."""
-    whole = f"read whole, up to {data.max_length:,} tokens"
-    if data.sentences is None:
-        return f"documents are {whole}"
-    count = f"{data.sentences} sentence" + "s" * (data.sentences > 1)
-    if data.shortened == "asked":
-        return f"with a question, {count} of a document are read, nearest to it; others are {whole}"
-    return f"{count} of a document are read: nearest to its question; without one, the first"
 
 
 def sentences(text: str) -> list[str]:
@@ -255,22 +222,52 @@ def cut_to(text: str, tokenizer: Tokenizer, longest: int) -> str:
     return text if len(pieces) <= longest else text[: pieces[longest - 1].end]
 
 
-def train_and_test(
-    recipe: Recipe, *, bad_lines: BadLines | None = None
-) -> tuple[list[DocumentExample], list[DocumentExample]]:
-    """The documents of the training text, and those of them that the test holds out."""
-    documents = read_documents(
-        recipe.files("train"), recipe.settings(DocumentData), bad_lines=bad_lines
-    )
-    if not recipe.holds_out_test:
-        return documents, []
-    return hold_out_by_hash(documents, attrgetter("text"))
+def extracts(
+    documents: Sequence[DocumentExample], known: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """Sentences of the documents by how they are chosen, as many as ``known`` summaries have.
+
+    Of a question: the first, and the one that shares most words with it. Of summaries: the first
+    ones; as many first words; those nearest to all in ROUGE-1; and TextRank's first.
+    """
+    cut = [sentences(document.text) for document in documents]
+    if any(document.question for document in documents):
+        return {
+            "the first sentence": [parts[0] for parts in cut],
+            "the sentence that shares most words with the question": [
+                _most_shared(parts, document.question)
+                for parts, document in zip(cut, documents, strict=True)
+            ],
+        }
+    count = max(1, round(fmean(len(sentences(one)) for one in known))) if known else 1
+    many = "sentence" if count == 1 else f"{count} sentences"
+    found = {f"the first {many}": [chosen(parts, range(min(count, len(parts)))) for parts in cut]}
+    if known:
+        counts = [len(words(one)) for one in known]
+        length, texts = max(1, round(fmean(counts))), [document.text for document in documents]
+        # Without spaces between words, each character counts as one.
+        is_spaced = sum(counts) < 2 * sum(len(one.split()) for one in known)
+        unit = "words" if is_spaced else "characters"
+        found[f"the first {length} {unit}"] = [first_words(text, length) for text in texts]
+    found[f"the {many} nearest to all"] = [_best(parts, count, _nearness) for parts in cut]
+    found[f"TextRank's first {many}"] = [_best(parts, count, text_rank) for parts in cut]
+    return found
 
 
-def hold_out(
-    recipe: Recipe, documents: Sequence[DocumentExample]
-) -> tuple[list[DocumentExample], list[DocumentExample]]:
-    """The documents to train on and those to validate on: no text is among both."""
-    return hold_out_texts(
-        documents, attrgetter("text"), unit="documents", share=valid_share(recipe)
-    )
+def _best(
+    parts: Sequence[str], count: int, ranked: Callable[[Sequence[str]], Sequence[float]]
+) -> str:
+    """So many sentences with the highest ranks, the earlier of equal ones, in their order."""
+    ranks = ranked(parts)
+    first = sorted(range(len(parts)), key=lambda place: -round(ranks[place], 9))[:count]
+    return chosen(parts, sorted(first))
+
+
+def _nearness(parts: Sequence[str]) -> list[float]:
+    """How near each sentence is to the text of all, in words."""
+    return sentence_rouge_n(parts, [" ".join(parts)] * len(parts), n=1)
+
+
+def _most_shared(parts: Sequence[str], question: str) -> str:
+    asked = set(words(question))
+    return max(parts, key=lambda part: len(asked & set(words(part))))

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import ClassVar, Literal
 
@@ -30,9 +29,11 @@ from regard.text import (
 )
 from regard.text.corpus import MappedArrays, encode_pairs
 from regard.text.reading.lines import readable
-from regard.text.reading.pairs import pairs_of_lines
+from regard.text.reading.pairs import merged, pairs_of_lines
 from regard.text.reading.records import found_at
 from regard.text.reading.tables import Field
+
+__all__ = ["TranslationTask", "text_of"]
 
 # Latin marks end a sentence only before a space: not in 3.14.
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
@@ -61,6 +62,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     held_out: ClassVar[Literal["hash", "end"]] = "hash"
     stored_as: ClassVar[tuple[str, ...]] = ("source", "target")
     numbered: ClassVar[tuple[str, ...]] = ()
+    data: DataConfig
 
     @classmethod
     def read(
@@ -71,19 +73,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         bad_lines: BadLines | None = None,
         merge: bool = True,
     ) -> list[Pair]:
-        """The sentence pairs of a split, or of the phrasebook; none if the recipe names no file.
-
-        Args:
-            recipe: Whose ``[data]`` is read.
-            split: Which part.
-            bad_lines: Where lines left out are counted.
-            merge: Whether pairs with one source become one with several references.
-
-        Raises:
-            DataError: A file or line cannot be used.
-            SettingError: Three or more files are named; or of two folders or patterns, one stands
-                for more files than the other.
-        """
+        """The sentence pairs of a split, or of the phrasebook; none if the recipe names no file."""
         if recipe.uses_phrasebook:
             from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
 
@@ -104,7 +94,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
                 bad_lines=bad_lines,
             )
         ]
-        return _merged(pairs) if merge and len(files) > 1 else pairs
+        return merged(pairs) if merge and len(files) > 1 else pairs
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
@@ -112,30 +102,22 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
 
         Held-out pairs are spread evenly over the text, and no training pair shares a side with
         them. Those to test on with one source are one.
-
-        Raises:
-            DataError: The training text is not named, cannot be read, or is too short to hold some
-                out.
         """
         pairs, test = cls.read(recipe, "train", bad_lines=bad_lines, merge=False), list[Pair]()
         if not pairs:
             raise DataError("data.train must name the training text; got nothing.")
         if recipe.holds_out_test:
             rest, test = hold_out_by_hash(pairs, attrgetter("source"))
-            pairs = _different(_apart(rest, test), pairs)
-        test = _merged(test)
+            pairs = _different(cls.apart(rest, test), pairs)
+        test = merged(test)
         if valid := cls.read(recipe, "valid", bad_lines=bad_lines):
             return Parts(pairs, valid, test)
         held_out = list(evenly(pairs, unit="pairs", share=valid_share(recipe)))
-        return Parts(_different(_apart(pairs, held_out), pairs), held_out, test)
+        return Parts(_different(cls.apart(pairs, held_out), pairs), held_out, test)
 
     @classmethod
     def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
-        """The files of a split's pairs; two where sources and targets are in files of their own.
-
-        Raises:
-            SettingError: Three or more are named; or of two, one stands for more files.
-        """
+        """The files of a split's pairs; two where sources and targets are in files of their own."""
         named = recipe.sharded(split)
         if len(named) > 2:
             raise SettingError(
@@ -156,11 +138,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     def of_chunk(
         cls, recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
     ) -> list[Pair]:
-        """The pairs in some lines.
-
-        Raises:
-            DataError: A line cannot be used, and ``data.on_bad_line`` is not ``skip``.
-        """
+        """The pairs in some lines."""
         data = recipe.settings(DataConfig)
         return list(
             pairs_of_lines(
@@ -177,7 +155,8 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     @classmethod
     def apart(cls, examples: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
         """The pairs that share no side with those held out."""
-        return _apart(examples, held)
+        sources, targets = {pair.source for pair in held}, {pair.target for pair in held}
+        return [p for p in examples if p.source not in sources and p.target not in targets]
 
     def to_store(self, examples: Sequence[Pair], *, too_long: BadLines) -> Mapping[str, Sequences]:
         """The ids of both sides, of pairs that are not too long."""
@@ -225,15 +204,10 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
 
     def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """The sentence, and its translation where that is given."""
-        fields = PairLayout(columns=self.recipe.settings(DataConfig).columns).fields
-        return fields[: 1 + with_answers]
+        return PairLayout(columns=self.data.columns).fields[: 1 + with_answers]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
-        """The sentence that a text is, or that a JSON record has at "source".
-
-        Raises:
-            DataError: It holds no text.
-        """
+        """The sentence that a text is, or that a JSON record has at "source"."""
         text = record if isinstance(record, str) else record.get("source")
         if not isinstance(text, str):
             raise DataError(f"{where}: source must be text; got {text!r}.")
@@ -241,19 +215,15 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
 
     def asked(self, line: Line, ending: str) -> Pair:
         """The sentence in a line of a file, which may be empty: see ``text_of``."""
-        layout = PairLayout(columns=self.recipe.settings(DataConfig).columns)
+        layout = PairLayout(columns=self.data.columns)
         text = text_of(readable(line), line.where, layout=layout, ending=ending)
         return Pair(text, "", (), line.where)
 
     def asked_pair(self, line: Line, ending: str) -> Pair:
-        """A sentence and the translation of it that is given, of a line that is not empty.
-
-        Raises:
-            DataError: One of them is missing.
-        """
-        layout = PairLayout(columns=self.recipe.settings(DataConfig).columns)
-        found = (_members if ending == ".jsonl" else _columns)(line, layout)
-        source, target = map(normalize, found)
+        """A sentence and the translation of it that is given, of a line that is not empty."""
+        layout = PairLayout(columns=self.data.columns)
+        sides = (_members if ending == ".jsonl" else _columns)(line, layout)
+        source, target = map(normalize, sides)
         return Pair(source, target, (target,), line.where)
 
     def parts(self, text: str) -> list[str]:
@@ -349,16 +319,6 @@ def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
     return source, target
 
 
-def _merged(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs, those with one source as one with several references."""
-    merged: dict[str, Pair] = {}
-    for pair in pairs:
-        known = merged.get(pair.source, pair)
-        targets = dict.fromkeys([*known.references, *pair.references])
-        merged[pair.source] = replace(known, references=tuple(targets))
-    return list(merged.values())
-
-
 def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
     """Training pairs without those held out."""
     if not rest:
@@ -369,10 +329,3 @@ def _different(rest: list[Pair], pairs: Sequence[Pair]) -> list[Pair]:
             "If those are labels, take a recipe of classification: `regard recipes`."
         )
     return rest
-
-
-def _apart(pairs: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
-    """The pairs that share no side with those held out."""
-    sources = {pair.source for pair in held}
-    targets = {pair.target for pair in held}
-    return [pair for pair in pairs if pair.source not in sources and pair.target not in targets]

@@ -1,37 +1,41 @@
-"""Generation: documents and what is wanted of them, as sources and targets."""
+"""Generation from a document: its summary, or the answer to a question about it.
+
+To the model it is translation: a source text, which is the question and what is read of the
+document, into a target text, over one vocabulary, so that words can be copied. Training, search
+and evaluation are those of ``translation.py``.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import ClassVar
 
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics import bleu, rouge_l, rouge_n
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
-from regard.tasks.generation.documents import (
+from regard.tasks.documents import (
     DocumentExample,
     cut_to,
     document_fields,
-    hold_out,
+    extracts,
     pairs_of,
     parse_document,
     read_documents,
     source_of,
-    told_reading,
-    train_and_test,
 )
-from regard.tasks.generation.extracts import extracts
-from regard.tasks.generation.settings import DocumentData
-from regard.tasks.held_out import Parts
-from regard.tasks.recipe import Recipe
+from regard.tasks.held_out import Parts, hold_out_by_hash, hold_out_texts, valid_share
+from regard.tasks.recipe import DocumentData, Recipe
 from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.translations import Translations
 from regard.text import BadLines, Line, Pair, PairTokenizer
 from regard.text.reading.lines import readable
 from regard.text.reading.records import record_in
 from regard.text.reading.tables import Field
+
+__all__ = ["DocumentData", "DocumentExample", "GenerationTask"]
 
 
 class GenerationTask(SequenceTask):
@@ -56,6 +60,7 @@ class GenerationTask(SequenceTask):
 
     metrics: ClassVar[Mapping[str, int]] = {"bleu": 1, "rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
     reads_documents: ClassVar[bool] = True
+    data: DocumentData
 
     @classmethod
     def read(cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None) -> list[Pair]:
@@ -66,19 +71,14 @@ class GenerationTask(SequenceTask):
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
-        """The documents to train on, to validate on and to test on: no text is in two of them.
-
-        Raises:
-            DataError: The training text is not named, cannot be read, or is too short to hold some
-                out.
-        """
+        """The documents to train on, to validate on and to test on: no text is in two of them."""
         data = recipe.settings(DocumentData)
-        train, test = train_and_test(recipe, bad_lines=bad_lines)
+        train, test = cls._train_and_test(recipe, bad_lines)
         if not train:
             raise DataError("data.train must name the training text; got nothing.")
         valid = cls.read(recipe, "valid", bad_lines=bad_lines)
         if not valid:
-            train, held = hold_out(recipe, train)
+            train, held = cls._hold_out(recipe, train)
             valid = pairs_of(held, data, merge=True)
         return Parts(pairs_of(train, data), valid, pairs_of(test, data, merge=True))
 
@@ -97,7 +97,11 @@ class GenerationTask(SequenceTask):
             documents = read_documents(
                 recipe.files(split), recipe.settings(DocumentData), bad_lines=bad_lines
             )
-            return [_said(document) for document in documents]
+            texts = [tuple(filter(None, (each.question, each.text))) for each in documents]
+            return [
+                CheckedExample(parts, (), each.where, each.answers)
+                for parts, each in zip(texts, documents, strict=True)
+            ]
 
         return check_examples(read, unit="documents", examples=examples)
 
@@ -108,48 +112,44 @@ class GenerationTask(SequenceTask):
         with suppress(DataError):  # the text of training may be gone
             known = [pair.target for pair in cls.read_parts(recipe).train]
         if split == "valid" and not recipe.named("valid"):
-            documents = hold_out(recipe, train_and_test(recipe)[0])[1]
+            documents = cls._hold_out(recipe, cls._train_and_test(recipe)[0])[1]
         elif split == "test" and recipe.holds_out_test:
-            documents = train_and_test(recipe)[1]
+            documents = cls._train_and_test(recipe)[1]
         else:
             documents = read_documents(recipe.files(split), recipe.settings(DocumentData))
         return extracts(documents, known)
 
     def told_reading(self) -> list[str]:
         """How much of a document is read."""
-        return [told_reading(self.recipe.settings(DocumentData))]
+        data, whole = self.data, f"read whole, up to {self.data.max_length:,} tokens"
+        if data.sentences is None:
+            return [f"documents are {whole}"]
+        count = f"{data.sentences} sentence" + "s" * (data.sentences > 1)
+        if data.shortened == "all":
+            return [
+                f"{count} of a document are read: nearest to its question; without one, the first"
+            ]
+        near = f"{count} of a document are read, nearest to it"
+        return [f"with a question, {near}; others are {whole}"]
 
     def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """The document, the question if the recipe has one, and the answer where that is given."""
-        return document_fields(self.recipe.settings(DocumentData), with_answers=with_answers)
+        return document_fields(self.data, with_answers=with_answers)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
-        """The document of a text, or of a JSON record, and what is asked about it.
-
-        Raises:
-            DataError: It asks nothing.
-        """
+        """The document of a text, or of a JSON record, and what is asked about it."""
         text = record if isinstance(record, str) else json.dumps(record)
         return self._asked(Line(text, where), "")
 
     def asked(self, line: Line, ending: str) -> Pair:
-        """Parse a line of a file into a document; None for an empty line.
-
-        Raises:
-            DataError: It cannot be read.
-        """
+        """Parse a line of a file into a document; None for an empty line."""
         return self._asked(line, ending) if readable(line).strip() else Pair("", "", (), line.where)
 
     def asked_pair(self, line: Line, ending: str) -> Pair:
-        """A document and the answer to it that is given, of a line that is not empty.
-
-        Raises:
-            DataError: One of them is missing.
-        """
-        data = self.recipe.settings(DocumentData)
+        """A document and the answer to it that is given, of a line that is not empty."""
         typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
-        document = parse_document(line, data, ending or typed, with_answers=True)
-        return pairs_of([document], data, merge=True)[0]
+        document = parse_document(line, self.data, ending or typed, with_answers=True)
+        return pairs_of([document], self.data, merge=True)[0]
 
     def parts(self, text: str) -> list[str]:
         """One part: what is beyond the longest text of training is not read."""
@@ -175,10 +175,24 @@ class GenerationTask(SequenceTask):
         }
 
     def _asked(self, line: Line, ending: str) -> Pair:
-        data = self.recipe.settings(DocumentData)
-        return Pair(source_of(parse_document(line, data, ending), data), "", (), line.where)
+        document = parse_document(line, self.data, ending)
+        return Pair(source_of(document, self.data), "", (), line.where)
 
+    @classmethod
+    def _train_and_test(
+        cls, recipe: Recipe, bad_lines: BadLines | None = None
+    ) -> tuple[list[DocumentExample], list[DocumentExample]]:
+        """The documents of the training text, and those of them that the test holds out."""
+        data = recipe.settings(DocumentData)
+        documents = read_documents(recipe.files("train"), data, bad_lines=bad_lines)
+        if not recipe.holds_out_test:
+            return documents, []
+        return hold_out_by_hash(documents, attrgetter("text"))
 
-def _said(document: DocumentExample) -> CheckedExample:
-    parts = tuple(filter(None, (document.question, document.text)))
-    return CheckedExample(parts, (), document.where, document.answers)
+    @classmethod
+    def _hold_out(
+        cls, recipe: Recipe, documents: Sequence[DocumentExample]
+    ) -> tuple[list[DocumentExample], list[DocumentExample]]:
+        """The documents to train on and those to validate on: no text is among both."""
+        share = valid_share(recipe)
+        return hold_out_texts(documents, attrgetter("text"), unit="documents", share=share)

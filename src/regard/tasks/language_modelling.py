@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -17,21 +16,14 @@ from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.models import LANGUAGE_MODELS, LanguageModel
 from regard.tasks.baselines.kneser_ney import KneserNey
+from regard.tasks.batches import Batch
 from regard.tasks.drawing import NOTHING, Drawing, check_drawn_length, pieces_text
-from regard.tasks.language_modelling.running_text import (
-    Passage,
-    checked_passage,
-    hold_out_end,
-    passages_of_chunk,
-    perplexity,
-    read_passages,
-    text_shards,
-)
-from regard.tasks.language_modelling.settings import TextData
-from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.one_pass_task import Loss
 from regard.tasks.recipe import Recipe, check_positions
-from regard.tasks.streaming import Stored, StreamedTask
+from regard.tasks.running_text import Passage, RunningTextTask, perplexity
+from regard.tasks.streaming import Stored
 from regard.tasks.tables import Table
+from regard.tasks.text_settings import TextData
 from regard.text import (
     EOS_ID,
     BadLines,
@@ -39,7 +31,6 @@ from regard.text import (
     Sequences,
     Tokenizer,
     TokenizerConfig,
-    load_tokenizer,
     normalize,
     train_tokenizer,
 )
@@ -49,29 +40,21 @@ from regard.text.reading.lines import readable
 from regard.text.reading.records import object_of
 from regard.viewer import Prediction
 
+__all__ = ["LanguageModelling", "Passage", "TextData"]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """Ids to be predicted."""
+    """Ids to be predicted: ``length`` of them from ``first`` on, in all ids of the text."""
 
     ids: Int[np.ndarray, " ids"]
     first: int
     length: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowBatch:
-    """Windows of text, batch first."""
-
-    ids: Int[Tensor, "B N"]
-    labels: Int[Tensor, "B N"]
-    owners: Int[Tensor, " B"]
-    count: int
-
-
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """How unexpected a passage was."""
+    """−log p of a passage, and its tokens, line ends included."""
 
     nats: float
     tokens: int
@@ -105,7 +88,7 @@ class StoredWindows(Stored[Stretch]):
         return np.full((2, len(indices)), self._context)
 
 
-class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, Stretch]):
+class LanguageModelling(RunningTextTask[Surprise, Stretch]):
     """Running text to predictions.
 
     A line's end is the end token, so that a line break is one more thing to predict.
@@ -120,31 +103,19 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
         >>> passage = Passage(("we ran", "we hid"), "tale.txt:1")
         >>> task = LanguageModelling.learn(recipe_from_table(table), [passage])
         >>> batch = task.collate(task.encode([passage]))
-        >>> batch.ids.shape, torch.equal(batch.ids[:, 1:], batch.labels[:, :-1])
+        >>> batch["ids"].shape, torch.equal(batch["ids"][:, 1:], batch["labels"][:, :-1])
         (torch.Size([1, 6]), True)
         >>> answer = Surprise(nats=12.0, tokens=6)
         >>> {name: round(value, 3) for name, value in task.score([answer], [passage]).items()}
         {'perplexity': 7.389, 'bits per byte': 1.237}
     """
 
-    unit: ClassVar[str] = "passages"
     counted = "tokens"
-    can_smooth: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
-    read = staticmethod(read_passages)
-    hold_out = staticmethod(hold_out_end)
-    subject = staticmethod(Passage.text)
-    checked = staticmethod(checked_passage)
-    least_for_test: ClassVar[int] = 3  # a passage is many lines, and two are left of three
-    held_out: ClassVar[Literal["hash", "end"]] = "end"
     stored_as: ClassVar[tuple[str, ...]] = ("text",)
     numbered: ClassVar[tuple[str, ...]] = ()
-    shards = staticmethod(text_shards)
-    of_chunk = staticmethod(passages_of_chunk)
-
-    def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
-        self.recipe, self.tokenizer = recipe, tokenizer
-        self.data = recipe.settings(TextData)
+    data: TextData
+    tokenizer: Tokenizer
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "LanguageModelling":
@@ -152,21 +123,8 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
         lines = (line for passage in examples for line in passage.lines)
         return cls(recipe, train_tokenizer(lines, recipe.settings(TokenizerConfig)))
 
-    @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> "LanguageModelling":
-        """The task with the tokenizer that ``save`` wrote."""
-        return cls(recipe, load_tokenizer(folder / "text"))
-
-    def save(self, folder: Path) -> None:
-        """Write the tokenizer."""
-        self.tokenizer.save(folder / "text")
-
     def build_model(self) -> LanguageModel:
-        """The recipe's model with new weights.
-
-        Raises:
-            SettingError: It cannot take a window of ``data.context`` tokens.
-        """
+        """The recipe's model with new weights."""
         architecture = LANGUAGE_MODELS[self.recipe.model_type].load()
         model = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
         check_positions(model, "data.context", self.data.context)
@@ -174,26 +132,18 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
 
     def facts(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
-        kind, size = self.recipe.settings(TokenizerConfig).type, self.tokenizer.vocab_size
-        return [f"{kind} tokenizer: {size:,} pieces; windows of {self.data.context} tokens"]
+        (pieces,) = super().facts()
+        return [f"{pieces}; windows of {self.data.context} tokens"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Passage:
-        """The text whose surprise a line or a JSON record asks for.
-
-        Raises:
-            DataError: It holds no text.
-        """
+        """The text of a line or a JSON record, whose −log p is asked for."""
         text = record if isinstance(record, str) else record.get("text")
         if not isinstance(text, str) or not normalize(text):
             raise DataError(f"{where}: text must hold something to read; got {text!r}.")
         return Passage((normalize(text),), where)
 
     def prompt(self, record: str | Mapping[str, JsonValue], where: str) -> str:
-        """The text to continue, as it stands, of a line or a JSON record; it may be empty.
-
-        Raises:
-            DataError: The record holds no text.
-        """
+        """The text to continue, as it stands, of a line or a JSON record; it may be empty."""
         text = record if isinstance(record, str) else record.get("text")
         if not isinstance(text, str):
             got = "none" if text is None else repr(text)
@@ -201,20 +151,12 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
         return text
 
     def prompt_in(self, line: Line, ending: str) -> str:
-        """The prompt in a line of a file.
-
-        Raises:
-            DataError: The line cannot be read, or is an object of JSONL without a text.
-        """
+        """The prompt in a line of a file."""
         text = readable(line)
         return self.prompt(object_of(text, line.where) if ending == ".jsonl" else text, line.where)
 
-    def encode(
-        self,
-        examples: Iterable[Passage],
-        *,
-        training: bool = False,
-        too_long: BadLines | None = None,
+    def samples(
+        self, examples: Sequence[Passage], too_long: BadLines, *, training: bool
     ) -> list[Stretch]:
         """In training, windows of the whole text; else each passage, the line end before it known.
 
@@ -227,11 +169,6 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
         context = min(self.data.context, len(text) - 1)
         return [Stretch(text, first, context) for first in range(0, len(text) - context, context)]
 
-    @classmethod
-    def apart(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
-        """All of them: what is held out is another part of the text."""
-        return list(examples)
-
     def to_store(
         self, examples: Sequence[Passage], *, too_long: BadLines
     ) -> Mapping[str, Sequences]:
@@ -242,14 +179,18 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
         """Windows of a text on disk."""
         return StoredWindows(arrays, self.data.context)
 
-    def lengths(self, encoded: Sequence[Stretch]) -> Int64[np.ndarray, " n"]:
-        """Tokens predicted of each."""
-        return np.array([each.length for each in encoded], dtype=np.int64)
+    def length(self, sample: Stretch) -> int:
+        """Tokens predicted."""
+        return sample.length
 
     def collate(
         self, encoded: Sequence[Stretch], *, generator: torch.Generator | None = None
-    ) -> WindowBatch:
-        """Windows of ``data.context`` tokens; shifted at random if a generator is given."""
+    ) -> Batch:
+        """Windows of ``data.context`` tokens; shifted at random if a generator is given.
+
+        ``labels`` are the tokens that come next, -1 where they are not scored; ``owners`` the
+        stretches that the rows are part of, of which there are ``count``.
+        """
         data = self.data
         rows: list[tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"], int]] = []
         for owner, each in enumerate(encoded):
@@ -260,41 +201,41 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
                 first = min(last, first + shift)
             window = each.ids[first : first + each.length + 1]
             rows += [(*part, owner) for part in _windows(window, data.context, data.overlap)]
-        reads, labels, owners = (list(part) for part in zip(*rows, strict=True))
-        return WindowBatch(
-            ids=padded(reads, EOS_ID),
-            labels=padded(labels, -1),
-            owners=torch.tensor(owners),
-            count=len(encoded),
-        )
+        ids, labels, owners = (list(part) for part in zip(*rows, strict=True))
+        return {
+            "ids": padded(ids, EOS_ID),
+            "labels": padded(labels, -1),
+            "owners": torch.tensor(owners),
+            "count": len(encoded),
+        }
 
     def collate_part(
         self, encoded: Sequence[Stretch], rows: slice, *, generator: torch.Generator
-    ) -> WindowBatch:
+    ) -> Batch:
         """Some of the windows of a batch, shifted as they are in the whole."""
         whole = self.collate(encoded, generator=generator)
-        kept = (whole.owners >= rows.start) & (whole.owners < rows.stop)
-        owners = whole.owners[kept] - rows.start
-        return WindowBatch(whole.ids[kept], whole.labels[kept], owners, rows.stop - rows.start)
+        mine = (whole["owners"] >= rows.start) & (whole["owners"] < rows.stop)
+        part = {name: whole[name][mine] for name in ("ids", "labels", "owners")}
+        return {**part, "owners": part["owners"] - rows.start, "count": rows.stop - rows.start}
 
-    def batch_loss(self, model: nn.Module, batch: WindowBatch, smoothing: float) -> Loss:
+    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
         """The summed cross-entropy in nats, and the tokens it is over."""
-        logits = model.project(model(batch.ids))  # type: ignore[operator]
+        logits = model.project(model(batch["ids"]))  # type: ignore[operator]
         loss = F.cross_entropy(
             logits.float().flatten(0, 1),
-            batch.labels.flatten(),
+            batch["labels"].flatten(),
             ignore_index=-1,
             reduction="sum",
             label_smoothing=smoothing,
         )
-        return loss, int((batch.labels >= 0).sum())
+        return loss, int((batch["labels"] >= 0).sum())
 
-    def predict(self, model: nn.Module, batch: WindowBatch) -> list[Surprise]:
-        """How unexpected each stretch was."""
-        each = self._costs(model, batch)
-        none = torch.zeros(batch.count, device=each.device)
-        nats = none.index_add(0, batch.owners, each.sum(1))
-        tokens = none.index_add(0, batch.owners, (batch.labels >= 0).sum(1).float())
+    def predict(self, model: nn.Module, batch: Batch) -> list[Surprise]:
+        """−log p of each stretch."""
+        costs = self._costs(model, batch)
+        none = torch.zeros(batch["count"], device=costs.device)
+        nats = none.index_add(0, batch["owners"], costs.sum(1))
+        tokens = none.index_add(0, batch["owners"], (batch["labels"] >= 0).sum(1).float())
         return [Surprise(n, int(t)) for n, t in zip(nats.tolist(), tokens.tolist(), strict=True)]
 
     def score(self, answers: Sequence[Surprise], examples: Sequence[Passage]) -> dict[str, float]:
@@ -352,12 +293,13 @@ class LanguageModelling(OnePassTask[Passage, Surprise], StreamedTask[Passage, St
         """How a passage begins, and its perplexity."""
         return f"{example.beginning} (perplexity {math.exp(answer.nats / answer.tokens):.2f})"
 
-    def _costs(self, model: nn.Module, batch: WindowBatch) -> Float[Tensor, "B N"]:
+    def _costs(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B N"]:
         """−log p of each token; 0 of those that are not scored."""
-        logits = model.project(model(batch.ids)).float()  # type: ignore[operator]
+        logits = model.project(model(batch["ids"])).float()  # type: ignore[operator]
+        labels: Tensor = batch["labels"]
         return F.cross_entropy(
-            logits.flatten(0, 1), batch.labels.flatten(), ignore_index=-1, reduction="none"
-        ).view_as(batch.labels)
+            logits.flatten(0, 1), labels.flatten(), ignore_index=-1, reduction="none"
+        ).view_as(labels)
 
     def _ids(self, passage: Passage) -> Int64[np.ndarray, " ids"]:
         """Its tokens and line ends, and the line end before it."""

@@ -9,22 +9,22 @@ import torch
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, read_recipe, recipe_from_table
-from regard.tasks.generation import DocumentData, DocumentExample, GenerationTask
-from regard.tasks.generation.documents import (
+from regard.tasks.documents import (
     by_overlap,
     cut_to,
-    hold_out,
+    extracts,
     pairs_of,
     parse_document,
     read_documents,
     sentences,
     source_of,
-    told_reading,
 )
+from regard.tasks.generation import DocumentData, DocumentExample, GenerationTask
 from regard.tasks.sequence_task import longest_output
-from regard.text import BadLines, Line, TokenizerConfig, train_tokenizer
+from regard.text import BadLines, Line, Pair, TokenizerConfig, train_tokenizer
 
 TALE = "A king was old. He had a son. The son was called Hans. Hans ran away."
+ROUND = "Rain fell. The king and the queen had a son. The queen and the son ran. It was old."
 RECORD = {"context": TALE, "question": "How was the son called?", "answers": ["Hans", "Hans", "H."]}
 
 
@@ -121,11 +121,15 @@ def test_the_recipe_that_copies_covers_and_lets_a_summary_be_as_long_as_its_docu
 
 
 def test_which_documents_are_shortened_is_said_and_checked() -> None:
-    assert told_reading(DocumentData()) == "documents are read whole, up to 2,048 tokens"
+    def told_reading(**data):
+        recipe = recipe_from_table({"task": "generation", "data": data})
+        return GenerationTask.learn(recipe, [Pair("a", "b", ("b",), "")]).told_reading()
+
+    assert told_reading() == ["documents are read whole, up to 2,048 tokens"]
     cut = "3 sentences of a document are read: nearest to its question; without one, the first"
-    assert told_reading(DocumentData(sentences=3)) == cut
+    assert told_reading(sentences=3) == [cut]
     asked = "with a question, 1 sentence of a document are read, nearest to it; others are read"
-    assert told_reading(DocumentData(sentences=1, shortened="asked")).startswith(asked)
+    assert told_reading(sentences=1, shortened="asked")[0].startswith(asked)
     with pytest.raises(SettingError, match="shortened must be one of all, asked; got 'none'"):
         recipe_from_table({"task": "generation", "data": {"shortened": "none"}})
 
@@ -153,8 +157,9 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
     assert not held & {pair.source.partition("‖")[2] for pair in train}
     assert all(pair.references == ("yes", "no") for pair in valid)
     assert GenerationTask.read(recipe, "test") == []
+    written(path, *lines[:9])
     with pytest.raises(DataError, match="at least 10 documents where"):
-        hold_out(recipe, [DocumentExample("a", "", ("b",), "")] * 30)
+        read_parts(recipe)
 
 
 def test_what_is_beyond_the_longest_source_is_cut() -> None:
@@ -176,3 +181,47 @@ def test_objects_that_lack_the_names_of_the_recipe_are_read_by_the_usual_ones():
     for text in (named, usual):
         found = parse_document(Line(text, "a.jsonl:1"), data, ".jsonl", with_answers=True)
         assert (found.text, found.answers) == ("长文。", ("短题",))
+
+
+def test_questions_are_answered_by_sentences_of_the_document() -> None:
+    found = extracts([DocumentExample(TALE, "Who ran away?", (), "")])
+    assert found == {
+        "the first sentence": ["A king was old."],
+        "the sentence that shares most words with the question": ["Hans ran away."],
+    }
+
+
+def test_summaries_have_as_many_sentences_and_words_as_those_known() -> None:
+    documents = [DocumentExample(ROUND, "", (), ""), DocumentExample("One only.", "", (), "")]
+    found = extracts(documents, ["A son ran. He was old.", "The queen ran. She was old too."])
+    assert found["the first 2 sentences"] == [
+        "Rain fell. The king and the queen had a son.",
+        "One only.",
+    ]
+    assert found["the first 6 words"][0] == "Rain fell. The king and the"
+    both = "The king and the queen had a son. The queen and the son ran."
+    assert found["the 2 sentences nearest to all"][0] == both
+    assert found["TextRank's first 2 sentences"][0] == both
+    assert "the first 2 words" not in extracts(documents)
+
+
+def test_chinese_is_ranked_by_characters() -> None:
+    text = "天下雨了。国王有一个儿子。国王的儿子走了。儿子很伤心。"
+    found = extracts([DocumentExample(text, "", (), "")], ["国王的儿子"])
+    assert found["TextRank's first sentence"] == ["国王的儿子走了。"]
+    assert found["the first 5 characters"] == ["天下雨了。国"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_text_of_training_says_how_long_a_summary_is(tmp_path, is_there) -> None:
+    path, test = tmp_path / "train.jsonl", tmp_path / "test.jsonl"
+    test.write_text(json.dumps({"document": ROUND, "summary": "A son."}) + "\n", "utf-8")
+    if is_there:
+        path.write_text(json.dumps({"document": TALE, "summary": "A son ran."}) + "\n", "utf-8")
+    table = {
+        "task": "generation",
+        "data": {"train": str(path), "valid": str(test), "test": str(test)},
+    }
+    found = GenerationTask.baselines(recipe_from_table(table), "test")
+    assert ("the first 3 words" in found) == is_there
+    assert found["the first sentence"] == ["Rain fell."]
