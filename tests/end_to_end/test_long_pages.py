@@ -9,7 +9,7 @@ from tests.end_to_end.browsing import Tab
 from tests.end_to_end.long_texts import long_document
 
 from regard.viewer import Document, page
-from regard.viewer.row_server import RowServer
+from regard.viewer.notebook import RowServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -32,7 +32,7 @@ from regard.viewer import (
     page,
     show,
 )
-from regard.viewer.row_server import RowServer
+from regard.viewer.notebook import RowServer
 
 HOSTILE = "</script><img src=x onerror=document.title='broken'>\u2028<!--"
 

@@ -28,7 +28,7 @@ from regard.text.phrasebook import Phrase
 from regard.text.reading.records import record_in
 from regard.viewer import Document, Example, in_one_line
 from regard.viewer.example import Head, Layer, View
-from regard.viewer.parts import AskedRows
+from regard.viewer.parts import RowSource
 
 _KEPT = 2  # examples whose queries and keys stay in memory
 
@@ -130,7 +130,7 @@ def looked_parts(predictor: InUse, text: str, target: str | None) -> list[str]:
     return [text] if target is not None or not text else _translator(predictor)[1].parts(text)
 
 
-def rows_of(predictor: InUse, document: Document) -> AskedRows:
+def rows_of(predictor: InUse, document: Document) -> RowSource:
     """Source of exact attention rows for the examples of ``look_into``."""
 
     @lru_cache(maxsize=_KEPT)

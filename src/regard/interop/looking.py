@@ -16,7 +16,7 @@ from regard.interop.hugging_face import is_hugging_face
 from regard.interop.watch import Watch, watch
 from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
 from regard.viewer.example import Head, Layer
-from regard.viewer.parts import AskedRows
+from regard.viewer.parts import RowSource
 from regard.viewer.summaries import LONGEST_WITH_ROWS
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def look(
             f"{len(texts)} for {type(model).__name__}."
         )
     with _at_rest(model):
-        examples, answers = [], list[AskedRows | None]()
+        examples, answers = [], list[RowSource | None]()
         for one in texts:
             ids, source = read(model, tokenizer, one, truncate=truncate)
             inputs, output = {"input_ids": ids}, None

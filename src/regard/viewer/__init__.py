@@ -6,8 +6,7 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.viewer.document import Document, beside
-    from regard.viewer.drawing import draw_attention, draw_examples
-    from regard.viewer.evidence import importances_of
+    from regard.viewer.drawing import draw_attention, draw_examples, draw_text
     from regard.viewer.example import (
         Change,
         Example,
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
         Prediction,
         Token,
         View,
+        importances_of,
     )
     from regard.viewer.html import page
     from regard.viewer.image import Image, draw_image
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from regard.viewer.parts import OneAttention
     from regard.viewer.search import SearchTree
     from regard.viewer.summaries import example_of, watched_rows
-    from regard.viewer.terminal import draw_text
     from regard.viewer.texts import Text, in_one_line
 
 __getattr__ = _names(__name__, __file__)

@@ -13,11 +13,21 @@ maps, which readers of version 1 cannot draw. Version 3 has arrays of steps (``P
 
 import json
 import re
-from dataclasses import dataclass, fields, replace
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Annotated, Literal, TypeVar
 
-from regard.errors import DataError
+from regard.errors import DataError, RegardError
 from regard.viewer.example import Example, View
-from regard.viewer.reading import read_as
+from regard.viewer.packing import PackedArray
+
+T = TypeVar("T")
+Reader = Callable[[object], object]
+
+_NAMES: dict[type, str] = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
 
 FORMAT = "regard.attention"
 VERSION = 3
@@ -28,7 +38,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """Everything one page shows.
+    """Data of one page.
 
     Attributes:
         title: Heading of the page.
@@ -61,7 +71,7 @@ class Document:
     opening: View | None = None
 
     def to_json(self) -> str:
-        """The document as one line of JSON."""
+        """Write the document as one line of JSON."""
         members = {"format": FORMAT, "version": VERSION, **_members(self)}
         text = json.dumps(
             members, default=_members, ensure_ascii=False, separators=(",", ":"), allow_nan=False
@@ -70,7 +80,7 @@ class Document:
 
     @classmethod
     def from_json(cls, text: str) -> "Document":
-        """The document that ``to_json`` wrote, in this version or an older one, checked.
+        """Read and check what ``to_json`` wrote, in this version or an older one.
 
         Members this version does not know are skipped.
 
@@ -83,11 +93,11 @@ class Document:
         except (ValueError, RecursionError) as error:
             raise DataError(f"document must be JSON; got {text[:20]!r}… ({error}).") from None
         _check_version(members)
-        return read_as(cls, members)
+        return _read_as(cls, members)
 
 
 def beside(one: Document, other: Document, *, labels: tuple[str, str] | None = None) -> Document:
-    """The examples of both documents, each labelled with where it is from.
+    """Join the examples of both documents, each labelled with its origin.
 
     The page's Compare view puts examples of the same text next to each other: two models, or one
     model before and after it was changed.
@@ -95,8 +105,8 @@ def beside(one: Document, other: Document, *, labels: tuple[str, str] | None = N
     Args:
         one: The first; its title and its opening stand.
         other: The second.
-        labels: What to call them. None takes their lines about the model, or their titles where
-            those are the same.
+        labels: Their names. None takes their lines about the model, or their titles where those are
+            the same.
 
     Raises:
         DataError: Either has no examples, or the labels are the same.
@@ -113,7 +123,8 @@ def beside(one: Document, other: Document, *, labels: tuple[str, str] | None = N
     """
     if not one.examples or not other.examples:
         raise DataError("documents must have examples to stand side by side; got one without.")
-    names = labels or _names(one, other)
+    by_model = one.model != other.model
+    names = labels or ((one.model, other.model) if by_model else (one.title, other.title))
     if names[0] == names[1]:
         raise DataError(f"labels must differ; got {names[0]!r} twice. Pass labels=.")
     return replace(
@@ -124,8 +135,8 @@ def beside(one: Document, other: Document, *, labels: tuple[str, str] | None = N
             for name, document in zip(names, (one, other), strict=True)
             for example in document.examples
         ),
-        source_language=_common(one.source_language, other.source_language),
-        output_language=_common(one.output_language, other.output_language),
+        source_language=_same(one.source_language, other.source_language),
+        output_language=_same(one.output_language, other.output_language),
     )
 
 
@@ -138,7 +149,11 @@ def _check_version(members: object) -> None:
         raise DataError(f"document must be an object; got {repr(members)[:40]}.")
     if members.get("format") != FORMAT:
         raise DataError(f"format must be {FORMAT!r}; got {members.get('format')!r}.")
-    version = read_as(_Version, members).version
+    if "version" not in members:
+        raise DataError(f"document must have a member 'version'; got {', '.join(members)}.")
+    version = members["version"]
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise DataError(f"version must be a whole number; got {repr(version)[:40]}.")
     if not 1 <= version <= VERSION:
         raise DataError(
             f"version must be at most {VERSION}; got {version}. "
@@ -146,17 +161,171 @@ def _check_version(members: object) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
-    version: int
-
-
-def _names(one: Document, other: Document) -> tuple[str, str]:
-    if one.model != other.model:
-        return one.model, other.model
-    return one.title, other.title
-
-
-def _common(one: str | None, other: str | None) -> str | None:
-    """The language of both; None lets the page go by the script of each text."""
+def _same(one: str | None, other: str | None) -> str | None:
+    """Language of both; None lets the page go by the script of each text."""
     return one if one == other else None
+
+
+def _read_as(what: type[T], value: object) -> T:
+    """Read a dataclass from a JSON value by its annotations; errors name the member.
+
+    Members without a default must be there; null is as good as absent; members that the class does
+    not know are skipped.
+    """
+    try:
+        result = _object(what, value)
+    except _MisreadError as error:
+        raise DataError(f"{error.where or 'document'}{error.rule}") from None
+    assert isinstance(result, what)
+    return result
+
+
+class _MisreadError(Exception):
+    """Error of a value, and the path of the value."""
+
+    def __init__(self, rule: str) -> None:
+        self.where, self.rule = "", rule
+
+    def within(self, name: str) -> "_MisreadError":
+        """Place the error in a part of ``name``."""
+        parts = "." if self.where and not self.where.startswith("[") else ""
+        self.where = f"{name}{parts}{self.where}"
+        return self
+
+
+@cache
+def _reader(hint: object) -> Reader:
+    """Reader of values of this type."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return partial(_object, hint)
+    if origin is Annotated:  # a tuple, and its name in messages
+        kinds, description = typing.get_args(arguments[0]), str(arguments[1])
+        if kinds[-1] is Ellipsis:
+            return partial(_list, _reader(kinds[0]), name=description)
+        return partial(_fixed, [_reader(each) for each in kinds], description)
+    if origin in (typing.Union, UnionType):
+        return _union(arguments)
+    if origin is Literal:  # its class checks the word
+        return partial(_typed, str)
+    if origin in (tuple, Sequence):
+        is_numbers = arguments[0] in (float, float | None)
+        return partial(_numbers if is_numbers else _list, _reader(arguments[0]))
+    if origin is Mapping:
+        return partial(_mapping, _reader(arguments[1]))
+    for kind, read in _SIMPLE.items():
+        if hint is kind:
+            return read
+    raise AssertionError(f"{hint} is nothing that JSON has")
+
+
+def _object(what: type, value: object) -> object:
+    members = _typed(dict, value)
+    given: dict[str, object] = {}
+    for name, (read, has_default, may_be_none) in _readers_of(what).items():
+        member = members.get(name)
+        if member is None and (has_default or may_be_none):
+            given |= {} if has_default else {name: None}
+            continue
+        if name not in members:
+            has = ", ".join(members) or "nothing"
+            raise _MisreadError(f" must have a member {name!r}; got {has}.")
+        try:
+            given[name] = read(member)
+        except _MisreadError as error:
+            raise error.within(name) from None
+    try:
+        result = what(**given)
+        if isinstance(result, PackedArray):
+            result.checked()
+    except RegardError as error:
+        raise _MisreadError(f": {error}") from None
+    return result
+
+
+@cache
+def _readers_of(what: type) -> dict[str, tuple[Reader, bool, bool]]:
+    """The reader of each field, whether it has a default, and whether it may be None."""
+    hints = typing.get_type_hints(what, include_extras=True)
+    return {
+        field.name: (
+            _reader(hints[field.name]),
+            field.default is not MISSING or field.default_factory is not MISSING,
+            NoneType in typing.get_args(hints[field.name]),
+        )
+        for field in fields(what)
+    }
+
+
+def _union(arguments: tuple[object, ...]) -> Reader:
+    """Reader of values of one type, one of a few words, or None."""
+    kinds = [each for each in arguments if each is not NoneType and not _words(each)]
+    read = _reader(kinds[0]) if kinds else partial(_typed, str)
+    free: list[object] = [None] if NoneType in arguments else []
+    if kinds:
+        free += [word for each in arguments for word in _words(each)]
+    return lambda value: value if value in free else read(value)
+
+
+def _words(hint: object) -> tuple[object, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+
+
+def _list(read: Reader, value: object, *, name: str = "") -> tuple[object, ...]:
+    """Read the values of a list; an error names the index."""
+    values = []
+    for index, one in enumerate(_typed(list, value)):
+        try:
+            values.append(read(one))
+        except _MisreadError as error:
+            raise error.within(f"{name}[{index}]") from None
+    return tuple(values)
+
+
+def _numbers(read: Reader, value: object) -> tuple[object, ...]:
+    """Read numbers, which are many: an error is about all of them."""
+    return tuple(map(read, _typed(list, value)))
+
+
+def _fixed(readers: Sequence[Reader], rule: str, value: object) -> tuple[object, ...]:
+    values = _typed(list, value)
+    if len(values) != len(readers):
+        raise _MisreadError(f" must be {rule}; got {values}.")
+    return tuple(read(one) for read, one in zip(readers, values, strict=True))
+
+
+def _mapping(read: Reader, value: object) -> dict[str, object]:
+    values = {}
+    for name, one in _typed(dict, value).items():
+        try:
+            values[name] = read(one)
+        except _MisreadError as error:
+            raise error.within(name) from None
+    return values
+
+
+def _float(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _MisreadError(f" must be a number; got {repr(value)[:40]}.")
+    return float(value)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _MisreadError(f" must be true or false; got {repr(value)[:40]}.")
+    return value
+
+
+def _typed(kind: type[T], value: object) -> T:
+    """Check the type of a value; true and false are no numbers."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _MisreadError(f" must be {_NAMES[kind]}; got {repr(value)[:40]}.")
+    return value
+
+
+_SIMPLE: dict[type, Reader] = {
+    str: partial(_typed, str),
+    int: partial(_typed, int),
+    float: _float,
+    bool: _flag,
+}

@@ -1,28 +1,33 @@
-"""Drawings of examples for a terminal: predictions and attention."""
+"""Drawings of examples for a terminal: predictions, attention maps, tables of layers."""
 
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from regard.errors import SettingError
-from regard.viewer.example import Example, Token, View
-from regard.viewer.image import draw_image
-from regard.viewer.table import draw_layers
-from regard.viewer.terminal import draw_text, shown, width_of
+import numpy as np
+
+from regard.errors import SettingError, ShapeError
+from regard.viewer.example import Example, Prediction, Token, View
+from regard.viewer.image import SHADES, draw_image
+from regard.viewer.layer_summary import AXES, LayerSummary
 from regard.viewer.texts import in_one_line
 
-# Labels, and tokens of the largest values, that are listed; characters of a text.
-_MOST_LABELS, _MOST_TOKENS, _LONGEST = 6, 8, 120
+_MOST_LABELS, _MOST_TOKENS, _LONGEST = 6, 8, 120  # labels, tokens of values, characters of a text
 _BAR = 30
+_CELL = 6  # of a map: two of shade, a space, three of figure
+_GAP = 2
+_HEADS = ("attention", "heads", "entropy", "first", "distance", "looked at most")
+_MOST_NAMED, _LONGEST_NAME = 4, 12
 
 
 def draw_examples(examples: Iterable[Example], opening: View | None = None) -> str:
-    """Each example as far as a terminal can show it, one below the other.
+    """Draw each example as far as a terminal can show it, one below the other.
 
     Of two texts that look at each other the first example is drawn alone: the other is for a page.
 
     Args:
-        examples: What there is to look at.
+        examples: The examples.
         opening: The layer of attention to the source that is drawn; None draws the mean of all.
 
     Raises:
@@ -56,79 +61,58 @@ def draw_examples(examples: Iterable[Example], opening: View | None = None) -> s
 
 
 def draw_answer(example: Example) -> str:
-    """The text, its labels with bars, its words with tags, its tokens with the largest values.
+    """Draw a text, its labels with bars, its words with tags, its tokens of the largest values.
 
-    Of two texts the one that is not spoken of, such as the question, comes first, and in the other
-    what is tagged, such as its answer, stands in brackets. A picture is drawn, beside it the values
-    of its parts.
-
-    Raises:
-        AssertionError: Nothing was said.
-
-    Example:
-        >>> from regard.viewer import Prediction, Token
-        >>> tokens = (Token(text="好", start=0, end=1), Token(text="吃", start=1, end=2))
-        >>> said = Prediction(labels=(("good", 0.75), ("bad", 0.25)), values=(0.9, 0.1),
-        ...               measure="the more it is looked at")
-        >>> print(draw_answer(Example(source="好吃", output="good", source_tokens=tokens,
-        ...                           output_tokens=(), answer=said)))
-        好吃
-        <BLANKLINE>
-        good  ██████████████████████▌        0.750
-        bad   ███████▌                       0.250
-        <BLANKLINE>
-        the more it is looked at: 好 0.9, 吃 0.1
+    Of two texts, the one without predictions, such as the question, comes first, and what is tagged
+    in the other, such as the answer, stands in brackets.
     """
-    said = example.answer
-    assert said is not None
-    is_source = said.side == "source" or (said.side is None and bool(example.source_tokens))
+    answer = example.answer
+    assert answer is not None
+    is_source = answer.side == "source" or (answer.side is None and bool(example.source_tokens))
     tokens = example.source_tokens if is_source else example.output_tokens
     texts = [example.source or example.output]
-    if said.side is not None:
+    if answer.side is not None:
         texts = [example.output, example.source] if is_source else [example.source, example.output]
-        texts[1] = _bracketed(texts[1], tokens, said.tags)
+        texts[1] = _bracketed(texts[1], tokens, answer.tags)
     blocks = [" ".join(text.split()) for text in texts if text]
     if example.image is not None:
-        blocks = [draw_image(example.image, said.values or None)]
-    if said.labels:
-        kept = said.labels[:_MOST_LABELS]
-        margin = max(width_of(label) for label, _ in kept)
-        blocks.append(
-            "\n".join(
-                f"{label}{' ' * (margin - width_of(label))}  {_bar(share)}  {share:.3f}"
-                for label, share in kept
-            )
-        )
-    if said.tags and said.side is None:
-        pairs = zip(tokens, said.tags, strict=True)
+        blocks = [draw_image(example.image, answer.values or None)]
+    if answer.labels:
+        blocks.append(_draw_labels(answer))
+    if answer.tags and answer.side is None:
+        pairs = zip(tokens, answer.tags, strict=True)
         blocks.append(
             " ".join(
                 token.text if tag in ("", "O") else f"{token.text}/{tag}" for token, tag in pairs
             )
         )
-    if said.values and example.image is not None:
-        blocks.append(f"beside the picture, the brighter a part: {said.measure}")
-    elif said.values:
-        order = sorted(range(len(tokens)), key=lambda at: -said.values[at])[:_MOST_TOKENS]
-        most = ", ".join(f"{shown(tokens[at].text)} {said.values[at]:.3g}" for at in order)
-        blocks.append(f"{said.measure}: {most}")
+    if answer.values and example.image is not None:
+        blocks.append(f"beside the picture, the brighter a part: {answer.measure}")
+    elif answer.values:
+        order = sorted(range(len(tokens)), key=lambda n: -answer.values[n])[:_MOST_TOKENS]
+        largest = ", ".join(f"{_printable(tokens[n].text)} {answer.values[n]:.3g}" for n in order)
+        blocks.append(f"{answer.measure}: {largest}")
     return "\n\n".join(blocks)
+
+
+def _draw_labels(answer: Prediction) -> str:
+    labels = answer.labels[:_MOST_LABELS]
+    margin = max(_width_of(label) for label, _ in labels)
+    lines = []
+    for label, probability in labels:
+        halves = round(2 * _BAR * probability)
+        bar = f"{'█' * (halves // 2)}{'▌' * (halves % 2)}".ljust(_BAR)
+        lines.append(f"{label}{' ' * (margin - _width_of(label))}  {bar}  {probability:.3f}")
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """An attention map for a terminal.
+    """An attention map for a terminal."""
 
-    Attributes:
-        text: The drawing, without the column and the row of the sentence's end.
-        left_on_end: What each output token left on the end of the source; None where the model
-            reads none.
-        names: The output tokens.
-    """
-
-    text: str
-    left_on_end: tuple[float, ...] | None
-    names: tuple[str, ...]
+    text: str  # without the column and the row of the sentence's end
+    left_on_end: tuple[float, ...] | None  # weight of each output token on the end, if it is read
+    names: tuple[str, ...]  # of the output tokens
 
     def __str__(self) -> str:
         if not self.left_on_end:
@@ -142,10 +126,10 @@ class Drawing:
 
 
 def draw_attention(example: Example, *, layer: int | None = None, width: int = 80) -> Drawing:
-    """The attention from output to source as text, over heads averaged.
+    """Draw the attention from output to source, averaged over heads.
 
     Args:
-        example: What was looked at.
+        example: An example with maps of numbers.
         layer: Which layer; None averages over all.
         width: Columns of the terminal.
 
@@ -164,12 +148,12 @@ def draw_attention(example: Example, *, layer: int | None = None, width: int = 8
           am  ██ .90     .10
         here  ░░ .20  ▓▓ .80
     """
-    found = [m.rows for m in example.maps if m.kind == "cross" and layer in (None, m.layer)]
-    if not found:
+    maps = [m.rows for m in example.maps if m.kind == "cross" and layer in (None, m.layer)]
+    if not maps:
         raise SettingError("layer must be one with attention to the source; the model has none.")
     rows = [
-        [sum(weights) / len(found) for weights in zip(*row, strict=True)]
-        for row in zip(*found, strict=True)
+        [sum(weights) / len(maps) for weights in zip(*row, strict=True)]
+        for row in zip(*maps, strict=True)
     ][:-1]
     names = [token.text for token in example.output_tokens[:-1]]
     heads = [token.text for token in example.source_tokens]
@@ -184,7 +168,7 @@ def draw_attention(example: Example, *, layer: int | None = None, width: int = 8
 
 
 def _is_reverse(example: Example, before: Example) -> bool:
-    """Whether it is of the same two texts, of which now the other looks."""
+    """Whether an example shows the other direction of the one before it."""
     if example.answer is None or example.answer.side is None:
         return False
     return (example.source, example.output) == (before.output, before.source)
@@ -195,7 +179,7 @@ def _blocks(example: Example, layer: int | None) -> list[str]:
         return [draw_answer(example)]
     texts = [in_one_line(text, _LONGEST) for text in (example.source, example.output) if text]
     blocks = [" → ".join(texts)]
-    if any(found.kind == "cross" for found in example.maps):
+    if any(each.kind == "cross" for each in example.maps):
         blocks.append(str(draw_attention(example, layer=layer)))
     elif example.summaries:
         blocks.append(draw_layers(example))
@@ -203,17 +187,181 @@ def _blocks(example: Example, layer: int | None) -> list[str]:
 
 
 def _bracketed(text: str, tokens: Sequence[Token], tags: Sequence[str]) -> str:
-    """The text with each run of tokens that have a tag in brackets."""
-    found, end = [], 0
+    """Put each run of tagged tokens in brackets."""
+    parts, end = [], 0
     tagged = zip(tokens, tags, strict=True) if tags else ()
     for tag, run in groupby(tagged, key=lambda pair: pair[1]):
         if tag:
             first, *_, last = [token for token, _ in run] * 2
-            found += [text[end : first.start], "[", text[first.start : last.end], "]"]
+            parts += [text[end : first.start], "[", text[first.start : last.end], "]"]
             end = last.end
-    return "".join([*found, text[end:]])
+    return "".join([*parts, text[end:]])
 
 
-def _bar(share: float) -> str:
-    halves = round(2 * _BAR * share)
-    return f"{'█' * (halves // 2)}{'▌' * (halves % 2)}".ljust(_BAR)
+def draw_layers(example: Example, *, width: int = 80) -> str:
+    """Draw one line a layer: means over heads, and the tokens that receive most.
+
+    ``entropy`` is in nats, with that of the sharpest and of the broadest head; ``first`` is the
+    fraction of the first token, ``distance`` the mean number of tokens between query and key.
+    Layers with maps of numbers are left out, and so are tokens that do not fit.
+    """
+    tokens = {"source": example.source_tokens, "output": example.output_tokens}
+    rows = [_HEADS]
+    for layer in example.summaries:
+        names = [token.text for token in tokens[AXES[layer.kind][1]]]
+        if layer.kind == "decoder" and example.started:
+            names = ["⟨start⟩", *names[:-1]]
+        rows.append((*_numbers(layer), ", ".join(_received(layer, names))))
+    widths = [max(_width_of(row[column]) for row in rows) for column in range(len(_HEADS) - 1)]
+    lines = []
+    for row in rows:
+        cells = [cell.rjust(size) for cell, size in zip(row[1:-1], widths[1:], strict=True)]
+        start = (" " * _GAP).join([row[0].ljust(widths[0]), *cells])
+        lines.append(f"{start}{' ' * _GAP}{_fitting(row[-1], width - _width_of(start) - _GAP)}")
+    return "\n".join(lines)
+
+
+def _numbers(layer: LayerSummary) -> tuple[str, str, str, str, str]:
+    entropies = [one for one in layer.measures.get("entropy", ()) if one is not None]
+    spread = f" ({min(entropies):.2f}-{max(entropies):.2f})" if entropies else ""
+    return (
+        f"{layer.kind} {layer.layer}",
+        str(len(layer.heads)),
+        f"{_mean(entropies, 2)}{spread}",
+        _mean(layer.measures.get("first", ()), 2),
+        _mean(layer.measures.get("distance", ()), 1),
+    )
+
+
+def _mean(values: Iterable[float | None], digits: int) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):.{digits}f}" if known else "·"
+
+
+def _received(layer: LayerSummary, names: Sequence[str]) -> list[str]:
+    """The tokens that receive most; the first of several where one number stands for them."""
+    if layer.received is None:
+        return []
+    places = layer.received.places
+    sums = layer.received.values.values().sum(axis=0)
+    total = sums.sum()
+    if not total > 0:
+        return []
+    best = np.argsort(-sums, kind="stable")[:_MOST_NAMED]
+    more = "…" if places > 1 else ""
+    return [
+        f"{_short(names[int(place) * places])}{more} {_percentage(sums[place] / total)}"
+        for place in best
+        if sums[place] > 0
+    ]
+
+
+def _percentage(fraction: float) -> str:
+    """Format a percentage with a digit that is not zero."""
+    digits = 0 if fraction >= 0.0995 else 1 if fraction >= 0.00995 else 2
+    return f"{fraction:.{digits}%}"
+
+
+def _short(name: str) -> str:
+    name = _printable(name.replace("Ġ", " "))  # the space of byte-level tokenizers
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def _fitting(names: str, room: int) -> str:
+    """Return as many of the names as there is room for, at least one."""
+    while _width_of(names) > room and ", " in names:
+        names = names.rpartition(", ")[0]
+    return names
+
+
+def draw_text(
+    weights: Sequence[Sequence[float]],
+    source_tokens: Sequence[str],
+    output_tokens: Sequence[str],
+    *,
+    width: int = 80,
+) -> str:
+    """Draw a map as text: source tokens across, output tokens down, a shade and a figure a cell.
+
+    Weights below 0.005 are left as a dot. A Chinese, Japanese or Korean character takes two
+    columns of a terminal and is counted so. A source that does not fit is continued in a
+    second block below the first.
+
+    Args:
+        weights: One row per output token, one weight per source token.
+        source_tokens: Heads of the columns.
+        output_tokens: Heads of the rows.
+        width: Columns of the terminal.
+
+    Returns:
+        Lines without a newline at the end.
+
+    Raises:
+        ShapeError: There are not as many weights as pairs of tokens.
+
+    Example:
+        >>> print(draw_text([[0.97, 0.03], [0.004, 0.996]], ["我", "爱"], ["I", "love"]))
+              我      爱
+           I  ██ .97     .03
+        love       ·  ██ 1.0
+    """
+    got = [len(row) for row in weights]
+    if got != [len(source_tokens)] * len(output_tokens):
+        raise ShapeError(
+            f"weights must have {len(output_tokens)} rows (output tokens) of "
+            f"{len(source_tokens)} (source tokens); got rows of {got}."
+        )
+    names = [_printable(token) for token in output_tokens]
+    heads = [_printable(token) for token in source_tokens]
+    margin = max(map(_width_of, names), default=0)
+    blocks = []
+    for first, last in _column_blocks(
+        [max(_CELL, _width_of(head)) + _GAP for head in heads], width - margin
+    ):
+        lines = [_map_line("", heads[first:last], heads[first:last], margin)]
+        for name, row in zip(names, weights, strict=True):
+            cells = [_cell(weight) for weight in row[first:last]]
+            lines.append(_map_line(name, cells, heads[first:last], margin))
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _column_blocks(columns: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
+    """Ranges of columns that fit; at least one column each."""
+    first, used = 0, 0
+    for index, column in enumerate(columns):
+        if index > first and used + column > room:
+            yield first, index
+            first, used = index, 0
+        used += column
+    yield first, len(columns)
+
+
+def _map_line(name: str, cells: Sequence[str], heads: Sequence[str], margin: int) -> str:
+    line = " " * (margin - _width_of(name)) + name
+    for cell, head in zip(cells, heads, strict=True):
+        line += " " * _GAP + cell + " " * (max(_CELL, _width_of(head)) - _width_of(cell))
+    return line.rstrip()
+
+
+def _cell(weight: float) -> str:
+    if weight < 0.005:
+        return " " * (_CELL - 1) + "·"
+    figure = f"{weight:.2f}"[1:] if weight < 0.995 else "1.0"
+    shade = SHADES[min(len(SHADES) - 1, int(weight * (len(SHADES) - 1) + 0.5))]
+    return f"{shade * 2} {figure}"
+
+
+def _printable(token: str) -> str:
+    """Put a token on one line, with its spaces and controls visible."""
+    text = token.replace("▁", " ").strip() or "␣"
+    return "".join(c if c.isprintable() else "·" for c in text)
+
+
+def _width_of(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    return sum(
+        2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+        if unicodedata.category(character) not in ("Mn", "Me", "Cf")
+    )

@@ -32,13 +32,13 @@ _ADDRESS = re.compile(r"(https?://[\w.\-:\[\]]+)(/[\w./\-]*)?")
 
 
 def page(document: Document, *, rows: str | None = None) -> str:
-    """The document as one self-contained HTML page.
+    """Make one self-contained HTML page of a document.
 
     It opens from a file, under a content security policy that lets nothing be fetched and runs
     only the script and style it came with. Texts and tokens are data, never markup.
 
     Args:
-        document: What to show.
+        document: Its data.
         rows: Address that answers with exact rows of weights, as ``static/fetched.js`` describes;
             the page may then ask this host, and no other. None makes a page that asks nobody.
 
@@ -76,22 +76,18 @@ def page(document: Document, *, rows: str | None = None) -> str:
 
 
 def styles() -> str:
-    """All style sheets in ``static/`` as one, ``style.css`` with the colours first; no comments."""
+    """Join the style sheets of ``static/``, ``style.css`` with the colours first; no comments."""
     names = sorted(file.name for file in _STATIC.iterdir() if file.name.endswith(".css"))
     names.sort(key="style.css".__ne__)
     return _CSS_COMMENT.sub("", "\n".join(_read(name) for name in names))
 
 
 def bundle(entry: str) -> str:
-    """The ES module ``entry`` and all it imports as one script.
+    """Join the ES module ``entry`` of ``static/`` and all it imports into one script.
 
-    Every module becomes a function that returns its exports, so that private names of two
-    modules may be the same. Understood are named imports from ``./name.js`` and exports of a
-    function, class or const where it is declared; the modules keep to these. Comments on lines of
-    their own are left out.
-
-    Args:
-        entry: Name of a file in ``static/``.
+    Every module becomes a function that returns its exports, so that private names of two modules
+    may be the same. Modules keep to named imports from ``./name.js`` and to exports of a function,
+    class or const where it is declared. Comments on lines of their own are left out.
     """
     done: dict[str, str] = {}
     _add_module(entry.removesuffix(".js"), done)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from regard.errors import DataError
 
-# From dark to light, two characters a pixel, which is about a square.
-_SHADES = " ░▒▓█"
+SHADES = " ░▒▓█"  # from dark to light
 
 Box = Annotated[tuple[int, int, int, int], "[top, left, rows, columns]"]
 
@@ -55,11 +54,7 @@ class Image:
                 )
 
     def check(self, tokens: int) -> None:
-        """See that there is a box, or None, for each of so many tokens.
-
-        Raises:
-            DataError: There is not.
-        """
+        """Raise DataError unless there is a box, or None, for each of so many tokens."""
         if len(self.boxes) != tokens:
             raise DataError(
                 f"image.boxes must be one for each of {tokens} source tokens; got "
@@ -68,10 +63,10 @@ class Image:
 
 
 def draw_image(image: Image, weights: Sequence[float] | None = None) -> str:
-    """The picture in a terminal; beside it, how much each of its parts was looked at.
+    """Draw a picture for a terminal; beside it, the weights of its parts.
 
     Args:
-        image: What to draw.
+        image: The picture.
         weights: One for each box; the largest is drawn brightest.
 
     Example:
@@ -95,4 +90,5 @@ def draw_image(image: Image, weights: Sequence[float] | None = None) -> str:
 
 
 def _shaded(row: Sequence[float]) -> str:
-    return "".join(2 * _SHADES[round(value * (len(_SHADES) - 1))] for value in row)
+    """Draw a row of pixels, two characters each, which are about a square."""
+    return "".join(2 * SHADES[round(value * (len(SHADES) - 1))] for value in row)

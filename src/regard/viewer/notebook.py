@@ -1,29 +1,40 @@
-"""The viewer in a cell of a notebook."""
+"""The viewer in a cell of a notebook, and a server of exact rows of weights for its page."""
 
 import html
+import secrets
+import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard, Unpack
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
 
 from regard.checks import check_at_least
-from regard.errors import DataError, SettingError
+from regard.errors import DataError, RegardError, SettingError
 from regard.viewer.document import Document
-from regard.viewer.example import GoldLinks
-from regard.viewer.given import GivenWeights
+from regard.viewer.example import GoldLinks, Head, Layer
 from regard.viewer.html import page
-from regard.viewer.parts import AskedRows, Attention, OneAttention
-from regard.viewer.row_server import RowServer
+from regard.viewer.layer_summary import AXES
+from regard.viewer.parts import Attention, OneAttention, PlainWeights, RowSource
 from regard.viewer.search import SearchTree
-from regard.viewer.summaries import LONGEST_WITH_ROWS, Padding, example_of, watched_rows
+from regard.viewer.summaries import (
+    LONGEST_WITH_ROWS,
+    HeadName,
+    Padding,
+    example_of,
+    watched_rows,
+)
 from regard.viewer.texts import Text
-from regard.viewer.top_keys import HeadName
 
 if TYPE_CHECKING:
     from regard.attention.inspect.summary import Summary
-    from regard.viewer.given import Weights
-
+    from regard.viewer.parts import Weights
 
 Tokens = Text | Sequence[str]
+MOST_QUERIES = 64  # of one request
 
 
 class ExampleOptions(TypedDict, total=False):
@@ -61,7 +72,7 @@ class NotebookPage:
         (NotebookPage('To itself', 1 examples), 300, '<!doctype html>')
     """
 
-    def __init__(self, document: Document, *, height: int = 760, rows: AskedRows | None = None):
+    def __init__(self, document: Document, *, height: int = 760, rows: RowSource | None = None):
         check_at_least("height", height, 100)
         self.document = document
         self.height = height
@@ -114,7 +125,7 @@ def show(
     title: str = "Attention",
     model: str = "",
     height: int = 760,
-    rows: AskedRows | None = None,
+    rows: RowSource | None = None,
     **options: Unpack[ExampleOptions],
 ) -> NotebookPage:
     """The whole viewer in a notebook's cell: let it be the last expression of the cell.
@@ -163,7 +174,7 @@ def show(
     if _is_summary(what):
         seen, tokens, output = _one(what, tokens, output)
     elif _are_weights(what):
-        seen = GivenWeights(what, is_cross=True if output is not None else None)
+        seen = PlainWeights(what, is_cross=True if output is not None else None)
         _check_sizes(seen, tokens, output)
         tokens, output = _sides(seen.kind == "cross", *seen.sizes, tokens, output)
     elif isinstance(what, Iterable) and not isinstance(what, str | bytes):
@@ -198,8 +209,8 @@ def _are_weights(what: object) -> "TypeGuard[Weights]":
     return hasattr(what, "shape")
 
 
-def _check_sizes(weights: GivenWeights, keys: Tokens | None, queries: Tokens | None) -> None:
-    """See that names are as many as there are rows and columns: weights have no padding."""
+def _check_sizes(weights: PlainWeights, keys: Tokens | None, queries: Tokens | None) -> None:
+    """Raise DataError unless there is a name for each row and column: weights have no padding."""
     N, M = weights.sizes
     for name, names, size in (("queries", queries, N), ("keys", keys, M)):
         count = None if names is None else len(names.tokens if isinstance(names, Text) else names)
@@ -210,7 +221,7 @@ def _check_sizes(weights: GivenWeights, keys: Tokens | None, queries: Tokens | N
 def _one(
     summary: "Summary", tokens: Tokens | None, output: Tokens | None
 ) -> tuple[list[Attention], Tokens, Tokens | None]:
-    """A summary alone: of a text with itself if it is square, else of an output with a source."""
+    """Wrap a summary: of a text with itself if it is square, else of an output with a source."""
     *lead, N, M = summary.shape
     is_cross = output is not None or N != M
     heads = tuple(range(lead[-1] if lead else 1))
@@ -225,12 +236,97 @@ def _sides(
     keys: Tokens | None,
     queries: Tokens | None,
 ) -> tuple[Tokens, Tokens | None]:
-    """The tokens of both sides, numbered where they have no names."""
-    keys = _numbered(M) if keys is None else keys
-    if not is_cross:
-        return keys, None
-    return keys, _numbered(N) if queries is None else queries
+    """Return the tokens of both sides, numbered where they have no names."""
+    keys = [str(number) for number in range(1, M + 1)] if keys is None else keys
+    if is_cross and queries is None:
+        queries = [str(number) for number in range(1, N + 1)]
+    return keys, queries if is_cross else None
 
 
-def _numbered(count: int) -> list[str]:
-    return [str(place + 1) for place in range(count)]
+class RowServer:
+    """Answers on the loopback, at an address that nobody can guess, until ``close``."""
+
+    def __init__(self, rows: RowSource) -> None:
+        folder = f"/{secrets.token_urlsafe(24)}/"
+        self._pages: dict[str, bytes] = {}  # by path
+        self._folder = folder
+        own = {"rows": staticmethod(rows), "folder": folder, "pages": self._pages}
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), own))
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.home = f"http://127.0.0.1:{self._server.server_port}{folder}"  # of the page
+        self.address = f"{self.home}rows"  # of the rows, as ``static/fetched.js`` requests them
+
+    def show(self, page: str) -> None:
+        """Answer with this page at ``home``."""
+        self._pages[self._folder] = page.encode()
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    rows: RowSource
+    folder: str
+    pages: dict[str, bytes]
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        folder, slash, name = url.path.rpartition("/")
+        if not secrets.compare_digest(f"{folder}{slash}".encode(), self.folder.encode()):
+            return self._answer(404)
+        if not name and self.pages:
+            return self._answer(200, self.pages[self.folder], "text/html; charset=utf-8")
+        if name != "rows":
+            return self._answer(404)
+        try:
+            rows = self.rows(*parse_query(url.query))
+        except (RegardError, ValueError, IndexError, KeyError):
+            return self._answer(400)
+        if rows is None:
+            return self._answer(404)
+        return self._answer(200, np.ascontiguousarray(rows, dtype="<f4").tobytes())
+
+    def _answer(
+        self, status: int, body: bytes = b"", kind: str = "application/octet-stream"
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        # A frame without an origin of its own asks; the path is the secret.
+        self.send_header("Access-Control-Allow-Origin", "*")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # whoever asked has gone: a page that was closed
+            super().handle()
+
+    def log_message(self, *_: object) -> None:
+        """A notebook's output is no log."""
+
+
+def parse_query(query: str) -> tuple[int, str, Layer, Head, list[int]]:
+    """Parse a request of ``static/fetched.js``; ValueError if it is none.
+
+    Example:
+        >>> parse_query("example=0&kind=cross&layer=1&head=mean&queries=3,4")
+        (0, 'cross', 1, 'mean', [3, 4])
+    """
+    values = {name: given[-1] for name, given in parse_qs(query).items()}
+    try:
+        kind = values["kind"]
+        queries = [int(one) for one in values["queries"].split(",")]
+        numbers = int(values["example"]), _number(values["layer"]), _number(values["head"])
+    except KeyError as error:
+        raise ValueError(f"question must have {error}") from None
+    if kind not in AXES or not 0 < len(queries) <= MOST_QUERIES or min(queries) < 0:
+        raise ValueError("question must be of a known kind and of 1 to 64 queries")
+    return numbers[0], kind, numbers[1], numbers[2], queries
+
+
+def _number(text: str) -> int | Literal["mean"]:
+    return "mean" if text == "mean" else int(text)

@@ -1,13 +1,13 @@
-"""One attention's summary as plain arrays of one text, the padding of a batch cut away."""
+"""Attention as plain arrays of one text: a summary without its padding, or weights at hand."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regard.errors import DataError
+from regard.errors import DataError, SettingError, ShapeError
 from regard.viewer.example import Head, Layer
 from regard.viewer.layer_summary import AXES, Kind
 
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
     from regard.attention.inspect.summary import Summary
 
+    Weights = Tensor | ArrayLike | Sequence[Tensor]
+
 Array = NDArray[np.float64]
 # (example, kind, layer, head, queries) -> weights (queries, keys), or None where there are none.
-AskedRows = Callable[[int, str, Layer, Head, Sequence[int]], NDArray[np.floating] | None]
+RowSource = Callable[[int, str, Layer, Head, Sequence[int]], NDArray[np.floating] | None]
+
+_MAP = 64  # buckets along a side
+_TOP = 8  # keys kept of a query
 
 
 class Attention(Protocol):
@@ -68,38 +73,21 @@ class OneAttention:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One attention's arrays of one text; heads first.
-
-    Attributes:
-        kind: ``encoder``, ``decoder`` or ``cross``.
-        layer: Counted from 0.
-        heads: Their numbers.
-        places: Where the tokens stand among the batch's queries and keys.
-        entropy: (H, N), as all that follow, of the summary.
-        distance: (H, N).
-        first: (H, N).
-        received: (H, M).
-        counts: (H, N).
-        pooled: (H, R, C), only buckets with tokens.
-        bucket: Places in a bucket of queries and of keys.
-        start: Places before the first token in its bucket.
-        top_keys: (H, N, K), counted from the first token.
-        top_weights: (H, N, K).
-    """
+    """One attention's arrays of one text, as in its summary; heads first."""
 
     kind: Kind
     layer: int
     heads: tuple[int, ...]
-    places: tuple[slice, slice]
-    entropy: Array
+    spans: tuple[slice, slice]  # the tokens among the batch's queries and keys
+    entropy: Array  # (H, N)
     distance: Array
     first: Array
-    received: Array
+    received: Array  # (H, M)
     counts: Array
-    pooled: Array
-    bucket: tuple[int, int]
-    start: tuple[int, int]
-    top_keys: Array
+    pooled: Array  # (H, R, C), only buckets with tokens
+    bucket: tuple[int, int]  # queries and keys in a bucket
+    start: tuple[int, int]  # positions before the first token in its bucket
+    top_keys: Array  # (H, N, K), counted from the first token
     top_weights: Array
 
     @property
@@ -114,20 +102,16 @@ class Part:
 
     @classmethod
     def of(cls, one: Attention, sizes: Mapping[str, int], row: int, padding: str) -> "Part":
-        """The attention of a row of the batch, cut to the tokens of each side.
-
-        Raises:
-            DataError: There is no such row, or there are more tokens than places.
-        """
+        """Cut the attention of a row of the batch to the tokens of each side."""
         arrays = {name: array_of(value) for name, value in one.summary.tensors().items()}
         dims = {"pooled": 2, "top_keys": 2, "top_weights": 2}
         arrays = {
             name: _of_row(value, row, dims.get(name, 1), one) for name, value in arrays.items()
         }
-        found = (arrays["entropy"].shape[1], arrays["received"].shape[1])
+        sides = (arrays["entropy"].shape[1], arrays["received"].shape[1])
         wanted = [sizes[side] for side in AXES[one.kind]]
         cut = []
-        for size, tokens, what in zip(found, wanted, ("queries", "keys"), strict=True):
+        for size, tokens, what in zip(sides, wanted, ("queries", "keys"), strict=True):
             if tokens > size:
                 raise DataError(
                     f"tokens must be at most the {size} {what} of the {one.kind} attention; got "
@@ -135,13 +119,13 @@ class Part:
                 )
             cut.append(slice(size - tokens, size) if padding == "left" else slice(0, tokens))
         queries, keys = cut
-        pooled, start = _pooled(arrays["pooled"], one.summary, found, (queries, keys))
+        pooled, start = _pooled(arrays["pooled"], one.summary, (queries, keys))
         top = arrays["top_keys"][:, queries]
         return cls(
             kind=one.kind,  # type: ignore[arg-type]
             layer=one.layer,
             heads=tuple(one.heads),
-            places=(queries, keys),
+            spans=(queries, keys),
             **{name: arrays[name][:, queries] for name in ("entropy", "distance", "first")},
             received=arrays["received"][:, keys],
             counts=arrays["counts"][:, queries],
@@ -154,14 +138,14 @@ class Part:
 
 
 def array_of(tensor: "Tensor | ArrayLike") -> Array:
-    """A tensor of any kind as an array."""
+    """Convert a tensor of any kind."""
     if detach := getattr(tensor, "detach", None):  # of torch: bfloat16 is nothing NumPy knows
         tensor = detach().double().cpu().numpy()
     return np.asarray(tensor, dtype=np.float64)
 
 
 def _of_row(value: Array, row: int, dims: int, one: Attention) -> Array:
-    """(H, …) of one row of the batch, whatever axes the batch has."""
+    """Select (H, …) of one row of the batch, whatever axes the batch has."""
     if value.ndim <= dims:
         value = value[None]
     if value.ndim > dims + 1:
@@ -177,24 +161,24 @@ def _of_row(value: Array, row: int, dims: int, one: Attention) -> Array:
 
 
 def flat(value: Array, dims: int) -> Array:
-    """All axes but the last ones as one."""
+    """Join all axes but the last ones."""
     return value.reshape(-1, *value.shape[value.ndim - dims :])
 
 
 def pooled_by(values: Array, by: tuple[int, int]) -> Array:
-    """The sums of (H, N, M) over buckets of so many rows and columns."""
+    """Sum (H, N, M) over buckets of so many rows and columns."""
     H, N, M = values.shape
     rows, columns = by
     padded = np.pad(values, ((0, 0), (0, -N % rows), (0, -M % columns)))
     shape = (H, padded.shape[1] // rows, rows, padded.shape[2] // columns, columns)
-    found: Array = padded.reshape(shape).sum((2, 4))
-    return found
+    sums: Array = padded.reshape(shape).sum((2, 4))
+    return sums
 
 
 def _pooled(
-    pooled: Array, summary: "Summary", found: tuple[int, int], cut: tuple[slice, slice]
+    pooled: Array, summary: "Summary", spans: tuple[slice, slice]
 ) -> tuple[Array, tuple[int, int]]:
-    """The buckets that hold tokens, and how many places stand before the first token in them."""
+    """Cut to buckets that hold tokens; returns the positions before the first token in them too."""
     starts = []
     for axis in (0, 1):
         bucket = summary.bucket[axis]
@@ -203,9 +187,103 @@ def _pooled(
         lead = summary.start[1] // bucket if axis == 1 else 0
         if lead:
             pooled = np.pad(pooled, ((0, 0), (0, 0), (lead, 0)))
-        first = before % bucket + cut[axis].start
-        last = before % bucket + cut[axis].stop
-        kept = slice(first // bucket, -(-last // bucket))
-        pooled = pooled[:, kept] if axis == 0 else pooled[:, :, kept]
+        first = before % bucket + spans[axis].start
+        last = before % bucket + spans[axis].stop
+        buckets = slice(first // bucket, -(-last // bucket))
+        pooled = pooled[:, buckets] if axis == 0 else pooled[:, :, buckets]
         starts.append(first % bucket)
     return pooled, (starts[0], starts[1])
+
+
+class PlainWeights:
+    """Weights at hand in the form of a ``Watch``: a summary for each layer, and exact rows."""
+
+    def __init__(self, weights: "Weights", *, is_cross: bool | None = None) -> None:
+        self._weights = _checked(weights)
+        L, H, N, M = self._weights.shape
+        self.kind = "cross" if (N != M if is_cross is None else is_cross) else "encoder"
+        self._attentions = [
+            OneAttention(self.kind, layer, tuple(range(H)), _Summary.of(self._weights[layer]))  # type: ignore[arg-type]
+            for layer in range(L)
+        ]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """N and M."""
+        return self._weights.shape[-2], self._weights.shape[-1]
+
+    def __iter__(self) -> Iterator[OneAttention]:
+        return iter(self._attentions)
+
+    def rows(self, layer: int, queries: Iterable[int], kind: str) -> Array:
+        """Return the weights of chosen queries of a layer, (H, chosen, M)."""
+        if kind != self.kind:
+            raise SettingError(f"kind must be {self.kind!r}; got {kind!r}.")
+        rows: Array = self._weights[layer][:, list(queries)]
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """The parts of ``regard.Summary`` that a page needs, in NumPy, of weights (H, N, M)."""
+
+    arrays: Mapping[str, Array]
+    bucket: tuple[int, int]
+    start: tuple[int, int] = (0, 0)
+
+    def tensors(self) -> Mapping[str, Array]:
+        return self.arrays
+
+    @classmethod
+    def of(cls, weights: Array) -> "_Summary":
+        _, N, M = weights.shape
+        logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
+        # The last query lines up with the last key.
+        back = np.abs(np.arange(M) - np.arange(N)[:, None] - (M - N))
+        top = np.argsort(-weights, axis=-1, kind="stable")[..., :_TOP]
+        best = np.take_along_axis(weights, top, axis=-1)
+        bucket = (_bucket(N), _bucket(M))
+        arrays = {
+            "entropy": -(weights * logs).sum(-1),
+            "distance": (weights * back).sum(-1),
+            "first": weights[..., 0],
+            "received": weights.sum(-2),
+            "counts": (weights.sum(-1) > 0).astype(float),
+            "pooled": pooled_by(weights, bucket),
+            "top_keys": np.where(best > 0, top, -1).astype(float),
+            "top_weights": best,
+        }
+        return cls(arrays, bucket)
+
+
+def _checked(weights: "Weights") -> Array:
+    """Stack and check weights, (L, H, N, M)."""
+    try:
+        array = _stacked(weights)
+    except ValueError:  # lists of several lengths
+        raise ShapeError("weights must have rows of one length; got several.") from None
+    if not 2 <= array.ndim <= 4 or not array.size:
+        raise ShapeError(
+            "weights must be (N, M), (H, N, M) or (L, H, N, M), and hold a number at least; got "
+            f"shape {array.shape}."
+        )
+    bad = array[~np.isfinite(array) | (array < 0)]
+    if bad.size:
+        raise DataError(
+            f"weights must be finite and at least 0; got {bad[0]:.4g}. Of scores, show the softmax."
+        )
+    return array.reshape((1,) * (4 - array.ndim) + array.shape)
+
+
+def _stacked(weights: "Weights") -> Array:
+    if not isinstance(weights, list | tuple):
+        return array_of(weights)
+    return np.stack([_stacked(part) for part in weights]) if weights else np.zeros(0)
+
+
+def _bucket(size: int) -> int:
+    """Smallest power of two of positions that leaves at most 64 buckets."""
+    bucket = 1
+    while -(-size // bucket) > _MAP:
+        bucket *= 2
+    return bucket

@@ -14,15 +14,9 @@ _OUTCOMES = {"kept": "goes on", "ended": "is a finished answer", "dropped": "goe
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extension:
-    """A token that might have come next.
+    """A token that might have come next."""
 
-    Attributes:
-        text: What it adds to the text, or the sign for the end.
-        probability: The model's, after this beginning.
-        outcome: Whether the search ``kept`` it, ``ended`` an answer with it, or ``dropped`` it.
-    """
-
-    text: str
+    text: str  # that it adds, or the sign for the end
     probability: float
     outcome: Outcome = "dropped"
 
@@ -33,20 +27,12 @@ class Extension:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beginning:
-    """One of the beginnings that a search held before it chose the next token.
+    """One of the beginnings that a search held before it chose the next token."""
 
-    Attributes:
-        parent: The place, among the beginnings of the step before, of the one it goes on from; -1
-            at the first step.
-        text: What its last token added to the parent's text.
-        log_prob: Sum of the log-probabilities of its tokens.
-        extensions: What may come next, likeliest first.
-    """
-
-    parent: int
-    text: str
-    log_prob: float
-    extensions: tuple[Extension, ...]
+    parent: int  # index among the beginnings of the step before; -1 at the first step
+    text: str  # that its last token added
+    log_prob: float  # of all its tokens
+    extensions: tuple[Extension, ...]  # likeliest first
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "log_prob", _finite("log_prob", self.log_prob))
@@ -57,19 +43,12 @@ Step = Annotated[tuple[Beginning, ...], "beginnings"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchAnswer:
-    """An answer the search came to.
-
-    Attributes:
-        text: The output.
-        score: What answers are ranked by.
-        log_prob: Sum of the log-probabilities of its tokens and its end.
-        is_finished: Whether the model ended it, or it was cut at the longest length allowed.
-    """
+    """An output of the search."""
 
     text: str
-    score: float
-    log_prob: float
-    is_finished: bool = True
+    score: float  # by which outputs are ranked
+    log_prob: float  # of its tokens and its end
+    is_finished: bool = True  # by the model, not cut at the longest length
 
     def __post_init__(self) -> None:
         for name in ("score", "log_prob"):

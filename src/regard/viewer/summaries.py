@@ -1,9 +1,9 @@
-"""From summaries of attention, and the tokens it was between, to what a page shows.
+"""Summaries of attention and their tokens as an example of a page.
 
-The size of it is planned, whatever the length: lines along the text have a point for every token
+Its size is planned, whatever the length: lines along the text have a point for every token
 as long as all of them are few enough, else one for 2, 4, 8, … tokens; exact rows are kept of texts
 of up to 512 tokens; the largest weights of single queries are kept for as many heads as there is
-room for (``top_keys``).
+room for.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,18 +17,17 @@ from regard.errors import DataError, SettingError
 from regard.metrics.alignment import alignment_error_rate
 from regard.viewer.example import Example, GoldLinks, Head, Layer
 from regard.viewer.layer_summary import AXES, HeadLines, LayerSummary
-from regard.viewer.packing import PackedArray, pack
-from regard.viewer.parts import Array, AskedRows, Attention, Part, array_of, flat, pooled_by
+from regard.viewer.packing import PackedArray, pack, pack_integers
+from regard.viewer.parts import Array, Attention, Part, RowSource, array_of, flat, pooled_by
 from regard.viewer.search import SearchTree
 from regard.viewer.texts import Text, text_of
-from regard.viewer.top_keys import HeadName, depths_of, packed_top
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Place = tuple[str, int]  # kind and layer
+HeadName = tuple[str, int, int]  # kind, layer and head
 Rows = Callable[[int, Sequence[int], str], "Tensor | Array"]
-KeptRows = Mapping[Place, "Tensor"]
+RowsByLayer = Mapping[tuple[str, int], "Tensor"]  # by kind and layer
 Padding = Literal["left", "right"]
 
 LONGEST_WITH_ROWS = 512  # tokens
@@ -36,6 +35,8 @@ _FINE_ROWS = 1_500_000  # weights that are kept in two bytes each; more have one
 _POINTS = 600_000  # of one kind of line, over all heads
 _COARSE_POINTS = 80_000  # of the lines that are seen in the readout only
 _CELLS = 1_200_000  # of all pooled maps
+_ROOM = 750_000  # characters of the page for the top keys and weights of all heads together
+_SAMPLE = 1024  # queries by which the room that a head takes is estimated
 
 
 def example_of(
@@ -46,7 +47,7 @@ def example_of(
     row: int = 0,
     padding: Padding = "right",
     started: bool | None = None,
-    rows: Rows | KeptRows | None = None,
+    rows: Rows | RowsByLayer | None = None,
     top_heads: Iterable[HeadName] | Literal["all"] | None = None,
     gold: GoldLinks | None = None,
     score: float | None = None,
@@ -115,6 +116,63 @@ def example_of(
         search=search,
         label=label,
     )
+
+
+def watched_rows(
+    seen: Iterable[Attention], example: Example, row: int = 0, padding: str = "right"
+) -> RowSource | None:
+    """Source of exact attention rows from the records of ``regard.watch``.
+
+    Args:
+        seen: What was watched.
+        example: What ``example_of`` made of it.
+        row: Which row of the batch it is.
+        padding: On which side the batch is padded.
+
+    Returns:
+        A function of (example, kind, layer, head, queries), as ``viewer.show`` takes it; None if
+        ``seen`` has no rows.
+
+    Raises:
+        DataError: There is no such row, or there are more tokens than places.
+
+    Example:
+        >>> import torch, regard
+        >>> from regard.interop import use
+        >>> layer = use(torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
+        >>> with regard.watch(layer, keep=True) as seen:
+        ...     _ = layer(torch.zeros(1, 3, 8))
+        >>> rows = watched_rows(seen, example_of(seen, ["a", "b", "c"]))
+        >>> rows(0, "encoder", 0, "mean", [1]).round(3).tolist()
+        [[0.333, 0.333, 0.333]]
+    """
+    rows = getattr(seen, "rows", None)
+    if rows is None or not example.summaries:
+        return None
+    sizes = {"source": len(example.source_tokens), "output": len(example.output_tokens)}
+    parts = {(one.kind, one.layer): Part.of(one, sizes, row, padding) for one in seen}
+    try:
+        first = next(iter(parts.values()))
+        rows(first.layer, [first.spans[0].start], first.kind)
+    except SettingError:  # they were not recorded
+        return None
+
+    def answer(_: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]) -> Array | None:
+        chosen = [
+            part for name, part in parts.items() if name[0] == kind and layer in ("mean", name[1])
+        ]
+        if not chosen:
+            return None
+        means = []
+        for part in chosen:
+            positions = [part.spans[0].start + query for query in queries]
+            weights = _row_of(array_of(rows(part.layer, positions, part.kind)), row)
+            heads = weights[..., part.spans[1]]
+            means.append(heads.mean(0) if head == "mean" else heads[part.heads.index(head)])
+        mean: Array = np.mean(means, axis=0)
+        return mean
+
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,25 +255,29 @@ def _error(top_keys: Array, gold: GoldLinks) -> float:
 
 
 def _rows_of(
-    parts: Sequence[Part], rows: Rows | KeptRows | None, row: int
+    parts: Sequence[Part], rows: Rows | RowsByLayer | None, row: int
 ) -> dict[tuple[str, int], Array]:
-    """The exact weights of the attentions that are short enough, by kind and layer."""
-    short = [part for part in parts if max(part.sizes, default=0) <= LONGEST_WITH_ROWS]
-    found: dict[Place, Array] = {}
+    """Collect the exact weights of the attentions that are short enough, by kind and layer."""
+    exact: dict[tuple[str, int], Array] = {}
     if rows is None:
-        return found
-    for part in short:
-        queries, keys = part.places
+        return exact
+    for part in parts:
+        if max(part.sizes, default=0) > LONGEST_WITH_ROWS:
+            continue
+        queries, keys = part.spans
         if isinstance(rows, Mapping):
             given = rows.get(part.name)
             weights = None if given is None else array_of(given)[..., queries, :]
         else:
-            exact = _exact_rows(rows, part, queries)
-            weights = None if exact is None else array_of(exact)
+            watched = _exact_rows(rows, part, queries)
+            weights = None if watched is None else array_of(watched)
         if weights is not None:
-            one = weights if weights.ndim <= 3 else flat(weights, 3)[row]
-            found[part.name] = one[..., keys]
-    return found
+            exact[part.name] = _row_of(weights, row)[..., keys]
+    return exact
+
+
+def _row_of(weights: Array, row: int) -> Array:
+    return weights if weights.ndim <= 3 else flat(weights, 3)[row]
 
 
 def _exact_rows(rows: Rows, part: Part, queries: slice) -> "Tensor | Array | None":
@@ -277,58 +339,83 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def watched_rows(
-    seen: Iterable[Attention], example: Example, row: int = 0, padding: str = "right"
-) -> AskedRows | None:
-    """Source of exact attention rows from the records of ``regard.watch``.
+def depths_of(
+    parts: Sequence[Part],
+    long: set[tuple[str, int]],
+    top_heads: Iterable[HeadName] | Literal["all"] | None,
+) -> dict[HeadName, int]:
+    """Number of keys kept of each query, for the heads of which any are.
 
-    Args:
-        seen: What was watched.
-        example: What ``example_of`` made of it.
-        row: Which row of the batch it is.
-        padding: On which side the batch is padded.
-
-    Returns:
-        A function of (example, kind, layer, head, queries), as ``viewer.show`` takes it; None if
-        ``seen`` has no rows.
-
-    Raises:
-        DataError: There is no such row, or there are more tokens than places.
-
-    Example:
-        >>> import torch, regard
-        >>> from regard.interop import use
-        >>> layer = use(torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
-        >>> with regard.watch(layer, keep=True) as seen:
-        ...     _ = layer(torch.zeros(1, 3, 8))
-        >>> rows = watched_rows(seen, example_of(seen, ["a", "b", "c"]))
-        >>> rows(0, "encoder", 0, "mean", [1]).round(3).tolist()
-        [[0.333, 0.333, 0.333]]
+    Every head has the largest weight of each query kept before any has its second; where there is
+    not room for all of them, those of the lowest entropy come first. ``long`` are the kinds and
+    layers of attentions whose exact rows are not kept, which need none.
     """
-    rows = getattr(seen, "rows", None)
-    if rows is None or not example.summaries:
-        return None
-    sizes = {"source": len(example.source_tokens), "output": len(example.output_tokens)}
-    parts = {(one.kind, one.layer): Part.of(one, sizes, row, padding) for one in seen}
-    try:
-        first = next(iter(parts.values()))
-        rows(first.layer, [first.places[0].start], first.kind)
-    except SettingError:  # they were not recorded
-        return None
+    heads = [
+        (float(part.entropy[index].mean()), (*part.name, head), part, index)
+        for part in parts
+        if part.name in long and part.top_keys[0].size
+        for index, head in enumerate(part.heads)
+    ]
+    if isinstance(top_heads, str):
+        check_choice("top_heads", top_heads, Literal["all"])
+    if top_heads is not None:
+        wanted = {name for _, name, *_ in heads} if top_heads == "all" else set(top_heads)
+        return {name: part.top_keys.shape[-1] for _, name, part, _ in heads if name in wanted}
+    heads.sort(key=lambda one: one[:2])
+    depths: dict[HeadName, int] = {}
+    taken: dict[HeadName, int] = {}
+    room = _ROOM
+    for depth in _ladder(max((part.top_keys.shape[-1] for *_, part, _ in heads), default=0)):
+        before = room
+        for _, name, part, index in heads:
+            keys = min(depth, part.top_keys.shape[-1])
+            more = _size(part, index, keys) - taken.get(name, 0)
+            if keys > depths.get(name, 0) and (more <= room or not depths):
+                depths[name], taken[name] = keys, taken.get(name, 0) + more
+                room -= more
+        if room == before:
+            break  # deeper ones take more
+    return depths
 
-    def answer(_: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]) -> Array | None:
-        chosen = [
-            part for name, part in parts.items() if name[0] == kind and layer in ("mean", name[1])
-        ]
-        if not chosen:
-            return None
-        means = []
-        for part in chosen:
-            asked = [part.places[0].start + query for query in queries]
-            weights = array_of(rows(part.layer, asked, part.kind))
-            one = (weights if weights.ndim <= 3 else flat(weights, 3)[row])[..., part.places[1]]
-            means.append(one.mean(0) if head == "mean" else one[part.heads.index(head)])
-        found: Array = np.mean(means, axis=0)
-        return found
 
-    return answer
+def packed_top(
+    part: Part, depths: Mapping[HeadName, int]
+) -> tuple[tuple[int, ...], tuple[int, ...], PackedArray | None, PackedArray | None]:
+    """Pack the largest weights of a layer: heads that have any, number of each, keys, weights."""
+    heads = tuple(head for head in part.heads if (*part.name, head) in depths)
+    counts = tuple(depths[(*part.name, head)] for head in heads)
+    if not heads:
+        return (), (), None, None
+    at = [part.heads.index(head) for head in heads]
+    kept = np.arange(max(counts)) < np.array(counts)[:, None, None]  # (H, 1, K)
+    keys = np.where(kept, part.top_keys[at][..., : max(counts)], -1)
+    weights = np.where(kept, part.top_weights[at][..., : max(counts)], 0.0)
+    return heads, counts, *_packed(keys, weights)
+
+
+def _packed(keys: Array, weights: Array) -> tuple[PackedArray, PackedArray]:
+    """Pack as steps or not, whichever is shorter: keys may move on with their query, or jump."""
+    either = (False, True)
+    return (
+        min((pack_integers(keys, steps=one) for one in either), key=lambda one: len(one.data)),
+        min(
+            (pack(weights, scale="log", steps=one) for one in either), key=lambda one: len(one.data)
+        ),
+    )
+
+
+def _ladder(most: int) -> list[int]:
+    """Return 1, 2, 4, …, and the most there are."""
+    return [*(1 << power for power in range(most.bit_length()) if 1 << power < most), most]
+
+
+def _size(part: Part, index: int, keys: int) -> int:
+    """Estimate the characters that a head takes with so many keys a query."""
+    N = part.top_keys.shape[1]
+    first = max(0, (N - _SAMPLE) // 2)
+    sample = slice(first, first + _SAMPLE)
+    packed = _packed(
+        part.top_keys[[index], sample, :keys], part.top_weights[[index], sample, :keys]
+    )
+    characters = sum(len(one.data) for one in packed)
+    return characters * int(N) // max(1, min(int(N), _SAMPLE))

@@ -17,7 +17,7 @@ from regard.errors import DataError, SettingError
 from regard.interop.checkpoints.folder import load_folder
 from regard.interop.looking import longest_input, written
 from regard.viewer import Example, page
-from regard.viewer.table import draw_layers
+from regard.viewer.drawing import draw_layers
 
 transformers = pytest.importorskip("transformers")
 

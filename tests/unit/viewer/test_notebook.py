@@ -11,7 +11,7 @@ import torch
 import regard as rg
 from regard.errors import SettingError
 from regard.viewer import Document, OneAttention, page, show
-from regard.viewer.row_server import RowServer, read_question
+from regard.viewer.notebook import RowServer, parse_query
 
 N, M = 3, 5
 
@@ -127,7 +127,7 @@ def test_long_texts_that_were_watched_have_someone_to_ask():
 )
 def test_questions_that_cannot_be_answered_are_refused(question: str):
     with pytest.raises(ValueError, match=r"question must|invalid literal"):
-        read_question(question)
+        parse_query(question)
 
 
 def test_two_servers_have_different_addresses():

@@ -154,8 +154,8 @@ def sharp_heads(top: int) -> OneAttention:
 
 
 def test_sharpest_heads_have_their_top_keys_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("regard.viewer.top_keys._size", lambda part, place, keys: N * keys)
-    monkeypatch.setattr("regard.viewer.top_keys._ROOM", 2 * N)
+    monkeypatch.setattr("regard.viewer.summaries._size", lambda part, place, keys: N * keys)
+    monkeypatch.setattr("regard.viewer.summaries._ROOM", 2 * N)
     attention = sharp_heads(top=1)
     assert example_of([attention], words(N)).summaries[0].top_heads == (1, 2)
     chosen = example_of([attention], words(N), top_heads=[("encoder", 0, 0)])
@@ -165,12 +165,12 @@ def test_sharpest_heads_have_their_top_keys_kept(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_head_has_its_largest_weights_before_any_has_more(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("regard.viewer.top_keys._size", lambda part, place, keys: N * keys)
-    monkeypatch.setattr("regard.viewer.top_keys._ROOM", 6 * N)
+    monkeypatch.setattr("regard.viewer.summaries._size", lambda part, place, keys: N * keys)
+    monkeypatch.setattr("regard.viewer.summaries._ROOM", 6 * N)
     attention = sharp_heads(top=4)
     (found,) = example_of([attention], words(N)).summaries
     assert (found.top_heads, found.top_counts) == ((0, 1, 2), (2, 2, 2))
-    monkeypatch.setattr("regard.viewer.top_keys._ROOM", 5 * N)
+    monkeypatch.setattr("regard.viewer.summaries._ROOM", 5 * N)
     (found,) = example_of([attention], words(N)).summaries
     assert (found.top_heads, found.top_counts) == ((0, 1, 2), (1, 2, 2))
     keys, weights = found.top_keys.values(), found.top_weights.values()
