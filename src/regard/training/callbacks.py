@@ -27,6 +27,12 @@ class TrainingSummary(TypedDict):
     valid: NotRequired[str]
 
 
+class TrainedSummary(TrainingSummary):
+    """Result of a training, with its time, which differs from run to run."""
+
+    seconds: float
+
+
 class OngoingTraining:
     """A training while it goes on.
 

@@ -1,5 +1,6 @@
 """Resuming a run: by the settings that it has, or by others where those may change."""
 
+import math
 import shlex
 import warnings
 from collections.abc import Mapping
@@ -8,7 +9,8 @@ from typing import cast
 import torch
 
 from regard.config import JsonValue, as_saved, as_table, build, format_setting
-from regard.errors import RunError
+from regard.devices import told_device
+from regard.errors import RunError, TrainingError
 from regard.runs import Run, RunWarning
 from regard.runs.card import Changes
 from regard.tasks import Recipe, recipe_from_table
@@ -75,6 +77,33 @@ def resume_command(run: Run, *settings: str) -> str:
     """The command that resumes a run, with these settings over its own."""
     words = ["regard", "train", "--resume", "--run", str(run.path)]
     return shlex.join([*words, *(word for each in settings for word in ("--set", each))])
+
+
+def describe_memory(run: Run, config: TrainingConfig, device: torch.device, update: int) -> str:
+    """Error for a batch that does not fit into memory."""
+    tokens = cast(int, config.batch_tokens)
+    less = (
+        f"training.batch_tokens={max(1, tokens // 2)}",
+        f"training.accumulate={2 * config.accumulate}",
+    )
+    return (
+        f"training.batch_tokens must fit into the memory of {told_device(device)}; got {tokens:,}, "
+        f"which did not after update {update}. Half of it, twice as often, is the same update: "
+        f"{resume_command(run, *less)}"
+    )
+
+
+def check_finite(run: Run, loss: float, norm: float, *, update: int, peak: float) -> None:
+    """Raise TrainingError unless the loss and the gradient's norm are finite."""
+    if math.isfinite(loss) and math.isfinite(norm):
+        return
+    saved = run.newest_checkpoint()
+    where = f"The checkpoint of update {saved.step} is kept. " if saved else ""
+    raise TrainingError(
+        f"the loss and gradient must be finite; got loss {loss:.4g}, gradient norm {norm:.4g} at "
+        f"update {update}. {where}Lower training.learning_rate, or set training.clip_norm = 1, and "
+        f"go on: {resume_command(run, f'training.learning_rate={peak / 2:.2g}')}"
+    )
 
 
 def _can_change(name: str) -> bool:

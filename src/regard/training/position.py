@@ -1,13 +1,15 @@
-"""How far training has come, and what a checkpoint holds of that."""
+"""How far training has come, what a checkpoint holds of that, and which weights it ends with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict, cast
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.fields import Natural, Weight
-from regard.runs import Checkpoint, DamageError
+from regard.runs import Checkpoint, DamageError, Run, average
+from regard.training.optimization import MovingAverage
 from regard.training.settings import TrainingConfig
 
 
@@ -15,17 +17,17 @@ from regard.training.settings import TrainingConfig
 class Position:
     """How far training has come; with weights and optimizer, all that resuming needs."""
 
-    update: Natural = 0
-    epoch: Natural = 0
-    cursor: Natural = 0
-    seconds: Weight = 0.0
-    tokens: Natural = 0
-    best: float | None = None
+    update: Natural = 0  # optimizer steps made
+    epoch: Natural = 0  # under way, from 0
+    cursor: Natural = 0  # samples of it that are used up
+    seconds: Weight = 0.0  # spent in updates
+    tokens: Natural = 0  # terms of the loss so far
+    best: float | None = None  # validation figure, by the metric chosen
     best_update: Natural = 0
-    stale: Natural = 0
-    validated: Natural = 0
-    loss: float = 0.0
-    terms: Natural = 0
+    stale: Natural = 0  # validations since then
+    validated: Natural = 0  # update of the last validation
+    loss: float = 0.0  # summed since the last line of figures
+    terms: Natural = 0  # of that sum
 
     def share(self, config: TrainingConfig, num_samples: int) -> float:
         """How much of training is behind us, 0 to 1, by the nearest of the config's limits."""
@@ -46,7 +48,7 @@ class TrainerState(TypedDict):
 
     position: Mapping[str, object]
     optimizer: dict[str, object]
-    random: Tensor
+    random: Tensor  # of the CPU
     ema: dict[str, Tensor] | None
     device: NotRequired["DeviceState"]
 
@@ -54,7 +56,7 @@ class TrainerState(TypedDict):
 class DeviceState(TypedDict):
     """Further state of a training on a GPU."""
 
-    random: dict[str, Tensor]
+    random: dict[str, Tensor]  # by the kind of device
     loss_scale: dict[str, int | float]
 
 
@@ -65,3 +67,22 @@ def is_validated(saved: Checkpoint) -> bool:
     except DamageError:
         return True
     return not isinstance(position, dict) or bool(position.get("validated") == saved.step)
+
+
+def candidate_weights(
+    run: Run, model: nn.Module, ema: MovingAverage | None, *, keep: int, best_update: int
+) -> dict[str, Callable[[], dict[str, Tensor]]]:
+    """Where final weights may come from: last, best, an average of the last, the EMA."""
+    *others, last = run.checkpoints()
+    candidates: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
+    for checkpoint in others:
+        if checkpoint.step == best_update:
+            candidates["best"] = checkpoint.load_model
+    newest = run.newest_checkpoints(keep)
+    if len(newest) > 1:
+        candidates[f"average of {len(newest)}"] = lambda: average(newest)
+    if ema is not None:
+        with ema.installed(model):
+            smooth = deepcopy(model.state_dict())  # tied weights stay tied
+        candidates["moving average"] = lambda: smooth
+    return candidates

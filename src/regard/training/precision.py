@@ -1,4 +1,4 @@
-"""The number format of matrix products, the scale of a loss, and memory for the next batch."""
+"""How a device computes: number format, scale of a loss, compiling, and memory."""
 
 import ctypes
 import math
@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from regard.choices import check_choice
-from regard.errors import SettingError
+from regard.errors import SettingError, TrainingError
 from regard.layers.precision import multiplies_bfloat16, warn_of_slow_bfloat16
 from regard.training.settings import Precision
 
@@ -19,6 +20,8 @@ from regard.training.settings import Precision
 _FIRST_SCALE, _SCALED_FOR = 2.0**16, 2000
 # The smallest from which it grows again; 1 is that of a loss that needs none.
 _LEAST_SCALE = 2.0
+# Where torch's compiler and what it calls have their errors.
+_COMPILER = ("torch._dynamo", "torch._inductor")
 
 # What oneDNN and torch's layer above it remember at most, where neither is told otherwise: 1024. An
 # update asks for some thirty. See
@@ -102,11 +105,29 @@ class LossScale:
             return LossScale(self.factor, self.since + 1)
         return LossScale(2 * self.factor)
 
-    def gone_on(self, saved: Mapping[str, int | float]) -> "LossScale":
+    def restored(self, saved: Mapping[str, int | float]) -> "LossScale":
         """As it was saved, where it is needed now as then."""
         if self.factor == 1 or saved["factor"] == 1:
             return self
         return LossScale(float(saved["factor"]), int(saved["since"]))
+
+
+@contextmanager
+def compiled(model: nn.Module, *, cure: str) -> Iterator[None]:
+    """The model as one program for batches of all sizes inside the block."""
+    model.compile(dynamic=True)
+    try:
+        yield
+    except RuntimeError as error:
+        if not type(error).__module__.startswith(_COMPILER):
+            raise
+        message = " ".join(str(error).strip().splitlines()[:2])
+        raise TrainingError(
+            f"training.compile must be false where torch.compile does not work; got true, and it "
+            f"says: {message} Go on without: {cure}"
+        ) from error
+    finally:
+        model._compiled_call_impl = None
 
 
 def keep_freed_memory() -> None:

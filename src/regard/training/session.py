@@ -21,7 +21,7 @@ from regard.tasks import TASKS, AnyTask, Recipe
 from regard.tasks.recipe import with_training
 from regard.text import Tokenizer
 from regard.text.reading.encodings import encoded_as
-from regard.training.callbacks import Callback, Callbacks, OngoingTraining
+from regard.training.callbacks import Callback, Callbacks, OngoingTraining, TrainedSummary
 from regard.training.continuing import (
     find_changes,
     note_changes,
@@ -36,7 +36,7 @@ from regard.training.pretrained import Pretrained, begin_with
 from regard.training.reporters import ConsoleReporter, TensorBoardReporter, has_tensorboard
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import TaskTraining
-from regard.training.trainer import TrainedSummary, Trainer
+from regard.training.trainer import Trainer
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from copy import deepcopy
 from dataclasses import asdict, replace
-from typing import Generic, cast
+from typing import Any, Generic, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +20,6 @@ from regard.devices import (
     random_states,
     repeatable,
     set_random_states,
-    told_device,
 )
 from regard.errors import (
     Interrupted,
@@ -30,25 +28,33 @@ from regard.errors import (
     RunError,
     TrainingError,
 )
-from regard.runs import Checkpoint, DamageError, Run, average
+from regard.runs import Checkpoint, DamageError, Run
 from regard.runs.checkpoints import fill_model
+from regard.tasks.task import BatchT
 from regard.text.batches import WINDOW
 from regard.training.callbacks import (
     Callback,
     OngoingTraining,
+    TrainedSummary,
     TrainingSummary,
     Update,
     Validation,
 )
-from regard.training.continuing import resume_command
-from regard.training.distributed.strategies import DataParallel, SingleDevice, Strategy
+from regard.training.continuing import check_finite, describe_memory, resume_command
+from regard.training.distributed.strategies import choose_strategy
 from regard.training.distributed.synchronizing import StopFlags, Synchronizer
 from regard.training.distributed.world import SINGLE_PROCESS, World
 from regard.training.interruption import Interruption
 from regard.training.optimization import MovingAverage, make_optimizer, peak_rate, rate_at
-from regard.training.position import Position, TrainerState, is_validated
+from regard.training.position import (
+    Position,
+    TrainerState,
+    candidate_weights,
+    is_validated,
+)
 from regard.training.precision import (
     LossScale,
+    compiled,
     compute_dtype,
     keep_few_primitives,
     keep_freed_memory,
@@ -56,16 +62,12 @@ from regard.training.precision import (
     products_of,
 )
 from regard.training.settings import TrainingConfig
-from regard.training.trainable import BatchT, Trainable
+from regard.training.task_training import TaskTraining
 
+# Updates between two lines of figures in metrics.jsonl.
+REPORT_EVERY = 50
 # The batches of updates to come, with the cursor after them.
-_Ahead = Ahead[tuple[tuple[BatchT | None, ...], int]]
-
-
-class TrainedSummary(TrainingSummary):
-    """Result of a training, with its time, which differs from run to run."""
-
-    seconds: float
+_Groups = Ahead[tuple[tuple[BatchT | None, ...], int]]
 
 
 class Trainer(Generic[BatchT]):
@@ -108,7 +110,7 @@ class Trainer(Generic[BatchT]):
         self,
         run: Run,
         model: nn.Module,
-        task: Trainable[BatchT],
+        task: TaskTraining[Any, Any, BatchT, Any],
         config: TrainingConfig,
         callback: Callback,
         ongoing: OngoingTraining,
@@ -122,7 +124,7 @@ class Trainer(Generic[BatchT]):
         self.position = Position()
         self.device = device_of(model)
         self.world = world.on_device(self.device)
-        self.strategy = _choose_strategy(model, config, self.world, self.device)
+        self.strategy = choose_strategy(model, config, self.world, self.device)
         learner = self.strategy.learner
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
         self._synchronizer = Synchronizer(self.world, self.strategy.reduced, seed=config.seed)
@@ -156,15 +158,17 @@ class Trainer(Generic[BatchT]):
             self.world.broadcast_weights(self.model)
             self.strategy.load_weights()
             self._random, self._saved_at = random_states(self.device), time.perf_counter()
+            cure = resume_command(self.run, "training.compile=false")
+            compiling = compiled(self.model, cure=cure) if self.config.compile else nullcontext()
             with (
-                out_of_memory_told(self._too_large),
-                self._compiled(),
+                out_of_memory_told(self._describe_memory),
+                compiling,
                 self._interruption,
                 self._saved_on_leaving(),
                 self.callback.training(self._share),
             ):
                 self._train()
-            return self._finish()
+            return self.world.broadcast(self._finish)
 
     def _train(self) -> None:
         """Update, validate and save until a limit is reached."""
@@ -191,43 +195,22 @@ class Trainer(Generic[BatchT]):
         except TrainingError:
             raise  # the weights that led to it are worth less than those of the last checkpoint
         except Interrupted:
-            self._save_and_tell()
+            self._save_interrupted()
             raise
         except BaseException as error:
             if self._is_whole and not self.strategy.is_sharded:  # which would need the others
                 with suppress(Exception):  # what struck first is what counts
-                    self._save_and_tell()
+                    self._save_interrupted()
             if isinstance(error, ProcessLost) and self._interruption.requested:
                 self._interruption.leave()  # the others were asked, too, and were faster
             raise
 
-    @contextmanager
-    def _compiled(self) -> Iterator[None]:
-        """The model as one program for batches of all sizes inside the block, if set."""
-        if not self.config.compile:
-            yield
-            return
-        self.model.compile(dynamic=True)
-        try:
-            yield
-        except RuntimeError as error:
-            if not type(error).__module__.startswith(_COMPILER):
-                raise
-            message = " ".join(str(error).strip().splitlines()[:2])
-            raise TrainingError(
-                f"training.compile must be false where torch.compile does not work; got true, and "
-                f"it says: {message} Go on without: "
-                f"{resume_command(self.run, 'training.compile=false')}"
-            ) from error
-        finally:
-            self.model._compiled_call_impl = None
-
-    def _save_and_tell(self) -> None:
+    def _save_interrupted(self) -> None:
         if self.position.update:
             self._save()
             self.callback.on_interrupt(self.run.path, self.position.update)
 
-    def _batches(self) -> Iterator[tuple[tuple[BatchT | None, ...], int, _Ahead[BatchT]]]:
+    def _batches(self) -> Iterator[tuple[tuple[BatchT | None, ...], int, _Groups[BatchT]]]:
         """The batches of each update, for ever; the cursor after them; where the next come from."""
         while not (self._is_done() or self._is_stale()):
             epoch = self.position.epoch
@@ -240,7 +223,8 @@ class Trainer(Generic[BatchT]):
         """The batches of each update of the rest of an epoch, and the cursor after them."""
         group: list[BatchT | None] = []
         count = 0
-        for batch, reached in self._shared_batches(epoch, cursor):
+        shard = self.world.batch_shard(self.config.accumulate)
+        for batch, reached in self.task.batches(epoch, cursor, shard):
             count += 1
             if batch is not None or self.strategy.is_sharded:
                 group.append(batch)
@@ -248,14 +232,8 @@ class Trainer(Generic[BatchT]):
                 yield tuple(group), reached
                 group, count = [], 0
 
-    def _shared_batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT | None, int]]:
-        """Shard of each batch for this process."""
-        if self.world.is_single:
-            return self.task.batches(epoch, cursor)
-        return self.task.batches(epoch, cursor, self.world.batch_shard(self.config.accumulate))
-
     def _update(
-        self, batches: tuple[BatchT | None, ...], cursor: int, following: _Ahead[BatchT]
+        self, batches: tuple[BatchT | None, ...], cursor: int, following: _Groups[BatchT]
     ) -> None:
         """One optimizer step on the mean loss per real token of all ``batches``."""
         ahead = replace(self.position, update=self.position.update + 1, cursor=cursor)
@@ -269,7 +247,7 @@ class Trainer(Generic[BatchT]):
         figures = {"loss": loss / tokens, "learning_rate": rate, "gradient_norm": norm}
         is_overflow = self.loss_scale.overflows(norm)
         if not is_overflow:
-            self._check_finite(figures["loss"], norm, ahead.update)
+            check_finite(self.run, figures["loss"], norm, update=ahead.update, peak=self.peak)
         self._is_whole = False
         self._step(rate, ahead.update, is_skipped=is_overflow)
         ahead.tokens += tokens
@@ -277,7 +255,7 @@ class Trainer(Generic[BatchT]):
         if cursor == self.task.num_samples:
             ahead.epoch, ahead.cursor = ahead.epoch + 1, 0
         ahead.seconds += self._synchronizer.end()
-        self._note(ahead, figures)
+        self._record(ahead, figures)
         epoch = self.position.epoch
         self.position, self._random = ahead, random_states(self.device)
         self._is_whole, self._agreed = True, totals.flags
@@ -293,11 +271,11 @@ class Trainer(Generic[BatchT]):
 
     def _flags(self) -> StopFlags:
         """Stop flags that this process raises."""
-        return StopFlags(
-            self._interruption.requested, self._is_time_to_save(), self.ongoing.is_stopped
-        )
+        minutes = (time.perf_counter() - self._saved_at) / 60
+        must_save = minutes >= self.config.save_every_minutes
+        return StopFlags(self._interruption.requested, must_save, self.ongoing.is_stopped)
 
-    def _note(self, ahead: Position, figures: Mapping[str, float]) -> None:
+    def _record(self, ahead: Position, figures: Mapping[str, float]) -> None:
         """Write down figures now and then; the first ones too: a short training has no others."""
         if ahead.update >= REPORT_EVERY and ahead.update % REPORT_EVERY != 0:
             return
@@ -356,31 +334,8 @@ class Trainer(Generic[BatchT]):
         torch._foreach_mul_(grads, factor / tokens)
         return norm
 
-    def _too_large(self) -> str:
-        """Error for a batch that does not fit into memory."""
-        tokens, accumulate = self.config.batch_tokens, self.config.accumulate
-        assert isinstance(tokens, int)
-        less = (
-            f"training.batch_tokens={max(1, tokens // 2)}",
-            f"training.accumulate={2 * accumulate}",
-        )
-        return (
-            f"training.batch_tokens must fit into the memory of {told_device(self.device)}; got "
-            f"{tokens:,}, which did not after update {self.position.update}. Half of it, twice "
-            f"as often, is the same update: {resume_command(self.run, *less)}"
-        )
-
-    def _check_finite(self, loss: float, norm: float, update: int) -> None:
-        if math.isfinite(loss) and math.isfinite(norm):
-            return
-        kept = self.run.newest_checkpoint()
-        where = f"The checkpoint of update {kept.step} is kept. " if kept else ""
-        raise TrainingError(
-            f"the loss and gradient must be finite; got loss {loss:.4g}, gradient norm {norm:.4g} "
-            f"at update {update}. {where}"
-            "Lower training.learning_rate, or set training.clip_norm = 1, and go on: "
-            f"{resume_command(self.run, f'training.learning_rate={self.peak / 2:.2g}')}"
-        )
+    def _describe_memory(self) -> str:
+        return describe_memory(self.run, self.config, self.device, self.position.update)
 
     def _owes_validation(self) -> bool:
         """Whether one is due: it may have been put off by an interruption."""
@@ -440,19 +395,16 @@ class Trainer(Generic[BatchT]):
             state["device"] = {"random": self._random, "loss_scale": asdict(self.loss_scale)}
         self.run.save_checkpoint(self.position.update, weights, state)
         self._saved_at = time.perf_counter()
-        self._drop_passing()
-
-    def _is_time_to_save(self) -> bool:
-        return time.perf_counter() - self._saved_at >= 60 * self.config.save_every_minutes
+        self._drop_unvalidated()
 
     def _prune(self) -> None:
         """Keep the newest checkpoints and the best, of those that were validated."""
         if not self.world.is_first:
             return
-        self._drop_passing()
+        self._drop_unvalidated()
         self.run.prune(keep_last=self.config.keep, best=self.position.best_update or None)
 
-    def _drop_passing(self) -> None:
+    def _drop_unvalidated(self) -> None:
         """Delete older checkpoints of the clock or an interruption: they would be averaged."""
         for saved in self.run.checkpoints():
             if saved.step < self.position.update and not is_validated(saved):
@@ -493,7 +445,7 @@ class Trainer(Generic[BatchT]):
             set_random_states({"cpu": state["random"]}, self.device)
         else:
             set_random_states(device["random"], self.device)
-            self.loss_scale = self.loss_scale.gone_on(device["loss_scale"])
+            self.loss_scale = self.loss_scale.restored(device["loss_scale"])
         if self.config.ema is not None:
             self.ema = MovingAverage(self.model, self.config.ema)
             if state["ema"] is not None:
@@ -510,13 +462,15 @@ class Trainer(Generic[BatchT]):
             group.update(wanted)
 
     def _finish(self) -> TrainedSummary:
-        """The summary, when the final weights are written."""
-        return self.world.broadcast(self._finish_run)
-
-    def _finish_run(self) -> TrainedSummary:
         """Choose the weights by validation, and write them."""
         self._prune()
-        candidates = self._candidates()
+        candidates = candidate_weights(
+            self.run,
+            self.model,
+            self.ema,
+            keep=self.config.keep,
+            best_update=self.position.best_update,
+        )
         measured = {}
         for name, weights in candidates.items():
             self.model.load_state_dict(weights())
@@ -538,24 +492,6 @@ class Trainer(Generic[BatchT]):
         self.callback.on_finish(self.run.path, summary, self.position.seconds)
         return {**summary, "seconds": self.position.seconds}
 
-    def _candidates(self) -> dict[str, Callable[[], dict[str, Tensor]]]:
-        """Where final weights may come from: last, best, an average of the last, the EMA."""
-        saved = self.run.checkpoints()
-        by_step = {checkpoint.step: checkpoint for checkpoint in saved}
-        last = saved[-1]
-        candidates: dict[str, Callable[[], dict[str, Tensor]]] = {"last": last.load_model}
-        best = by_step.get(self.position.best_update)
-        if best is not None and best.step != last.step:
-            candidates["best"] = best.load_model
-        newest = self.run.newest_checkpoints(self.config.keep)
-        if len(newest) > 1:
-            candidates[f"average of {len(newest)}"] = lambda: average(newest)
-        if self.ema is not None:
-            with self.ema.installed(self.model):
-                smooth = deepcopy(self.model.state_dict())  # tied weights stay tied
-            candidates["moving average"] = lambda: smooth
-        return candidates
-
     def _share(self, position: Position | None = None) -> float:
         return (position or self.position).share(self.config, self.task.num_samples)
 
@@ -565,22 +501,3 @@ class Trainer(Generic[BatchT]):
 
     def _is_stale(self) -> bool:
         return self.config.patience is not None and self.position.stale >= self.config.patience
-
-
-# Where torch's compiler and what it calls have their errors.
-_COMPILER = ("torch._dynamo", "torch._inductor")
-# Updates between two lines of figures in metrics.jsonl.
-REPORT_EVERY = 50
-
-
-def _choose_strategy(
-    model: nn.Module, config: TrainingConfig, world: World, device: torch.device
-) -> Strategy:
-    """The strategy for a world; ``training.shard`` chooses FSDP among several processes."""
-    if world.is_single:
-        return SingleDevice(model)
-    if not config.shard:
-        return DataParallel(model)
-    from regard.training.distributed.fsdp import FSDP  # its imports take a second
-
-    return FSDP(model, world, device)

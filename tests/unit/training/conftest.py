@@ -13,6 +13,7 @@ from regard.layers import Dropout
 from regard.runs import Run, is_run
 from regard.tasks.chunked_loss import backward_in_chunks
 from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig
+from regard.training.task_training import TaskTraining
 
 V, C, SAMPLES = 11, 5, 13
 
@@ -35,7 +36,7 @@ class Toy(nn.Module):
         return self.last(states)
 
 
-class ToyTask:
+class ToyTask(TaskTraining):
     """Sentences of 1 to 5 tokens; the answer to token i is 3 i + 1.
 
     Args:
@@ -61,7 +62,7 @@ class ToyTask:
     def begin_epoch(self, epoch):
         self.begun.append(epoch)
 
-    def batches(self, epoch, cursor):
+    def batches(self, epoch, cursor, shard=None):
         generator = torch.Generator().manual_seed(epoch)
         order = torch.randperm(SAMPLES, generator=generator).tolist()
         for start in range(cursor, SAMPLES, self.batch_size):

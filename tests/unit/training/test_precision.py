@@ -152,10 +152,10 @@ def test_a_loss_in_float16_is_scaled_and_the_scale_goes_with_a_run():
     assert scale.overflows(float("inf"))
     assert not scale.overflows(3.0)
     kept = {"factor": 4.0, "since": 7}
-    assert scale.gone_on(kept) == LossScale(4.0, 7)
-    assert scale.gone_on({"factor": 1.0, "since": 0}) == scale
+    assert scale.restored(kept) == LossScale(4.0, 7)
+    assert scale.restored({"factor": 1.0, "since": 0}) == scale
     none = LossScale.of(torch.bfloat16)
-    assert none == LossScale(1.0) == none.gone_on(kept) == none.after(is_overflow=False)
+    assert none == LossScale(1.0) == none.restored(kept) == none.after(is_overflow=False)
     assert not none.overflows(float("nan"))
     # The least scale is not made smaller: what is not finite then is an error. It grows again.
     assert not LossScale(2.0).after(is_overflow=True).overflows(float("inf"))

@@ -3,10 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
 from regard.errors import SettingError
+from regard.training.distributed.world import World
 from regard.training.optimization import Optimizers
 from regard.training.settings import TrainingConfig
 
@@ -86,6 +88,19 @@ class DataParallel(_Replica):
     def reduced(self) -> Sequence[nn.Parameter]:
         """All trained parameters."""
         return [parameter for parameter in self.learner.parameters() if parameter.requires_grad]
+
+
+def choose_strategy(
+    model: nn.Module, config: TrainingConfig, world: World, device: torch.device
+) -> Strategy:
+    """The strategy for a world; ``training.shard`` chooses FSDP among several processes."""
+    if world.is_single:
+        return SingleDevice(model)
+    if not config.shard:
+        return DataParallel(model)
+    from regard.training.distributed.fsdp import FSDP  # its imports take a second
+
+    return FSDP(model, world, device)
 
 
 def check_shardable(config: TrainingConfig) -> None:
