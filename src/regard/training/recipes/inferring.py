@@ -22,16 +22,9 @@ from regard.text.reading.records import found_at, record_in
 from regard.text.reading.sources import shards
 from regard.text.reading.tables import TABLES, Field, csv_rows, known_names
 from regard.text.reading.tagged import DOCUMENT_MARK, sentence_column, word_table
-from regard.training.recipes.inferred_task import (
-    LEAST_ROWS,
-    InferredTask,
-    InferredTasks,
-    Settings,
-    is_chinese,
-    is_label,
-    tagging,
-)
-from regard.training.recipes.inferring_tables import Column, of_columns, of_table
+from regard.training.recipes.columns import LEAST_ROWS, MOST, Column, is_chinese, is_label
+from regard.training.recipes.inferring_tables import of_columns, of_table
+from regard.training.recipes.resolving import InferredTask, InferredTasks, Settings
 
 # Lines that are looked at, and bytes of a file that is one JSON object.
 _LINES, _BYTES = 2000, 1 << 20
@@ -39,8 +32,6 @@ _LINES, _BYTES = 2000, 1 << 20
 _LARGE = 4 << 20
 # Bytes of a file of which more than the beginning is looked at, and how many parts.
 _LARGE_FILE, _PARTS = 1 << 20, 8
-# Share of answers that stand in their texts from which all are taken to.
-_MOST = 0.9
 _READING = "questions whose answers stand in a text"
 _SENTENCES = "questions that a sentence of a text answers"
 # Settings of keys that need none, as documents are read.
@@ -57,6 +48,8 @@ _CONTEXT = re.compile(r'"context"\s*:\s*("(?:[^"\\]|\\.)*")')
 _TAGGED = re.compile(r"\S+/[A-Za-z.$,:;!?][\w.$*+-]*")
 # The beginning of a file of markup.
 _MARKUP = re.compile(r"<(\?xml|!doctype|html|tmx|TEI)\b", re.IGNORECASE)
+# A tag of an entity, or of a cut text, in BIO, BIOES, BILOU, BMES or BMEWO.
+_BIO = re.compile(r"[BIOESLUMW](-.+)?")
 # When a subtitle is seen.
 _TIMES = re.compile(r"(\d+:)?\d\d:\d\d[,.]\d+ *-->")
 _TAGS = ("tags", "labels", "ner_tags", "pos_tags")
@@ -74,7 +67,7 @@ def infer_tasks(path: Path) -> InferredTasks:
     path = shards(path)[0]
     ending = text_suffix(path)
     if ending == ".conllu":
-        return _sure(tagging(["UPOS"], "CoNLL-U has a tag for each word", []))
+        return InferredTasks((_tagging(["UPOS"], "CoNLL-U has a tag for each word", []),))
     if ending == ".json":
         return _of_json(path)
     lines = list(islice(read_lines(path), _LINES))
@@ -88,7 +81,7 @@ def infer_tasks(path: Path) -> InferredTasks:
     if ending == ".jsonl":
         return _of_records(path, [line for part in (lines, *later) for line in part])
     if (tagged := _of_words(path, lines, ending)) is not None:
-        return _sure(tagged)
+        return InferredTasks((tagged,))
     if ending == ".conll":
         raise DataError(
             f"{path} must have a word and its tag a line, a tab or spaces between, and blank lines "
@@ -122,10 +115,6 @@ def _later_lines(path: Path, first: Line) -> list[list[Line]]:
     return [[line for line in lines if line.problem is None] for lines in parts]
 
 
-def _sure(task: InferredTask) -> InferredTasks:
-    return InferredTasks((task,), is_sure=True)
-
-
 def _of_pictures(path: Path) -> InferredTasks:
     """Pictures with labels, small ones as they are and others scaled to a size of patches."""
     files = sorted(path.glob("*/[!._]*"))
@@ -135,7 +124,8 @@ def _of_pictures(path: Path) -> InferredTasks:
     settings = {"model.patch": _PATCH, **({} if is_small else {"data.size": _SIZE})}
     labels = sorted(each.name for each in path.iterdir() if each.is_dir())
     reason = f"it is a folder of folders of pictures ({', '.join(labels[:4])}, …)"
-    return _sure(InferredTask("pictures with labels", reason, "vision-transformer", settings))
+    task = InferredTask("pictures with labels", reason, "vision-transformer", settings)
+    return InferredTasks((task,))
 
 
 def _of_json(path: Path) -> InferredTasks:
@@ -144,9 +134,7 @@ def _of_json(path: Path) -> InferredTasks:
     chinese = "-chinese" if is_chinese(_contexts(start)) else ""
     why = "it is SQuAD's JSON: texts, questions and where their answers stand"
     reading = InferredTask(_READING, why, f"question-answering{chinese}")
-    return InferredTasks(
-        (reading, InferredTask(_SENTENCES, why, "sentence-selection")), is_sure=True
-    )
+    return InferredTasks((reading, InferredTask(_SENTENCES, why, "sentence-selection")))
 
 
 def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
@@ -163,11 +151,11 @@ def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
 
     if (words := has("tokens", "words")) and (key := has(*_TAGS)):
         tags = [str(tag) for record in records for tag in _list(record.get(key))]
-        return _sure(tagging(tags, why, _texts(records, words)))
+        return InferredTasks((_tagging(tags, why, _texts(records, words)),))
     if has("question") and has("context"):
         return _of_questions(records, why)
     if has("source") and has("target", "references"):
-        return _sure(InferredTask("sentence pairs", why))
+        return InferredTasks((InferredTask("sentence pairs", why),))
     inner = [f"{key}.{name}" for key in keys for name in _names_in(records[0].get(key))]
     values = {key: [found_at(record, key) for record in records] for key in (*keys, *inner)}
     columns = [
@@ -197,7 +185,8 @@ def _contexts(start: str) -> list[str]:
 
 def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> InferredTasks:
     if any(isinstance(record.get("choices"), list) for record in records):
-        return _sure(InferredTask("questions with answers to choose from", why, "multiple-choice"))
+        choosing = "questions with answers to choose from"
+        return InferredTasks((InferredTask(choosing, why, "multiple-choice"),))
     answers = [(str(record.get("context")), _answers(record)) for record in records]
     known = [any(one in context for one in found) for context, found in answers if found]
     chinese = "-chinese" if is_chinese(_texts(records, "context")) else ""
@@ -212,8 +201,8 @@ def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Infer
         f"{why}, and {1 - share:.0%} of the answers do not stand in the text",
         "generation-copy",
     )
-    found = (reading, writing) if share >= _MOST else (writing, reading)
-    return InferredTasks(found, is_sure=share >= _MOST or share < 1 - _MOST / 2)
+    found = (reading, writing) if share >= MOST else (writing, reading)
+    return InferredTasks(found, is_sure=share >= MOST or share < 1 - MOST / 2)
 
 
 def _answers(record: Mapping[str, JsonValue]) -> list[str]:
@@ -237,7 +226,7 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | 
     if last < 2 or len(filled) < 2 * blank or tag >= last:
         return None
     words, tags = [row[word] for row in filled], [row[tag].strip() for row in filled]
-    is_short = sum(" " not in each for each in words) >= _MOST * len(words)
+    is_short = sum(" " not in each for each in words) >= MOST * len(words)
     if not is_short or not is_label(tags):
         return None
     if blank or column is not None:
@@ -246,7 +235,7 @@ def _of_words(path: Path, lines: Sequence[Line], ending: str) -> InferredTask | 
         marks = sum(line.text.startswith(DOCUMENT_MARK) for line in lines)
         left_out = f"; {DOCUMENT_MARK}, in {marks:,} lines, is left out" if marks else ""
         why = f"{how} its blocks of words with a tag each{left_out}"
-        return tagging(tags, why, words, settings)
+        return _tagging(tags, why, words, settings)
     if header is None or header[tag].casefold() == "label":
         return None
     raise DataError(
@@ -272,7 +261,7 @@ def _of_text(path: Path, lines: Sequence[Line]) -> InferredTasks:
             "a .txt."
         )
     words = [word for text in texts[:200] for word in text.split(" ") if word]
-    if sum(_TAGGED.fullmatch(word) is not None for word in words) >= _MOST * len(words):
+    if sum(_TAGGED.fullmatch(word) is not None for word in words) >= MOST * len(words):
         raise DataError(
             f"{path} must have a word and its tag a line, a tab between, and a blank line between "
             "sentences; got both in one word. Convert it: "
@@ -287,6 +276,17 @@ def _of_text(path: Path, lines: Sequence[Line]) -> InferredTasks:
     kind = "chinese" if chinese else "words"
     blanks = InferredTask("running text, to fill blanks in", why, f"masked-language-model-{kind}")
     return InferredTasks((going_on, blanks), is_sure=len(texts) >= LEAST_ROWS)
+
+
+def _tagging(
+    tags: Sequence[str], reason: str, words: Sequence[str], settings: Settings | None = None
+) -> InferredTask:
+    """Words with these tags."""
+    recipe = "tagging-words"
+    if all(_BIO.fullmatch(tag) for tag in tags):
+        recipe = "tagging-chinese-entities" if is_chinese(words) else "tagging-entities"
+    examples = ", ".join(list(dict.fromkeys(tags))[:4])
+    return InferredTask("words with tags", f"{reason} ({examples}, …)", recipe, settings or {})
 
 
 def _names_in(value: JsonValue) -> Sequence[str]:

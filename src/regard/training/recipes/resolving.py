@@ -1,40 +1,63 @@
 """One recipe from a name, a file or a table, from the files to train on, and settings over it."""
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from glob import has_magic
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from regard.choices import choose, nearest
-from regard.config import JsonValue, assign
+from regard.config import JsonValue, assign, format_setting
 from regard.errors import SettingError
 from regard.training.settings import beside_epochs
+
+if TYPE_CHECKING:
+    from regard.tasks import Recipe
 
 _FOLDER = files("regard") / "recipes"
 # Recipes of before, and those that are in their place.
 _REPLACED = {"word-answering": "sentence-selection"}
-if TYPE_CHECKING:
-    from regard.tasks import Recipe
-    from regard.training.recipes.inferred_task import InferredTask, InferredTasks
-
 # Files of which two are read as two of the same, not as a source's and a target's lines.
 _WHOLE = (".conll", ".conllu", ".csv", ".json", ".jsonl", ".tsv")
 Settings = Mapping[str, JsonValue]
 RecipeSource: TypeAlias = "str | Path | Recipe | Settings"
-# Infers the task of files.
-Infer: TypeAlias = "Callable[[Sequence[str]], InferredTask]"
+
+
+@dataclass(frozen=True, slots=True)
+class InferredTask:
+    """Inferred task of a file; no recipe is one made for its sentence pairs."""
+
+    description: str  # the examples, in the plural
+    reason: str  # the evidence
+    recipe: str | None = None
+    settings: Settings = field(default_factory=dict)  # over the recipe's, such as its columns
+
+    def command(self, files: Sequence[str], verb: str = "train") -> str:
+        """The command that names recipe and settings."""
+        words = [*verb.split(), *([self.recipe] if self.recipe else []), *files]
+        for name, value in self.settings.items():
+            words += ["--set", format_setting(name, value)]
+        return shlex.join(["regard", *words])
+
+
+@dataclass(frozen=True, slots=True)
+class InferredTasks:
+    """Candidate tasks, one at least and the likeliest first."""
+
+    candidates: tuple[InferredTask, ...]
+    is_sure: bool = True
+
+    @property
+    def best(self) -> InferredTask:
+        """The likeliest."""
+        return self.candidates[0]
 
 
 def packaged_recipes() -> dict[str, str]:
-    """Purpose of each recipe, by its name.
-
-    Example:
-        >>> packaged_recipes()["rnn-attention"]
-        'A recurrent encoder-decoder with additive attention, after Bahdanau et al. (2015).'
-    """
+    """Purpose of each recipe, by its name."""
     purposes = {}
     for file in _FOLDER.iterdir():
         if file.name.endswith(".toml"):
@@ -44,11 +67,7 @@ def packaged_recipes() -> dict[str, str]:
 
 
 def packaged_recipe(name: str) -> Path:
-    """The file of a packaged recipe.
-
-    Raises:
-        SettingError: No recipe has that name.
-    """
+    """The file of a packaged recipe."""
     choose("recipe", name, packaged_recipes())
     with as_file(_FOLDER / f"{name}.toml") as path:
         return path
@@ -78,7 +97,7 @@ def default_run(name: str) -> Path:
     return Path("runs") / (stem.partition(".")[0] or "run")
 
 
-def infer_task(files: Sequence[str]) -> "InferredTask":
+def infer_task(files: Sequence[str]) -> InferredTask:
     """The task of files, inferred from the first; SettingError lists a call for each if unsure."""
     tasks = candidate_tasks(files[0])
     if tasks.is_sure:
@@ -91,12 +110,11 @@ def infer_task(files: Sequence[str]) -> "InferredTask":
     raise SettingError(f"{files[0]} must be for one job; it may be for {'; or '.join(calls)}.")
 
 
-def candidate_tasks(file: str) -> "InferredTasks":
+def candidate_tasks(file: str) -> InferredTasks:
     """The tasks that a file, a folder or a pattern may be for."""
     from regard.training.recipes.inferring import infer_tasks
 
-    tasks: InferredTasks = infer_tasks(Path(file))
-    return tasks
+    return infer_tasks(Path(file))
 
 
 def resolve(
@@ -104,7 +122,7 @@ def resolve(
     files: Sequence[str] = (),
     settings: Settings | None = None,
     *,
-    infer: Infer = infer_task,
+    infer: Callable[[Sequence[str]], InferredTask] = infer_task,
     report: Callable[[str], None] = lambda line: None,
 ) -> "Recipe":
     """The recipe of a training, resolved once from a source, files and settings over it."""
