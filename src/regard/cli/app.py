@@ -1,8 +1,9 @@
-"""The command ``regard``: its subcommands, and what becomes of errors."""
+"""The command ``regard``: its subcommands, its streams, and what becomes of errors."""
 
 import atexit
 import errno
 import gc
+import io
 import os
 import re
 import sys
@@ -14,20 +15,16 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError, UnknownOptionError
 
 from regard.cli.data import data
-from regard.cli.decoding_options import DecodingOptions
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
 from regard.cli.export import export
-from regard.cli.info import info
 from regard.cli.look import look
-from regard.cli.options import OPTIONS, option_here
+from regard.cli.options import OPTIONS, DecodingOptions, option_here
 from regard.cli.output import bars, note
 from regard.cli.predict import predict
-from regard.cli.recipes import recipes
-from regard.cli.runs import runs
+from regard.cli.recipes import recipes, settings
+from regard.cli.runs import info, runs
 from regard.cli.serve import serve
-from regard.cli.settings import settings
-from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingError
 from regard.version import __version__
@@ -35,7 +32,7 @@ from regard.version import __version__
 BAD_INPUT = 2
 # Commands whose options are settings of a search.
 _SEARCHING = ("predict", "evaluate", "look")
-# What a file must be that the system refuses, by the number of its reason; and how to mend it.
+# The rule that a file breaks which the system refuses, by error number; and the cure.
 _NO_ROOM = ("have room on its disk", " Free some space.")
 _RULES = {
     errno.ENOSPC: _NO_ROOM,
@@ -59,9 +56,8 @@ app = App(
     version=__version__,
     default_parameter=OPTIONS,
 )
-for _command in (demo, train, predict, evaluate, info, runs, look, serve, export):
+for _command in (demo, train, predict, evaluate, info, runs, look, serve, export, settings):
     app.command(_command)
-app.command(settings)
 for _commands in (data, recipes):
     app.command(_commands)
 app.register_install_completion_command(
@@ -86,10 +82,7 @@ def main() -> NoReturn:
 
 
 def _put_off_garbage() -> None:
-    """Let the first search for garbage wait until there are more objects than imports make.
-
-    They make 350,000, all of which stay, and would be searched hundreds of times.
-    """
+    """Let the first garbage collection wait: imports make 350,000 objects, all of which stay."""
     usual = gc.get_threshold()
 
     def resume(phase: str, info: dict[str, int]) -> None:
@@ -100,15 +93,17 @@ def _put_off_garbage() -> None:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line; the exit status.
+    """Run one command line and return its exit status.
 
-    What a user can mend is one line on stderr and status 2; a stop asked for is 128 and the
-    signal's number; everything else keeps its traceback, since it is a mistake of ours.
+    An error that a user can mend is one line on stderr and status 2; a stop asked for is 128 and
+    the signal's number; every other error is a bug of ours and keeps its traceback.
     """
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
-            _check_arguments(arguments)
+            for argument in arguments:
+                if "\0" in argument:
+                    raise SettingError(f"an argument must hold no NUL character; got {argument!r}.")
             command, bound, _ = app.parse_args(
                 list(arguments), exit_on_error=False, print_error=False
             )
@@ -163,12 +158,6 @@ def _value_of(option: str, arguments: Sequence[str]) -> str | None:
     return None
 
 
-def _check_arguments(arguments: Sequence[str]) -> None:
-    for argument in arguments:
-        if "\0" in argument:
-            raise SettingError(f"an argument must hold no NUL character; got {argument!r}.")
-
-
 def _refused(error: OSError) -> int:
     """The status of what the system refuses; an error without its reason is no refusal."""
     if isinstance(error, BrokenPipeError):
@@ -186,3 +175,53 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: objec
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def hold_streams() -> None:
+    """Make each standard stream one to read from or write to, whatever the shell did to it.
+
+    A closed one would lend its number to the next file that is opened, and get that written into.
+    It is held by one that refuses to be used, as results must not get lost; reports may, so that
+    what stderr cannot take is dropped.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            wrong = os.O_WRONLY if mode == "r" else os.O_RDONLY
+            descriptor = os.open(os.devnull, wrong)  # the lowest that is free: the stream's own
+            setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files are written back as they were read.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_Dropping(sys.stderr.fileno())),
+        encoding="utf-8",
+        errors="backslashreplace",
+        line_buffering=True,
+    )
+
+
+def drop_output() -> None:
+    """Send the rest of stdout nowhere: the end of the process would try to write it once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+class _Dropping(io.RawIOBase):
+    """A stream that drops what cannot be written."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def write(self, content: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
+        try:
+            return os.write(self._descriptor, content)
+        except OSError:
+            return memoryview(content).nbytes

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from regard.cli.options import UNLISTED
-from regard.cli.output import note, progress_bar
+from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
+from regard.progress import progress
 
 if TYPE_CHECKING:
-    from regard.inference.bulk import BulkReport, Engine, ShardReport
+    from regard.inference.bulk import ShardReport
 
-_SHOWN = 3  # problems of files that are told
+_NAMED = 3  # failed files that are named
 
 
 @Parameter(name="*")
@@ -48,26 +49,24 @@ class Bulk:
     remake: Annotated[bool, UNLISTED] = False
 
     def is_asked(self) -> bool:
-        """Whether files are to be answered.
-
-        Raises:
-            SettingError: An option is given that needs others.
-        """
-        given: dict[str, object] = {"--actors": self.actors, "--address": self.address}
-        given |= {"--remake": self.remake or None, "--embed": self.embed or None}
-        given |= {"--engine": self.engine if self.engine != "local" else None}
+        """Whether files are to be answered; an option without those it needs is a SettingError."""
+        of_ray: dict[str, object] = {"--actors": self.actors, "--address": self.address}
+        others = {"--remake": self.remake or None, "--embed": self.embed or None}
         if not self.input:
-            for name, value in given.items():
-                if value is not None:
-                    raise SettingError(f"{name} must go with --input; got it without.")
+            engine = {"--engine": None if self.engine == "local" else self.engine}
+            _check_without(of_ray | others | engine, "--input")
             return False
         if self.output is None:
             raise SettingError("--input must go with --output FOLDER; got it without.")
         if self.engine == "local":
-            for name in ("--actors", "--address"):
-                if given[name] is not None:
-                    raise SettingError(f"{name} must go with --engine ray; got it without.")
+            _check_without(of_ray, "--engine ray")
         return True
+
+
+def _check_without(options: Mapping[str, object], other: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise SettingError(f"{name} must go with {other}; got it without.")
 
 
 STREAM = Bulk()
@@ -82,30 +81,27 @@ def predict_files(
     precision: Precision,
     device: str,
 ) -> None:
-    """Answer files, and say what came of it.
-
-    Raises:
-        DataError: Some of them could not be read to their ends; the others are answered.
-    """
+    """Answer files and say how many; DataError if some of them could not be read to their ends."""
     from regard.checks import check_at_least
-    from regard.inference.bulk import BulkOptions, answer_files
+    from regard.inference.bulk import BulkOptions, answer_files, local_engine, ray_engine
 
     check_at_least("--threads", bulk.threads, 1)
     check_at_least("--actors", bulk.actors or 1, 1)
     assert bulk.output is not None
+    is_local = bulk.engine == "local"
     with ExitStack() as stack:
-        advance: Callable[[int], object] = int
+        advance: Callable[[float], object] = float  # until the files are counted
 
         def starting(waiting: int, skipped: int) -> None:
             nonlocal advance
             before = f", {skipped:,} answered before" if skipped else ""
             note(f"{waiting:,} files to answer{before}")
-            advance = stack.enter_context(progress_bar("answering files", lambda: waiting))
+            advance = stack.enter_context(progress("answering files", waiting))
 
-        def progress(report: "ShardReport") -> None:
+        def answered(shard: "ShardReport") -> None:
             advance(1)
 
-        found = answer_files(
+        report = answer_files(
             run,
             bulk.input,
             bulk.output,
@@ -117,32 +113,20 @@ def predict_files(
                 device=device,
                 threads=bulk.threads,
             ),
-            engine=_engine(bulk),
+            engine=local_engine
+            if is_local
+            else ray_engine(actors=bulk.actors, address=bulk.address),
             remake=bulk.remake,
             starting=starting,
-            progress=progress,
+            progress=answered,
         )
-    _tell(found, bulk.output)
-
-
-def _engine(bulk: Bulk) -> "Engine":
-    from regard.inference.bulk import local_engine, ray_engine
-
-    if bulk.engine == "local":
-        return local_engine
-    return ray_engine(actors=bulk.actors, address=bulk.address)
-
-
-def _tell(found: "BulkReport", folder: Path) -> None:
-    """Say what came of it."""
-    errors = f", {found.errors:,} of them with errors, noted beside" if found.errors else ""
-    note(f"answered {found.answered:,} files, {found.rows:,} rows{errors}; in {folder}")
-    if not found.failed:
-        return
-    for report in found.failed[:_SHOWN]:
-        note(f"not answered: {report.problem}")
-    raise DataError(
-        f"every file must be readable to its end; {len(found.failed):,} of "
-        f"{len(found.failed) + found.answered:,} are not. Mend or leave them out, and run the same "
-        "command again: what is answered stays."
-    )
+    errors = f", {report.errors:,} of them with errors, noted beside" if report.errors else ""
+    note(f"answered {report.answered:,} files, {report.rows:,} rows{errors}; in {bulk.output}")
+    for shard in report.failed[:_NAMED]:
+        note(f"not answered: {shard.problem}")
+    if report.failed:
+        raise DataError(
+            f"every file must be readable to its end; {len(report.failed):,} of "
+            f"{len(report.failed) + report.answered:,} are not. "
+            "Mend or leave them out, and run the same command again: what is answered stays."
+        )

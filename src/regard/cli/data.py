@@ -2,8 +2,9 @@
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,14 +12,14 @@ from cyclopts import App, Parameter
 
 from regard.cli.jobs import Arguments, Files, infer_task, parse_arguments
 from regard.cli.options import OPTIONS, UNLISTED
-from regard.cli.output import progress_bar, refuse, say
+from regard.cli.output import refuse, say
 from regard.config import JsonValue, assign, parse_settings
 from regard.errors import SettingError
+from regard.progress import progress
 from regard.training.recipes.resolving import are_pairs, file_settings, resolve
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
-    from regard.tasks.checking import CheckReport
 
 PHRASEBOOK = "phrasebook"
 
@@ -89,19 +90,14 @@ def check(
             given: dict[str, object] = {"--columns": columns, "--run": run}
             refuse(given, f"for {recipe.task}; it is for sentence pairs")
         tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
-        with encoded_as(recipe.encoding), progress_bar("checking", lambda: STEPS) as advance:
+        with encoded_as(recipe.encoding), progress("checking", STEPS) as advance:
             report = TASKS[recipe.task].task.check(
                 recipe, examples=examples, tokenizer=tokenizer, progress=advance
             )
-    return _say(report, as_json)
-
-
-def _say(report: "CheckReport", as_json: bool) -> int:
-    if as_json:
-        say(json.dumps(report.to_dict(), ensure_ascii=False))
-    else:
-        for line in report.lines():
-            say(line)
+    text = (
+        json.dumps(report.to_dict(), ensure_ascii=False) if as_json else "\n".join(report.lines())
+    )
+    say(text)
     return 1 if report.problems else 0
 
 
@@ -167,11 +163,8 @@ def _examples(recipe: "Recipe", split: str) -> Iterator[list[str]]:
     from regard.text import Pair
 
     task = TASKS[recipe.task].task
-    if issubclass(task, TranslationTask):
-        every: Iterable[object] = task.read(recipe, split, merge=False)
-    else:
-        every = task.read(recipe, split)
-    for example in every:
+    read = partial(task.read, merge=False) if issubclass(task, TranslationTask) else task.read
+    for example in read(recipe, split):
         if isinstance(example, Pair):
             yield [example.source, *example.references]
         elif issubclass(task, OnePassTask):
@@ -190,11 +183,7 @@ def _recipe(
     on_bad_line: str = "skip",
     verb: str = "data check",
 ) -> "Recipe":
-    """A recipe that reads these files; one named among them, with the options over it.
-
-    Raises:
-        SettingError: Nothing is named, or the task of the files cannot be inferred.
-    """
+    """A recipe that reads these files; one named among them, with the options over it."""
     if not arguments.name:
         raise SettingError(
             "files must name text; got nothing. Try phrasebook, the built-in sentence pairs."

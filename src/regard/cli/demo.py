@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from regard.cli.output import note, progress_bar, say, write_file
+from regard.cli.output import note, say, write_file
+from regard.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,17 +76,14 @@ def _predictor(run: Path) -> "Predictor":
         note(f"using the translator in {run}; delete that folder to train it again")
         return Predictor.load(run)
     note("training a Chinese-to-English translator on the built-in phrasebook")
-    trained = train(read_recipe(packaged_recipe("demo")), run, reporter=ConsoleReporter())
-    predictor: Predictor = trained.predictor
-    return predictor
+    return train(read_recipe(packaged_recipe("demo")), run, reporter=ConsoleReporter()).predictor
 
 
 def _outputs(predictor: "Predictor", phrases: "Sequence[Phrase]") -> list[str]:
-    with progress_bar("translating", lambda: len(phrases)) as advance:
-        found = predictor.translate(
-            [phrase.source for phrase in phrases], beam_size=1, progress=advance
-        )
-    return [translations[0].text for translations in found]
+    sources = [phrase.source for phrase in phrases]
+    with progress("translating", len(phrases)) as advance:
+        translations = predictor.translate(sources, beam_size=1, progress=advance)
+    return [hypotheses[0].text for hypotheses in translations]
 
 
 def _exact_match(name: str, outputs: "Sequence[str]", phrases: "Sequence[Phrase]") -> str:

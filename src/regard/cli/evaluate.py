@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -12,23 +12,27 @@ from typing import TYPE_CHECKING, Annotated, cast
 from cyclopts import Parameter
 
 from regard.choices import choose
-from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.jobs import with_sides
-from regard.cli.output import note, progress_bar, refuse, say
+from regard.cli.options import AS_THE_RECIPE_SAYS, DecodingOptions
+from regard.cli.output import note, refuse, say
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
+from regard.progress import progress
 
 if TYPE_CHECKING:
     import torch
 
-    from regard.config import JsonValue
     from regard.inference import Predictor
+    from regard.inference.answer_comparison import AnswerComparison
     from regard.inference.evaluation import Member
+    from regard.inference.report import PairedComparison, Report
     from regard.inference.speed import Speed
     from regard.tasks import AnyTask, Recipe
     from regard.tasks.translations import Translations
     from regard.text import Pair
+
+    Evaluation = tuple[Report, Speed, AnswerComparison | PairedComparison | None]
 
 _SPLITS = ("train", "valid", "test")
 
@@ -88,124 +92,125 @@ def evaluate(
     from regard.inference import Predictor
     from regard.inference.ensemble import Ensemble
     from regard.text.reading.encodings import encoded_as
+    from regard.version import __version__
 
-    given = with_sides(files, source, target)
+    files = with_sides(files, source, target)
     load = partial(Predictor.load, precision=precision, device=device, setting="--device")
     predictor = load(run)
+    task = predictor.recipe.task
     if predictor.is_seq2seq:
         if also:
             raise SettingError(f"--also must go with a run of a classifier; got {run}.")
         if plot is not None:
             raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
-        with encoded_as(encoding or predictor.recipe.encoding):
-            asked = _asked_pairs(predictor, split, given, references)
-        _evaluate_written(predictor, run, asked, compare, decoding, as_json=as_json, load=load)
-        return
-    options: dict[str, object] = {"--target": target, "--references": references}
-    options |= decoding.flags()
-    refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
-    every = Ensemble([predictor, *map(load, also)]) if also else predictor
+    else:
+        options: dict[str, object] = {"--target": target, "--references": references}
+        refuse(options | decoding.flags(), f"for a run of {task}; it is for translators")
+    members = Ensemble([predictor, *map(load, also)]) if also else predictor
     other = None if compare is None else load(compare)
-    if other is not None and other.recipe.task != predictor.recipe.task:
-        raise SettingError(
-            f"--compare must name a run of {predictor.recipe.task}; got one of {other.recipe.task}."
-        )
     with encoded_as(encoding or predictor.recipe.encoding):
-        _evaluate_answers(
-            every,
-            run,
-            split,
-            given,
-            plot,
-            as_json=as_json,
-            compared=(compare, other),
-            device=predictor.device,
-        )
+        if predictor.is_seq2seq:
+            report, speed, comparison = _evaluate_written(
+                predictor, other, split, files, references, decoding
+            )
+        elif other is not None and other.recipe.task != task:
+            raise SettingError(
+                f"--compare must name a run of {task}; got one of {other.recipe.task}."
+            )
+        else:
+            report, speed, comparison = _evaluate_answers(
+                members, other, split, files, predictor.device, run=run, plot=plot
+            )
+    if as_json:
+        record = {"regard": __version__, "run": str(run), **report.to_dict()}
+        record |= {"speed": speed.to_dict()}
+        if comparison is not None:
+            record |= {"compared_with": str(compare), "comparison": comparison.to_dict()}
+        say(json.dumps(record, ensure_ascii=False))
+        return
+    say(f"{report}\n{speed}")
+    if comparison is not None:
+        say(f"{compare} → {run}\n{comparison}")
 
 
 def _evaluate_answers(
     predictor: "Member",
-    run: Path,
+    other: "Predictor | None",
     split: str,
     files: Sequence[Path],
-    plot: Path | None,
-    *,
-    as_json: bool,
-    compared: "tuple[Path | None, Predictor | None]",
     device: "torch.device",
-) -> None:
-    """Figures of answers that are computed in one pass, baselines, tables and examples to read."""
+    *,
+    run: Path,
+    plot: Path | None,
+) -> "Evaluation":
+    """Evaluate answers of one pass, beside baselines and another run; draw them if need be."""
     from regard.inference.answer_comparison import compare_answers
     from regard.inference.evaluation import evaluate_task
     from regard.inference.speed import answer_timed
-    from regard.runs import Run
 
-    recipe = _naming(predictor.task.recipe, files)
-    examples, train = _examples(predictor.task, recipe, split, is_given=bool(files))
-    with progress_bar("answering", lambda: len(examples)) as advance:
+    task = predictor.task
+    examples, train = _examples(task, _naming(task.recipe, files), split, is_given=bool(files))
+    with progress("answering", len(examples)) as advance:
         answers, speed = answer_timed(predictor.answers, examples, device=device, progress=advance)
     report = evaluate_task(predictor, examples, train, answers=answers)
     if plot is not None:
         from regard.inference.report_plot import plot_report
+        from regard.runs import Run
 
         plot_report(predictor, report, examples, Run.open(run).metrics(), plot)
         note(f"wrote {plot}")
-    texts, record = [str(report), str(speed)], {**report.to_dict(), "speed": speed.to_dict()}
-    path, other = compared
-    if other is not None:
-        with progress_bar("answering", lambda: len(examples)) as advance:
-            theirs = other.answers(examples, progress=advance)
-        found = compare_answers(predictor.task, theirs, answers, examples)
-        texts += [f"{path} → {run}", str(found)]
-        record |= {"compared_with": str(path), "comparison": found.to_dict()}
-    _say(run, "\n".join(texts), record, as_json=as_json)
+    if other is None:
+        return report, speed, None
+    with progress("answering", len(examples)) as advance:
+        others = other.answers(examples, progress=advance)
+    return report, speed, compare_answers(task, others, answers, examples)
 
 
 def _evaluate_written(
     predictor: "Predictor",
-    run: Path,
-    asked: "_Asked",
-    compare: Path | None,
+    other: "Predictor | None",
+    split: str,
+    files: Sequence[Path],
+    references: Sequence[Path],
     decoding: DecodingOptions,
-    *,
-    as_json: bool,
-    load: "Callable[[Path], Predictor]",
-) -> None:
-    """Figures of texts that are written, and whether another run's are better."""
+) -> "Evaluation":
+    """Evaluate texts that are written, beside baselines and those of another run."""
     from regard.inference import evaluation
+    from regard.tasks.translation import TranslationTask
 
-    other = None if compare is None else load(compare)
-    task = predictor.sequence_task
-    outputs, speed = _translate(predictor, asked.pairs, decoding)
+    task, recipe = predictor.sequence_task, predictor.recipe
+    if files and isinstance(task, TranslationTask):
+        read = cast("list[Pair]", evaluation.read_examples(task, files))
+        pairs = _with_references(read, references)
+    elif references and not files:
+        raise SettingError("--references must go with a file of sources; got none.")
+    else:
+        if files:
+            options: dict[str, object] = {"--target": files[1:], "--references": references}
+            refuse(options, f"for a run of {recipe.task}; its files hold the answers")
+            split, recipe = "test", _naming(recipe, files)
+        examples, _ = _examples(task, recipe, split, is_given=bool(files))
+        pairs = cast("list[Pair]", examples)
+    outputs, speed = _translate(predictor, pairs, decoding)
     report = evaluation.evaluate_written(
         task,
         outputs,
-        asked.pairs,
+        pairs,
         training_targets=_training_targets(predictor),
-        trivial=task.baselines(asked.recipe, asked.split),
+        trivial=task.baselines(recipe, split),
     )
-    texts, record = [str(report), str(speed)], {**report.to_dict(), "speed": speed.to_dict()}
-    if other is not None:
-        theirs, _ = _translate(other, asked.pairs, decoding)
-        compared = evaluation.compare(
-            theirs,
-            outputs,
-            [pair.references for pair in asked.pairs],
-            sources=[pair.source for pair in asked.pairs],
-            target_language=task.data.target_language,
-            rouge="rouge_l" in task.metrics,
-        )
-        texts += [f"{compare} → {run}", str(compared)]
-        record |= {"compared_with": str(compare), "comparison": compared.to_dict()}
-    _say(run, "\n".join(texts), record, as_json=as_json)
-
-
-def _say(run: Path, text: str, record: "Mapping[str, JsonValue]", *, as_json: bool) -> None:
-    from regard.version import __version__
-
-    if as_json:
-        text = json.dumps({"regard": __version__, "run": str(run), **record}, ensure_ascii=False)
-    say(text)
+    if other is None:
+        return report, speed, None
+    others, _ = _translate(other, pairs, decoding)
+    comparison = evaluation.compare(
+        others,
+        outputs,
+        [pair.references for pair in pairs],
+        sources=[pair.source for pair in pairs],
+        target_language=task.data.target_language,
+        rouge="rouge_l" in task.metrics,
+    )
+    return report, speed, comparison
 
 
 def _translate(
@@ -214,9 +219,9 @@ def _translate(
     from regard.inference.speed import answer_timed
 
     answer = partial(predictor.answers, decoding=predictor.decoding.changed(**options.given()))
-    with progress_bar("translating", lambda: len(pairs)) as advance:
-        found, speed = answer_timed(answer, pairs, device=predictor.device, progress=advance)
-    return [cast("Translations", each).best.text for each in found], speed
+    with progress("translating", len(pairs)) as advance:
+        answers, speed = answer_timed(answer, pairs, device=predictor.device, progress=advance)
+    return [cast("Translations", each).best.text for each in answers], speed
 
 
 def _naming(recipe: "Recipe", files: Sequence[Path]) -> "Recipe":
@@ -258,40 +263,8 @@ def _examples(
     return examples, parts.train
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The pairs to evaluate on, and of which part of which recipe's data they are."""
-
-    pairs: "Sequence[Pair]"
-    recipe: "Recipe"
-    split: str
-
-
-def _asked_pairs(
-    predictor: "Predictor",
-    split: str,
-    files: Sequence[Path],
-    references: Sequence[Path],
-) -> _Asked:
-    from regard.inference.evaluation import read_examples
-    from regard.tasks.translation import TranslationTask
-
-    task, recipe = predictor.task, predictor.recipe
-    if files and isinstance(task, TranslationTask):
-        pairs = cast("list[Pair]", read_examples(task, files))
-        return _Asked(_with_references(pairs, references), recipe, split)
-    if files:
-        given = {"--target": files[1:], "--references": references}
-        refuse(given, f"for a run of {recipe.task}; its files hold the answers")
-        split, recipe = "test", _naming(recipe, files)
-    elif references:
-        raise SettingError("--references must go with a file of sources; got none.")
-    examples, _ = _examples(task, recipe, split, is_given=bool(files))
-    return _Asked(cast("Sequence[Pair]", examples), recipe, split)
-
-
 def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]":
-    """The pairs with one more right answer from each file, line by line."""
+    """Add one more right answer from each file, line by line."""
     from regard.text import normalize, read_lines
 
     for file in files:
@@ -302,9 +275,7 @@ def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]"
                 f"got {len(texts)} lines."
             )
         pairs = [
-            replace(
-                pair, references=tuple(dict.fromkeys([*pair.references, *filter(None, [text])]))
-            )
+            replace(pair, references=tuple(filter(None, dict.fromkeys((*pair.references, text)))))
             for pair, text in zip(pairs, texts, strict=True)
         ]
     return pairs

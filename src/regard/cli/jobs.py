@@ -31,19 +31,7 @@ Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default
 def with_sides(
     files: Sequence[FileT], source: FileT | None, target: FileT | None
 ) -> tuple[FileT, ...]:
-    """Files of a command line, by position or, as other tools have them, by --source and --target.
-
-    Raises:
-        SettingError: Files are named both ways, the source is missing, or one is no file.
-
-    Example:
-        >>> with_sides([], "README.md", "LICENSE")
-        ('README.md', 'LICENSE')
-        >>> with_sides([], "en", None)
-        Traceback (most recent call last):
-        regard.errors.SettingError: --source must name a file; got 'en'. A language goes into --set
-        data.source_language=en, columns go into --set 'data.columns=[…]'.
-    """
+    """Files of a command line, by position or, as in other tools, by --source and --target."""
     if files and (source or target):
         raise SettingError(
             "--source and --target must be left out where files are named without them; "
@@ -61,12 +49,7 @@ def with_sides(
 
 
 class Arguments(NamedTuple):
-    """A recipe and files, as the arguments of a command name them.
-
-    Attributes:
-        recipe: Name or path of the recipe; None infers it from the files.
-        files: Files to train on, over the recipe's.
-    """
+    """A recipe by name or path, and files to train on over the recipe's; None infers the recipe."""
 
     recipe: str | None
     files: Sequence[str]
@@ -82,11 +65,7 @@ class Arguments(NamedTuple):
         return default_run(self.name)
 
     def resolve(self, settings: Mapping[str, JsonValue]) -> "Recipe":
-        """The recipe, with values by their dotted names over it.
-
-        Raises:
-            SettingError: Nothing is named, or a setting is not known.
-        """
+        """The recipe, with values by their dotted names over it."""
         if not self.name:
             raise SettingError(
                 "what to train must be a recipe or files of text; got nothing. "
@@ -98,11 +77,7 @@ class Arguments(NamedTuple):
 def parse_arguments(
     words: Sequence[str], source: str | None = None, target: str | None = None
 ) -> Arguments:
-    """The recipe, if one is named first, and the files; see ``with_sides``.
-
-    Raises:
-        SettingError: A recipe stands behind files, or files are named both ways.
-    """
+    """The recipe, if one is named first, and the files."""
     recipe = words[0] if words and is_recipe(words[0]) else None
     files = words if recipe is None else words[1:]
     if recipe is None:
@@ -123,16 +98,7 @@ def _refuse_recipe(files: Sequence[str]) -> None:
 
 
 def infer_task(files: Sequence[str], verb: str = "train") -> "InferredTask":
-    """The task of files; asked on a terminal where several are likely.
-
-    Args:
-        files: The files.
-        verb: The command to name it with.
-
-    Raises:
-        DataError: The first file cannot be used.
-        SettingError: It may be for several tasks, and there is no terminal.
-    """
+    """Infer the task of files; ask on a terminal where several are likely."""
     tasks = candidate_tasks(files[0])
     task = tasks.best if tasks.is_sure else _ask(tasks, files, verb)
     note(f"{files[0]} is taken for {task.description}: {task.reason}")
@@ -148,15 +114,10 @@ def _ask(tasks: "InferredTasks", files: Sequence[str], verb: str) -> "InferredTa
         command = task.command(files, verb)
         note(f"  {number}  {task.description}: {command}", is_command=True)
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        several = len(tasks.candidates) > 1
-        raise SettingError(
-            f"{files[0]} must be for one job; "
-            + (
-                f"it may be for {len(tasks.candidates)}. Give one of the commands above."
-                if several
-                else "it is not clear that it is for this one. Give the command above if it is."
-            )
-        )
+        doubt = f"it may be for {len(tasks.candidates)}. Give one of the commands above."
+        if len(tasks.candidates) == 1:
+            doubt = "it is not clear that it is for this one. Give the command above if it is."
+        raise SettingError(f"{files[0]} must be for one job; {doubt}")
     sys.stderr.write("Which number? ")
     sys.stderr.flush()
     numbers = {str(number): task for number, task in enumerate(tasks.candidates, 1)}

@@ -16,7 +16,7 @@ from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
-    from regard.viewer import Example, NotebookPage
+    from regard.viewer import NotebookPage
 
 _LONG = 512  # tokens up to which a page holds every weight
 
@@ -72,39 +72,31 @@ def look(
     from regard.inference.numbers import numbers_of
     from regard.viewer import draw_examples
 
-    of_layers, of_heads = numbers_of("--layers", layers), numbers_of("--heads", heads)
+    chosen = numbers_of("--layers", layers), numbers_of("--heads", heads)
     if model is None and run is not None and _is_checkpoint(Path(run)):
         model, run = run, None
     if model is not None:
-        _refuse("--beam-size", beam_size is not None, "a run")
-        given = [text for text in (run, *texts) if text is not None]
-        copies: list[str] = []
-        shown = _look_into_model(
-            model,
-            _texts(given, file),
-            target,
-            of_layers,
-            of_heads,
-            truncate,
-            allow_download,
-            serve,
-            device,
+        _check_absent("--beam-size", beam_size is not None, "a run")
+        given = _texts([text for text in (run, *texts) if text is not None], file)
+        shown, copies = _look_into_model(
+            model, given, target, chosen, truncate, allow_download, serve, device
         )
     else:
-        _refuse("--truncate", truncate, "--model")
-        _refuse("--allow-download", allow_download, "--model")
+        _check_absent("--truncate", truncate, "--model")
+        _check_absent("--allow-download", allow_download, "--model")
         if run is None:
             raise SettingError(
                 "RUN must be given, or --model; got neither. See regard look --help."
             )
-        shown, copies = _look_into_run(
-            Path(run), texts, file, target, of_layers, of_heads, beam_size, serve, device
-        )
+        given = _lines_of(texts, file)
+        shown, copies = _look_into_run(Path(run), given, target, chosen, beam_size, serve, device)
     examples = shown.document.examples
     say("\n\n".join([draw_examples(examples, shown.document.opening), *copies]))
     write_file(out, shown.page())
     note(f"wrote {out}")
-    if not serve and any(_is_long(example) for example in examples):
+    sizes = [len(each.source_tokens) for each in examples]
+    sizes += [len(each.output_tokens) for each in examples]
+    if not serve and max(sizes) > _LONG:
         note("its maps of long texts are pooled: --serve shows every weight while it runs")
     address = shown.serve() if serve else out.resolve().as_uri()
     if open_page:
@@ -116,44 +108,31 @@ def look(
         shown.close()
 
 
-def _is_long(example: "Example") -> bool:
-    return max(len(example.source_tokens), len(example.output_tokens)) > _LONG
-
-
 def _look_into_run(
     run: Path,
     texts: Sequence[str],
-    file: Path | None,
     target: str | None,
-    layers: list[int] | None,
-    heads: list[int] | None,
+    chosen: tuple[list[int] | None, list[int] | None],
     beam_size: int | None,
     serve: bool,
     device: str,
 ) -> "tuple[NotebookPage, list[str]]":
-    """The page, and what was copied, in lines."""
+    """The page, and the copied tokens in lines."""
     from regard.checks import check_at_least
     from regard.inference import Predictor
     from regard.inference.looking import look_into, rows_of
     from regard.viewer import show
 
-    lines = _lines(file) if file is not None else [] if texts else _piped()
-    given = [*texts, *(line for line in lines if line.strip())]
-    if not given:
-        where = "the command" if file is None else str(file)
-        raise DataError(
-            f"text must be given to look into a run; got none in {where}. Write it behind the run, "
-            "or a line each into --file."
-        )
+    layers, heads = chosen
     predictor = Predictor.load(run, device=device, setting="--device")
     if not predictor.is_seq2seq:
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
         refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
-        return show(look_into(predictor, given, layers=layers, heads=heads)), []
+        return show(look_into(predictor, texts, layers=layers, heads=heads)), []
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     task = predictor.task
-    sources = [task.request(text, f"text {number}").source for number, text in enumerate(given, 1)]
+    sources = [task.request(text, f"text {number}").source for number, text in enumerate(texts, 1)]
     document = look_into(
         predictor, sources, target=target, layers=layers, heads=heads, beam_size=beam_size
     )
@@ -165,14 +144,14 @@ def _look_into_run(
 
 def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | None) -> list[str]:
     """Source of each copied token, a line each."""
-    found = predictor.translate(sources, beam_size=beam_size, attention=True)
     lines = []
-    for each in found:
-        if (alignment := each[0].alignment) is not None and alignment.tokens:
-            said = [
+    for hypotheses in predictor.translate(sources, beam_size=beam_size, attention=True):
+        alignment = hypotheses[0].alignment
+        if alignment is not None and alignment.tokens:
+            words = [
                 text if place is None else f"[{text}]{place}" for text, place in alignment.copies()
             ]
-            lines.append(f"copied, from which character on: {' '.join(said)}")
+            lines.append(f"copied, from which character on: {' '.join(words)}")
     return lines
 
 
@@ -180,23 +159,23 @@ def _look_into_model(
     model: str,
     texts: Sequence[str],
     target: str | None,
-    layers: list[int] | None,
-    heads: list[int] | None,
+    chosen: tuple[list[int] | None, list[int] | None],
     truncate: bool,
     allow_download: bool,
     serve: bool,
     device: str,
-) -> "NotebookPage":
+) -> "tuple[NotebookPage, list[str]]":
     from torch import nn
 
     from regard.devices import find_device
     from regard.interop.checkpoints.folder import load_folder
-    from regard.interop.looking import look as look_into
+    from regard.interop.looking import look
 
     found = find_device(device, setting="--device")
     loaded, tokenizer = load_folder(model, allow_download=allow_download)
     nn.Module.to(loaded, found)  # of whose own ``to`` type checkers know nothing
-    return look_into(
+    layers, heads = chosen
+    page = look(
         loaded,
         tokenizer,
         texts,
@@ -206,6 +185,7 @@ def _look_into_model(
         truncate=truncate,
         live=serve,
     )
+    return page, []
 
 
 def _is_checkpoint(folder: Path) -> bool:
@@ -213,6 +193,19 @@ def _is_checkpoint(folder: Path) -> bool:
     from regard.runs import is_run
 
     return (folder / "config.json").is_file() and not is_run(folder)
+
+
+def _lines_of(texts: Sequence[str], file: Path | None) -> list[str]:
+    """Texts for a run: those of the command line, and lines of the file; else of stdin."""
+    lines = _lines(file) if file is not None else [] if texts else _piped()
+    given = [*texts, *(line for line in lines if line.strip())]
+    if not given:
+        where = "the command" if file is None else str(file)
+        raise DataError(
+            f"text must be given to look into a run; got none in {where}. Write it behind the run, "
+            "or a line each into --file."
+        )
+    return given
 
 
 def _texts(given: Sequence[str], file: Path | None) -> list[str]:
@@ -258,6 +251,6 @@ def _lines(file: Path) -> list[str]:
     return [readable(line) for line in read_lines(file)]
 
 
-def _refuse(option: str, is_given: bool, where: str) -> None:
+def _check_absent(option: str, is_given: bool, where: str) -> None:
     if is_given:
         raise SettingError(f"{option} must go with {where}; got it without.")

@@ -1,15 +1,18 @@
-"""Options of every command: how their values are read, and what those of other tools are here."""
+"""Options of commands: how values are read, those of a search, and those of other tools."""
 
 import re
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Union, get_args, get_origin
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from cyclopts import Parameter, Token, convert
 
 from regard.checks import check_finite
 from regard.errors import SettingError
+
+if TYPE_CHECKING:
+    from regard.config import JsonValue
 
 # Settings by names that other tools have for them.
 _SETTINGS = {
@@ -68,11 +71,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}")
 
 
 def read_value(kind: Any, tokens: Sequence[Token]) -> Any:
-    """The value of an option, as its annotation has it: no number is rounded.
-
-    Raises:
-        SettingError: It must be a number, and is another, none, or not finite.
-    """
+    """The value of an option, as its annotation has it: no number is rounded."""
     parts = _parts(kind)
     if isinstance(tokens, Sequence) and str not in parts:
         for number in {int, float} & set(parts):
@@ -107,19 +106,7 @@ UNLISTED = Parameter(show=False)
 
 
 def option_here(option: str, value: str | None, command: str) -> str | None:
-    """An option of other tools in this one's words; None if it is known nowhere.
-
-    Args:
-        option: As it was written, such as ``--lr``.
-        value: What it was followed by, if anything.
-        command: That it was written for.
-
-    Example:
-        >>> option_here("--epochs", "3", "train")
-        '--epochs must be given as --set training.epochs=3.'
-        >>> option_here("--gpu", None, "predict")
-        '--gpu must be given as --device cuda.'
-    """
+    """How an option of another tool, such as ``--lr``, is given here; None if it is unknown."""
     name = option.lstrip("-").replace("-", "_").casefold()
     way = _way(name, _EVERYWHERE)
     if command == "train":
@@ -139,7 +126,7 @@ def _way(name: str, ways: Mapping[tuple[str, ...], str]) -> str | None:
 
 
 def _setting(name: str, among: Sequence[str]) -> str | None:
-    from regard.cli.settings import sections
+    from regard.cli.recipes import sections
     from regard.tasks import TASKS
 
     if name in _SETTINGS and _SETTINGS[name].partition(".")[0] in among:
@@ -150,3 +137,59 @@ def _setting(name: str, among: Sequence[str]) -> str | None:
             if any(field.name == name for field in fields(config)):
                 return f"{section}.{name}"
     return None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecodingOptions:
+    """How outputs are searched for; what is left out is as the recipe says.
+
+    Attributes:
+        method: Search for the likeliest output in a beam, greedily, or draw samples.
+        beam_size: Hypotheses at each step; 1 is greedy.
+        length_penalty: Higher gives longer outputs; 0.6 is usual.
+        coverage_penalty: Beam: what is lost for parts of the source that are left out; try 0.2.
+        min_length: Fewest tokens of an output.
+        temperature: Sample: below 1 for likelier tokens.
+        top_k: Sample: draw from this many likeliest tokens only.
+        top_p: Sample: draw from the likeliest tokens of this probability in all.
+        seed: Sample: another one draws other outputs.
+        repetition_penalty: Above 1, tokens that are written already become less likely; try 1.2.
+        no_repeat_ngram: No run of so many tokens comes twice; try 3.
+        prefix: Words that every output begins with.
+        require: Beam: words that every output holds, in any order: --require "New York" --require
+            taxi. Needs a beam wider than they have tokens.
+        avoid: Words that no output holds.
+        max_tokens: Language models: how much to write after a prompt.
+        one_line: Language models: stop where a line ends.
+    """
+
+    method: Literal["beam", "greedy", "sample"] | None = None
+    beam_size: int | None = None
+    length_penalty: Annotated[float | None, UNLISTED] = None
+    coverage_penalty: Annotated[float | None, UNLISTED] = None
+    min_length: Annotated[int | None, UNLISTED] = None
+    temperature: float | None = None
+    top_k: Annotated[int | None, UNLISTED] = None
+    top_p: float | None = None
+    seed: int | None = None
+    repetition_penalty: Annotated[float | None, UNLISTED] = None
+    no_repeat_ngram: Annotated[int | None, UNLISTED] = None
+    prefix: Annotated[str | None, UNLISTED] = None
+    require: Annotated[tuple[str, ...] | None, UNLISTED] = None
+    avoid: Annotated[tuple[str, ...] | None, UNLISTED] = None
+    max_tokens: int | None = None
+    one_line: Annotated[bool | None, UNLISTED] = None
+
+    def given(self) -> "dict[str, JsonValue]":
+        """Given options, by the names of ``[decoding]``."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def flags(self) -> "dict[str, JsonValue]":
+        """Given options, by their names on the command line."""
+        return {f"--{name.replace('_', '-')}": value for name, value in self.given().items()}
+
+
+# Nothing said: everything as the recipe says.
+AS_THE_RECIPE_SAYS = DecodingOptions()

@@ -2,31 +2,32 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
 from regard.cli.bulk import STREAM, Bulk, predict_files
-from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.jobs import with_sides
-from regard.cli.oddities import Oddities
-from regard.cli.options import UNLISTED
-from regard.cli.output import progress_bar, refuse, say, writing_to
+from regard.cli.options import AS_THE_RECIPE_SAYS, UNLISTED, DecodingOptions
+from regard.cli.output import note, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
-from regard.progress import displaying
+from regard.progress import displaying, is_displayed, progress
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
-    from regard.inference.filtering import AnsweredLine
+    from regard.inference.filtering import Answering
     from regard.tasks import DecodingConfig
     from regard.tasks.translations import Hypotheses
+
+# Lines named on stderr, before they are only counted.
+_MOST_WARNINGS = 10
 
 
 def predict(
@@ -83,40 +84,61 @@ def predict(
     """
     check_device_name("--device", device)
     files = with_sides(files, source, None)
+    changes = decoding.given() | ({} if n_best is None else {"n_best": n_best})
     if bulk.is_asked():
-        given: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
-        given |= {
-            "--encoding": encoding,
-            "--layers": layers,
-            "--on-bad-line": on_bad_line == "skip",
-        }
-        refuse(given, "with --input; rows that cannot be answered are noted beside the answers")
+        options: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
+        options |= {"--encoding": encoding, "--layers": layers}
+        options |= {"--on-bad-line": on_bad_line == "skip"}
+        refuse(options, "with --input; rows that cannot be answered are noted beside the answers")
         predict_files(
             run,
             bulk,
-            decoding=decoding.given() | ({} if n_best is None else {"n_best": n_best}),
+            decoding=changes,
             output_format=output_format,
             precision=precision,
             device=device,
         )
         return
     _refuse_text(run, files)
+    from regard.inference import Predictor
+    from regard.inference.filtering import predicting
+    from regard.inference.line_scoring import scoring
+    from regard.inference.numbers import numbers_of
     from regard.text.reading.encodings import encoded_as
 
     with writing_to(bulk.output, apart_from=files), encoded_as(encoding or _encoding(run)):
-        _predict(
-            run,
-            files or (None,),
-            decoding,
-            n_best=n_best,
-            score=score,
-            attention=attention,
-            layers=layers,
-            output_format=output_format,
-            on_bad_line=on_bad_line,
-            precision=precision,
-            device=device,
+        predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
+        search = predictor.decoding.changed(**changes) if predictor.writes else None
+        options = {"--attention": attention, "--n-best": n_best}
+        _check_options(predictor, options, decoding, score=score, layers=layers)
+        n_best = 1 if search is None else search.n_best
+        if attention and n_best > 1 and output_format == "text":
+            raise SettingError(
+                "--attention must go with one translation a line, or with --output-format jsonl; "
+                f"got --n-best {n_best}."
+            )
+        of_layers, done = numbers_of("--layers", layers), 0
+        answering: Callable[[str], Answering[Any]] = (
+            (lambda ending: scoring(predictor, ending=ending, decoding=search))
+            if score
+            else lambda ending: predicting(
+                predictor, ending=ending, decoding=search, attention=attention, layers=of_layers
+            )
         )
+        for file in files or (None,):
+            if file is None and output_format == "text" and not score and predictor.streams(search):
+                _stream_lines(predictor, search, on_bad_line=on_bad_line)
+                continue
+            done = _answer_lines(
+                predictor,
+                file,
+                answering,
+                done=done,
+                is_scored=score,
+                n_best=n_best,
+                output_format=output_format,
+                on_bad_line=on_bad_line,
+            )
 
 
 def _encoding(run: Path) -> str | None:
@@ -140,114 +162,69 @@ def _refuse_text(run: Path, files: Sequence[Path]) -> None:
             )
 
 
-def _predict(
-    run: Path,
-    files: Sequence[Path | None],
+def _check_options(
+    predictor: "Predictor",
+    options: Mapping[str, object],
     decoding: DecodingOptions,
     *,
-    n_best: int | None,
     score: bool,
-    attention: bool,
     layers: str | None,
-    output_format: str,
-    on_bad_line: str,
-    precision: Precision,
-    device: str,
 ) -> None:
-    """Answer the lines of some files, or of stdin."""
-    from regard.inference import Predictor
-    from regard.inference.numbers import numbers_of
-
-    predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
-    search = None
-    options: dict[str, object] = {"--attention": attention, "--n-best": n_best}
-    if predictor.writes:
-        changes = decoding.given() | ({} if n_best is None else {"n_best": n_best})
-        search = predictor.decoding.changed(**changes)
-    else:
-        options |= {"--score": score, **decoding.flags()}
-        refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
+    """Refuse options that have no effect on a run of this task, or beside others."""
+    searched = {**options, **decoding.flags()}
+    if not predictor.writes:
+        where = f"for a run of {predictor.recipe.task}; it is for translators"
+        refuse({**searched, "--score": score}, where)
     if score:
-        options |= {} if predictor.is_seq2seq else decoding.flags()
-        refuse(options, "with --score; nothing is searched for")
-    if attention and not predictor.is_seq2seq:
+        where = "with --score; nothing is searched for"
+        refuse(options if predictor.is_seq2seq else searched, where)
+    if options["--attention"] and not predictor.is_seq2seq:
         raise SettingError("--attention must be left out for a language model; see regard look.")
-    if layers is not None and predictor.writes and not attention:
+    if layers is not None and predictor.writes and not options["--attention"]:
         raise SettingError("--layers must go with --attention; got it without.")
-    if attention and search is not None and search.n_best > 1 and output_format == "text":
-        raise SettingError(
-            "--attention must go with one translation a line, or with --output-format jsonl; "
-            f"got --n-best {search.n_best}."
-        )
-    of_layers, done = numbers_of("--layers", layers), 0
-    for file in files:
-        is_shown = file is None and output_format == "text" and not score
-        if not (is_shown and predictor.streams(search)):
-            done = _answer_lines(
-                predictor,
-                file,
-                search,
-                done=done,
-                score=score,
-                attention=attention,
-                layers=of_layers,
-                output_format=output_format,
-                on_bad_line=on_bad_line,
-            )
-        else:
-            _stream_lines(predictor, search, on_bad_line=on_bad_line)
 
 
 def _answer_lines(
     predictor: "Predictor",
     file: Path | None,
-    search: "DecodingConfig | None",
+    answering: "Callable[[str], Answering[Any]]",
     *,
     done: int,
-    score: bool,
-    attention: bool,
-    layers: Sequence[int] | None,
+    is_scored: bool,
+    n_best: int,
     output_format: str,
     on_bad_line: str,
 ) -> int:
-    """Print the answer to each line of a file or of stdin, as soon as there is one.
-
-    Returns:
-        How many lines were answered, with the ``done`` of the files before.
-    """
-    from regard.inference.filtering import answers, predicting
+    """Print the answer to each line as soon as there is one; the lines answered so far."""
+    from regard.inference.filtering import answers
     from regard.inference.line_groups import groups_of
-    from regard.inference.line_scoring import scoring
 
-    is_translating = predictor.is_seq2seq and not score
-    work = "scoring" if score else "translating" if is_translating else "answering"
-    bar = (
-        nullcontext(lambda count: None)
-        if file is None
-        else progress_bar(work, lambda: _count_lines(file), beside_results=True)
+    is_translating = predictor.is_seq2seq and not is_scored
+    warnings = LineWarnings(
+        "Its score is left empty." if is_scored else "Its answer is left empty."
     )
-    oddities = Oddities("Its score is left empty." if score else "Its answer is left empty.")
-    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=score))
-    if score:
-        answering = scoring(predictor, ending=ending, decoding=search)
-    else:
-        answering = predicting(
-            predictor, ending=ending, decoding=search, attention=attention, layers=layers
-        )
-    n_best = 1 if search is None else search.n_best
-    answered = answers(groups, answering, name=name, skip_bad_lines=on_bad_line == "skip")
+    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=is_scored))
+    answered = answers(groups, answering(ending), name=name, skip_bad_lines=on_bad_line == "skip")
+    bar: AbstractContextManager[Callable[[float], None]] = nullcontext(lambda count: None)
+    if file is not None and is_displayed() and not sys.stdout.isatty():
+        work = "scoring" if is_scored else "translating" if is_translating else "answering"
+        bar = progress(work, _count_lines(file))
     with bar as advance, displaying(None):  # one bar for one work
         for group in answered:
             for number, line in enumerate(group, done + 1):
-                oddities.see(line.problem)
-                if is_translating:
-                    _remark(line, oddities, predictor.sequence_task.data.max_length)
+                warnings.see(line.problem)
+                if is_translating and (parts := cast("Hypotheses", line.answer).parts) > 1:
+                    longest = predictor.sequence_task.data.max_length
+                    warnings.add(
+                        f"{line.where}: longer than the {longest} tokens that the model was "
+                        f"trained on; translated in {parts} parts."
+                    )
                 for text in line.printed(number, output_format, n_best):
                     say(text)
             sys.stdout.flush()
             done += len(group)
             advance(len(group))
-    oddities.end()
+    warnings.end()
     return done
 
 
@@ -261,25 +238,16 @@ def _stream_lines(
 
     groups, name, ending = groups_of(None)
     read = partial(request_in, predictor.task, ending=ending)
-    oddities = Oddities()
+    warnings = LineWarnings("Its answer is left empty.")
     for group in requests_in(groups, read, name=name, skip_bad_lines=on_bad_line == "skip"):
         for line in group:
-            oddities.see(line.problem)
+            warnings.see(line.problem)
             if isinstance(line.request, str):
                 for piece in chain((line.request,), predictor.stream(line.request, search)):
                     say(piece, end="")
                     sys.stdout.flush()
             say("\n" if line.problem is None else "")
-    oddities.end()
-
-
-def _remark(line: "AnsweredLine[object]", oddities: Oddities, longest: int) -> None:
-    """Say that a line was longer than the model has learned to read, if it was."""
-    if (parts := cast("Hypotheses", line.answer).parts) > 1:
-        oddities.say(
-            f"{line.where}: longer than the {longest} tokens that the model was trained on; "
-            f"translated in {parts} parts."
-        )
+    warnings.end()
 
 
 def _count_lines(file: Path) -> int:
@@ -287,3 +255,31 @@ def _count_lines(file: Path) -> int:
 
     with open_text(file) as lines:
         return sum(1 for _ in lines)
+
+
+class LineWarnings:
+    """Warnings about lines on stderr: the first ones each, then a count."""
+
+    def __init__(self, consequence: str) -> None:
+        self._consequence = consequence
+        self._lines = self._unread = self._warnings = 0
+
+    def see(self, problem: str | None) -> None:
+        """Count a line, with a warning if it could not be read."""
+        self._lines += 1
+        if problem is not None:
+            self._unread += 1
+            self.add(f"{problem} {self._consequence}")
+
+    def add(self, text: str) -> None:
+        """Print a warning, if it is among the first."""
+        self._warnings += 1
+        if self._warnings <= _MOST_WARNINGS:
+            note(f"warning: {text}")
+
+    def end(self) -> None:
+        """Print how many lines could not be read, and how many were not named."""
+        if self._unread:
+            note(f"warning: {self._unread:,} of {self._lines:,} lines could not be read.")
+        if self._warnings > _MOST_WARNINGS:
+            note(f"warning: {self._warnings - _MOST_WARNINGS:,} more lines like these.")

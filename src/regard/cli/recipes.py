@@ -1,12 +1,15 @@
-"""The recipes that come with regard: ``regard recipes``."""
+"""``regard recipes`` and ``regard settings``: what recipes there are, and what they may say."""
 
+import inspect
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields
 from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
 from textwrap import wrap
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict
 
 from cyclopts import App
 
@@ -17,9 +20,9 @@ from regard.config import JsonValue, read_toml
 from regard.training.recipes.resolving import packaged_recipe, packaged_recipes
 
 if TYPE_CHECKING:
-    from regard.tasks import Recipe
+    from regard.tasks import Recipe, TaskEntry
 
-__all__ = ["packaged_recipe", "packaged_recipes", "recipes"]
+__all__ = ["packaged_recipe", "packaged_recipes", "recipes", "sections", "settings"]
 
 _FIGURES = files("regard") / "recipes" / "figures.json"
 _WIDTH = 80
@@ -86,7 +89,7 @@ def _rows(job: str | None) -> list[tuple[str, ...]]:
     """The job of each recipe, its name and purpose, and its size, time and figure."""
     from regard.tasks import read_recipe
 
-    measured = _figures()
+    measured: Mapping[str, _Figure] = json.loads(_FIGURES.read_text(encoding="utf-8"))
     rows: list[tuple[str, ...]] = []
     for name, purpose in packaged_recipes().items():
         table = read_toml(packaged_recipe(name))
@@ -95,27 +98,19 @@ def _rows(job: str | None) -> list[tuple[str, ...]]:
             recipe = read_recipe(packaged_recipe(name))
             figure = measured.get(name)
             size = ", ".join(filter(None, (_size(recipe), _time(table, figure))))
-            told = "" if figure is None else f"; {_told(figure)}"
-            rows.append((task, f"{name}: {purpose}", f"{size}{told}"))
+            result = "" if figure is None else f"; {_format_figure(figure)}"
+            rows.append((task, f"{name}: {purpose}", f"{size}{result}"))
     return rows
 
 
-def _figures() -> Mapping[str, _Figure]:
-    text = _FIGURES.read_text(encoding="utf-8")
-    return cast(Mapping[str, _Figure], json.loads(text))
-
-
-def _told(figure: _Figure) -> str:
+def _format_figure(figure: _Figure) -> str:
     mark = " ▼" if figure["loses"] else ""
     beside = f" ({figure['beside']})" if figure["beside"] else ""
     return f"{figure['figure']}{mark}{beside}"
 
 
 def _size(recipe: "Recipe") -> str:
-    """The architecture, how wide it is and how deep.
-
-    Of a Transformer with four layers on each side, 128 wide, that is transformer 128 × 4 + 4.
-    """
+    """The architecture, its width and its depths, such as ``transformer 128 × 4 + 4``."""
     model = recipe.table()["model"]
     width = next((model[name] for name in _WIDTHS if model.get(name)), None)
     depths = [str(model[name]) for name in _DEPTHS if model.get(name)]
@@ -127,8 +122,88 @@ def _time(table: Mapping[str, JsonValue], figure: _Figure | None) -> str:
     if figure is not None and figure["minutes"] is not None:
         return f"{figure['minutes']:g} min"
     training = table.get("training")
-    said = training if isinstance(training, Mapping) else {}
-    limit = next((name for name in _TIMES if name in said), None)
-    if limit is None:
-        return ""
-    return f"{said[limit]:,} {limit}"
+    settings = training if isinstance(training, Mapping) else {}
+    return next((f"{settings[name]:,} {name}" for name in _TIMES if name in settings), "")
+
+
+# A setting in the "Attributes:" of a docstring: its name, and its meaning up to the next one.
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def settings(what: str | None = None, /) -> None:
+    """Print what a recipe may say: each setting, its default and what it means.
+
+    Example: `regard settings training`
+
+    Example: `regard settings classification`
+
+    Each can be set in a recipe file, or over a recipe by `--set training.seed=2`.
+
+    Args:
+        what: data, tokenizer, model, head, training or decoding; or a task, for what recipes of it
+            may say; by default all of them.
+    """
+    from regard.tasks import TASKS
+
+    every = sections(TASKS)
+    if what is None:
+        chosen = list(every.values())
+    else:
+        choose("what to list", what, dict.fromkeys([*every, *TASKS]))
+        of_task = sections({what: TASKS[what]}) if what in TASKS else {}
+        chosen = list(of_task.values()) or [every[what]]
+    for described in chosen:
+        for title, config in described:
+            say(title)
+            for line in _described(config):
+                say(f"  {line}")
+            say()
+
+
+def sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type]]]:
+    """For each table of recipes of these tasks, its headings and the classes that read it."""
+    from regard.training import TrainingConfig
+
+    names = ("data", "tokenizer", "model", "head", "training", "decoding")
+    tasks: dict[str, dict[tuple[str, type], list[str]]] = {name: {} for name in names}
+    for task, kind in kinds.items():
+        single = {name: getattr(kind, name) for name in ("data", "tokenizer", "head", "decoding")}
+        found = [(name, f"[{name}]", config) for name, config in single.items() if config]
+        found += [
+            ("model", f'[model] with type = "{name}"', architecture.config)
+            for name, architecture in kind.models.items()
+        ]
+        for name, heading, config in [*found, ("training", "[training]", TrainingConfig)]:
+            tasks[name].setdefault((heading, config), []).append(task)
+    return {
+        name: [
+            (heading if len(of) == len(kinds) else f"{heading} of {', '.join(of)}", config)
+            for (heading, config), of in described.items()
+        ]
+        for name, described in tasks.items()
+        if described
+    }
+
+
+def _described(config: type) -> Iterator[str]:
+    meanings: dict[str, str] = {}
+    for kind in reversed(config.__mro__):  # settings that classes share are explained once
+        _, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
+        listed, _, _ = rest.partition("\n\n")
+        meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(listed)}
+    for field in fields(config):
+        yield f"{field.name} = {_default(field)}  {meanings.get(field.name, '')}".rstrip()
+
+
+def _default(field: Field[object]) -> str:
+    """As it would stand in a recipe."""
+    value = field.default
+    if value is MISSING:
+        value = field.default_factory() if field.default_factory is not MISSING else None
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return str(list(value))
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,17 +1,19 @@
-"""``regard runs``: the runs of a folder at a glance."""
+"""``regard runs`` and ``regard info``: runs at a glance, and one run."""
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.output import note, say
-from regard.cli.tables import print_table
+from regard.cli.output import note, print_table, say
 
 if TYPE_CHECKING:
+    from regard.config import JsonValue
+    from regard.runs import Run
     from regard.runs.overview import RunOverview
 
 COLUMNS = ("run", "recipe", "updates", "best validation", "speed", "state")
@@ -53,14 +55,7 @@ def runs(
 
 
 def _distinct_names(paths: Sequence[Path]) -> tuple[str, ...]:
-    """Each path without the folders that all share.
-
-    Example:
-        >>> _distinct_names([Path("runs/ende/a"), Path("runs/ende/b")])
-        ('a', 'b')
-        >>> _distinct_names([Path("runs/a"), Path("old/a")])
-        ('runs/a', 'old/a')
-    """
+    """Each path without the folders that all share."""
     whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100  (links keep their names)
     shared = os.path.commonpath([path.parent for path in whole])
     return tuple(path.relative_to(shared).as_posix() for path in whole)
@@ -81,3 +76,107 @@ def _row(name: str, run: "RunOverview") -> tuple[str, ...]:
 def _digits(value: float) -> str:
     """A number in digits, never with an exponent: whole from a hundred on."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def info(run: Path, /, *, as_json: Annotated[bool, Parameter(name="--json")] = False) -> None:
+    """Say what a run is: its job, its model, what it learned from, how far it came, how good it is.
+
+    Example: `regard info regard-demo`
+
+    Args:
+        run: The run folder.
+        as_json: Print one JSON object instead.
+    """
+    from regard.runs import Run
+
+    opened = Run.open(run)
+    summary = _summary(opened)
+    if as_json:
+        say(json.dumps({"run": str(run), **summary}, ensure_ascii=False))
+        return
+    width = max(map(len, summary))
+    for name, value in summary.items():
+        for title, line in zip(chain((name,), repeat("")), _lines(value), strict=False):
+            say(f"{title:{width}}  {line}")
+
+
+def _summary(run: "Run") -> "dict[str, JsonValue]":
+    from regard.runs.card import format_changes, read_card
+    from regard.runs.overview import overview
+
+    glance = overview(run.path)
+    data = run.recipe.get("data", {})
+    summary = run.summary if isinstance(run.summary, Mapping) else {}
+    records = run.metrics()
+    updates = f"{glance.updates:,} updates"
+    progress = {"done": f"done, after {updates}", "running": f"running, {updates} so far"}
+    stopped = f"stopped after {updates}; the command that began it goes on"
+    speed = None if glance.each_second is None else f"{glance.each_second:,.0f} {glance.counted}"
+    size = sum(file.stat().st_size for file in run.path.rglob("*") if file.is_file()) / 1e6
+    values: dict[str, JsonValue] = {
+        "job": run.task,
+        "recipe": glance.recipe,
+        "model": _model(run),
+        **{f"{split} text": _files(data.get(split), split) for split in ("train", "valid", "test")},
+        "training": progress.get(glance.state, stopped),
+        "speed": speed and f"{speed} a second",
+        "weights": summary.get("weights"),
+        "learned": _learned(run),
+        "figures": summary.get("validation") or (dict(records[-1]) if records else None),
+        "figures of": summary.get("valid"),
+        "changes": format_changes(run.changes),
+        "folder": f"{size:,.1f} MB",
+        "made by": f"regard {read_card(run.path)['regard']}",
+        "next": _next(run),
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _model(run: "Run") -> str:
+    from regard.tasks import TASKS, recipe_from_table
+
+    kind = str(run.recipe.get("model", {}).get("type", ""))
+    if not run.is_finished or run.task not in TASKS:
+        return kind
+    task = TASKS[run.task].task.load(recipe_from_table(run.recipe), run.tokenizer_folder)
+    # Tied weights are one parameter of a model, and two of its file.
+    parameters = sum(each.numel() for each in run.build(task.build_model).parameters())
+    return f"{kind} with {parameters:,} parameters"
+
+
+def _learned(run: "Run") -> "JsonValue":
+    """The bandwidth of a kernel regression."""
+    if run.task != "regression" or not run.is_finished:
+        return None
+    from regard.inference import Predictor
+
+    predictor = Predictor.load(run.path)
+    return predictor.task.describe_learned(predictor.model)
+
+
+def _files(files: "JsonValue", split: str) -> "JsonValue":
+    if not files and split == "valid":
+        return "a part of the training text"
+    return "held out of the training text" if files == "held out" else files
+
+
+def _next(run: "Run") -> "JsonValue":
+    """The commands that take the run."""
+    from regard.tasks import TASKS
+
+    path = run.path
+    if not run.is_finished:
+        return [f"regard train --resume --run {path}"]
+    commands = [f"regard predict {path} FILE", f"regard evaluate {path} FILE"]
+    is_shown = run.task in TASKS and TASKS[run.task].is_shown
+    return [*commands, f"regard look {path} TEXT"] if is_shown else commands
+
+
+def _lines(value: "JsonValue") -> list[str]:
+    if isinstance(value, Mapping):
+        return [", ".join(f"{name} {_number(each)}" for name, each in value.items())]
+    return [*map(str, value)] if isinstance(value, list | tuple) else [str(value)]
+
+
+def _number(value: "JsonValue") -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)

@@ -165,12 +165,7 @@ def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
 
 
 def _limits(minutes: float | None, settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """The settings, with minutes in place of the updates and epochs that they do not name.
-
-    Example:
-        >>> _limits(2, {"training.epochs": 3})
-        {'training.updates': None, 'training.epochs': 3, 'training.minutes': 2.0}
-    """
+    """The settings, with minutes in place of the updates and epochs that they do not name."""
     if minutes is None:
         return settings
     unlimited = {"training.updates": None, "training.epochs": None}
