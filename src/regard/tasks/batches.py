@@ -5,10 +5,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Int32
+from jaxtyping import Bool, Int, Int32
 from torch import Tensor
 
-from regard.text import PAD_ID
+from regard.text import PAD_ID, UNK_ID
 from regard.text.batches import lengths_of, padded
 
 # Numbers, lists of ids, tensors and texts of one encoded example, by name.
@@ -50,6 +50,17 @@ def boxed(rows: Sequence[Int32[Tensor, "_ _"]]) -> Tensor:
     for place, row in enumerate(rows):
         box[place, : row.shape[0], : row.shape[1]] = row
     return box
+
+
+def dropped(
+    ids: Int[Tensor, "..."],
+    may_be: Bool[Tensor, "..."],
+    rate: float,
+    generator: torch.Generator,
+) -> Int[Tensor, "..."]:
+    """The ids, a random fraction of those that may be unknown made so."""
+    drawn = torch.rand(ids.shape, generator=generator) < rate
+    return ids.masked_fill(may_be & drawn, UNK_ID)
 
 
 def _together(values: Sequence[Any], filler: int) -> Any:

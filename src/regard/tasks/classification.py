@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.models import READERS, Classifier, ClassifierConfig
 from regard.tasks.baselines import NaiveBayes
-from regard.tasks.batches import Batch, Sample
+from regard.tasks.batches import Batch, Sample, dropped
 from regard.tasks.drawing import Drawing, Shade, pieces_text, words_text
 from regard.tasks.label_task import (
     CategoryField,
@@ -25,7 +25,7 @@ from regard.tasks.recipe import check_framed_positions
 from regard.tasks.settings import ClassificationData
 from regard.tasks.tables import length_group
 from regard.tasks.word_parts import Speller, cut_texts
-from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, BadLines, Tokenizer, TokenizerConfig
+from regard.text import BOS_ID, EOS_ID, PAD_ID, BadLines, Tokenizer, TokenizerConfig
 from regard.viewer import Importance
 
 __all__ = ["Classification", "ClassificationData", "LabelledText"]
@@ -95,11 +95,8 @@ class Classification(LabelTask[LabelledText]):
 
     def noisy(self, batch: Batch, generator: torch.Generator) -> Batch:
         """The batch with a fraction of its words unknown; their parts stay."""
-        ids, share = batch["ids"], self.data.drop_words
-        if not share:
-            return batch
-        drawn = torch.rand(ids.shape, generator=generator) < share
-        return {**batch, "ids": ids.masked_fill(drawn & (ids != PAD_ID), UNK_ID)}
+        ids, rate = batch["ids"], self.data.drop_words
+        return {**batch, "ids": dropped(ids, ids != PAD_ID, rate, generator)} if rate else batch
 
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
         """The logits, and what the head adds to the loss."""

@@ -1,4 +1,4 @@
-"""Masked language modelling: words left out of a text, guessed from those on both sides."""
+"""Masked language modelling: words left out of a text, predicted from those on both sides."""
 
 import math
 import re
@@ -22,7 +22,6 @@ from regard.tasks.masked_windows import (
     FIRST_ID,
     MaskedStretch,
     StoredStretches,
-    Window,
     cut_into_stretches,
     mask_windows,
     windows_of,
@@ -51,22 +50,22 @@ from regard.viewer import Prediction
 
 __all__ = ["MaskedLanguageModelling", "MaskedTextData"]
 
-# What a line to be filled in has in place of a token, and how many guesses it gets.
+# A blank in a line, and how many predictions it gets.
 _BLANK = re.compile(r"\[MASK\]|<mask>")
-_GUESSES = 5
+_TOP = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Guesses:
-    """Predictions of a model for one passage.
+class MaskedAnswer:
+    """Predictions for the masked tokens of one passage.
 
     Attributes:
-        nats: −log p of all that was masked.
-        right: How many guesses were right.
-        count: How many there were.
-        pairs: How many halves were told apart rightly, and of how many.
-        likeliest: For each masked token, in order: the likeliest tokens, with their probabilities.
-        answers: What each was; of a blank to fill in, the mask's own id.
+        nats: −log p of all of them.
+        right: Number of right ones.
+        count: Their number.
+        pairs: Number of right next-sentence predictions, and of all.
+        likeliest: The likeliest tokens for each, with their probabilities.
+        answers: The masked tokens; of a blank to fill in, the mask itself.
     """
 
     nats: float
@@ -92,16 +91,16 @@ class Guesses:
         }
 
 
-class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
-    """Running text to guesses of its words.
+class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
+    """Running text to predictions of its masked words.
 
     ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the
     mask is one id more than the tokenizer has, so that a reader without it has the same ids.
 
     Args:
-        recipe: Whose settings hold.
+        recipe: The settings.
         tokenizer: Learned from the training text.
-        words: Where its words are.
+        words: Finds the words of a line.
 
     Example:
         >>> from regard.tasks import recipe_from_table
@@ -166,11 +165,7 @@ class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
         return [f"{pieces}; windows of {data.context} tokens, {masked}"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Passage:
-        """The text whose blanks a line or a JSON record asks for.
-
-        Raises:
-            DataError: It has no blank.
-        """
+        """The text of a line or a JSON record; DataError if it has no blank."""
         text = record if isinstance(record, str) else record.get("text")
         if not isinstance(text, str) or not _BLANK.search(text):
             raise DataError(f"{where}: text must have a blank to fill in, [MASK]; got {text!r}.")
@@ -211,19 +206,21 @@ class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
     ) -> Batch:
         """Windows of ``data.context`` tokens, some of their words masked.
 
-        ``answers`` is what stood at the ``chosen`` places; ``owners`` are the stretches that rows
-        are of; ``follows``, where that is asked, says whether second halves follow the first.
-        A generator shifts and masks them anew each time; without one a window is always masked
-        alike.
+        ``answers`` are the tokens at the ``chosen`` places; ``owners`` the stretches of the rows;
+        ``follows``, of two halves, whether the second follows the first. A generator shifts and
+        masks windows anew each time; without one each is always masked alike.
         """
-        data = self.data
-        rows: list[tuple[int, Window]] = []
-        for owner, each in enumerate(encoded):
-            found = windows_of(
-                each, length=self._inside, halves=data.next_sentence, generator=generator
-            )
-            rows += [(owner, window) for window in found]
-        owners, windows = zip(*rows, strict=True)
+        data, halves = self.data, self.data.next_sentence
+        owners, windows = zip(
+            *(
+                (owner, window)
+                for owner, each in enumerate(encoded)
+                for window in windows_of(
+                    each, length=self._inside, halves=halves, generator=generator
+                )
+            ),
+            strict=True,
+        )
         masked = mask_windows(windows, mask_id=self.mask_id, rate=data.rate, generator=generator)
         follows = [each.follows for each in windows if each.follows is not None]
         return {
@@ -267,53 +264,54 @@ class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
             loss = loss + len(batch["answers"]) * F.cross_entropy(follows, 1 - batch["follows"])
         return loss, len(batch["answers"])
 
-    def predict(self, model: nn.Module, batch: Batch) -> list[Guesses]:
-        """Predictions for each span."""
+    def predict(self, model: nn.Module, batch: Batch) -> list[MaskedAnswer]:
+        """Predictions for each stretch."""
         states, logits = self._logits(model, batch)
         nats = F.cross_entropy(logits, batch["answers"], reduction="none").tolist()
-        shares, ids = logits.softmax(-1).topk(min(_GUESSES, self.mask_id), dim=-1)
+        shares, ids = logits.softmax(-1).topk(min(_TOP, self.mask_id), dim=-1)
         is_right = (ids[:, 0] == batch["answers"]).tolist()
         likeliest = [
-            tuple((self._shown(token), share) for token, share in zip(*row, strict=True))
+            tuple((self._name(token), share) for token, share in zip(*row, strict=True))
             for row in zip(ids.tolist(), shares.tolist(), strict=True)
         ]
-        wanted = [self._shown(token) for token in batch["answers"].tolist()]
+        answers = [self._name(token) for token in batch["answers"].tolist()]
         places: list[list[int]] = [[] for _ in range(batch["count"])]
         for place, owner in enumerate(batch["owners"][batch["chosen"].nonzero()[:, 0]].tolist()):
             places[owner].append(place)
         return [
-            Guesses(
+            MaskedAnswer(
                 nats=math.fsum(nats[place] for place in own),
                 right=sum(is_right[place] for place in own),
                 count=len(own),
                 pairs=pairs,
                 likeliest=tuple(likeliest[place] for place in own),
-                answers=tuple(wanted[place] for place in own),
+                answers=tuple(answers[place] for place in own),
             )
-            for own, pairs in zip(places, self._told_apart(model, states, batch), strict=True)
+            for own, pairs in zip(places, self._next_sentences(model, states, batch), strict=True)
         ]
 
-    def score(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> dict[str, float]:
-        """The share of right guesses, in percent, and the perplexity of the masked tokens."""
+    def score(
+        self, answers: Sequence[MaskedAnswer], examples: Sequence[Passage]
+    ) -> dict[str, float]:
+        """Accuracy in percent and perplexity of the masked tokens."""
         count = max(1, sum(answer.count for answer in answers))
-        nats = sum(answer.nats for answer in answers)
         figures = {
             "masked accuracy": 100 * sum(answer.right for answer in answers) / count,
-            "perplexity": perplexity(nats, count),
+            "perplexity": perplexity(sum(answer.nats for answer in answers), count),
         }
         if pairs := sum(answer.pairs[1] for answer in answers):
             right = sum(answer.pairs[0] for answer in answers)
             figures["next sentence accuracy"] = 100 * right / pairs
         return figures
 
-    def example_score(self, answer: Guesses, example: Passage) -> float:
-        """The share of right guesses."""
+    def example_score(self, answer: MaskedAnswer, example: Passage) -> float:
+        """The accuracy."""
         return answer.right / max(1, answer.count)
 
     def baselines(
         self, train: Sequence[Passage], examples: Sequence[Passage]
-    ) -> dict[str, list[Guesses]]:
-        """Every token by its frequency in training, one count added; always the same guess."""
+    ) -> dict[str, list[MaskedAnswer]]:
+        """Every token by its frequency in training, one count added; always the same token."""
         size = self.mask_id
         counts = np.ones(size)
         for passage in train:
@@ -325,10 +323,10 @@ class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
         for encoded in self.encode(examples):
             wanted = self.collate([encoded])["answers"].numpy()
             nats, right = float(cost[wanted].sum()), int((wanted == most).sum())
-            found.append(Guesses(nats, right, len(wanted), (0, 0), (), ()))
-        return {f"always {self._shown(most)}, by frequency": found}
+            found.append(MaskedAnswer(nats, right, len(wanted), (0, 0), (), ()))
+        return {f"always {self._name(most)}, by frequency": found}
 
-    def tables(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> list[Table]:
+    def tables(self, answers: Sequence[MaskedAnswer], examples: Sequence[Passage]) -> list[Table]:
         """Most frequent confusions (true word, predicted word)."""
         taken = Counter(
             (wanted, guesses[0][0])
@@ -340,8 +338,8 @@ class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
         rows = tuple((wanted, guess, count) for (wanted, guess), count in most)
         return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
 
-    def show(self, example: Passage, answer: Guesses) -> str:
-        """The beginning of a passage, and its first guesses."""
+    def show(self, example: Passage, answer: MaskedAnswer) -> str:
+        """The beginning of a passage, and its first predictions."""
         pairs = zip(answer.answers, answer.likeliest, strict=True)
         shown = ", ".join(f"{wanted}→{guesses[0][0]}" for wanted, guesses in list(pairs)[:8])
         return f"{example.beginning} ({answer.right} of {answer.count} right: {shown})"
@@ -360,17 +358,19 @@ class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
         mask = torch.tensor([self.mask_id], device=logits.device)
         return states, logits.index_fill(-1, mask, -1e4)
 
-    def _told_apart(self, model: nn.Module, states: Tensor, batch: Batch) -> list[tuple[int, int]]:
-        """Of each stretch, how many halves are rightly said to follow, and of how many."""
-        told = [(0, 0)] * batch["count"]
+    def _next_sentences(
+        self, model: nn.Module, states: Tensor, batch: Batch
+    ) -> list[tuple[int, int]]:
+        """The right next-sentence predictions of each stretch, and the number of all."""
+        pairs = [(0, 0)] * batch["count"]
         if len(batch["follows"]):
             right = model.follows(states).argmax(-1) == 1 - batch["follows"]  # type: ignore[operator]
             for owner, is_right in zip(batch["owners"].tolist(), right.tolist(), strict=True):
-                told[owner] = (told[owner][0] + is_right, told[owner][1] + 1)
-        return told
+                pairs[owner] = (pairs[owner][0] + is_right, pairs[owner][1] + 1)
+        return pairs
 
     def draw(
-        self, model: nn.Module, example: Passage, encoded: MaskedStretch, answer: Guesses
+        self, model: nn.Module, example: Passage, encoded: MaskedStretch, answer: MaskedAnswer
     ) -> Drawing:
         """The tokens that are read, the likeliest at each blank; of the first, the others too.
 
@@ -382,9 +382,9 @@ class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
         row = slice(int(read["lengths"][0]))
         ids, chosen = read["ids"][0, row].tolist(), read["chosen"][0, row].tolist()
         likeliest = [each[0][0] for each in answer.likeliest]
-        words = iter(likeliest)
+        words, names = iter(likeliest), {BOS_ID: BEGIN, EOS_ID: END}
         return Drawing(
-            text=words_text([self._token(token) for token in ids]),
+            text=words_text([names.get(token) or self._name(token) for token in ids]),
             output=words_text(likeliest),
             prediction=Prediction(
                 labels=answer.likeliest[0] if answer.likeliest else (),
@@ -392,42 +392,36 @@ class MaskedLanguageModelling(RunningTextTask[Guesses, MaskedStretch]):
             ),
         )
 
-    def _token(self, token: int) -> str:
-        return {BOS_ID: BEGIN, EOS_ID: END}.get(token) or self._shown(token)
-
     def _encoded(self, passage: Passage) -> MaskedStretch:
-        """Its tokens and line ends; a blank is the mask."""
+        """The tokens and line ends of a passage, with the number of each one's word."""
         ids: list[int] = []
         words: list[int] = []
-        is_whole, next_word = self.data.masking == "words", 0
-        blanks = any(_BLANK.search(line) for line in passage.lines)
+        first, blanks = 0, any(_BLANK.search(line) for line in passage.lines)
         for line in passage.lines:
-            if blanks:
-                pieces = self._with_blanks(line)
-                ids += [*pieces, EOS_ID]
-                words += [NO_WORD] * (len(pieces) + 1)
-                continue
-            found = self.tokenizer.pieces(line)
-            ids += [piece.id for piece in found] + [EOS_ID]
-            if is_whole:
-                spans = [(piece.start, piece.end) for piece in found]
-                numbers = words_of_spans(spans, self.words.spans(line))
-            else:
-                numbers = list(range(len(found)))
-            words += [NO_WORD if n == NO_WORD else n + next_word for n in numbers] + [NO_WORD]
-            next_word += max(numbers, default=-1) + 1
+            tokens, numbers = self._with_blanks(line) if blanks else self._with_words(line)
+            ids += [*tokens, EOS_ID]
+            words += [NO_WORD if n == NO_WORD else n + first for n in numbers] + [NO_WORD]
+            first += max(numbers, default=-1) + 1
         return MaskedStretch(
             np.array(ids, dtype=np.int64), np.array(words, dtype=np.int64), 0, len(ids), blanks
         )
 
-    def _with_blanks(self, line: str) -> list[int]:
+    def _with_words(self, line: str) -> tuple[list[int], list[int]]:
+        pieces = self.tokenizer.pieces(line)
+        numbers = list(range(len(pieces)))
+        if self.data.masking == "words":
+            spans = [(piece.start, piece.end) for piece in pieces]
+            numbers = words_of_spans(spans, self.words.spans(line))
+        return [piece.id for piece in pieces], numbers
+
+    def _with_blanks(self, line: str) -> tuple[list[int], list[int]]:
         ids: list[int] = []
         for place, part in enumerate(_BLANK.split(line)):
             ids += [self.mask_id] * (place > 0)
             ids += self.tokenizer.encode(part)
-        return ids
+        return ids, [NO_WORD] * len(ids)
 
-    def _shown(self, token: int) -> str:
+    def _name(self, token: int) -> str:
         if token == self.mask_id:
             return "[MASK]"
         return self.tokenizer.decode([token]).strip() or f"<{token}>"

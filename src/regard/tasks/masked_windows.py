@@ -25,11 +25,11 @@ class MaskedStretch:
     """Ids to make a window of, or the windows of a passage.
 
     Attributes:
-        ids: All ids of the text it is part of, or its own.
-        words: The number of each id's word, in the order of the text; −1 for a line's end.
-        first: Where in them it begins.
-        length: How many there are.
-        blanks: Whether what is to be guessed is masked already.
+        ids: All ids of its text.
+        words: The number of each id's word in the text; −1 for a line's end.
+        first: Its first id.
+        length: Number of its ids.
+        blanks: Whether it has blanks to fill in, and nothing else is masked.
     """
 
     ids: Int[np.ndarray, " ids"]
@@ -41,14 +41,14 @@ class MaskedStretch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """Window of text that is read at once.
+    """A window: begin, then each part and an end.
 
     Attributes:
-        ids: Begin, then each part and an end.
-        words: The number of each id's word, from 0 through all parts; −1 for those of none.
-        segments: The part that each id is of.
-        follows: Of two parts, whether the second follows the first; None if that is not asked.
-        blanks: Whether what is to be guessed is masked already.
+        ids: Of all.
+        words: The number of each id's word, from 0 through all parts; −1 for none.
+        segments: The number of each id's part.
+        follows: Of two parts, whether the second follows the first; None of one.
+        blanks: As of its stretch.
     """
 
     ids: Int64[np.ndarray, " n"]
@@ -73,12 +73,7 @@ def cut_into_stretches(
 
 
 class StoredStretches(Stored[MaskedStretch]):
-    """Stretches of a text that is on disk.
-
-    Args:
-        arrays: ``text`` and ``words``.
-        length: Tokens of a stretch.
-    """
+    """Stretches of so many tokens of a text on disk, the arrays ``text`` and ``words``."""
 
     def __init__(self, arrays: MappedArrays, length: int) -> None:
         super().__init__(arrays)
@@ -104,14 +99,10 @@ def windows_of(
     halves: bool,
     generator: torch.Generator | None,
 ) -> Iterator[Window]:
-    """The windows of a stretch.
+    """The windows of a stretch, with ``length`` tokens of the text each.
 
-    Args:
-        stretch: Of a text, or a passage.
-        length: Tokens of the text in a window, without begin and end.
-        halves: Whether a window has two, and is asked if the second follows the first.
-        generator: Shifts the one window of a stretch that is learned from; None reads all of a
-            passage, always alike.
+    The generator shifts the one window of a stretch that is learned from; None reads all of a
+    passage, always alike. ``halves`` splits each in two for next-sentence prediction.
     """
     if generator is None:
         firsts = range(0, stretch.length, length)
@@ -132,13 +123,9 @@ def windows_of(
 def mask_windows(
     windows: Sequence[Window], *, mask_id: int, rate: float, generator: torch.Generator | None
 ) -> Masked:
-    """Padded windows, a share of their words masked.
+    """Padded windows, a fraction of whose words the generator masks; None masks each always alike.
 
-    Args:
-        windows: Rows of a batch.
-        mask_id: What is read in place of a word; ids below it are tokens.
-        rate: The share of words.
-        generator: Draws them; None masks a window always alike.
+    Ids below ``mask_id`` are tokens.
     """
     ids = padded([window.ids for window in windows])
     words = padded([window.words for window in windows], NO_WORD)
@@ -161,10 +148,7 @@ def mask_windows(
 
 
 def _halved(stretch: MaskedStretch, part: slice, dice: torch.Generator) -> Window:
-    """Two halves of a window, cut at the line's end nearest its middle, if it has one.
-
-    The second is, by chance, another as long from elsewhere in the text.
-    """
+    """Two halves of a window, cut at the line end nearest its middle; the second may be another."""
     ids = stretch.ids[part]
     ends = np.flatnonzero(ids[:-1] == EOS_ID) + 1
     middle = len(ids) // 2

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.config import JsonValue
@@ -23,21 +24,29 @@ from regard.metrics.labels import (
     marks_entities,
 )
 from regard.models import READERS, Tagger, TaggerConfig
-from regard.tasks.baselines.tags import entities_of_training, most_frequent_tags
-from regard.tasks.batches import Batch, Sample, boxed
+from regard.tasks.batches import Batch, Sample, boxed, dropped
 from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, check_drawn_length, words_text
 from regard.tasks.one_pass_task import Loss, OnePassTask
-from regard.tasks.recipe import (
-    Recipe,
-    check_framed_positions,
-    check_positions,
-)
+from regard.tasks.recipe import Recipe, check_framed_positions, check_positions
 from regard.tasks.settings import TaggingData
-from regard.tasks.tables import Table, confusion_table, label_table
-from regard.tasks.tags import compared, joined, novelty_table, transitions
-from regard.tasks.word_parts import WORD_PARTS, reads_parts
-from regard.tasks.word_pieces import joined_words, piece_rows, pieces_of
+from regard.tasks.tables import Table, by_group, confusion_table, label_table
+from regard.tasks.tags import (
+    compared,
+    entities_of_training,
+    most_frequent_tags,
+    tag_numbers,
+    transitions,
+    without_marks,
+)
+from regard.tasks.word_parts import (
+    WORD_PARTS,
+    joined_words,
+    piece_rows,
+    pieces_of,
+    reads_parts,
+    stretches,
+)
 from regard.text import (
     PAD_ID,
     UNK_ID,
@@ -57,15 +66,12 @@ from regard.viewer import Prediction
 
 __all__ = ["Tagging", "TaggingData"]
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """The tags of one sentence.
-
-    Attributes:
-        words: What is tagged.
-        tags: One a word.
-    """
+    """The words of one sentence and a tag for each."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -83,10 +89,10 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     """Words to tags.
 
     Args:
-        recipe: Whose settings hold.
-        tokenizer: What cuts words into pieces; None reads them as they are.
-        words: Learned from the training text.
-        parts: What words are also read from, learned from it too.
+        recipe: The settings.
+        tokenizer: Cuts words into pieces; None reads them whole.
+        words: Those of the training text.
+        parts: Their parts, where they are also read from these.
         tags: In order of their ids.
         rare: Words that occur once in training.
 
@@ -129,13 +135,15 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
 
         Tags of entities come out as BIO, of files in IOB1, BIOES or BILOU too: see ``as_bio``.
         """
-        data, every = recipe.settings(TaggingData), list[TaggedWords]()
-        for file in recipe.files(split):
-            handling = Handling(on_bad_line=data.on_bad_line, bad_lines=bad_lines)
-            every += read_tagged(file, word=data.word, tag=data.tag, **handling)
+        every = super().read(recipe, split, bad_lines=bad_lines)
         if not marks_entities({tag for sentence in every for tag in sentence.tags or ()}):
             return every
         return [replace(each, tags=as_bio(each.tags or ())) for each in every]
+
+    @classmethod
+    def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[TaggedWords]:
+        """The sentences of one file, with their tags as they stand there."""
+        return read_tagged(file, word=data.word, tag=data.tag, **handling)
 
     @staticmethod
     def subject(example: TaggedWords) -> str:
@@ -153,7 +161,7 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
 
         Raises:
             DataError: There are fewer than two tags.
-            SettingError: What is set of words has no meaning for their pieces.
+            SettingError: A setting of whole words is given where they are cut into pieces.
         """
         data, tokenizer = recipe.settings(TaggingData), None
         if recipe.tokenizer is not None:
@@ -214,13 +222,10 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         return (Field.of(self.data, "word"),)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> TaggedWords:
-        """The words of a line or of a JSON record's "tokens".
+        """The words of a line or of a JSON record's "tokens"; DataError without any.
 
-        Words of a line are parted by spaces; without one they are its characters, if those were the
-        words of the training text.
-
-        Raises:
-            DataError: There are no words.
+        Words of a line have spaces between them; a line without a space is its characters, if
+        those were the words of the training text.
         """
         if isinstance(record, str):
             words = normalize(record).split()
@@ -237,16 +242,12 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     def samples(
         self, examples: Sequence[TaggedWords], too_long: BadLines, *, training: bool
     ) -> Iterator[Sample]:
-        """Ids of each sentence; in training, some a second time, as ``data.join_entities`` says.
-
-        Raises:
-            DataError: A tag was not met in training.
-        """
+        """Ids of each sentence; in training, some a second time, as ``data.join_entities`` says."""
         for example in examples:
             yield self.encode_one(example, too_long)
-            without_marks = joined(example) if training and self.data.join_entities else None
-            if without_marks is not None:
-                yield self.encode_one(without_marks, too_long)
+            again = without_marks(example) if training and self.data.join_entities else None
+            if again is not None:
+                yield self.encode_one(again, too_long)
 
     def encode_one(self, example: TaggedWords, too_long: BadLines) -> Sample:
         """Ids of the words, of their parts and of their pieces, if they are read from any."""
@@ -258,7 +259,7 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
             "texts": example.words,
             "words": self.word_ids.ids(folded),
             "parts": [self.part_ids.ids(parts) for parts in spelled],
-            "tags": _numbers(self._known(example), self.tags),
+            "tags": tag_numbers(self._known(example), self.tags),
             "rare": [word in self._rare for word in folded],
             "pieces": pieces,
             "sizes": [len(ids) for ids in pieces] or [1] * len(folded),
@@ -271,36 +272,31 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     def collate(
         self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
     ) -> Batch:
-        """Padded sentences; one that is too long takes several rows, whose ``owners`` say of which.
+        """Padded sentences; a row of one that is too long is a part of it, as ``owners`` say.
 
         With a generator, words that occur once and parts may become unknown.
         """
-        rows = [
-            {name: each[name][part] for name in ("words", "parts", "tags", "rare", "pieces")}
-            for each in encoded
-            for part in _stretches(each["sizes"], self.data.max_length)
-        ]
-        owners = [
-            owner
+        every = [
+            (owner, each, part)
             for owner, each in enumerate(encoded)
-            for _ in _stretches(each["sizes"], self.data.max_length)
+            for part in stretches(each["sizes"], self.data.max_length)
         ]
-        words = padded([row["words"] for row in rows])
-        parts = None
-        if any(row["parts"] for row in rows):
-            parts = boxed([padded(row["parts"]) for row in rows])
-        if generator is not None and self.data.drop_words:
-            rare = padded([row["rare"] for row in rows], False).bool()
-            words = _dropped(words, rare, self.data.drop_words, generator)
-        if generator is not None and self.data.drop_parts and parts is not None:
-            parts = _dropped(parts, parts != PAD_ID, self.data.drop_parts, generator)
-        pieces = [row["pieces"] for row in rows]
+
+        def rows(name: str) -> list[Any]:
+            return [each[name][part] for _, each, part in every]
+
+        words, pieces, data = padded(rows("words")), rows("pieces"), self.data
+        parts = boxed([padded(row) for row in rows("parts")]) if any(rows("parts")) else None
+        if generator is not None and data.drop_words:
+            words = dropped(words, padded(rows("rare"), False).bool(), data.drop_words, generator)
+        if generator is not None and data.drop_parts and parts is not None:
+            parts = dropped(parts, parts != PAD_ID, data.drop_parts, generator)
         return {
             "words": words,
-            "lengths": lengths_of([row["words"] for row in rows]),
+            "lengths": lengths_of(rows("words")),
             "parts": parts,
-            "tags": padded([row["tags"] for row in rows], -1),
-            "owners": owners,
+            "tags": padded(rows("tags"), -1),
+            "owners": [owner for owner, _, _ in every],
             "texts": [each["texts"] for each in encoded],
             "pieces": piece_rows(pieces, begins=self._begins) if any(pieces) else None,
         }
@@ -324,8 +320,8 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         """Accuracy of tags; F1 of whole entities where tags mark them, else averaged over tags."""
         given, right = [each.tags for each in answers], self._right(examples)
         flat = _flat(given), _flat(right)
-        has_entities = marks_entities(self.tags)
-        f1 = entity_scores(given, right)[0].f1 if has_entities else macro_f1(*flat)
+        is_marked = marks_entities(self.tags)
+        f1 = entity_scores(given, right)[0].f1 if is_marked else macro_f1(*flat)
         return {"accuracy": accuracy(*flat), "f1": f1}
 
     def example_score(self, answer: Tags, example: TaggedWords) -> float:
@@ -347,15 +343,16 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         }
 
     def tables(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> list[Table]:
-        """By entity type or by tag, known words and unknown ones, what was taken for what."""
+        """By entity type or by tag, known words and unknown ones, the confusion matrix."""
         given, right = [each.tags for each in answers], self._right(examples)
         flat = (_flat(given), _flat(right))
         first = label_table(by_label(*flat))
         if marks_entities(self.tags):
             first = label_table(entity_scores(given, right)[1], "type", "type of entity")
         words = (self.word_ids.ids(_folded(word, self.data) for word in e.words) for e in examples)
-        novel = [number == UNK_ID for numbers in words for number in numbers]
-        return [first, novelty_table(*flat, novel), confusion_table(*flat)]
+        groups = ["unknown" if n == UNK_ID else "known from training" for n in _flat(words)]
+        hits = {"accuracy": [float(a == b) for a, b in zip(*flat, strict=True)]}
+        return [first, by_group("word", groups, hits, column="words"), confusion_table(*flat)]
 
     def draw(
         self, model: nn.Module, example: TaggedWords, encoded: Sample, answer: Tags
@@ -402,45 +399,6 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         return replace(example, tags=as_known(example.tags, self.tags))
 
 
-def _numbers(example: TaggedWords, tags: Sequence[str]) -> list[int]:
-    """The numbers of a sentence's tags; −1 where they are not known.
-
-    Raises:
-        DataError: A tag was not met in training.
-    """
-    if example.tags is None:
-        return [-1] * len(example.words)
-    numbers = {tag: number for number, tag in enumerate(tags)}
-    for place, (word, tag) in enumerate(zip(example.words, example.tags, strict=True), 1):
-        if tag not in numbers:
-            raise DataError(
-                f"{example.where}: tags must be ones met in training "
-                f"({', '.join(tags[:20])}); got {tag!r} for {word!r}, word {place} "
-                "of the sentence. Correct it, or add sentences that have it to data.train."
-            )
-    return [numbers[tag] for tag in example.tags]
-
-
-def _dropped(
-    ids: Int[Tensor, "..."], may: Tensor, share: float, generator: torch.Generator
-) -> Int[Tensor, "..."]:
-    """The ids, a share of those that may become unknown drawn to do so."""
-    drawn = torch.rand(ids.shape, generator=generator) < share
-    return ids.masked_fill(may & drawn, UNK_ID)
-
-
-def _stretches(sizes: Sequence[int], longest: int) -> Iterator[slice]:
-    """Words in a row, as many at a time as take at most so much; one at least."""
-    first, taken = 0, 0
-    for place, size in enumerate(sizes):
-        if place > first and taken + size > longest:
-            yield slice(first, place)
-            first, taken = place, 0
-        taken += size
-    if sizes:
-        yield slice(first, len(sizes))
-
-
 def _scores(model: nn.Module, batch: Batch) -> Float[Tensor, "R N K"]:
     reading = {} if batch["parts"] is None else {"parts": batch["parts"]}
     ids, lengths = batch["words"], batch["lengths"]
@@ -455,8 +413,8 @@ def _folded(word: str, data: TaggingData) -> str:
     return word.lower() if data.lowercase else word
 
 
-def _flat(rows: Iterable[Sequence[str]]) -> list[str]:
-    return [tag for row in rows for tag in row]
+def _flat(rows: Iterable[Iterable[T]]) -> list[T]:
+    return [each for row in rows for each in row]
 
 
 def _check_whole(recipe: Recipe) -> None:

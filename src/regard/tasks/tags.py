@@ -1,5 +1,6 @@
-"""The tags of a sentence: which may follow which, and the entities they mark."""
+"""The tags of a sentence: transitions between them, the entities they mark, their baselines."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -7,8 +8,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from regard.errors import DataError
 from regard.metrics.labels import entities
-from regard.tasks.tables import Table
 from regard.text.reading.tagged import TaggedWords
 
 
@@ -30,49 +31,28 @@ def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
     return allowed
 
 
-def novelty_table(given: Sequence[str], right: Sequence[str], novel: Sequence[bool]) -> Table:
-    """Accuracy of tags over the words known from training, and over those that are novel.
-
-    Example:
-        >>> novelty_table(["a", "b", "b"], ["a", "b", "a"], [False, True, True]).rows
-        (('known from training', 100.0, 1), ('unknown', 50.0, 2))
-    """
-    rows = []
-    for name, is_novel in (("known from training", False), ("unknown", True)):
-        hits = [a == b for a, b, new in zip(given, right, novel, strict=True) if new is is_novel]
-        if hits:
-            rows.append((name, 100 * sum(hits) / len(hits), len(hits)))
-    return Table("by word", ("words", "accuracy", "count"), tuple(rows))
-
-
-def joined(example: TaggedWords) -> TaggedWords | None:
-    """The sentence without the mark between two entities of one type; None if it has no such mark.
+def without_marks(example: TaggedWords) -> TaggedWords | None:
+    """The sentence without marks between entities of one type; None if it has no such mark.
 
     Lists of delegates are printed one name after another. Few sentences are such lists, and many
     hold the same names with a mark between them.
 
     Example:
         >>> list_ = TaggedWords(("李", "、", "王", "来"), ("B-PER", "O", "B-PER", "O"), "a:1")
-        >>> print(joined(list_).words, joined(list_).tags)
+        >>> print(without_marks(list_).words, without_marks(list_).tags)
         ('李', '王', '来') ('B-PER', 'B-PER', 'O')
     """
-    left_out = _marks(example.words, example.tags or ())
-    if not left_out:
-        return None
-    kept = [place for place in range(len(example.words)) if place not in left_out]
     words, tags = example.words, example.tags or ()
-    return TaggedWords(
-        tuple(words[place] for place in kept), tuple(tags[place] for place in kept), example.where
-    )
-
-
-def _marks(words: Sequence[str], tags: Sequence[str]) -> set[int]:
-    found = entities(tags)
-    return {
+    marks = {
         end
-        for (kind, _, end), (next_kind, first, _) in pairwise(found)
+        for (kind, _, end), (next_kind, first, _) in pairwise(entities(tags))
         if first == end + 1 and kind == next_kind and not any(map(str.isalnum, words[end]))
     }
+    if not marks:
+        return None
+    kept = [place for place in range(len(words)) if place not in marks]
+    left, left_tags = (tuple(each[place] for place in kept) for each in (words, tags))
+    return TaggedWords(left, left_tags, example.where)
 
 
 def marked(words: Sequence[str], tags: Sequence[str]) -> str:
@@ -81,35 +61,104 @@ def marked(words: Sequence[str], tags: Sequence[str]) -> str:
     Example:
         >>> marked("江主席到京", ["B-PER", "O", "O", "O", "B-LOC"])
         '[江 PER]主席到[京 LOC]'
-        >>> marked(["in", "New", "York"], ["O", "B-LOC", "I-LOC"])
-        'in [New York LOC]'
     """
     space = "" if all(len(word) == 1 for word in words) else " "
-    shown, at = [], 0
+    text, at = [], 0
     for kind, first, end in entities(tags):
-        shown += [*words[at:first], f"[{space.join(words[first:end])} {kind}]"]
+        text += [*words[at:first], f"[{space.join(words[first:end])} {kind}]"]
         at = end
-    return space.join([*shown, *words[at:]])
+    return space.join([*text, *words[at:]])
 
 
 def compared(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) -> str:
-    """The marked words; behind them what is marked wrongly, and what should have been.
+    """The marked words; behind them the wrong entities, and those that are right.
 
     Example:
         >>> compared("江主席到京", ["B-PER", "I-PER", "O", "O", "O"], ["B-PER", "O", "O", "O", "O"])
         '[江主 PER]席到京  (wrong: 江主 PER; right: 江 PER)'
     """
     space = "" if all(len(word) == 1 for word in words) else " "
-    found, gold = entities(tags), entities(right)
-    differing = {
-        "wrong": [each for each in found if each not in gold],
-        "right": [each for each in gold if each not in found],
-    }
+    predicted, true = entities(tags), entities(right)
     notes = [
         f"{name}: "
         + ", ".join(f"{space.join(words[first:end])} {kind}" for kind, first, end in each)
-        for name, each in differing.items()
+        for name, each in (
+            ("wrong", [one for one in predicted if one not in true]),
+            ("right", [one for one in true if one not in predicted]),
+        )
         if each
     ]
     text = marked(words, tags)
     return f"{text}  ({'; '.join(notes)})" if notes else text
+
+
+def tag_numbers(example: TaggedWords, tags: Sequence[str]) -> list[int]:
+    """The numbers of a sentence's tags; −1 where they are not known."""
+    if example.tags is None:
+        return [-1] * len(example.words)
+    numbers = {tag: number for number, tag in enumerate(tags)}
+    for place, (word, tag) in enumerate(zip(example.words, example.tags, strict=True), 1):
+        if tag not in numbers:
+            raise DataError(
+                f"{example.where}: tags must be ones met in training "
+                f"({', '.join(tags[:20])}); got {tag!r} for {word!r}, word {place} "
+                "of the sentence. Correct it, or add sentences that have it to data.train."
+            )
+    return [numbers[tag] for tag in example.tags]
+
+
+def most_frequent_tags(
+    train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
+) -> list[tuple[str, ...]]:
+    """Each word's most frequent tag in training; the most frequent of all for the others.
+
+    Example:
+        >>> train = [TaggedWords(("a", "b", "b"), ("X", "Y", "Y"), "t:1")]
+        >>> most_frequent_tags(train, [TaggedWords(("a", "c"), None, "e:1")])
+        [('X', 'Y')]
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for sentence in train:
+        for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
+            counts[word][tag] += 1
+    (most, _), *_ = sum(counts.values(), Counter[str]()).most_common(1)
+    best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+    return [tuple(best.get(word, most) for word in example.words) for example in examples]
+
+
+def entities_of_training(
+    train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
+) -> list[tuple[str, ...]]:
+    """Training's entities wherever their words occur, from left to right, the longest first.
+
+    One that is met with several types has the most frequent: the baseline of Tjong Kim Sang &
+    De Meulder (2003), https://aclanthology.org/W03-0419, which keeps those of one type alone.
+
+    Example:
+        >>> train = [TaggedWords(("New", "York", "wins"), ("B-LOC", "I-LOC", "O"), "t:1")]
+        >>> entities_of_training(train, [TaggedWords(("in", "New", "York"), None, "e:1")])
+        [('O', 'B-LOC', 'I-LOC')]
+    """
+    kinds: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for sentence in train:
+        for kind, first, end in entities(sentence.tags or ()):
+            kinds[sentence.words[first:end]][kind] += 1
+    best = {words: counts.most_common(1)[0][0] for words, counts in kinds.items()}
+    longest = max(map(len, best), default=0)
+    return [_looked_up(example.words, best, longest) for example in examples]
+
+
+def _looked_up(
+    words: tuple[str, ...], best: dict[tuple[str, ...], str], longest: int
+) -> tuple[str, ...]:
+    tags: list[str] = []
+    while len(tags) < len(words):
+        at = len(tags)
+        for size in range(min(longest, len(words) - at), 0, -1):
+            kind = best.get(words[at : at + size])
+            if kind is not None:
+                tags += [f"B-{kind}", *[f"I-{kind}"] * (size - 1)]
+                break
+        else:
+            tags.append("O")
+    return tuple(tags)

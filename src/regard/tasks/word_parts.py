@@ -1,6 +1,6 @@
-"""Words read from parts of theirs too: characters, n-grams of them, or pairs of words."""
+"""Words in pieces and parts: of a tokenizer, or characters, their n-grams, pairs of words."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +12,25 @@ from torch import Tensor
 
 from regard.choices import choose
 from regard.errors import SettingError
+from regard.tasks.batches import Batch
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import ClassificationData, WordPartsName
-from regard.text import PAD_ID, Piece, Tokenizer, TokenizerConfig, normalize, train_tokenizer
+from regard.text import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    UNK_ID,
+    Piece,
+    Tokenizer,
+    TokenizerConfig,
+    normalize,
+    train_tokenizer,
+    words_of_spans,
+)
+from regard.text.batches import lengths_of, padded
 from regard.text.files import read_kept, write_plain
+from regard.text.masking import NO_WORD
+from regard.text.normalization import has_unspaced
 from regard.text.tokenizers.words import SPLITTERS, Vocabulary
 
 # Marks of the begin and the end of a word or a sentence.
@@ -181,8 +196,8 @@ class Speller:
         words = _cut(self._split(normalize(text)))
         rows = [self.grams.ids(parts) for parts in self._parts_of(words)]
         most = max(map(len, rows), default=0)
-        padded = [row + [PAD_ID] * (most - len(row)) for row in rows]
-        return Spelled(self.words.ids(words), torch.tensor(padded, dtype=torch.int32))
+        filled = [row + [PAD_ID] * (most - len(row)) for row in rows]
+        return Spelled(self.words.ids(words), torch.tensor(filled, dtype=torch.int32))
 
 
 def learn_tokenizer(recipe: Recipe, texts: Sequence[str]) -> Tokenizer | Speller:
@@ -199,6 +214,92 @@ def cut_texts(tokenizer: Tokenizer | Speller, texts: Sequence[str]) -> list[Cut]
         return [(ids, None) for ids in tokenizer.encode_all(texts)]
     every = map(tokenizer.encode, texts)
     return [(spelled.words, spelled.parts) for spelled in every]
+
+
+def joined_words(words: Sequence[str]) -> str:
+    """The words as running text, without spaces beside an unspaced script or single characters.
+
+    Example:
+        >>> joined_words(["I", "love", "China", "."]), joined_words(["我", "爱", "中国"])
+        ('I love China .', '我爱中国')
+    """
+    if all(len(word) == 1 for word in words):
+        return "".join(words)
+    text = words[0]
+    for word in words[1:]:
+        text += word if has_unspaced(text[-1] + word[0]) else f" {word}"
+    return text
+
+
+def pieces_of(words: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
+    """The ids of each word's pieces, at least one, with the sentence cut as running text.
+
+    Where a piece would be of two words, or a word of none, each word is cut by itself instead.
+
+    Example:
+        >>> from regard.text import TokenizerConfig, train_tokenizer
+        >>> tokenizer = train_tokenizer(["a cat"], TokenizerConfig(type="characters"))
+        >>> pieces_of(["a", "cat"], tokenizer)
+        [[5], [4, 6, 5, 7]]
+    """
+    text = joined_words(words)
+    if normalize(text) == text:
+        spans, place = [], 0
+        for word in words:
+            place = text.index(word, place)
+            spans.append((place, place := place + len(word)))
+        found = _pieces_in(text, spans, tokenizer)
+        if all(found):
+            return found
+    return [tokenizer.encode(word) or [UNK_ID] for word in words]
+
+
+def piece_rows(sentences: Sequence[Sequence[Sequence[int]]], *, begins: bool) -> Batch:
+    """Padded ``ids`` of each word's pieces, ``lengths``, and ``places`` of each word's first one.
+
+    A row ends with the end token. The first piece stands for its word, as BERT tags words: Devlin
+    et al. (2019), section 5.3, https://arxiv.org/abs/1810.04805.
+    """
+    rows, places = [], []
+    for words in sentences:
+        row, firsts = [BOS_ID] * begins, []
+        for ids in words:
+            firsts.append(len(row))
+            row += ids
+        rows.append([*row, EOS_ID])
+        places.append(firsts)
+    return {"ids": padded(rows), "lengths": lengths_of(rows), "places": padded(places)}
+
+
+def stretches(sizes: Sequence[int], longest: int) -> Iterator[slice]:
+    """Words in a row, as many at a time as are at most so long together; one at least."""
+    first, taken = 0, 0
+    for place, size in enumerate(sizes):
+        if place > first and taken + size > longest:
+            yield slice(first, place)
+            first, taken = place, 0
+        taken += size
+    if sizes:
+        yield slice(first, len(sizes))
+
+
+def _pieces_in(
+    text: str, spans: Sequence[tuple[int, int]], tokenizer: Tokenizer
+) -> list[list[int]]:
+    """The pieces that begin in each span, a space before it among them; none if two share one."""
+    pieces = tokenizer.pieces(text)
+    owners = words_of_spans([(piece.start, piece.end) for piece in pieces], spans)
+    found: list[list[int]] = [[] for _ in spans]
+    waiting: list[int] = []
+    for piece, owner in zip(pieces, owners, strict=True):
+        waiting.append(piece.id)
+        if owner == NO_WORD:
+            continue
+        if piece.end > spans[owner][1]:
+            return [[]]
+        found[owner] += waiting
+        waiting = []
+    return found
 
 
 def _ends(word: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.tasks.word_pieces import joined_words, piece_rows, pieces_of
+from regard.tasks.word_parts import joined_words, piece_rows, pieces_of
 from regard.text import BOS_ID, EOS_ID, UNK_ID, TokenizerConfig, train_tokenizer
 
 LINES = ["the cat sat on the mat.", "a dog ran on the road.", "我爱中国。", "中国很大。"] * 5
