@@ -40,19 +40,6 @@ class OngoingTraining:
         path: The run folder.
         predictor: The model as it is now, in use: for questions of one's own in between.
         is_stopped: Whether somebody has called ``stop``.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> from regard.tasks.regression import Regression
-        >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
-        >>> recipe = recipe_from_table({"task": "regression", **settings})
-        >>> task = Regression.learn(recipe, Regression.read(recipe, "train"))
-        >>> training = OngoingTraining(Path("run"), Predictor(task.build_model(), task))
-        >>> [round(guess.value, 1) for guess in training.predictor.predict(["1.5", "4.5"])]
-        [2.9, 1.8]
-        >>> training.stop()
-        >>> training.is_stopped
-        True
     """
 
     def __init__(self, path: Path, predictor: Predictor) -> None:
@@ -78,24 +65,6 @@ class Update:
         tokens: What it learned from: target tokens, or whatever the task counts.
         figures: ``loss``, the mean over those; ``learning_rate``; ``gradient_norm``.
         training: The training, to ask the model or to stop.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> from regard.tasks.regression import Regression
-        >>> class Enough(Callback):
-        ...     def on_update(self, update: Update) -> None:
-        ...         if update.figures["loss"] < 0.5:
-        ...             update.training.stop()
-        >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
-        >>> recipe = recipe_from_table({"task": "regression", **settings})
-        >>> task = Regression.learn(recipe, Regression.read(recipe, "train"))
-        >>> training = OngoingTraining(Path("run"), Predictor(task.build_model(), task))
-        >>> figures = {"loss": 0.4, "learning_rate": 0.01, "gradient_norm": 1.0}
-        >>> Enough().on_update(
-        ...     Update(number=40, epoch=2, tokens=50, figures=figures, training=training)
-        ... )
-        >>> training.is_stopped
-        True
     """
 
     number: int
@@ -115,23 +84,6 @@ class Validation:
         is_best: Whether it is the best so far, by ``training.metric``.
         samples: A few outputs, a line each.
         training: The training, to ask the model or to stop.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> from regard.tasks.regression import Regression
-        >>> class Printing(Callback):
-        ...     def on_validation(self, validation: Validation) -> None:
-        ...         (answer,) = validation.training.predictor.predict(["1.5"])
-        ...         print(validation.update, validation.figures["rmse"], round(answer.value, 1))
-        >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
-        >>> recipe = recipe_from_table({"task": "regression", **settings})
-        >>> task = Regression.learn(recipe, Regression.read(recipe, "train"))
-        >>> training = OngoingTraining(Path("run"), Predictor(task.build_model(), task))
-        >>> figures = {"loss": 0.49, "rmse": 0.7}
-        >>> Printing().on_validation(
-        ...     Validation(update=40, figures=figures, is_best=True, samples=(), training=training)
-        ... )
-        40 0.7 2.9
     """
 
     update: int
@@ -149,11 +101,24 @@ class Callback:
     resumes.
 
     Example:
-        >>> class Patience(Callback):
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.tasks.regression import Regression
+        >>> class Enough(Callback):
         ...     def on_update(self, update: Update) -> None:
         ...         if update.figures["loss"] < 0.5:
+        ...             (prediction,) = update.training.predictor.predict(["1.5"])
+        ...             print(update.number, round(prediction.value, 1))
         ...             update.training.stop()
-        >>> isinstance(Patience(), Callback)
+        >>> settings = {"data": {"example": "sine"}, "model": {"is_learned": True}}
+        >>> recipe = recipe_from_table({"task": "regression", **settings})
+        >>> task = Regression.learn(recipe, Regression.read(recipe, "train"))
+        >>> training = OngoingTraining(Path("run"), Predictor(task.build_model(), task))
+        >>> figures = {"loss": 0.4, "learning_rate": 0.01, "gradient_norm": 1.0}
+        >>> Enough().on_update(
+        ...     Update(number=40, epoch=2, tokens=50, figures=figures, training=training)
+        ... )
+        40 2.9
+        >>> training.is_stopped
         True
     """
 

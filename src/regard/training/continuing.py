@@ -14,7 +14,7 @@ from regard.errors import RunError, TrainingError
 from regard.runs import Run, RunWarning
 from regard.runs.card import Changes
 from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.recipe import RecipeTable, with_training
+from regard.tasks.recipe import with_training
 from regard.training.settings import TrainingConfig
 
 # Of training: what the optimizer's state, the order of the text and the best figure depend on.
@@ -37,8 +37,12 @@ def with_saved_defaults(recipe: Recipe, run: Run) -> Recipe:
 
 def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
     """Differences between a recipe and the run that it is to resume."""
-    changes = _differences(saved_recipe(run).table(), recipe.table())
-    fixed = [name for name in changes if not _can_change(name)]
+    changes = differences(saved_recipe(run).table(), recipe.table())
+    fixed = [
+        name
+        for name in changes
+        if not name.startswith("training.") or name.removeprefix("training.") in _FIXED
+    ]
     if fixed:
         raise RunError(
             f"{_difference(run, changes, fixed[0])} Model, tokenizer, data and training's "
@@ -53,7 +57,7 @@ def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
     return changes
 
 
-def note_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
+def record_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
     """Record in the run what changes, and warn of another number of threads."""
     threads = torch.get_num_threads()
     if run.threads not in (None, threads):
@@ -106,24 +110,22 @@ def check_finite(run: Run, loss: float, norm: float, *, update: int, peak: float
     )
 
 
-def _can_change(name: str) -> bool:
-    section, _, key = name.partition(".")
-    return section == "training" and key not in _FIXED
+def differences(before: Mapping[str, object], now: Mapping[str, object]) -> Changes:
+    """The settings in which two tables differ, by their dotted names."""
+    old, new = _flat(before), _flat(now)
+    names = [*new, *(old.keys() - new.keys())]
+    return {n: (old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)}
 
 
-def _differences(saved: RecipeTable, wanted: RecipeTable) -> Changes:
-    changes: dict[str, tuple[JsonValue, JsonValue]] = {}
-    sections = cast(Mapping[str, JsonValue], saved)
-    for section, settings in cast(Mapping[str, JsonValue], wanted).items():
-        before = sections.get(section)
-        if not isinstance(settings, dict) or not isinstance(before, dict):
-            if before != settings:
-                changes[section] = (before, settings)
-            continue
-        for key in [*settings, *(before.keys() - settings.keys())]:
-            if settings.get(key) != before.get(key):
-                changes[f"{section}.{key}"] = (before.get(key), settings.get(key))
-    return changes
+def _flat(table: Mapping[str, object]) -> dict[str, JsonValue]:
+    """Settings by their dotted names."""
+    flat: dict[str, JsonValue] = {}
+    for section, settings in table.items():
+        if isinstance(settings, dict):
+            flat |= {f"{section}.{name}": value for name, value in settings.items()}
+        else:
+            flat[section] = cast(JsonValue, settings)
+    return flat
 
 
 def _difference(run: Run, changes: Changes, name: str) -> str:

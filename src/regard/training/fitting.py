@@ -1,11 +1,13 @@
 """Trials of some batches: how many tokens fit into a GPU's memory, how long a training takes."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from regard.devices import (
     device_of,
@@ -16,10 +18,9 @@ from regard.devices import (
     told_device,
 )
 from regard.errors import OutOfMemory
-from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.training.precision import compute_dtype, mixed_precision
 from regard.training.settings import TrainingConfig
-from regard.training.task_training import DEFAULT_BATCH, TaskTraining
+from regard.training.task_training import DEFAULT_BATCH, AnyTraining
 
 # Never more, however much memory there is, nor a larger share of the text: an update learns little
 # more from more. Nor less, which is no batch any more.
@@ -30,11 +31,8 @@ _TIMED, _PATIENT = 3, 2.0
 _MARGIN = 0.9
 
 
-def settle_batch(
-    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
-    model: nn.Module,
-    config: TrainingConfig,
-    device: torch.device,
+def resolve_batch(
+    training: AnyTraining, model: nn.Module, config: TrainingConfig, device: torch.device
 ) -> TrainingConfig:
     """The settings with a number for ``training.batch_tokens``, which the training takes, too."""
     if config.batch_tokens == "auto":
@@ -43,10 +41,7 @@ def settle_batch(
 
 
 def fitting_batch(
-    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
-    model: nn.Module,
-    config: TrainingConfig,
-    device: torch.device,
+    training: AnyTraining, model: nn.Module, config: TrainingConfig, device: torch.device
 ) -> int:
     """Tokens of the largest batch that fits into a device's memory; 4096 on a CPU."""
     # Twice as many tokens as long as that fits, beside the optimizer's memory; then half of the
@@ -56,33 +51,28 @@ def fitting_batch(
     most = int(min(_MOST, max(DEFAULT_BATCH, _SHARE * training.num_tokens)))
 
     def fits(tokens: int) -> bool:
-        return _fits(training, model, config, device, tokens)
+        return _fits(training, model, config, tokens)
 
     tokens = DEFAULT_BATCH
-    with kept_randomness(device):
-        if fits(tokens):
-            while tokens < most and fits(min(most, 2 * tokens)):
-                tokens = min(most, 2 * tokens)
-            if tokens == most:
-                return tokens
-        else:
-            while not fits(tokens := tokens // 2):
-                if tokens < _LEAST:
-                    raise OutOfMemory(
-                        f"the model must fit into the memory of {told_device(device)} with a batch "
-                        f"of {_LEAST} tokens; got one that does not. Make it smaller, or train it "
-                        "on a device with more."
-                    )
-        more = 3 * tokens // 2
-        return int(_MARGIN * (more if fits(more) else tokens))
+    if fits(tokens):
+        while tokens < most and fits(min(most, 2 * tokens)):
+            tokens = min(most, 2 * tokens)
+        if tokens == most:
+            return tokens
+    else:
+        while not fits(tokens := tokens // 2):
+            if tokens < _LEAST:
+                raise OutOfMemory(
+                    f"the model must fit into the memory of {told_device(device)} with a batch of "
+                    f"{_LEAST} tokens; got one that does not. Make it smaller, or train it on a "
+                    "device with more."
+                )
+    more = 3 * tokens // 2
+    return int(_MARGIN * (more if fits(more) else tokens))
 
 
 def describe_end(
-    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
-    model: nn.Module,
-    config: TrainingConfig,
-    *,
-    is_timed: bool,
+    training: AnyTraining, model: nn.Module, config: TrainingConfig, *, is_timed: bool
 ) -> str:
     """Line that says when a training ends; timing batches changes no weight or random state."""
     an_epoch = max(1, round(training.num_samples / training.examples_a_batch / config.accumulate))
@@ -111,72 +101,61 @@ def describe_end(
     return f"training ends after {', or after '.join([*ends, *times])}{cure}"
 
 
-def _seconds_an_update(
-    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
-    model: nn.Module,
-    config: TrainingConfig,
-) -> float:
+def _seconds_an_update(training: AnyTraining, model: nn.Module, config: TrainingConfig) -> float:
     """Seconds of a forward and a backward pass, of the last of a few batches."""
     device = device_of(model)
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     begun, seconds = time.perf_counter(), 0.0
-    model.train()
-    with kept_randomness(device), mixed_precision(compute_dtype(config.precision, device), device):
+    with _undisturbed(model, device):
         for batch, _ in islice(training.batches(0, 0), _TIMED):
-            assert batch is not None
             start = time.perf_counter()
-            loss, _ = training.backward(
-                model, moved(batch, device), smoothing=config.label_smoothing, scale=1.0
-            )
-            loss.item()  # a GPU is done only now
+            _add_gradients(training, model, config, batch)
             seconds = time.perf_counter() - start
             if time.perf_counter() - begun > _PATIENT:
                 break
-    model.zero_grad()
-    with torch.no_grad():
-        for name, buffer in model.named_buffers():
-            buffer.copy_(buffers[name])
     return seconds * config.accumulate
 
 
-def _fits(
-    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
-    model: nn.Module,
-    config: TrainingConfig,
-    device: torch.device,
-    tokens: int,
-) -> bool:
+def _fits(training: AnyTraining, model: nn.Module, config: TrainingConfig, tokens: int) -> bool:
     """Whether the largest batches of so many tokens can be learned from."""
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    learned = [p for p in model.parameters() if p.requires_grad]
+    copies = {"adamw": 2, "muon": 2, "sgd": 1}[config.optimizer] + (config.ema is not None)
+    device = device_of(model)
     try:
-        _try(training, model, config, device, tokens)
+        with _undisturbed(model, device):
+            optimizer = [torch.zeros_like(p) for p in learned for _ in range(copies)]
+            for batch in training.largest(tokens):
+                _add_gradients(training, model, config, batch)
+            del optimizer  # it took its room until now
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
         return False
     finally:
-        model.zero_grad()
-        with torch.no_grad():
-            for name, buffer in model.named_buffers():
-                buffer.copy_(buffers[name])
         free_memory(device)
     return True
 
 
-def _try(
-    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
-    model: nn.Module,
-    config: TrainingConfig,
-    device: torch.device,
-    tokens: int,
+def _add_gradients(
+    training: AnyTraining, model: nn.Module, config: TrainingConfig, batch: object
 ) -> None:
-    learned = [p for p in model.parameters() if p.requires_grad]
-    copies = {"adamw": 2, "muon": 2, "sgd": 1}[config.optimizer] + (config.ema is not None)
-    optimizer: list[Tensor] = [torch.zeros_like(p) for p in learned for _ in range(copies)]
-    model.train()
+    device = device_of(model)
     with mixed_precision(compute_dtype(config.precision, device), device):
-        for batch in training.largest(tokens):
-            training.backward(
-                model, moved(batch, device), smoothing=config.label_smoothing, scale=1.0
-            )
-    del optimizer  # it took its room until now
+        loss, _ = training.backward(
+            model, moved(batch, device), smoothing=config.label_smoothing, scale=1.0
+        )
+    loss.item()  # a GPU is done only now
+
+
+@contextmanager
+def _undisturbed(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Buffers and random numbers are as before after the block, and there are no gradients."""
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    model.train()
+    try:
+        with kept_randomness(device):
+            yield
+    finally:
+        model.zero_grad()
+        with torch.no_grad():
+            for name, buffer in model.named_buffers():
+                buffer.copy_(buffers[name])

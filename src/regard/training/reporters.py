@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO, cast, runtime_checkable
+from typing import TYPE_CHECKING, TextIO, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -50,7 +50,9 @@ class ConsoleReporter(Callback):
     """
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
-        self.console = console or Console(file=cast(TextIO | None, _stderr()), stderr=True)
+        # A process may have been started without stderr.
+        stderr = None if sys.stderr is None else cast(TextIO, _Lossy(sys.stderr))
+        self.console = console or Console(file=stderr, stderr=True)
         self.quiet = quiet
         self._share: Callable[[], float] = lambda: 0.0
         self._bar: Progress | None = None
@@ -162,17 +164,10 @@ class ConsoleReporter(Callback):
         self.console.print(printable(text), highlight=False, markup=False, soft_wrap=is_log)
 
 
-@runtime_checkable
-class _Stream(Protocol):
-    def write(self, text: str, /) -> object: ...
-
-    def flush(self) -> object: ...
-
-
 class _Lossy:
     """A stream for people: nothing ends because they no longer read it."""
 
-    def __init__(self, stream: _Stream) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -188,11 +183,6 @@ class _Lossy:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
-
-
-def _stderr() -> _Lossy | None:
-    """This process's stderr, which it may have been started without."""
-    return None if sys.stderr is None else _Lossy(sys.stderr)
 
 
 def _clock(seconds: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
@@ -24,18 +24,18 @@ from regard.text.reading.encodings import encoded_as
 from regard.training.callbacks import Callback, Callbacks, OngoingTraining, TrainedSummary
 from regard.training.continuing import (
     find_changes,
-    note_changes,
+    record_changes,
     saved_recipe,
     with_saved_defaults,
 )
 from regard.training.corpora.training_text import TrainingText, is_on_disk
 from regard.training.distributed.synchronizing import check_agreement, check_folder, check_shared
 from regard.training.distributed.world import World, process_group
-from regard.training.fitting import describe_end, settle_batch
-from regard.training.pretrained import Pretrained, begin_with
+from regard.training.fitting import describe_end, resolve_batch
+from regard.training.pretrained import begin_with
 from regard.training.reporters import ConsoleReporter, TensorBoardReporter, has_tensorboard
 from regard.training.settings import TrainingConfig
-from regard.training.task_training import TaskTraining
+from regard.training.task_training import AnyTraining, TaskTraining
 from regard.training.trainer import Trainer
 
 
@@ -87,7 +87,9 @@ def fit(
         check_agreement(world, recipe)
         if not world.is_first:
             stack.enter_context(displaying(None))
-        watching = _watch(path, reporter) if world.is_first else Callbacks(Callback())
+        watchers = [TensorBoardReporter(path)] if has_tensorboard() and world.is_first else []
+        printing = reporter or ConsoleReporter()
+        watching = Callbacks(printing if world.is_first else Callback(), *watchers)
         session = _Session(path, world, watching, tuple(callbacks), may_change, stack)
         # Rank 0 makes the run; the others read what it has written.
         prepared = session.prepare(recipe) if world.is_first else None
@@ -97,16 +99,6 @@ def fit(
         (trainer.run if world.is_first else Run.open(path)).fill(trainer.model)
         trainer.model.eval()
     return Trained(path, predictor, summary)
-
-
-@dataclass(frozen=True)
-class _Resolved:
-    """A complete recipe, its device (a run is tied to none) and what training begins with."""
-
-    recipe: Recipe
-    device: str
-    config: TrainingConfig
-    pretrained: Pretrained | None
 
 
 @dataclass(frozen=True)
@@ -122,26 +114,31 @@ class _Session:
 
     def prepare(self, recipe: Recipe) -> tuple[Predictor, Trainer[Any]]:
         """Read the text, build the model, and open the run."""
-        run = self._open() if is_run(self.path) else None
-        resolved = _resolve(recipe, run)
-        config, pretrained = resolved.config, resolved.pretrained
-        device = _device(resolved.device, self.world)
-        changes = (
-            {} if run is None else find_changes(run, resolved.recipe, may_change=self.may_change)
-        )
-        text = TrainingText.read(resolved.recipe, config)
+        run = None
+        if is_run(self.path):
+            open_run = Run.open_for_training if self.world.is_first else Run.open
+            run = self.stack.enter_context(open_run(self.path))
+        recipe, config, device = _resolve(recipe, run, self.world)
+        recipe, pretrained = begin_with(recipe, run)
+        changes = {} if run is None else find_changes(run, recipe, may_change=self.may_change)
+        text = TrainingText.read(recipe, config)
         text.check_same_as(run)
         tokenizer = run.tokenizer_folder if run is not None and run.has_tokenizer else None
         vocabularies = tokenizer
         if tokenizer is None and pretrained is not None:
-            vocabularies = pretrained.vocabularies(resolved.recipe)
-        task = text.learn_task(resolved.recipe, vocabularies, is_new=run is None)
+            vocabularies = pretrained.vocabularies(recipe)
+        task = text.learn_task(recipe, vocabularies, is_new=run is None)
         training = TaskTraining(
             task, text.train, text.valid, config, text.too_long, text.encoded(task)
         )
         choose("training.metric", config.metric, dict(training.metrics))
-        model = self._build(training, resolved, run, device)
-        config = settle_batch(training, model, config, device)
+        torch.manual_seed(config.seed)
+        model = training.build_model()
+        check_shared(self.world, model, config, training.examples_a_batch)
+        if pretrained is not None:
+            pretrained.fill(model, recipe, run)
+        model.to(device)
+        config = resolve_batch(training, model, config, device)
         if run is None:
             # Last, so that unusable text or settings leave nothing behind.
             run = self._create(task.recipe, config, text)
@@ -149,13 +146,13 @@ class _Session:
             if tokenizer is None:
                 with run.new_tokenizer_folder() as folder:
                     task.save(folder)
-            note_changes(run, changes, processes=self.world.size)
+            record_changes(run, changes, processes=self.world.size)
         predictor = Predictor(model, task)
         ongoing = OngoingTraining(self.path, predictor)
         if self.world.is_first:
             self.watching.add(self.callbacks)
         self.watching.on_start(
-            self._facts(training, model, text, run, config),
+            self._describe(training, model, text, run, config),
             loss_unit=task.counted,
             valid=training.valid_size,
         )
@@ -170,11 +167,6 @@ class _Session:
             valid=training.valid_size,
         )
 
-    def _open(self) -> Run:
-        """The run that is there, which rank 0 alone may write."""
-        open_run = Run.open_for_training if self.world.is_first else Run.open
-        return self.stack.enter_context(open_run(self.path))
-
     def _create(self, recipe: Recipe, config: TrainingConfig, text: TrainingText) -> Run:
         settings = {**recipe.training, "batch_tokens": config.batch_tokens}
         run = Run.create(
@@ -187,24 +179,9 @@ class _Session:
         )
         return self.stack.enter_context(run)
 
-    def _build(
+    def _describe(
         self,
-        training: TaskTraining[Any, Any, Any, Any],
-        resolved: _Resolved,
-        run: Run | None,
-        device: torch.device,
-    ) -> nn.Module:
-        """The model with its first weights, on its device."""
-        torch.manual_seed(resolved.config.seed)
-        model = training.build_model()
-        check_shared(self.world, model, resolved.config, training.examples_a_batch)
-        if resolved.pretrained is not None:
-            resolved.pretrained.fill(model, resolved.recipe, run)
-        return model.to(device)
-
-    def _facts(
-        self,
-        training: TaskTraining[Any, Any, Any, Any],
+        training: AnyTraining,
         model: nn.Module,
         text: TrainingText,
         run: Run,
@@ -213,69 +190,48 @@ class _Session:
         """Describe the training that is about to begin, in lines."""
         task = training.task
         parameters = sum(p.numel() for p in model.parameters())
-        facts = [
+        lines = [
             training.size_line,
             *task.facts(),
             *_smaller_vocabulary(task),
             f"{task.recipe.model_type} with {parameters:,} parameters",
         ]
         if not self.world.is_single:
-            facts.append(f"by {self.world.size} processes, the same batches as by one")
+            lines.append(f"by {self.world.size} processes, the same batches as by one")
         if (device := device_of(model)) != CPU:
-            facts.append(f"on {told_device(device)}, {training.batch_tokens:,} tokens a batch")
+            lines.append(f"on {told_device(device)}, {training.batch_tokens:,} tokens a batch")
         is_timed = self.world.is_single and not config.compile and run.newest_checkpoint() is None
         return [
-            *facts,
-            *text.facts(),
+            *lines,
+            *text.describe(),
             *training.describe_perplexity(),
             describe_end(training, model, config, is_timed=is_timed),
             *format_changes(run.changes),
         ]
 
 
-def _resolve(recipe: Recipe, run: Run | None) -> _Resolved:
-    """The recipe with all that it leaves open as the run keeps it, or else by the defaults."""
+def _resolve(
+    recipe: Recipe, run: Run | None, world: World
+) -> tuple[Recipe, TrainingConfig, torch.device]:
+    """The recipe with all that it leaves open as the run keeps it, or by the defaults; a device."""
+    # A run is tied to no device, so that recipe and config name none.
     given = recipe if run is None else with_saved_defaults(recipe, run)
-    given_config = build(TrainingConfig, given.training, where="training")
-    config = replace(
-        given_config,
-        device=AUTO,
-        batch_tokens=_batch_tokens(given_config, run),
-        corpus=_corpus(given, given_config, run),
-    )
+    config = build(TrainingConfig, given.training, where="training")
+    device, where = config.device, {"setting": "training.device"}
+    batch_tokens, corpus = config.batch_tokens, config.corpus
+    if run is not None:
+        saved = build(TrainingConfig, saved_recipe(run).training, where="training")
+        batch_tokens = saved.batch_tokens if batch_tokens == "auto" else batch_tokens
+        corpus = saved.corpus if corpus == "auto" else corpus
+    corpus = "disk" if is_on_disk(given, corpus) else "memory"
+    config = replace(config, device=AUTO, batch_tokens=batch_tokens, corpus=corpus)
     complete = with_training(given, as_table(config))
     if run is not None:
-        task = TASKS[recipe.task].task
-        complete = task.settled(complete, {"data": {}, **run.recipe}, ())
-    initialised, pretrained = begin_with(complete, run)
-    return _Resolved(initialised, given_config.device, config, pretrained)
-
-
-def _batch_tokens(config: TrainingConfig, run: Run | None) -> int | Literal["auto"]:
-    if config.batch_tokens != "auto" or run is None:
-        return config.batch_tokens
-    return build(TrainingConfig, saved_recipe(run).training, where="training").batch_tokens
-
-
-def _corpus(recipe: Recipe, config: TrainingConfig, run: Run | None) -> Literal["memory", "disk"]:
-    """Whether the text is in memory or on disk; a run stays as it began."""
-    place = config.corpus
-    if place == "auto" and run is not None:
-        place = build(TrainingConfig, saved_recipe(run).training, where="training").corpus
-    return "disk" if is_on_disk(recipe, place) else "memory"
-
-
-def _device(name: str, world: World) -> torch.device:
-    setting = "training.device"
+        complete = TASKS[recipe.task].task.settled(complete, {"data": {}, **run.recipe}, ())
     if world.is_single:
-        return find_device(name, setting=setting)
-    return find_own_device(name, number=world.local_rank, count=world.local_size, setting=setting)
-
-
-def _watch(path: Path, reporter: Callback | None) -> Callbacks:
-    """The callbacks of the process that prints."""
-    watchers = [TensorBoardReporter(path)] if has_tensorboard() else []
-    return Callbacks(reporter or ConsoleReporter(), *watchers)
+        return complete, config, find_device(device, **where)
+    number, count = world.local_rank, world.local_size
+    return complete, config, find_own_device(device, number=number, count=count, **where)
 
 
 def _smaller_vocabulary(task: AnyTask) -> list[str]:

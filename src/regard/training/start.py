@@ -12,7 +12,7 @@ from regard.runs import Run, is_run
 from regard.runs.files import write_file
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT
-from regard.text.reading.sources import Row, is_files, rows_of, write_rows
+from regard.text.reading.sources import is_files, rows_of, write_rows
 from regard.training.callbacks import Callback
 from regard.training.continuing import saved_recipe
 from regard.training.corpora.training_text import is_on_disk
@@ -73,7 +73,10 @@ def train(
     """
     source, data = _split_data(recipe, data)
     folder = Path(run) if run is not None else _default_run(source, data)
-    report = _print if reporter is None else _ignore
+
+    def report(line: str) -> None:
+        if reporter is None:
+            sys.stderr.write(f"{line}\n")
 
     def infer(files: Sequence[str]) -> InferredTask:
         task = infer_task(files)
@@ -134,10 +137,8 @@ def with_test(recipe: Recipe, path: str | Path) -> Recipe:
 
 def _split_data(recipe: object, data: object) -> "tuple[RecipeSource | None, object]":
     """The recipe, None where it is to be inferred, and the data."""
-    is_named = isinstance(recipe, Recipe | Mapping)
-    if isinstance(recipe, str | Path):
-        is_named = is_recipe(str(recipe))
-    if is_named:
+    is_path = isinstance(recipe, str | Path)
+    if isinstance(recipe, Recipe | Mapping) or (is_path and is_recipe(str(recipe))):
         return cast("RecipeSource", recipe), data
     if recipe is None and not _is_given(data):
         raise SettingError("recipe or data must be given; got neither.")
@@ -170,12 +171,7 @@ def _files(data: object, run: Path) -> list[str]:
     """The files of the data; data in memory is written beside the run folder."""
     if is_files(data) or not _is_given(data):
         return _names(data)
-    return [_write_data(rows_of(data), run)]
-
-
-def _write_data(rows: Sequence[Row], run: Path) -> str:
-    """Write data in memory beside the run folder, and return the name of the file."""
-    ending, content = write_rows(rows)
+    ending, content = write_rows(rows_of(data))
     path = run.with_name(f"{run.name}.data{ending}")
     if is_run(run) and path.exists() and path.read_text("utf-8") != content:
         raise RunError(
@@ -184,12 +180,4 @@ def _write_data(rows: Sequence[Row], run: Path) -> str:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, content.encode())
-    return str(path)
-
-
-def _print(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-
-
-def _ignore(line: str) -> None:
-    """Print nothing."""
+    return [str(path)]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Generic
+from typing import Any, Generic, TypeAlias
 
 import numpy as np
 import torch
@@ -238,3 +238,6 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             return Batches.of_stored(len(corpus), corpus.lengths_at, max_tokens=most, seed=seed)
         lengths = np.atleast_2d(self.task.lengths(corpus))
         return Batches(lengths[0], lengths[-1], max_tokens=most, seed=seed)
+
+
+AnyTraining: TypeAlias = TaskTraining[Any, Any, Any, Any]

@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.errors import OutOfMemory
 from regard.training import TrainingConfig
-from regard.training.fitting import describe_end, fitting_batch, settle_batch
+from regard.training.fitting import describe_end, fitting_batch, resolve_batch
 
 # What is asked of a training is few things, which a stand-in has.
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
@@ -79,14 +79,14 @@ def test_where_nothing_fits_the_cure_is_told(device):
 
 def test_on_a_cpu_nothing_is_tried():
     training = Training(0)
-    config = settle_batch(training, Learner(), AUTO, torch.device("cpu"))
+    config = resolve_batch(training, Learner(), AUTO, torch.device("cpu"))
     assert (config.batch_tokens, training.batch_tokens, training.tried) == (4096, 4096, [])
 
 
 def test_a_size_that_is_set_is_taken(device):
     training = Training(0)
     training.batch_tokens = 77
-    config = settle_batch(training, Learner(), TrainingConfig(updates=1, batch_tokens=77), device)
+    config = resolve_batch(training, Learner(), TrainingConfig(updates=1, batch_tokens=77), device)
     assert (config.batch_tokens, training.tried) == (77, [])
 
 

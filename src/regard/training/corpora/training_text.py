@@ -91,28 +91,28 @@ class TrainingText:
             return None
         return self.stored.encoded(task, bad_lines=self.bad_lines, too_long=self.too_long)
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Counts of the examples that are left out or held out, in lines."""
         unit = TASKS[self.recipe.task].task.unit
-        facts = []
+        lines = []
         if blank := self.bad_lines.counts[BLANK]:
             first = self.bad_lines.examples[BLANK]
             more = ", …" if blank > len(first) else ""
-            facts.append(f"{blank:,} blank lines left out: {', '.join(first)}{more}")
+            lines.append(f"{blank:,} blank lines left out: {', '.join(first)}{more}")
         unreadable = self.bad_lines.without(BLANK)
         if unreadable.total:
-            facts.append(f"left out {unreadable.total:,} lines that cannot be read: {unreadable}")
+            lines.append(f"left out {unreadable.total:,} lines that cannot be read: {unreadable}")
         if self.too_long.total:
             count = f"cut or left out {self.too_long.total:,} {unit} too long"
-            facts.append(f"{count}: {self.too_long}")
+            lines.append(f"{count}: {self.too_long}")
         if self.recipe.holds_out_test and not self.parts.test:
-            facts.append(f"no {unit} held out to test on: there are too few. data.test names some")
+            lines.append(f"no {unit} held out to test on: there are too few. data.test names some")
         elif self.recipe.holds_out_test:
-            facts.append(
+            lines.append(
                 f"{len(self.parts.test):,} {unit} held out to test on, chosen by hash and not "
                 "trained on; data.test names others"
             )
-        return facts
+        return lines
 
 
 def is_on_disk(recipe: Recipe, place: Place) -> bool:

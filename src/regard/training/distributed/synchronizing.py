@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.layers.norms import BatchNorm
 from regard.runs.card import CARD_FILE
 from regard.runs.files import checksum
 from regard.tasks import Recipe
 from regard.training.callbacks import WAITING
+from regard.training.continuing import differences
 from regard.training.distributed.strategies import check_shardable
 from regard.training.distributed.world import World
 from regard.training.settings import TrainingConfig
@@ -31,20 +31,19 @@ def check_agreement(world: World, recipe: Recipe) -> None:
     """Raise unless all processes train by the same recipe and the same program."""
     if world.is_single:
         return
-    mine: dict[str, JsonValue] = {
-        **_flat(cast(Mapping[str, JsonValue], recipe.table())),
+    mine = {
+        **recipe.table(),
         "the version of regard": __version__,
         "the version of torch": torch.__version__,
         "the program of regard": _program(),
     }
     first, *others = world.gather(mine)
     for rank, other in enumerate(others, 1):
-        for name in [*first, *(other.keys() - first.keys())]:
-            if first.get(name) != other.get(name):
-                raise SettingError(
-                    f"{name} must be the same in all processes; got {first.get(name)!r} in process "
-                    f"0 and {other.get(name)!r} in process {rank}. Start all by the same command."
-                )
+        for name, (theirs, ours) in differences(other, first).items():
+            raise SettingError(
+                f"{name} must be the same in all processes; got {ours!r} in process 0 and "
+                f"{theirs!r} in process {rank}. Start all by the same command."
+            )
 
 
 def check_folder(world: World, path: Path) -> None:
@@ -85,17 +84,6 @@ def check_shared(
             f"model.norm_kind must be layer or rms where {world.size} processes train, each of "
             "which sees a part of a batch; got 'batch'."
         )
-
-
-def _flat(table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Settings by their dotted names."""
-    flat: dict[str, JsonValue] = {}
-    for section, settings in table.items():
-        if isinstance(settings, dict):
-            flat |= {f"{section}.{name}": value for name, value in settings.items()}
-        else:
-            flat[section] = settings
-    return flat
 
 
 @cache
