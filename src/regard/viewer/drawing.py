@@ -35,20 +35,13 @@ def draw_examples(examples: Iterable[Example], opening: View | None = None) -> s
 
     Example:
         >>> from regard.viewer import Prediction
+        >>> answer = Prediction(labels=(("good", 0.75), ("bad", 0.25)))
         >>> nothing = {"output": "", "source_tokens": (), "output_tokens": ()}
-        >>> good, bad = (Prediction(labels=(each,)) for each in (("good", 0.75), ("bad", 0.5)))
-        >>> examples = [
-        ...     Example(source="好吃", answer=good, **nothing),
-        ...     Example(source="难吃", answer=bad, **nothing),
-        ... ]
-        >>> print(draw_examples(examples))
+        >>> print(draw_examples([Example(source="好吃", answer=answer, **nothing)]))
         好吃
         <BLANKLINE>
         good  ██████████████████████▌         0.750
-        <BLANKLINE>
-        难吃
-        <BLANKLINE>
-        bad  ███████████████                 0.500
+        bad   ███████▌                        0.250
     """
     layer = opening.layer if opening is not None and opening.kind == "cross" else "mean"
     blocks: list[str] = []
@@ -139,11 +132,11 @@ def draw_attention(example: Example, *, layer: int | None = None, width: int = 8
     Example:
         >>> from regard.viewer import HeadMap
         >>> seen = HeadMap(kind="cross", layer=0, head=0, rows=[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
-        >>> words = [Token(text="bin", start=0, end=3), Token(text="da", start=4, end=6)]
-        >>> written = [Token(text="am", start=0, end=2), Token(text="here", start=3, end=7)]
-        >>> written.append(Token(text="</s>", start=7, end=7))
-        >>> sides = {"source_tokens": tuple(words), "output_tokens": tuple(written)}
-        >>> print(draw_attention(Example(source="bin da", output="am here", maps=(seen,), **sides)))
+        >>> words = (Token(text="bin", start=0, end=3), Token(text="da", start=4, end=6))
+        >>> written = (Token(text="am", start=0, end=2), Token(text="here", start=3, end=7))
+        >>> written += (Token(text="</s>", start=7, end=7),)
+        >>> print(draw_attention(Example(source="bin da", output="am here", maps=(seen,),
+        ...                              source_tokens=words, output_tokens=written)))
               bin     da
           am  ██ .90     .10
         here  ░░ .20  ▓▓ .80

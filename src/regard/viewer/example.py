@@ -37,10 +37,6 @@ class Token:
         >>> tokens = (Token(text="▁see", start=2, end=5), Token(text="</s>", start=6, end=6))
         >>> [text[token.start : token.end] for token in tokens]
         ['see', '']
-        >>> Example(source="I see", output="", source_tokens=tokens, output_tokens=())
-        Traceback (most recent call last):
-        regard.errors.DataError: source_tokens must lie within the 5 characters of source; got
-        '</s>' at 6:6.
     """
 
     text: str
@@ -84,10 +80,6 @@ class View:
     Example:
         >>> View(layer=2, head=0)
         View(kind='cross', layer=2, head=0)
-        >>> View(kind="corss")
-        Traceback (most recent call last):
-        regard.errors.SettingError: kind must be one of cross, decoder, encoder; got 'corss'. Did
-        you mean 'cross'?
     """
 
     kind: Kind = "cross"
@@ -144,13 +136,8 @@ class Change:
         score: Its score, or None.
 
     Example:
-        >>> tried = Change(edit="layer 2, head 3 muted", output="I like China", score=-0.75)
-        >>> example = Example(
-        ...     source="我爱中国", output="I love China", score=-0.5,
-        ...     source_tokens=(), output_tokens=(), changes=(tried,),
-        ... )
-        >>> [f"{each.edit}: {each.output} ({each.score})" for each in example.changes]
-        ['layer 2, head 3 muted: I like China (-0.75)']
+        >>> Change(edit="layer 2, head 3 muted", output="I like China", score=-0.75).output
+        'I like China'
     """
 
     edit: str
@@ -169,15 +156,8 @@ class Importance:
         correlation: Rank correlation with the attention beside it, or None.
 
     Example:
-        >>> tokens = (Token(text="好", start=0, end=1), Token(text="吃", start=1, end=2))
-        >>> found = Importance(method="leave one out", values=(0.75, 0.25), correlation=1.0)
-        >>> [(token.text, value) for token, value in zip(tokens, found.values, strict=True)]
-        [('好', 0.75), ('吃', 0.25)]
-        >>> sides = {"source_tokens": tokens[:1], "output_tokens": ()}
-        >>> Example(source="好吃", output="", importances=(found,), **sides)
-        Traceback (most recent call last):
-        regard.errors.DataError: importances must have a value for each of 1 tokens; got 2 of 'leave
-        one out'.
+        >>> Importance(method="leave one out", values=(0.75, 0.25), correlation=1.0).values
+        (0.75, 0.25)
     """
 
     method: str
@@ -201,16 +181,14 @@ class Prediction:
     Example:
         >>> from regard.viewer import draw_examples
         >>> tokens = (Token(text="Hans", start=0, end=4), Token(text="ran", start=5, end=8))
-        >>> said = Prediction(tags=("PER", "O"), values=(0.2, 0.1), measure="how unexpected it was")
-        >>> example = Example(
-        ...     source="Hans ran", output="", source_tokens=tokens, output_tokens=(), answer=said
-        ... )
-        >>> print(draw_examples([example]))
+        >>> answer = Prediction(tags=("PER", "O"), values=(0.2, 0.1), measure="surprise")
+        >>> sides = {"source": "Hans ran", "output": "", "output_tokens": ()}
+        >>> print(draw_examples([Example(source_tokens=tokens, answer=answer, **sides)]))
         Hans ran
         <BLANKLINE>
         Hans/PER ran
         <BLANKLINE>
-        how unexpected it was: Hans 0.2, ran 0.1
+        surprise: Hans 0.2, ran 0.1
     """
 
     labels: tuple[Share, ...] = ()
@@ -251,11 +229,11 @@ class Example:
 
     Example:
         >>> from regard.viewer import draw_attention
-        >>> seen = HeadMap(kind="cross", layer=0, head=0, rows=[[0.9, 0.1], [0.2, 0.8]])
         >>> words = (Token(text="ich", start=0, end=3), Token(text="da", start=4, end=6))
-        >>> written = (Token(text="here", start=0, end=4), Token(text="</s>", start=4, end=4))
-        >>> sides = {"source_tokens": words, "output_tokens": written}
-        >>> print(draw_attention(Example(source="ich da", output="here", maps=(seen,), **sides)))
+        >>> output = (Token(text="here", start=0, end=4), Token(text="</s>", start=4, end=4))
+        >>> heads = (HeadMap(kind="cross", layer=0, head=0, rows=[[0.9, 0.1], [0.2, 0.8]]),)
+        >>> print(draw_attention(Example(source="ich da", output="here", source_tokens=words,
+        ...                              output_tokens=output, maps=heads)))
               ich     da
         here  ██ .90     .10
     """
@@ -283,8 +261,8 @@ class Example:
             if score is not None and not math.isfinite(score):
                 raise DataError(f"score must be finite or None; got {score}.")
         sizes = {"source": len(self.source_tokens), "output": len(self.output_tokens)}
-        for found in self.maps:
-            _check_shape(found, *(sizes[side] for side in AXES[found.kind]))
+        for head_map in self.maps:
+            _check_shape(head_map, *(sizes[side] for side in AXES[head_map.kind]))
         for summary in self.summaries:
             summary.check(*(sizes[side] for side in AXES[summary.kind]))
         if self.search is not None and len(self.search.steps) not in (0, sizes["output"]):

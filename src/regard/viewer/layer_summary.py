@@ -13,7 +13,7 @@ Kind = Literal["cross", "encoder", "decoder"]
 Side = Literal["source", "output"]
 Sizes = Annotated[tuple[int, int], "a pair [queries, keys]"]
 
-# Which tokens look (rows) and which are looked at (columns), by kind.
+# The sides of queries (rows) and of keys (columns), by kind.
 AXES: dict[str, tuple[Side, Side]] = {
     "cross": ("output", "source"),
     "encoder": ("source", "source"),
@@ -36,9 +36,6 @@ class HeadLines:
         >>> from regard.viewer import pack
         >>> lines = HeadLines(values=pack([[0.0, 0.5, 1.0]]), places=2)  # of one head
         >>> LayerSummary(kind="encoder", layer=0, heads=(0,), entropy=lines).check(5, 5)
-        >>> LayerSummary(kind="encoder", layer=0, heads=(0,), entropy=lines).check(9, 9)
-        Traceback (most recent call last):
-        regard.errors.DataError: entropy must be of shape [1, 5]; got [1, 3] in encoder layer 0.
     """
 
     values: PackedArray
@@ -127,23 +124,20 @@ class LayerSummary:
             )
 
     def check(self, queries: int, keys: int) -> None:
-        """See that the arrays are of a text of this size.
-
-        Raises:
-            DataError: One is not.
-        """
+        """Raise DataError unless the arrays are of a text of this size."""
         H = len(self.heads)
-        for name, size in (
-            ("entropy", queries),
-            ("distance", queries),
-            ("first", queries),
-            ("received", keys),
-        ):
+        lines = {"entropy": queries, "distance": queries, "first": queries, "received": keys}
+        for name, size in lines.items():
             line: HeadLines | None = getattr(self, name)
             if line is not None:
                 self._check(name, line.values, (H, -(-size // line.places)))
         if self.pooled is not None:
-            self._check("pooled", self.pooled, (H, *self._buckets(queries, keys)))
+            for size, start in zip(self.bucket, self.start, strict=True):
+                check_at_least("bucket", size, 1)
+                check_at_least("start", start, 0)
+            spans = zip(self.start, (queries, keys), self.bucket, strict=True)
+            buckets = (-(-(start + size) // bucket) for start, size, bucket in spans)
+            self._check("pooled", self.pooled, (H, *buckets))
         if self.rows is not None:
             self._check("rows", self.rows, (H, queries, keys))
         if (self.top_keys is None) != (self.top_weights is None):
@@ -153,16 +147,6 @@ class LayerSummary:
             wanted = (len(self.top_heads), queries, most)
             self._check("top_keys", self.top_keys, wanted)
             self._check("top_weights", self.top_weights, wanted)
-
-    def _buckets(self, queries: int, keys: int) -> tuple[int, int]:
-        for size, start in zip(self.bucket, self.start, strict=True):
-            check_at_least("bucket", size, 1)
-            check_at_least("start", start, 0)
-        rows, columns = (
-            -(-(start + size) // bucket)
-            for start, size, bucket in zip(self.start, (queries, keys), self.bucket, strict=True)
-        )
-        return rows, columns
 
     def _check(self, name: str, packed: PackedArray, wanted: tuple[int, ...]) -> None:
         if packed.shape != wanted:

@@ -83,8 +83,11 @@ class NotebookPage:
         Path(path).write_text(self.page(), encoding="utf-8")
 
     def page(self) -> str:
-        """The page that needs nothing else."""
+        """Make the page that needs nothing else."""
         return page(self.document)
+
+    def _live_page(self) -> str:
+        return page(self.document, rows=self._server.address if self._server else None)
 
     def serve(self) -> str:
         """Answer with the page, and with exact rows where they are at hand, on the loopback.
@@ -92,22 +95,22 @@ class NotebookPage:
         Returns:
             The page's address, which nobody can guess; it ends with the process, or with ``close``.
         """
-        text = page(self.document, rows=self._server.address if self._server else None)
+        text = self._live_page()
         self._server = self._server or RowServer(lambda *_: None)
         self._server.show(text)
         return self._server.home
 
     def close(self) -> None:
-        """Stop answering the page's questions for exact rows; what is shown stays."""
+        """Stop answering requests for exact rows; the page stays."""
         if self._server is not None:
             self._server.close()
             self._server = None
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own."""
-        text = page(self.document, rows=self._server.address if self._server else None)
+        """Put the page in a frame of its own."""
+        text = html.escape(self._live_page())
         return (
-            f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{html.escape(text)}" '
+            f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{text}" '
             f'style="width:100%;height:{self.height}px;border:0" title="Attention"></iframe>'
         )
 
@@ -128,7 +131,7 @@ def show(
     rows: RowSource | None = None,
     **options: Unpack[ExampleOptions],
 ) -> NotebookPage:
-    """The whole viewer in a notebook's cell: let it be the last expression of the cell.
+    """Show the viewer in a notebook's cell: let it be the last expression of the cell.
 
     Weights of any origin are shown as heat maps: a matrix, the heads of a layer, or all heads of
     all layers. ``save`` writes the page as a file.
@@ -160,8 +163,8 @@ def show(
 
     Example:
         >>> import torch
-        >>> shown = show(torch.eye(3), keys=["I", "love", "you"], queries=["je", "t'", "aime"])
-        >>> shown._repr_html_()[:8]
+        >>> cell = show(torch.eye(3), keys=["I", "love", "you"], queries=["je", "t'", "aime"])
+        >>> cell._repr_html_()[:8]
         '<iframe '
     """
     tokens = _side("keys", keys, "tokens", tokens)

@@ -88,7 +88,7 @@ class PackedArray:
         return math.pow(self.high / self.low, 0.5 / (2**self.bits - 2)) - 1
 
     def checked(self) -> Self:
-        """This, once its bytes have been unfolded and counted.
+        """Return the array, once its bytes have been inflated and counted.
 
         Raises:
             DataError: They are no base 64, cannot be inflated, or are too few or too many.
@@ -97,7 +97,7 @@ class PackedArray:
         return self
 
     def values(self) -> NDArray[np.float64]:
-        """The values, in an array of this shape."""
+        """Return the values, in an array of this shape."""
         planes = np.frombuffer(self._bytes(), dtype=np.uint8).reshape(self.bits // 8, -1)
         numbers = np.zeros(planes.shape[1], dtype=np.float64)
         for plane in planes:
@@ -105,11 +105,11 @@ class PackedArray:
         if self.steps:
             numbers = _unrolled(numbers, self.shape, self.bits)
         if self.scale == "linear":
-            found = self.low + numbers * ((self.high - self.low) / (2**self.bits - 1))
+            values = self.low + numbers * ((self.high - self.low) / (2**self.bits - 1))
         else:
             powers = (numbers - 1) / (2**self.bits - 2)
-            found = np.where(numbers == 0, 0.0, self.low * (self.high / self.low) ** powers)
-        return np.asarray(found.reshape(self.shape), dtype=np.float64)
+            values = np.where(numbers == 0, 0.0, self.low * (self.high / self.low) ** powers)
+        return np.asarray(values.reshape(self.shape), dtype=np.float64)
 
     def _bytes(self) -> bytes:
         wanted = math.prod(self.shape) * self.bits // 8
@@ -117,25 +117,21 @@ class PackedArray:
             raise DataError(f"shape must be of at most {_MOST} bytes; got {list(self.shape)}.")
         inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
         try:
-            found = inflate.decompress(base64.b64decode(self.data, validate=True), wanted + 1)
+            data = inflate.decompress(base64.b64decode(self.data, validate=True), wanted + 1)
         except (binascii.Error, ValueError, zlib.error) as error:
             raise DataError(f"data must be deflated bytes in base 64; got {error}.") from None
-        if len(found) != wanted or not (inflate.eof or wanted == 0):
+        if len(data) != wanted or not (inflate.eof or wanted == 0):
             raise DataError(
                 f"data must hold {wanted} bytes, as shape {list(self.shape)} of {self.bits} bits "
-                f"says; got {'more' if len(found) > wanted else len(found)}."
+                f"says; got {'more' if len(data) > wanted else len(data)}."
             )
-        return found
+        return data
 
 
 def pack(
-    values: ArrayLike,
-    *,
-    bits: int = 8,
-    scale: Scale = "linear",
-    steps: bool = False,
+    values: ArrayLike, *, bits: int = 8, scale: Scale = "linear", steps: bool = False
 ) -> PackedArray:
-    """Numbers as bytes, on the scale from their least to their largest.
+    """Pack numbers as bytes, on the scale from their least to their largest.
 
     A log scale keeps zeros, and every value of at least a ten-millionth of the largest to within
     ``PackedArray.step`` of itself; what is smaller, or below zero, counts as zero.
@@ -173,7 +169,7 @@ def pack(
 
 
 def pack_integers(values: ArrayLike, *, steps: bool = False) -> PackedArray:
-    """Whole numbers from -1 up, exactly: in two bytes each if they fit, else in four.
+    """Pack whole numbers from -1 up, exactly: in two bytes each if they fit, else in four.
 
     Args:
         values: An array of them.

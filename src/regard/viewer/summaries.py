@@ -54,7 +54,7 @@ def example_of(
     search: SearchTree | None = None,
     label: str | None = None,
 ) -> Example:
-    """Everything that was seen of one text as an example of a document.
+    """Make an example of a document from the attention to one text.
 
     Args:
         seen: What ``regard.watch`` saw, or any objects with its ``kind``, ``layer``, ``heads`` and
@@ -151,10 +151,8 @@ def watched_rows(
         return None
     sizes = {"source": len(example.source_tokens), "output": len(example.output_tokens)}
     parts = {(one.kind, one.layer): Part.of(one, sizes, row, padding) for one in seen}
-    try:
-        first = next(iter(parts.values()))
-        rows(first.layer, [first.spans[0].start], first.kind)
-    except SettingError:  # they were not recorded
+    first = next(iter(parts.values()))
+    if _exact_rows(rows, first, range(first.spans[0].start, first.spans[0].start + 1)) is None:
         return None
 
     def answer(_: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]) -> Array | None:
@@ -177,12 +175,12 @@ def watched_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How fine everything is kept, so that the document stays small."""
+    """Resolution of the data, so that the document stays small."""
 
-    places: int
-    coarse: int
-    bits: int
-    cells: int
+    places: int  # tokens of a point of a line
+    coarse: int  # of a line that is seen in the readout only
+    bits: int  # of exact weights
+    cells: int  # pooled cells along a side that become one
     depths: dict[HeadName, int]
 
     @classmethod
@@ -208,7 +206,7 @@ def _layer_summary(
 ) -> LayerSummary:
     rows = kept.get(part.name)
     heads, counts, top_keys, top_weights = packed_top(part, plan.depths)
-    pooled, bucket, start = _coarser(part, plan.cells)
+    pooled = pooled_by(part.pooled, (plan.cells, plan.cells))
     return LayerSummary(
         kind=part.kind,
         layer=part.layer,
@@ -219,8 +217,8 @@ def _layer_summary(
         first=_line(part.first, plan.coarse),
         received=_line(part.received, plan.places, scale="log"),
         pooled=None if rows is not None else pack(pooled, bits=16, scale="log"),
-        bucket=bucket,
-        start=start,
+        bucket=(part.bucket[0] * plan.cells, part.bucket[1] * plan.cells),
+        start=part.start,
         top_heads=heads,
         top_counts=counts,
         top_keys=top_keys,
@@ -230,7 +228,7 @@ def _layer_summary(
 
 
 def _measures(part: Part, gold: GoldLinks | None) -> dict[str, tuple[float | None, ...]]:
-    """A number for every head: means over the queries that count."""
+    """Average every head's numbers over the queries that count."""
     count = part.counts.sum(axis=1)
 
     def mean(values: Array) -> tuple[float | None, ...]:
@@ -240,12 +238,12 @@ def _measures(part: Part, gold: GoldLinks | None) -> dict[str, tuple[float | Non
             for total, number in zip(sums.tolist(), count.tolist(), strict=True)
         )
 
-    found = {name: mean(getattr(part, name)) for name in ("entropy", "first", "distance")}
+    measures = {name: mean(getattr(part, name)) for name in ("entropy", "first", "distance")}
     if part.kind == "cross":
-        del found["distance"]  # places in two texts are not comparable
+        del measures["distance"]  # positions in two texts are not comparable
         if gold is not None and (gold.sure or gold.possible) and part.top_keys.shape[-1]:
-            found["alignment_error"] = tuple(_error(keys, gold) for keys in part.top_keys)
-    return found
+            measures["alignment_error"] = tuple(_error(keys, gold) for keys in part.top_keys)
+    return measures
 
 
 def _error(top_keys: Array, gold: GoldLinks) -> float:
@@ -269,8 +267,7 @@ def _rows_of(
             given = rows.get(part.name)
             weights = None if given is None else array_of(given)[..., queries, :]
         else:
-            watched = _exact_rows(rows, part, queries)
-            weights = None if watched is None else array_of(watched)
+            weights = _exact_rows(rows, part, range(queries.start, queries.stop))
         if weights is not None:
             exact[part.name] = _row_of(weights, row)[..., keys]
     return exact
@@ -280,9 +277,9 @@ def _row_of(weights: Array, row: int) -> Array:
     return weights if weights.ndim <= 3 else flat(weights, 3)[row]
 
 
-def _exact_rows(rows: Rows, part: Part, queries: slice) -> "Tensor | Array | None":
+def _exact_rows(rows: Rows, part: Part, queries: range) -> Array | None:
     try:
-        return rows(part.layer, list(range(queries.start, queries.stop)), part.kind)
+        return array_of(rows(part.layer, list(queries), part.kind))
     except SettingError:  # they were not recorded
         return None
 
@@ -290,7 +287,7 @@ def _exact_rows(rows: Rows, part: Part, queries: slice) -> "Tensor | Array | Non
 def _sides(
     kinds: set[str], tokens: Text | Sequence[str] | None, output: Text | Sequence[str] | None
 ) -> dict[str, Text]:
-    """The source and the output; of a model with one text, the one its attention is in."""
+    """Return source and output; of a model with one text, the one that its attention is in."""
     needed = {side for kind in kinds for side in AXES[kind]}
     if tokens is not None and output is None and needed == {"output"}:
         tokens, output = None, tokens
@@ -304,29 +301,17 @@ def _sides(
     return {side: text_of(one if one is not None else []) for side, one in given.items()}
 
 
-def _coarser(part: Part, by: int) -> tuple[Array, tuple[int, int], tuple[int, int]]:
-    """The pooled map with ``by`` by ``by`` buckets made one."""
-    if by == 1:
-        return part.pooled, part.bucket, part.start
-    sums = pooled_by(part.pooled, (by, by))
-    return sums, (part.bucket[0] * by, part.bucket[1] * by), part.start
-
-
 def _line(values: Array, places: int, scale: Literal["linear", "log"] = "linear") -> HeadLines:
-    return HeadLines(values=_means(values, places, scale), places=places)
-
-
-def _means(values: Array, places: int, scale: Literal["linear", "log"]) -> PackedArray:
-    """The means of so many neighbours, the last of those that are left."""
+    """Pack the means of so many neighbours, the last of those that are left."""
     if places > 1 and values.size:
-        at = np.arange(0, values.shape[1], places)
-        sums = np.add.reduceat(values, at, axis=1)
-        values = sums / np.diff(np.append(at, values.shape[1]))
-    return pack(values, scale=scale)
+        firsts = np.arange(0, values.shape[1], places)
+        sums = np.add.reduceat(values, firsts, axis=1)
+        values = sums / np.diff(np.append(firsts, values.shape[1]))
+    return HeadLines(values=pack(values, scale=scale), places=places)
 
 
 def _fewest(lines: Sequence[tuple[int, int]], most: int) -> int:
-    """The smallest power of two of tokens a point that leaves at most so many points."""
+    """Smallest power of two of tokens a point that leaves at most so many points."""
     places = 1
     while sum(heads * -(-size // places) for heads, size in lines) > most:
         places *= 2

@@ -40,7 +40,7 @@ class Text:
         text: str | None = None,
         spans: Sequence[tuple[int, int]] | None = None,
     ) -> "Text":
-        """From what a tokenizer gives.
+        """Make a text from the pieces of a tokenizer.
 
         With ``spans`` (the ``offset_mapping`` of a Hugging Face tokenizer) a token is shown as
         what the text says there, which is readable where pieces are bytes; of several pieces of
@@ -58,8 +58,6 @@ class Text:
             DataError: There are not as many spans as pieces, or spans without a text.
 
         Example:
-            >>> Text.of(["▁The", "▁do", "g"]).text
-            'The dog'
             >>> Text.of(["[CLS]", "play", "##ing"]).tokens[2]
             Token(text='##ing', start=4, end=7)
         """
@@ -69,15 +67,14 @@ class Text:
                     f"spans must be one for each of {len(pieces)} pieces of a text; got "
                     f"{len(spans)}{' and no text' if text is None else ''}."
                 )
-            shared = _parts_of_characters(pieces, text, spans)
-            shown = zip(pieces, spans, shared, strict=True)
-            found = (_token(piece, text, span, part) for piece, span, part in shown)
-            return cls(text=text, tokens=tuple(found))
-        return _put_together(pieces) if text is None else _looked_for(pieces, text)
+            suffixes = _suffixes(pieces, text, spans)
+            each = zip(pieces, spans, suffixes, strict=True)
+            return cls(text=text, tokens=tuple(_token(*one, text) for one in each))
+        return _joined(pieces) if text is None else _located(pieces, text)
 
 
 def in_one_line(text: str, longest: int = 60) -> str:
-    """The beginning of a text, in one line of so many characters.
+    """Return the beginning of a text, in one line of so many characters.
 
     Example:
         >>> in_one_line("I  see you", 6)
@@ -88,33 +85,30 @@ def in_one_line(text: str, longest: int = 60) -> str:
 
 
 def text_of(given: "Text | Sequence[str]") -> Text:
-    """A text as it is, or from pieces alone."""
+    """Return a text as it is, or from pieces alone."""
     return given if isinstance(given, Text) else Text.of(given)
 
 
-def _token(piece: str, text: str, span: tuple[int, int], part: str) -> Token:
+def _token(piece: str, span: tuple[int, int], suffix: str, text: str) -> Token:
     # A space is better known by the tokenizer's name for it; an end of a line is not.
     start, end = span
     written = text[start:end]
     is_legible = bool(written.strip()) or bool(_CONTROLS.intersection(written))
-    return Token(text=f"{written}{part}" if is_legible else piece, start=start, end=end)
+    return Token(text=f"{written}{suffix}" if is_legible else piece, start=start, end=end)
 
 
-def _parts_of_characters(
-    pieces: Sequence[str], text: str, spans: Sequence[tuple[int, int]]
-) -> list[str]:
-    """Number of each token among those of one position, such as " 1/3"; else empty."""
-    parts = [""] * len(pieces)
-    places = range(len(pieces))
-    for (start, end), group in groupby(places, key=lambda place: tuple(spans[place])):
+def _suffixes(pieces: Sequence[str], text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+    """Number each token among those of one position, such as " 1/3"; else empty."""
+    suffixes = [""] * len(pieces)
+    for (start, end), group in groupby(range(len(pieces)), key=lambda n: tuple(spans[n])):
         # A space of its own, or a piece that says it all, is no part of a character.
-        own = [at for at in group if start < end and _bare(pieces[at]) not in ("", text[start:end])]
-        for number, at in enumerate(own if len(own) > 1 else (), start=1):
-            parts[at] = f" {number}/{len(own)}"
-    return parts
+        own = [n for n in group if start < end and _bare(pieces[n]) not in ("", text[start:end])]
+        for number, n in enumerate(own if len(own) > 1 else (), start=1):
+            suffixes[n] = f" {number}/{len(own)}"
+    return suffixes
 
 
-def _put_together(pieces: Sequence[str]) -> Text:
+def _joined(pieces: Sequence[str]) -> Text:
     is_marked = any(piece.startswith(tuple(_SPACES)) for piece in pieces)
     text, tokens = "", []
     for piece in pieces:
@@ -136,16 +130,16 @@ def _has_gap(piece: str, before: str, is_marked: bool) -> bool:
     return not (_UNSPACED.match(before) and _UNSPACED.match(bare))
 
 
-def _looked_for(pieces: Sequence[str], text: str) -> Text:
+def _located(pieces: Sequence[str], text: str) -> Text:
     tokens, at = [], 0
     for piece in pieces:
         bare = _bare(piece)
-        found = text.find(bare, at) if bare else -1
-        if found < 0:
-            tokens.append(Token(text=piece, start=at, end=at))
+        start = text.find(bare, at) if bare else -1
+        if start < 0:
+            start = at
         else:
-            at = found + len(bare)
-            tokens.append(Token(text=piece, start=found, end=at))
+            at = start + len(bare)
+        tokens.append(Token(text=piece, start=start, end=at))
     return Text(text=text, tokens=tuple(tokens))
 
 
