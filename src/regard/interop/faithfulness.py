@@ -113,8 +113,8 @@ def faithfulness(
     with torch.no_grad(), watch(model, top=0, map=1, keep=True) as seen:
         logits = _logits(model, model(**inputs))
     has_memory = any(each.kind == "cross" for each in seen)
-    counts = _counted(seen, has_memory)
-    _check_places(seen, len(counts))
+    counts = _input_mask(seen, has_memory)
+    _check_lengths(seen, len(counts))
     if replacement is None and any(each.notes for each in seen):
         raise SettingError(
             "replacement must be a token, such as the mask, for a model that computes its own "
@@ -131,14 +131,14 @@ def faithfulness(
     with torch.no_grad():
         whole = float(log_prob(model(**inputs)))
     kinds = sorted({each.kind for each in seen if not has_memory or each.kind != "decoder"})
-    replaced = _replaced(model, inputs, len(counts), replacement)
+    replaced = _replacement(model, inputs, len(counts), replacement)
     names = dict.fromkeys(each.name for each in seen)
+    without = _log_probs_without(model, inputs, log_prob, places, kinds, replaced, rows)
+    gradient = gradient_times_input(model, inputs, len(counts), log_prob, attentions=names)
     evidence = {
-        "removed": whole - _removed(model, inputs, log_prob, places, kinds, replaced, rows),
-        "gradient": gradient_times_input(model, inputs, len(counts), log_prob, attentions=names)[
-            places
-        ],
-        "attention": _row(seen, place, has_memory)[places],
+        "removed": whole - without,
+        "gradient": gradient[places],
+        "attention": _attention_of(seen, place, has_memory)[places],
     }
     if kinds in (["encoder"], ["decoder"]):
         rollout = seen.rollout([place])
@@ -185,7 +185,7 @@ def _logits(model: nn.Module, answer: object) -> Tensor:
     return found
 
 
-def _counted(seen: Watch, has_memory: bool) -> Tensor:
+def _input_mask(seen: Watch, has_memory: bool) -> Tensor:
     """Mask of the input tokens that are no padding."""
     kinds = {each.kind: each for each in reversed(seen)}
     if has_memory and "encoder" not in kinds:
@@ -195,8 +195,8 @@ def _counted(seen: Watch, has_memory: bool) -> Tensor:
     return of_input.summary.counts[0].any(dim=0)
 
 
-def _check_places(seen: Watch, length: int) -> None:
-    """Raise SettingError unless all attention to the input is to the same places, all of them."""
+def _check_lengths(seen: Watch, length: int) -> None:
+    """Raise SettingError unless all attention to the input is to all of it."""
     has_memory = any(each.kind == "cross" for each in seen)
     for each in seen:
         if has_memory and each.kind == "decoder":
@@ -244,7 +244,7 @@ class _HideOne(AttentionChange):
 
 
 @torch.no_grad()
-def _removed(
+def _log_probs_without(
     model: nn.Module,
     inputs: Mapping[str, object],
     log_prob: Callable[[object], Tensor],
@@ -253,8 +253,8 @@ def _removed(
     replacement: tuple[str, int] | None,
     rows: int,
 ) -> Tensor:
-    """The log-probability without each token."""
-    found = []
+    """Log-probability of the output without each token."""
+    log_probs = []
     for some in torch.split(places, rows):
         given = {
             name: each.expand(len(some), *each.shape[1:]) if isinstance(each, Tensor) else each
@@ -264,21 +264,21 @@ def _removed(
             with edit(model) as edits:
                 for kind in kinds:
                     edits.change(_HideOne(some), kind=kind)
-                found.append(log_prob(model(**given)))
+                log_probs.append(log_prob(model(**given)))
         else:
             name, token = replacement
             ids = given[name]
             assert isinstance(ids, Tensor)
             ids = ids.clone()
             ids[torch.arange(len(some)), some] = token
-            found.append(log_prob(model(**{**given, name: ids})))
-    return torch.cat(found)
+            log_probs.append(log_prob(model(**{**given, name: ids})))
+    return torch.cat(log_probs)
 
 
-def _replaced(
+def _replacement(
     model: nn.Module, inputs: Mapping[str, object], length: int, replacement: int | None
 ) -> tuple[str, int] | None:
-    """The name of the input's tokens, and what to put in place of each."""
+    """Name of the input's tokens, and the token to put in place of each."""
     if replacement is None:
         return None
     name = ids_of(model, inputs, length)
@@ -290,7 +290,7 @@ def _replaced(
     return name, replacement
 
 
-def _row(seen: Watch, place: int, has_memory: bool) -> Float[Tensor, " M"]:
+def _attention_of(seen: Watch, place: int, has_memory: bool) -> Float[Tensor, " M"]:
     """Attention of the output's position: the mean over layers and heads."""
     rows = [
         seen.rows(each.layer, [place], each.kind, name=each.name)[0].mean(dim=0)[0]

@@ -277,12 +277,11 @@ def watch(
     queries: Queries | Mapping[str, Queries] | None = None,
     keep: bool = False,
 ) -> Iterator[Watch]:
-    """See what a model looks at: a summary of every attention inside the block.
+    """Summarise every attention of a model inside the block, by ``summarize``, at any length.
 
     Works on models of this package, on torch's after ``use``, and on Hugging Face models, whose
-    attention is the engine's inside the block and what it was before after it. What ``summarize``
-    gives for each layer and head, at any length; the steps of a cached generation are joined. In a
-    beam search, a batch row is a place in the beam, whichever hypothesis holds it.
+    attention is the engine's inside the block only. The steps of a cached generation are joined. In
+    a beam search, a batch row is a position in the beam, whichever hypothesis holds it.
 
     Where a Hugging Face model computes its own attention, as DeBERTa, GPT-Neo, Bloom and
     Longformer do, the weights that its ``output_attentions`` gives are summarised: exact too, but
@@ -299,8 +298,8 @@ def watch(
         kinds: Of "encoder", "decoder" and "cross"; None is all.
         top: How many keys of each query are named.
         map: How many rows and columns the pooled map has at most.
-        queries: Which queries count besides: a slice of their places, or booleans (B, all places);
-            by kind, if given as ``{"decoder": …}``. None counts all but padding.
+        queries: Which queries count besides: a slice of their positions, or booleans (B, all
+            positions); by kind, if given as ``{"decoder": …}``. None counts all but padding.
         keep: Whether queries and keys are kept, for ``rows``.
 
     Raises:

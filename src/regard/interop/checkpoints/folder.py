@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,7 +34,7 @@ _TOKENIZERS = (
 def load_folder(
     name: str | Path, *, allow_download: bool = False
 ) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
-    """The model and the tokenizer in a folder, as ``save_pretrained`` of both writes it.
+    """Load the model and the tokenizer of a folder, as ``save_pretrained`` of both writes it.
 
     Weights are read from safetensors only, in their own precision, and code that comes with a model
     is never run. An encoder or a decoder comes without its head, whose attention it has none of.
@@ -61,13 +62,15 @@ def load_folder(
             "folder here. Nothing is downloaded unless you ask: --allow-download, or "
             "allow_download=True."
         )
+    from transformers import AutoConfig, AutoTokenizer
+
     options = {"local_files_only": not allow_download, "trust_remote_code": False}
     with _quietly():
         if folder.is_dir():
             read_config(folder)
-        config = _loaded("config", name, _config, options)
-        tokenizer = _loaded("tokenizer", name, _tokenizer, options)
-        model = _loaded("model", name, lambda where, more: _model(where, config, more), options)
+        config = _load("config", name, AutoConfig.from_pretrained, options)
+        tokenizer = _load("tokenizer", name, AutoTokenizer.from_pretrained, options)
+        model = _load("model", name, partial(_load_model, config), options)
     for part, weight in model.named_parameters():
         if not is_finite(weight):
             raise DataError(f"{name} must hold finite weights; got NaN or infinity in {part}.")
@@ -112,9 +115,10 @@ class CheckpointTokenizer:
         if not Path(folder).is_dir():
             raise DataError(f"{folder} must be a folder with a tokenizer; got none.")
         try:
-            tokenizer = _tokenizer(
-                str(folder), {"local_files_only": True, "trust_remote_code": False}
-            )
+            from transformers import AutoTokenizer
+
+            options = {"local_files_only": True, "trust_remote_code": False}
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), **options)
         except Exception as error:  # of all kinds: its tokenizers raise what they like
             raise DataError(
                 f"{folder} must hold a tokenizer that transformers can load; "
@@ -148,22 +152,22 @@ class CheckpointTokenizer:
         return self._special("sep") if self._special("eos") is None else self._special("eos")
 
     def encode(self, text: str, second: str | None = None) -> list[int]:
-        """The ids of a text, or of two side by side, with what begins and ends them."""
+        """Return the ids of a text or a pair, with the special tokens around them."""
         ids: list[int] = self._tokenizer(text, second)["input_ids"]
         return ids
 
     def segments(self, text: str, second: str) -> list[int]:
         """Segment ids of a pair, 0 or 1; all 0 where a model has none."""
-        found = self._tokenizer(text, second)
-        segments: list[int] = found.get("token_type_ids", [0] * len(found["input_ids"]))
+        encoded = self._tokenizer(text, second)
+        segments: list[int] = encoded.get("token_type_ids", [0] * len(encoded["input_ids"]))
         return segments
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without what begins and ends it."""
+        """Return the text of ids, without special tokens."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def pieces(self, text: str) -> list[Piece]:
-        """The pieces of a text and their places in it; none of what begins and ends it.
+        """Return the pieces of a text and their spans, without special tokens.
 
         Raises:
             SettingError: The tokenizer does not tell places, as Marian's does not.
@@ -173,8 +177,8 @@ class CheckpointTokenizer:
                 "tokenizer must tell the places of its pieces; got "
                 f"{type(self._tokenizer).__name__}, which does not."
             )
-        found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
+        encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        pairs = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
         return [Piece(text[start:end].strip(), i, start, end) for i, (start, end) in pairs]
 
     def save(self, folder: str | Path) -> None:
@@ -186,20 +190,7 @@ class CheckpointTokenizer:
         return number
 
 
-def _config(name: str, options: dict[str, bool]) -> "PreTrainedConfig":
-    from transformers import AutoConfig
-
-    config: PreTrainedConfig = AutoConfig.from_pretrained(name, **options)
-    return config
-
-
-def _tokenizer(name: str, options: dict[str, bool]) -> "PreTrainedTokenizerBase":
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(name, **options)
-
-
-def _model(name: str, config: "PreTrainedConfig", options: dict[str, bool]) -> "PreTrainedModel":
+def _load_model(config: "PreTrainedConfig", name: str, **options: bool) -> "PreTrainedModel":
     from transformers import AutoModel, AutoModelForSeq2SeqLM
 
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel
@@ -223,15 +214,12 @@ def _model(name: str, config: "PreTrainedConfig", options: dict[str, bool]) -> "
     return model
 
 
-def _loaded(
-    what: str,
-    name: str | Path,
-    load: Callable[[str, dict[str, bool]], LoadedT],
-    options: dict[str, bool],
+def _load(
+    what: str, name: str | Path, load: Callable[..., LoadedT], options: dict[str, bool]
 ) -> LoadedT:
     """Call a loader of transformers; its errors become ours."""
     try:
-        return load(str(name), options)
+        return load(str(name), **options)
     except DataError:
         raise
     except Exception as error:  # of all kinds: transformers and its tokenizers raise what they like
@@ -259,21 +247,19 @@ def _check_installed(purpose: str) -> None:
 def _check_files(folder: Path) -> None:
     """Raise DataError if a part is missing, before transformers says it in many words."""
     if not (folder / CONFIG).is_file():
-        raise DataError(
-            f"{folder} must hold a Hugging Face model; got no config.json in it. "
-            "Save one there: model.save_pretrained(folder)."
-        )
+        raise _missing(folder, "a Hugging Face model", "config.json", "Save one there: model")
     if not any((folder / name).is_file() for name in (WEIGHTS, INDEX)):
         refuse_pickled(folder)
-        raise DataError(
-            f"{folder} must hold the model's weights; got no model.safetensors in it. "
-            "Save them there: model.save_pretrained(folder)."
-        )
+        raise _missing(folder, "the model's weights", WEIGHTS, "Save them there: model")
     if not any((folder / name).is_file() for name in _TOKENIZERS):
-        raise DataError(
-            f"{folder} must hold the model's tokenizer; got no tokenizer.json or vocabulary in it. "
-            "Save it there: tokenizer.save_pretrained(folder)."
-        )
+        name = "tokenizer.json or vocabulary"
+        raise _missing(folder, "the model's tokenizer", name, "Save it there: tokenizer")
+
+
+def _missing(folder: Path, part: str, name: str, cure: str) -> DataError:
+    return DataError(
+        f"{folder} must hold {part}; got no {name} in it. {cure}.save_pretrained(folder)."
+    )
 
 
 @contextmanager

@@ -46,16 +46,6 @@ class PretrainedModel:
         absent: Our parameters that the files do not hold, such as those of a head that was not
             trained; they begin anew.
         unused: Tensors of the files that have no place here.
-
-    Example:
-        >>> import tempfile
-        >>> from regard.models import Decoder, DecoderConfig
-        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
-        >>> folder = tempfile.mkdtemp()
-        >>> save_checkpoint(Decoder(config, vocab_size=11), folder, layout="gpt2")
-        >>> found = load_checkpoint(folder)
-        >>> found.layout, found.settings["n_embd"], found.absent, found.unused
-        ('gpt2', 8, (), ())
     """
 
     model: nn.Module
@@ -66,7 +56,7 @@ class PretrainedModel:
 
 
 def load_checkpoint(folder: str | Path) -> PretrainedModel:
-    """The model in a folder of Hugging Face's, as one of ours, with the same logits.
+    """Load a checkpoint of Hugging Face's as one of our models, with the same logits.
 
     BERT and RoBERTa become a ``MaskedLanguageModel``, or with BERT's head for labels of texts or
     of tokens a ``Classifier`` or ``Tagger``; GPT-2, GPT-NeoX and Llama a ``Decoder``; BART,
@@ -83,15 +73,19 @@ def load_checkpoint(folder: str | Path) -> PretrainedModel:
         >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
         >>> model, folder = Decoder(config, vocab_size=11).eval(), tempfile.mkdtemp()
         >>> save_checkpoint(model, folder, layout="gpt2")
-        >>> ids = torch.tensor([[4, 5, 6]])
-        >>> torch.equal(load_checkpoint(folder).model(ids), model(ids))
+        >>> ids, checkpoint = torch.tensor([[4, 5, 6]]), load_checkpoint(folder)
+        >>> checkpoint.layout, checkpoint.settings["n_embd"], checkpoint.absent, checkpoint.unused
+        ('gpt2', 8, (), ())
+        >>> torch.equal(checkpoint.model(ids), model(ids))
         True
     """
     folder = Path(folder)
     settings = read_config(folder)
     name = settings.get("model_type")
     layout = choose("model_type", str(name), LAYOUTS)
-    tensors = _with_prefix(_read_weights(folder), layout.prefix)
+    tensors = _read_weights(folder)
+    if not any(name.startswith(layout.prefix) for name in tensors):  # of a body alone
+        tensors = {layout.prefix + name: each for name, each in tensors.items()}
     model = _build(layout, settings, tensors, folder)
     absent = _fill(model, layout, tensors, folder)
     used = {name for each in layout.tensors(model) for name in each.theirs}
@@ -129,9 +123,6 @@ def save_checkpoint(
         >>> save_checkpoint(Decoder(config, vocab_size=11), folder, layout="gpt2")
         >>> sorted(path.name for path in folder.iterdir())
         ['config.json', 'model.safetensors']
-        >>> sizes = json.loads((folder / "config.json").read_text("utf-8"))
-        >>> sizes["model_type"], sizes["n_layer"], sizes["n_head"], sizes["vocab_size"]
-        ('gpt2', 1, 2, 11)
     """
     made = choose("layout", layout, LAYOUTS)
     sizes = made.describe(model)
@@ -163,14 +154,10 @@ def _build(
         f"{folder / CONFIG} must describe the model of the weights beside it; got one of more than "
         f"their {len(tensors)} tensors of {numbers:,} numbers."
     )
+    # Ours has each of their layers' tensors in several, and heads that they lack.
+    most = {"tensors": 4 * len(tensors), "numbers": 2 * numbers}
     try:
-        return build_within(
-            # Ours has each of their layers' tensors in several, and heads that they lack.
-            lambda: layout.build(settings),
-            tensors=4 * len(tensors),
-            numbers=2 * numbers,
-            refusal=refusal,
-        )
+        return build_within(lambda: layout.build(settings), refusal=refusal, **most)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError, OverflowError) as error:
         raise DataError(
             f"{folder / CONFIG} must be the config of a model; it is not: {excerpt(str(error))}."
@@ -235,7 +222,7 @@ def read_config(folder: Path) -> dict[str, JsonValue]:
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a folder, by name, from one file or from shards."""
+    """Read all tensors of a folder, from one file or from shards."""
     tensors: dict[str, Tensor] = {}
     for path in _weight_files(folder):
         try:
@@ -265,13 +252,6 @@ def _weight_files(folder: Path) -> list[Path]:
         refuse_pickled(folder)
         raise DataError(f"{folder} must hold {WEIGHTS}; it does not. Is the folder complete?")
     return [folder / WEIGHTS]
-
-
-def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors, of a body alone too, under the names they have beside a head."""
-    if not prefix or any(name.startswith(prefix) for name in tensors):
-        return tensors
-    return {prefix + name: each for name, each in tensors.items()}
 
 
 def refuse_pickled(folder: Path) -> None:
