@@ -3,11 +3,10 @@
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -79,9 +78,10 @@ def sums_of(shards: Sequence[Shard], cache: Path) -> list[list[str]]:
     return [[sum_of(file, cache) for file in shard if file is not None] for shard in shards]
 
 
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """The right to write to a text's folder, waited for while another process has it."""
+def make_once(folder: Path, is_made: Callable[[], bool], make: Callable[[], None]) -> None:
+    """Make what is missing in a text's folder, one process at a time."""
+    if is_made():
+        return
     make_folder(folder)
     while True:
         try:
@@ -92,7 +92,8 @@ def alone(folder: Path) -> Iterator[None]:
                 raise
             time.sleep(0.2)
     try:
-        yield
+        if not is_made():
+            make()
     finally:
         lock.release()
 
@@ -108,13 +109,6 @@ def read_sealed(path: Path) -> dict[str, JsonValue] | None:
 def write_sealed(path: Path, table: Mapping[str, object]) -> None:
     """A table that ``read_sealed`` knows to be whole."""
     write_file(path, seal(table))
-
-
-def make_anew(folder: Path) -> None:
-    """An empty folder, whatever was there."""
-    with explain_refusal(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
 
 
 def as_json_text(raw: bytes | None) -> str | None:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -22,19 +23,13 @@ import numpy as np
 
 from regard.config import JsonValue
 from regard.errors import DataError, RegardError, TrainingError
-from regard.runs.files import append, cut, fill_file, make_folder, sync_file
+from regard.runs.files import append, cut, explain_refusal, fill_file, make_folder, sync_file
 from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.recipe import RecipeTable
 from regard.tasks.streaming import Chunk, StreamedTask
 from regard.text import BadLines, Sequences
 from regard.text.corpus import ENDS, IDS, NARROW, WIDE
-from regard.training.corpora.cache import (
-    bad_lines_of,
-    counted,
-    make_anew,
-    read_sealed,
-    write_sealed,
-)
+from regard.training.corpora.cache import bad_lines_of, counted, read_sealed, write_sealed
 
 _PROGRESS = "progress.json"
 # Seconds between two moments from which a killed encoding goes on.
@@ -52,24 +47,14 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A task with its vocabularies, as it can be sent to another process.
-
-    Attributes:
-        recipe: The table of the recipe.
-        tokenizer: The folder of the vocabularies.
-        held: Lines that are held out, in chunks.
-    """
+    """A task with its vocabularies, as it can be sent to another process."""
 
     recipe: RecipeTable
     tokenizer: Path
-    held: Sequence[Chunk]
+    held: Sequence[Chunk]  # lines that are held out
 
     def encode(self, chunk: Chunk) -> Encoded:
-        """The ids of some lines.
-
-        Raises:
-            DataError: A line cannot be used.
-        """
+        """The ids of some lines."""
         task, recipe, held = self._ready
         bad_lines, too_long = BadLines(), BadLines()
         examples = task.of_chunk(recipe, chunk, bad_lines=bad_lines)
@@ -111,14 +96,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Arrays of an encoded corpus; ``numbered`` are those whose numbers continue over chunks."""
-
-    names: tuple[str, ...]
-    numbered: tuple[str, ...]
-
-
 class _State(TypedDict):
     """Contents of ``progress.json``: how far the files are whole."""
 
@@ -132,16 +109,16 @@ class _State(TypedDict):
 
 def encode_into(
     folder: Path,
-    layout: Layout,
+    task: StreamedTask[object, object],
     chunks_after: Callable[[int], Iterable[Chunk]],
     encoder: Encoder,
     *,
     processes: int,
-    progress: Callable[[int], None] = lambda count: None,
+    progress: Callable[[int], None],
 ) -> tuple[int, BadLines, BadLines]:
     """Encode a text into a folder, resuming a killed encoding; samples and lines left out."""
-    writer = _Writer.of(folder, layout)
-    lines = chunks_after(writer.chunks)
+    writer = _Writer(folder, task.stored_as, task.numbered)
+    lines = chunks_after(writer.state["chunks"])
     with _results(encoder, lines, processes) as results:
         for count, encoded in results:
             writer.add(encoded)
@@ -151,81 +128,73 @@ def encode_into(
 
 
 class _Writer:
-    """Adds to the files, and says now and then how far they are whole."""
+    """Adds to the files of arrays, and says now and then how far they are whole."""
 
-    def __init__(self, folder: Path, layout: Layout, state: _State) -> None:
-        self.folder, self.layout = folder, layout
-        self.chunks, self._sizes = state["chunks"], state["sizes"]
-        self._ends, self._next_number = state["ends"], state["next_number"]
-        self.bad_lines, self.too_long = (
-            bad_lines_of(each) for each in (state["bad_lines"], state["too_long"])
-        )
-        self._saved_at = monotonic()
-
-    @classmethod
-    def of(cls, folder: Path, layout: Layout) -> "_Writer":
-        """Goes on where the files are whole, or begins."""
+    def __init__(self, folder: Path, arrays: Sequence[str], numbered: Sequence[str]) -> None:
+        self.folder, self.arrays, self.numbered = folder, arrays, numbered
         make_folder(folder)
         state = cast("_State | None", read_sealed(folder / _PROGRESS))
-        names = [f"{name}{part}" for name in layout.names for part in (IDS, ENDS)]
-        if state is not None and all(_size(folder / n) >= state["sizes"][n] for n in names):
-            for name in names:
-                cut(folder / name, state["sizes"][name])
-            return cls(folder, layout, state)
-        make_anew(folder)
-        for name in names:
-            fill_file(folder / name, bytes(WIDE.itemsize) if name.endswith(ENDS) else b"")
-        begun: _State = {
+        files = [f"{name}{part}" for name in arrays for part in (IDS, ENDS)]
+        if state is None or any(_size(folder / file) < state["sizes"][file] for file in files):
+            state = self._begin(files)
+        for file in files:
+            cut(folder / file, state["sizes"][file])
+        self.state = state
+        self.bad_lines = bad_lines_of(state["bad_lines"])
+        self.too_long = bad_lines_of(state["too_long"])
+        self._saved_at = monotonic()
+
+    def _begin(self, files: Sequence[str]) -> _State:
+        """Files without samples, whatever was there."""
+        with explain_refusal(self.folder):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(parents=True)
+        for file in files:
+            fill_file(self.folder / file, bytes(WIDE.itemsize) if file.endswith(ENDS) else b"")
+        return {
             "chunks": 0,
-            "sizes": {name: _size(folder / name) for name in names},
-            "ends": dict.fromkeys(layout.names, 0),
-            "next_number": dict.fromkeys(layout.numbered, 0),
+            "sizes": {file: _size(self.folder / file) for file in files},
+            "ends": dict.fromkeys(self.arrays, 0),
+            "next_number": dict.fromkeys(self.numbered, 0),
             "bad_lines": counted(BadLines()),
             "too_long": counted(BadLines()),
         }
-        return cls(folder, layout, begun)
 
     @property
     def samples(self) -> int:
         """Parts of the first array."""
-        return self._sizes[f"{self.layout.names[0]}{ENDS}"] // WIDE.itemsize - 1
+        return self.state["sizes"][f"{self.arrays[0]}{ENDS}"] // WIDE.itemsize - 1
 
     def add(self, encoded: Encoded) -> None:
-        """Add what a chunk became."""
-        for name in self.layout.names:
+        """Add the arrays of a chunk."""
+        for name in self.arrays:
             self._add(name, encoded.arrays[name])
         self.bad_lines.merge(encoded.bad_lines)
         self.too_long.merge(encoded.too_long)
-        self.chunks += 1
+        self.state["chunks"] += 1
         if monotonic() - self._saved_at > _SAVED_EVERY:
             self.save()
 
     def save(self) -> None:
         """Have all that was added outlive whatever happens."""
-        for name in self._sizes:
-            sync_file(self.folder / name)
-        state: _State = {
-            "chunks": self.chunks,
-            "sizes": self._sizes,
-            "ends": self._ends,
-            "next_number": self._next_number,
-            "bad_lines": counted(self.bad_lines),
-            "too_long": counted(self.too_long),
-        }
-        write_sealed(self.folder / _PROGRESS, state)
+        for file in self.state["sizes"]:
+            sync_file(self.folder / file)
+        self.state["bad_lines"] = counted(self.bad_lines)
+        self.state["too_long"] = counted(self.too_long)
+        write_sealed(self.folder / _PROGRESS, self.state)
         self._saved_at = monotonic()
 
     def _add(self, name: str, sequences: Sequences) -> None:
-        ids, kind = sequences.ids, NARROW
-        if name in self.layout.numbered:
-            first, kind = self._next_number[name], WIDE
+        state, ids, kind = self.state, sequences.ids, NARROW
+        if name in self.numbered:
+            first, kind = state["next_number"][name], WIDE
             ids = np.where(ids < 0, ids, ids + first)
-            self._next_number[name] = max(first, int(ids.max(initial=-1)) + 1)
-        ends = sequences.offsets[1:] + self._ends[name]
-        self._ends[name] += int(sequences.offsets[-1])
+            state["next_number"][name] = max(first, int(ids.max(initial=-1)) + 1)
+        ends = sequences.offsets[1:] + state["ends"][name]
+        state["ends"][name] += int(sequences.offsets[-1])
         for part, content in ((IDS, ids.astype(kind)), (ENDS, ends.astype(WIDE))):
             append(self.folder / f"{name}{part}", content.tobytes())
-            self._sizes[f"{name}{part}"] += content.nbytes
+            state["sizes"][f"{name}{part}"] += content.nbytes
 
 
 @contextmanager

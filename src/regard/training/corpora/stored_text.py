@@ -26,17 +26,17 @@ from regard.training.corpora.cache import (
     PARTIAL,
     SCAN,
     TOKENIZERS,
-    alone,
     as_json_text,
     bad_lines_of,
     counted,
     default_cache,
     key_of,
+    make_once,
     read_sealed,
     sums_of,
     write_sealed,
 )
-from regard.training.corpora.encoding import Encoder, Layout, encode_into
+from regard.training.corpora.encoding import Encoder, encode_into
 from regard.training.corpora.scanning import (
     CHUNK_LINES,
     chunks,
@@ -76,10 +76,8 @@ class StoredText:
         if recipe.encoding is not None:
             made_of["encoding"] = recipe.encoding
         text = cls(recipe, root / key_of(made_of), shards, task)
-        if read_sealed(text.folder / SCAN) is None:
-            with alone(text.folder):
-                if read_sealed(text.folder / SCAN) is None:
-                    text._scan()
+        scanned = text.folder / SCAN
+        make_once(text.folder, lambda: read_sealed(scanned) is not None, text._scan)
         return text
 
     @property
@@ -120,20 +118,22 @@ class StoredText:
     def learned(self, recipe: Recipe) -> AnyTask:
         """The task with its vocabularies, learned from the sample or cached."""
         kind = TASKS[self.recipe.task].task
-        asked: dict[str, JsonValue] = {
-            "task": self.recipe.task,
-            "data": _settings(self.recipe),
-            "tokenizer": as_table(recipe.tokenizer),
-        }
-        place = self.folder / TOKENIZERS / key_of(asked)
-        if not place.is_dir():
-            with alone(self.folder):
-                if not place.is_dir():
-                    place.parent.mkdir(exist_ok=True)
-                    learned = kind.learn(recipe, self.sample())
-                    with new_folder(place) as folder:
-                        learned.save(folder)
+        place = self._place(TOKENIZERS, as_table(recipe.tokenizer))
+
+        def learn() -> None:
+            place.parent.mkdir(exist_ok=True)
+            learned = kind.learn(recipe, self.sample())
+            with new_folder(place) as folder:
+                learned.save(folder)
+
+        make_once(self.folder, place.is_dir, learn)
         return kind.load(recipe, place)
+
+    def _place(self, folder: str, tokenizer: JsonValue) -> Path:
+        """Folder for a result that depends on the data's settings and a tokenizer."""
+        data = {k: v for k, v in as_table(self.recipe.data).items() if k not in _LATER}
+        key = key_of({"task": self.recipe.task, "data": data, "tokenizer": tokenizer})
+        return self.folder / folder / key
 
     def encoded(
         self,
@@ -148,16 +148,12 @@ class StoredText:
         with TemporaryDirectory() as saved:
             tokenizer = Path(saved)
             task.save(tokenizer)
-            asked: dict[str, JsonValue] = {
-                "task": self.recipe.task,
-                "data": _settings(self.recipe),
-                "tokenizer": checksums(tokenizer),
-            }
-            place = self.folder / ENCODED / key_of(asked)
-            if read_sealed(place / ABOUT) is None:
-                with alone(self.folder):
-                    if read_sealed(place / ABOUT) is None:
-                        self._encode(place, tokenizer, task, processes)
+            place = self._place(ENCODED, checksums(tokenizer))
+            make_once(
+                self.folder,
+                lambda: read_sealed(place / ABOUT) is not None,
+                lambda: self._encode(place, tokenizer, task, processes),
+            )
         about = read_sealed(place / ABOUT)
         assert about is not None
         for tally, name in ((bad_lines, "bad_lines"), (too_long, "too_long")):
@@ -178,11 +174,10 @@ class StoredText:
         partial_place = place.with_name(place.name + PARTIAL)
         held = list(self._kept(_HELD)) if task.held_out == "hash" else []
         encoder = Encoder(self.recipe.table(), tokenizer, held)
-        layout = Layout(task.stored_as, task.numbered)
         with progress("encoding", until) as advance:
             samples, bad_lines, too_long = encode_into(
                 partial_place,
-                layout,
+                task,
                 lambda skip: self._chunks(lines, until, skip, advance),
                 encoder,
                 processes=processes or _processors(),
@@ -280,8 +275,3 @@ def _held_share(recipe: Recipe) -> float:
     if isinstance(recipe.data, RunningTextData):
         return recipe.data.valid_share
     return valid_share(recipe)
-
-
-def _settings(recipe: Recipe) -> dict[str, JsonValue]:
-    """Settings of ``[data]`` that reading and encoding depend on."""
-    return {name: value for name, value in as_table(recipe.data).items() if name not in _LATER}
