@@ -38,7 +38,7 @@ from benchmarks.measuring import Figure
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.tasks import recipe_from_table
-from regard.tasks.baselines.naive_bayes import NaiveBayes
+from regard.tasks.baselines.labels import NaiveBayes
 from regard.tasks.classification import LabelledText
 
 T = TypeVar("T")

@@ -1,9 +1,9 @@
 """Checks of a task's examples before training."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from regard.config import JsonValue
 from regard.errors import DataError
@@ -23,10 +23,10 @@ class CheckedExample:
     """Texts and labels of an example of any task.
 
     Attributes:
-        parts: What is asked about: one text, or several.
-        labels: What is right: one label, a tag for each word, or nothing to count.
+        parts: Its input: one text, or several.
+        labels: One label, a tag for each word, or nothing to count.
         where: ``file:line``.
-        answers: What is right in words of its own, or to be chosen from.
+        answers: True answers in words of their own, or choices.
     """
 
     parts: tuple[str, ...]
@@ -36,7 +36,7 @@ class CheckedExample:
 
     @property
     def text(self) -> str:
-        """All that is asked about."""
+        """The whole input."""
         return "\t".join(self.parts)
 
     def sign(self, test: Callable[[str], str | None]) -> str | None:
@@ -58,6 +58,11 @@ class CheckReport(Protocol):
 
     def lines(self) -> list[str]:
         """The report for people; ``!`` marks problems."""
+
+
+_Splits: TypeAlias = Mapping[str, Sequence[CheckedExample]]
+# A kind of finding, its cases, their meaning, and whether something should be done about them.
+_Note: TypeAlias = tuple[str, Sequence[str], str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,7 @@ def check_examples(
     """Look for what spoils a training or makes its results untrue.
 
     Args:
-        read: What the examples of a split say, given its name and where lines left out are counted.
+        read: Gives the examples of a split by its name, and counts lines left out.
         unit: What examples are called, in the plural.
         examples: How many to keep of each kind.
         are_texts: Whether they have a length.
@@ -121,115 +126,96 @@ def check_examples(
     """
     bad_lines = BadLines()
     every = {split: read(split, bad_lines) for split in _SPLITS}
-    said = {split: found for split, found in every.items() if found}
-    if "train" not in said:
+    splits = {split: found for split, found in every.items() if found}
+    if "train" not in splits:
         raise DataError("data.train must name examples to check; got none.")
-    notes = _Notes(said, examples)
-    notes.bad_lines(bad_lines)
-    notes.overlaps()
-    notes.labels()
-    notes.repeats()
-    notes.encodings()
-    train = said["train"]
-    counts = Counter(label for one in train for label in one.labels)
+    train = splits["train"]
+    labels = Counter(label for one in train for label in one.labels)
+    findings = [
+        Finding(
+            "bad lines",
+            count,
+            f"{reason} left out",
+            reason not in HARMLESS,
+            tuple(bad_lines.examples[reason][:examples]),
+        )
+        for reason, count in bad_lines.counts.items()
+    ]
+    notes = (*_overlaps(splits), *_labels(splits, labels), *_repeats(train), *_encodings(splits))
+    for kind, cases, meaning, is_problem in notes:
+        if cases:
+            findings.append(Finding(kind, len(cases), meaning, is_problem, tuple(cases[:examples])))
     places = [one.where for one in train]
     return ExamplesReport(
         unit=unit,
-        counts={split: len(found) for split, found in said.items()},
-        labels=dict(counts.most_common()),
+        counts={split: len(found) for split, found in splits.items()},
+        labels=dict(labels.most_common()),
         lengths=lengths_of([one.text for one in train], places) if are_texts else None,
-        findings=tuple(sorted(notes.found, key=lambda finding: not finding.is_problem)),
+        findings=tuple(sorted(findings, key=lambda finding: not finding.is_problem)),
     )
 
 
-@dataclass(slots=True)
-class _Notes:
-    """The findings so far."""
-
-    said: Mapping[str, Sequence[CheckedExample]]
-    kept: int
-    found: list[Finding] = field(default_factory=list)
-
-    def add(
-        self, kind: str, cases: Sequence[str], meaning: str, *, is_problem: bool = True
-    ) -> None:
-        if cases:
-            self.found.append(
-                Finding(kind, len(cases), meaning, is_problem, tuple(cases[: self.kept]))
-            )
-
-    def bad_lines(self, bad_lines: BadLines) -> None:
-        """Skipped lines, by reason."""
-        for reason, count in bad_lines.counts.items():
-            shown = tuple(bad_lines.examples[reason][: self.kept])
-            is_problem = reason not in HARMLESS
-            self.found.append(Finding("bad lines", count, f"{reason} left out", is_problem, shown))
-
-    def overlaps(self) -> None:
-        """Held-out texts that occur in training."""
-        first: dict[str, str] = {}
-        for one in self.said["train"]:
-            first.setdefault(one.text, one.where)
-        for split, found in self.said.items():
-            if split != "train":
-                cases = [
-                    f"{one.where} = {first[one.text]}: {_short(one.text)}"
-                    for one in found
-                    if one.text in first
-                ]
-                meaning = f"texts of {split} that occur in training, so that results flatter"
-                self.add("overlap", cases, meaning)
-
-    def labels(self) -> None:
-        """Labels that training does not have, or hardly has."""
-        counts = Counter(label for one in self.said["train"] for label in one.labels)
-        for split, found in self.said.items():
-            if split != "train" and counts:
-                cases = [
-                    f"{one.where}: {label!r}: {_short(one.text)}"
-                    for one in found
-                    for label in dict.fromkeys(one.labels)
-                    if label not in counts
-                ]
-                meaning = f"labels in {split} that training does not have. Is it the right column?"
-                self.add("unknown label", cases, meaning)
-        rare = [f"{label}: {count}" for label, count in counts.items() if count < _FEW]
-        meaning = f"labels with fewer than {_FEW} examples in training"
-        self.add("rare label", rare, meaning, is_problem=False)
-
-    def repeats(self) -> None:
-        """Texts that occur again, and those with several labels."""
-        groups: dict[str, list[CheckedExample]] = defaultdict(list)
-        for one in self.said["train"]:
-            groups[one.text].append(one)
-        again = [
-            f"{one.where} = {group[0].where}: {_short(one.text)}"
-            for group in groups.values()
-            for one in group[1:]
-        ]
-        self.add("duplicates", again, "training texts that repeat an earlier one", is_problem=False)
-        odd = [
-            f"{one.where}: {' '.join(one.labels)!r}, at {group[0].where} "
-            f"{' '.join(group[0].labels)!r}: {_short(one.text)}"
-            for group in groups.values()
-            for one in group[1:]
-            if one.labels != group[0].labels
-        ]
-        # A sentence may have other tags in another place; a text's one label may not.
-        is_problem = all(len(one.labels) == 1 for one in self.said["train"])
-        meaning = "training texts labelled otherwise before"
-        self.add("contradiction", odd, meaning, is_problem=is_problem)
-
-    def encodings(self) -> None:
-        """Text decoded wrongly, characters that no text should hold, markup."""
-        for kind, test, meaning, is_problem in SPOILT:
+def _overlaps(splits: _Splits) -> Iterator[_Note]:
+    """Held-out texts that occur in training."""
+    first: dict[str, str] = {}
+    for one in splits["train"]:
+        first.setdefault(one.text, one.where)
+    for split, found in splits.items():
+        if split != "train":
             cases = [
-                f"{one.where}: {sign}: {_short(one.text)}"
-                for found in self.said.values()
+                f"{one.where} = {first[one.text]}: {_short(one.text)}"
                 for one in found
-                if (sign := one.sign(test))
+                if one.text in first
             ]
-            self.add(kind, cases, meaning, is_problem=is_problem)
+            meaning = f"texts of {split} that occur in training, so that results flatter"
+            yield "overlap", cases, meaning, True
+
+
+def _labels(splits: _Splits, counts: Mapping[str, int]) -> Iterator[_Note]:
+    """Labels that training does not have, or hardly has."""
+    for split, found in splits.items():
+        if split != "train" and counts:
+            cases = [
+                f"{one.where}: {label!r}: {_short(one.text)}"
+                for one in found
+                for label in dict.fromkeys(one.labels)
+                if label not in counts
+            ]
+            meaning = f"labels in {split} that training does not have. Is it the right column?"
+            yield "unknown label", cases, meaning, True
+    rare = [f"{label}: {count}" for label, count in counts.items() if count < _FEW]
+    yield "rare label", rare, f"labels with fewer than {_FEW} examples in training", False
+
+
+def _repeats(train: Sequence[CheckedExample]) -> Iterator[_Note]:
+    """Texts that occur again, and those with several labels."""
+    groups: dict[str, list[CheckedExample]] = defaultdict(list)
+    for one in train:
+        groups[one.text].append(one)
+    again = [(one, group[0]) for group in groups.values() for one in group[1:]]
+    cases = [f"{one.where} = {first.where}: {_short(one.text)}" for one, first in again]
+    yield "duplicates", cases, "training texts that repeat an earlier one", False
+    cases = [
+        f"{one.where}: {' '.join(one.labels)!r}, at {first.where} "
+        f"{' '.join(first.labels)!r}: {_short(one.text)}"
+        for one, first in again
+        if one.labels != first.labels
+    ]
+    # A sentence may have other tags in another place; a text's one label may not.
+    is_problem = all(len(one.labels) == 1 for one in train)
+    yield "contradiction", cases, "training texts labelled otherwise before", is_problem
+
+
+def _encodings(splits: _Splits) -> Iterator[_Note]:
+    """Text decoded wrongly, characters that no text should hold, markup."""
+    for kind, test, meaning, is_problem in SPOILT:
+        cases = [
+            f"{one.where}: {sign}: {_short(one.text)}"
+            for found in splits.values()
+            for one in found
+            if (sign := one.sign(test))
+        ]
+        yield kind, cases, meaning, is_problem
 
 
 def _short(text: str) -> str:

@@ -47,12 +47,12 @@ class ImageClassification(LabelTask[Picture]):
     """Pictures to labels.
 
     Args:
-        recipe: Whose settings hold.
+        recipe: The settings.
         labels: In order of their numbers.
         shape: Rows, columns and channels of every picture.
-        mean: The mean pixel of training.
-        deviation: How far its pixels are from that; their root mean square.
-        darkest: The smallest number among them.
+        mean: Of the training pixels.
+        deviation: Their standard deviation.
+        darkest: The smallest of them.
 
     Example:
         >>> from regard.tasks import recipe_from_table
@@ -110,9 +110,7 @@ class ImageClassification(LabelTask[Picture]):
     def learn(cls, recipe: Recipe, examples: Sequence[Picture]) -> "ImageClassification":
         """The task with the labels, the size and the brightness of the training pictures.
 
-        Raises:
-            DataError: Pictures differ in size, are all of one colour, or have fewer than two
-                labels.
+        DataError if pictures differ in size, are all of one colour, or have fewer than two labels.
         """
         shape = examples[0].pixels.shape
         for example in examples:
@@ -151,8 +149,7 @@ class ImageClassification(LabelTask[Picture]):
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Picture:
         """The picture that a JSON record holds, or ``test:3``: the third of a split, from 1.
 
-        Raises:
-            DataError: There is no such picture, or it is of another size than those of training.
+        DataError if there is no such picture, or it is of another size than those of training.
         """
         if isinstance(record, str) and (found := _OF_SPLIT.fullmatch(record.strip())):
             split, place = found[1], int(found[2])
@@ -175,21 +172,12 @@ class ImageClassification(LabelTask[Picture]):
         return picture
 
     def open(self, file: Path) -> dict[str, JsonValue]:
-        """A picture file as a record, scaled as those of training.
-
-        Raises:
-            DataError: It cannot be opened.
-            SettingError: Pillow is not installed.
-        """
+        """A picture file as a record, scaled as those of training."""
         pixels = read_pixels(file, size=self.data.size, channels=self.shape[2])
         return {"pixels": pixels.tolist()}
 
     def encode_one(self, example: Picture, too_long: BadLines) -> Sample:
-        """The pixels, scaled, channels first; the label's number.
-
-        Raises:
-            DataError: It is of another size, or its label was not met in training.
-        """
+        """The pixels, scaled, channels first; the label's number."""
         example.check(self.shape, "as in training")
         scaled = torch.from_numpy((example.pixels - self.mean) / self.deviation)
         return {"pixels": scaled.float().movedim(-1, 0), "label": self.number(example)}
@@ -269,11 +257,7 @@ class ImageClassification(LabelTask[Picture]):
 
 
 def digits(split: str) -> list[Picture]:
-    """A part of scikit-learn's handwritten digits; the test's hands are others than training's.
-
-    Raises:
-        SettingError: scikit-learn is not installed.
-    """
+    """A part of scikit-learn's handwritten digits; the test's hands are others than training's."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -295,14 +279,7 @@ def digits(split: str) -> list[Picture]:
 def shifted(
     pixels: Float[Tensor, "B P Y X"], most: int, *, fill: float, generator: torch.Generator
 ) -> Float[Tensor, "B P Y X"]:
-    """Each picture moved by up to ``most`` pixels down or up and to a side, drawn at random.
-
-    Args:
-        pixels: The pictures.
-        most: The farthest, in pixels.
-        fill: What comes in at the edges.
-        generator: Draws how far.
-    """
+    """Each picture moved at random by up to ``most`` pixels; ``fill`` comes in at the edges."""
     rows, columns = pixels.shape[-2:]
     wide = F.pad(pixels, (most,) * 4, value=fill)
     moves = torch.randint(0, 2 * most + 1, (len(pixels), 2), generator=generator).tolist()

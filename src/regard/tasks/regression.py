@@ -1,9 +1,9 @@
 """Regression: a number predicted from numbers, by those seen nearby."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -41,10 +41,7 @@ _PARTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A predicted number.
-
-    Attributes:
-        value: In the unit of the targets.
+    """A predicted number, in the unit of the targets.
 
     Example:
         >>> Guess(2 / 3).text(), Guess(0.5).to_dict()
@@ -63,13 +60,13 @@ class Guess:
 
 
 class Regression(OnePassTask[Point, Guess]):
-    """Points to guesses.
+    """Points to numbers.
 
     Args:
-        recipe: Whose settings hold.
+        recipe: The settings.
         inputs: Names of the inputs.
-        origin: What is taken from each input.
-        step: What it is divided by then.
+        origin: Subtracted from each input.
+        step: Divides it then.
         places: Inputs of the training points, scaled: the keys.
         seen: Their targets: the values.
 
@@ -114,15 +111,15 @@ class Regression(OnePassTask[Point, Guess]):
     @classmethod
     def read(cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None) -> list[Point]:
         """The points of a split; none if the recipe names no file and no example."""
-        data, files = recipe.settings(RegressionData), recipe.files(split)
-        if not recipe.named("train") and not files and data.example == "sine":
+        data = recipe.settings(RegressionData)
+        if not recipe.named("train") and not recipe.named(split) and data.example == "sine":
             return _sine(data, split)
-        handling = Handling(on_bad_line=data.on_bad_line, bad_lines=bad_lines)
-        return [
-            point
-            for file in files
-            for point in read_points(file, inputs=data.inputs, target=data.target, **handling)
-        ]
+        return super().read(recipe, split, bad_lines=bad_lines)
+
+    @classmethod
+    def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Point]:
+        """The points of one file."""
+        return read_points(file, inputs=data.inputs, target=data.target, **handling)
 
     @staticmethod
     def subject(example: Point) -> str:
@@ -167,11 +164,7 @@ class Regression(OnePassTask[Point, Guess]):
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Regression":
-        """The task with the points that ``save`` wrote.
-
-        Raises:
-            RunError: A file is missing or damaged.
-        """
+        """The task with the points that ``save`` wrote; RunError if they are missing or damaged."""
         learned, path = cls.load_learned(folder), folder / _POINTS_FILE
         try:
             saved = load_tensors(read_plain(path))
@@ -205,11 +198,7 @@ class Regression(OnePassTask[Point, Guess]):
         return self.recipe.settings(KernelRegressionConfig)
 
     def build_model(self) -> nn.Module:
-        """The recipe's kernel regression, its bandwidth as it begins.
-
-        Raises:
-            SettingError: There is nothing to train.
-        """
+        """The recipe's kernel regression; SettingError if it has nothing to train."""
         config = self.settings
         if not config.is_learned or config.kernel == "box" or config.bandwidth == float("inf"):
             raise SettingError(
@@ -237,9 +226,7 @@ class Regression(OnePassTask[Point, Guess]):
         return [f"bandwidths (before training): {', '.join(each[:_MOST_NAMED])}{more}"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Point:
-        """The place that a line of numbers or a JSON record asks about.
-
-        Numbers of a line are parted by tabs or commas, in the order of the inputs.
+        """The inputs in a JSON record, or in a line in their order, between tabs or commas.
 
         Raises:
             DataError: A number is missing, or something else is there.
@@ -267,11 +254,7 @@ class Regression(OnePassTask[Point, Guess]):
     def samples(
         self, examples: Sequence[Point], too_long: BadLines, *, training: bool
     ) -> Iterator[Sample]:
-        """Numbers of each point; in training, their ``own`` places among the points learned.
-
-        Raises:
-            DataError: It has other inputs than the training points.
-        """
+        """Numbers of each point; in training, its index among the training points as ``own``."""
         for place, example in enumerate(examples):
             _check_names(example, self.names)
             own = place if training else -1
@@ -300,7 +283,7 @@ class Regression(OnePassTask[Point, Guess]):
         return loss, len(batch["own"]) if self._is_mean else 1
 
     def guesses(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B 1"]:
-        """The guess at each point: a training point's is made from the others."""
+        """The number at each point: of a training point, made from the others."""
         own, others = batch["own"], None
         if own.ge(0).any():
             others = ~documents(own, torch.arange(len(self.places), device=own.device))
@@ -309,7 +292,7 @@ class Regression(OnePassTask[Point, Guess]):
         return found
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Guess]:
-        """The guess at each point."""
+        """The number at each point."""
         return [Guess(value) for value in self.guesses(model, batch)[:, 0].tolist()]
 
     def score(self, answers: Sequence[Guess], examples: Sequence[Point]) -> dict[str, float]:
@@ -340,14 +323,18 @@ class Regression(OnePassTask[Point, Guess]):
         }
 
     def tables(self, answers: Sequence[Guess], examples: Sequence[Point]) -> list[Table]:
-        """Errors by the size of what is right."""
+        """Errors by the size of the target."""
         guessed, right = _columns(answers, examples)
         rows = []
         for part in np.array_split(np.argsort(right, kind="stable"), _PARTS):
             if len(part):
                 errors = guessed[part] - right[part]
-                root = np.sqrt(np.mean(errors**2))
-                figures = (right[part[0]], right[part[-1]], errors.mean(), root)
+                figures = (
+                    right[part[0]],
+                    right[part[-1]],
+                    errors.mean(),
+                    (errors**2).mean() ** 0.5,
+                )
                 low, high, bias, rmse = (f"{figure:.4g}" for figure in figures)
                 rows.append((f"{low} to {high}", bias, rmse, len(part)))
         columns = ("right", "mean error", "rmse", "count")

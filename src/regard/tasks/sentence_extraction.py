@@ -36,6 +36,7 @@ from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import DocumentData, Recipe, check_positions
 from regard.tasks.settings import ExtractionData
 from regard.tasks.tables import Table
+from regard.tasks.task import Answer
 from regard.text import BOS_ID, BadLines, Line, Tokenizer, TokenizerConfig, train_tokenizer
 from regard.text.batches import lengths_of
 from regard.viewer import Prediction
@@ -48,14 +49,8 @@ _Grams: TypeAlias = tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Extract:
-    """The sentences taken out of a document.
-
-    Attributes:
-        summary: They, in the document's order.
-        sentences: All that were read.
-        probabilities: Of each to be one of the best; empty where nothing was computed.
-    """
+class Extract(Answer):
+    """A summary of some sentences, all that were read, and the probability of each, if known."""
 
     summary: str
     sentences: tuple[str, ...] = ()
@@ -65,23 +60,14 @@ class Extract:
         """The sentences taken out."""
         return self.summary
 
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Plain data, ready for JSON."""
-        rounded: list[JsonValue] = [round(share, 6) for share in self.probabilities]
-        return {
-            "summary": self.summary,
-            "sentences": list(self.sentences),
-            "probabilities": rounded,
-        }
-
 
 class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
     """Documents to some of their sentences.
 
     Args:
-        recipe: Whose settings hold.
+        recipe: The settings.
         tokenizer: Of the documents.
-        sentences: How many are taken out.
+        sentences: Number of sentences in a summary.
 
     Example:
         >>> from regard.tasks import recipe_from_table
@@ -107,7 +93,7 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[DocumentExample]:
         """The documents of a split with their summaries; none if the recipe names no file."""
-        data = _reading(recipe.settings(ExtractionData))
+        data = _document_data(recipe.settings(ExtractionData))
         return read_documents(recipe.files(split), data, bad_lines=bad_lines)
 
     @staticmethod
@@ -142,13 +128,9 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
         return [*super().facts(), f"{taken} of each document taken out"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> DocumentExample:
-        """The document of a text, or of a JSON record.
-
-        Raises:
-            DataError: There is none.
-        """
+        """The document of a text, or of a JSON record; DataError if there is none."""
         text = record if isinstance(record, str) else json.dumps(record)
-        return parse_document(Line(text, where), _reading(self.data), "")
+        return parse_document(Line(text, where), _document_data(self.data), "")
 
     def encode_one(self, example: DocumentExample, too_long: BadLines) -> Sample:
         """Ids of a document as far as it is read, where its sentences begin, which are the best."""
@@ -250,15 +232,10 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
 
 
 def best_sentences(sentences: Sequence[str], summary: str, most: int) -> list[int]:
-    """The sentences that come nearest to a summary together, in the document's order.
+    """At most so many sentences that are together nearest to a summary, in the document's order.
 
     Greedy, by the sum of ROUGE-1 and ROUGE-2, until another one makes them no better: the labels of
     Nallapati et al. (2017), https://arxiv.org/abs/1611.04230, section 3. One at least.
-
-    Args:
-        sentences: Of the document.
-        summary: What to come near to.
-        most: How many at most.
 
     Example:
         >>> best_sentences(["Rain fell.", "A king ran.", "He got old."], "A king got old.", 2)
@@ -309,7 +286,7 @@ def _best_extract(example: DocumentExample, count: int) -> str:
     return chosen(parts, best_sentences(parts, example.answers[0], count))
 
 
-def _reading(data: ExtractionData) -> DocumentData:
+def _document_data(data: ExtractionData) -> DocumentData:
     """The settings by which documents are read."""
     return DocumentData(document=data.document, answer=data.summary, on_bad_line=data.on_bad_line)
 

@@ -14,7 +14,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines import SlidingWindow
-from regard.tasks.baselines.sliding_window import sentences_of, words_of
+from regard.tasks.baselines.sentences import sentences_of, words_of
 from regard.tasks.batches import Batch, Sample, boxed
 from regard.tasks.drawing import Drawing, Shade, spans_text, words_text
 from regard.tasks.one_pass_task import Loss

@@ -9,8 +9,8 @@ import torch
 from regard.errors import DataError, SettingError
 from regard.models import ClassifierConfig
 from regard.tasks import recipe_from_table
-from regard.tasks.baselines import word_overlap
-from regard.tasks.baselines.word_overlap import WordOverlap
+from regard.tasks.baselines import labels
+from regard.tasks.baselines.labels import WordOverlap
 from regard.tasks.pair_matching import LabelledPair, PairMatching
 from regard.tasks.question_task import MATCH, OTHER
 from regard.text import BadLines
@@ -141,7 +141,7 @@ def test_bad_requests_and_labels(tmp_path):
 
 
 def test_word_overlap_sees_both_labels_of_files_that_alternate_them(monkeypatch):
-    monkeypatch.setattr(word_overlap, "_ENOUGH", 20)
+    monkeypatch.setattr(labels, "_ENOUGH", 20)
     pairs = [
         (f"w{i}", f"the w{i} ran" if i % 2 else "a dog sat", "match" if i % 2 else "other")
         for i in range(80)

@@ -222,7 +222,7 @@ def test_a_tag_that_training_does_not_know_is_named_with_its_word():
         ),
         ({"drop_parts": 1.5}, "drop_parts must be .* got 1.5"),
         ({"parts_min_count": 0}, "parts_min_count must be at least 1; got 0"),
-        ({"word": 2}, "word and tag must be different columns; got 2 for both"),
+        ({"word": 2}, "word and tag must be different columns; got 2 and 2"),
     ],
 )
 def test_settings_that_make_no_sense_are_named(settings, message):

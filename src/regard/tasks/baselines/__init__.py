@@ -6,10 +6,8 @@ from regard.lazy import names as _names
 
 if TYPE_CHECKING:
     from regard.tasks.baselines.kneser_ney import KneserNey
-    from regard.tasks.baselines.naive_bayes import NaiveBayes
-    from regard.tasks.baselines.sentence_graph import text_rank
-    from regard.tasks.baselines.sliding_window import SlidingWindow
-    from regard.tasks.baselines.word_overlap import WordOverlap
+    from regard.tasks.baselines.labels import NaiveBayes, WordOverlap
+    from regard.tasks.baselines.sentences import SlidingWindow, text_rank
 
 __all__ = ["KneserNey", "NaiveBayes", "SlidingWindow", "WordOverlap", "text_rank"]
 

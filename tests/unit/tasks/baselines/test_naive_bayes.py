@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from regard.tasks.baselines.naive_bayes import NaiveBayes
+from regard.tasks.baselines.labels import NaiveBayes
 
 WORDS = ["good", "bad", "so", "a", "film"]
 

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 SHARES = """
-from regard.tasks.baselines.sliding_window import SlidingWindow
-from regard.tasks.baselines.word_overlap import WordOverlap
+from regard.tasks.baselines.sentences import SlidingWindow
+from regard.tasks.baselines.labels import WordOverlap
 
 words = [f"w{place}" for place in range(60)]
 texts = [" ".join(words[first:]) for first in range(40)]
