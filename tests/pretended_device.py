@@ -218,14 +218,18 @@ class _Hooks(torch._C._acc.PrivateUse1Hooks):
         return True
 
 
-# Before the first backward pass of the process, which counts the devices.
-_setup_privateuseone_for_python_backend(KIND, RANDOM, _Hooks())
-DEVICE = torch.device(KIND, 0)
+# Before the first backward pass of the process, which counts the devices. Not where there is a GPU:
+# torch pins memory for one device alone, and would take this one.
+if not torch.cuda.is_available():
+    _setup_privateuseone_for_python_backend(KIND, RANDOM, _Hooks())
+    DEVICE = torch.device(KIND, 0)
 
 
 @contextmanager
 def pretended() -> Iterator[torch.device]:
     """The device, which is there and may be named inside the block only."""
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU, beside which no device can be pretended")
     with pytest.MonkeyPatch.context() as patch, _Mode():
         patch.setattr(kinds, "KINDS", (*kinds.KINDS, KIND))
         patch.setattr(RANDOM, "is_there", True)

@@ -11,6 +11,7 @@ from regard.attention.backends.additive_cpu import AdditiveCpu
 from regard.attention.backends.additive_triton import AdditiveTriton
 from regard.attention.backends.base import Backend, Tiled
 from regard.attention.backends.dot_cpu import DotCpu
+from regard.attention.backends.flash import Flash
 from regard.attention.backends.packed import Packed
 from regard.attention.backends.sdpa import Sdpa
 from regard.attention.backends.short import Short
@@ -25,6 +26,7 @@ from regard.errors import SettingError
 # In the order they are tried; the last serves everything.
 BACKENDS: dict[str, Backend] = {
     "short": Short(),
+    "flash": Flash(),
     "packed": Packed(),
     "sdpa": Sdpa(),
     "additive_cpu": AdditiveCpu(),

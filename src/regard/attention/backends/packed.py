@@ -27,7 +27,7 @@ class Packed(Backend):
         form = None if request.mask is None else request.mask.form
         if not isinstance(form, Segments) or not form.is_exact:
             return "the mask is not one of documents"
-        if not _are_in_order(form, request.query.shape[2], request.key.shape[2]):
+        if not are_in_order(form, request.query.shape[2], request.key.shape[2]):
             return "queries and keys do not go through the documents in the same order"
         if form.band is not None and form.band.is_empty:
             return "nothing is visible"
@@ -112,7 +112,7 @@ def _form_of(request: Request) -> Segments:
     return form
 
 
-def _are_in_order(form: Segments, queries: int, keys: int) -> bool:
+def are_in_order(form: Segments, queries: int, keys: int) -> bool:
     """Whether the pieces of each row hold every query and every key, one after the other."""
     for _, segments in groupby(form.segments, key=lambda segment: segment.batch):
         row = key = 0

@@ -219,11 +219,12 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
             request.cache[_Kernel] = kernel
         return kernel(query, key, value)
     is_masked = request.mask is not None or request.bias is not None
-    # Of a GPU's kernels, the one for masks knows no groups.
-    heads = max((query if query.is_cuda and is_masked else key).shape[1], value.shape[1])
-    key, value = _with_heads(key, heads), _with_heads(value, heads)
-    width, padded = value.shape[-1], _width(request)
-    query, key, value = (_padded(t.to(dtype), padded) for t in (query, key, value))
+    # Of a GPU's kernels, the one for masks and float32 knows no groups.
+    knows_groups = not query.is_cuda or (dtype in _HALVES and not is_masked)
+    heads = max((key if knows_groups else query).shape[1], value.shape[1])
+    key, value = with_heads(key, heads), with_heads(value, heads)
+    width, wide = value.shape[-1], _width(request)
+    query, key, value = (padded(t.to(dtype), wide) for t in (query, key, value))
     with kernels(query.is_cuda, is_masked=is_masked):
         out = _kernel_of(request, query, key, scale)(query, key, value)
     return (out[..., :width] if out.shape[-1] > width else out).to(request.query.dtype)
@@ -259,12 +260,14 @@ def kernels(is_cuda: bool, *, is_masked: bool) -> AbstractContextManager[None]:
     return sdpa_kernel(fused if is_masked else [*fused, SDPBackend.CUDNN_ATTENTION])
 
 
-def _with_heads(tensor: Tensor, heads: int) -> Tensor:
+def with_heads(tensor: Tensor, heads: int) -> Tensor:
+    """Repeat shared heads of keys or values, so that each query head has its own."""
     own = tensor.shape[1]
     return tensor if own == heads else tensor.repeat_interleave(heads // own, dim=1)
 
 
-def _padded(tensor: Tensor, width: int) -> Tensor:
+def padded(tensor: Tensor, width: int) -> Tensor:
+    """Append zero columns up to a width."""
     missing = width - tensor.shape[-1]
     return F.pad(tensor, (0, missing)) if missing else tensor
 

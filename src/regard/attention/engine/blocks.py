@@ -25,6 +25,8 @@ _MOST_ROWS, _MOST_ROWS_UNDER_A_MASK, _MOST_KEYS = 512, 256, 512
 _FEWER_ROWS, _LARGEST_SHARE = 64, 0.75
 # Hidden keys between visible ones that are not worth a piece of their own.
 _SMALLEST_GAP = 64
+# Of a GPU: so many that starting a kernel takes less time than its work.
+_BLOCK_OF_A_GPU, _MOST_ROWS_OF_A_GPU, _MOST_KEYS_OF_A_GPU = 2**25, 2048, 4096
 
 
 class BlockInputs(NamedTuple):
@@ -110,10 +112,14 @@ class Sizes(NamedTuple):
         numbers = _BLOCK_OF_PRODUCTS if are_few and not cuts_keys else _BLOCK
         if splits:
             numbers = _BLOCK_OF_HEADS if cuts_keys else 2 * _BLOCK_OF_HEADS
+        most_rows, most_keys = _MOST_ROWS, _MOST_KEYS
+        if request.query.is_cuda:
+            numbers = _BLOCK_OF_A_GPU
+            most_rows, most_keys = _MOST_ROWS_OF_A_GPU, _MOST_KEYS_OF_A_GPU
         pairs = max(1, numbers // max(1, floats_per_pair))
-        rows = _MOST_ROWS if request.mask is None else _MOST_ROWS_UNDER_A_MASK
+        rows = most_rows if request.mask is None else _MOST_ROWS_UNDER_A_MASK
         heads = 1 if splits else max(1, request.query.shape[1])
-        keys = min(_MOST_KEYS, max(1, pairs // heads)) if cuts_keys else None
+        keys = min(most_keys, max(1, pairs // heads)) if cuts_keys else None
         return cls(pairs, rows, keys, splits)
 
     def largest(self, request: Request) -> int:

@@ -1,0 +1,179 @@
+"""torch's variable-length flash attention on a GPU, for windows and packed documents."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from inspect import signature
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.attention.backends.base import Backend
+from regard.attention.backends.packed import are_in_order
+from regard.attention.backends.sdpa import padded, refuse_unless_plain, with_heads
+from regard.attention.engine.numerics import without_unseen
+from regard.attention.engine.request import Request
+from regard.attention.masks.grid import Band, Segment
+
+_HALVES = (torch.bfloat16, torch.float16)
+_OLDEST_GPU = (8, 0)
+_WIDEST = 256
+_EVERYTHING = Band(None, None, is_exact=True)
+
+
+class Flash(Backend):
+    """One call of torch's flash kernel for all rows of a batch and all documents in them."""
+
+    judges_by_kind = True
+    differentiates_once = True
+
+    def refuse(self, request: Request) -> str | None:
+        """Why this backend cannot serve, or None if it can."""
+        reason = _refuse_tensor(request.query) or refuse_unless_plain(request)
+        if reason is not None:
+            return reason
+        form = request.form()
+        assert form is not None
+        if form.of_keys is not None or form.query.dtype != request.query.dtype:
+            return "as a dot product the score needs float32"
+        if request.bias is not None or request.position is not None:
+            return "there is a bias"
+        if max(form.query.shape[-1], request.value.shape[-1]) > _WIDEST:
+            return f"heads are wider than {_WIDEST}"
+        if request.mask is None or request.mask.is_causal:
+            return "torch's attention has a flag for the mask"
+        sequences = _sequences_of(request)
+        if sequences is None:
+            return "the mask is neither a window nor packed documents"
+        if sequences.window != (-1, -1) and "window_size" not in _kernel()[1]:
+            return "this torch's kernel knows no windows"
+        return None
+
+    def bytes_beyond(self, request: Request) -> int:
+        """Memory taken beyond inputs and output: a copy of them by position, and the sums."""
+        width = max(request.key.shape[-1], request.value.shape[-1])
+        rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
+        return rows * width * request.query.element_size() + request.query.shape[:3].numel() * 4
+
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        """The mixed values (B, H, N, E), and no log-sum-exp."""
+        form, sequences = request.form(), _sequences_of(request)
+        assert form is not None
+        assert sequences is not None
+        B, H, N, _ = request.query.shape
+        query, key, scale, _ = form
+        value, width = request.value, request.value.shape[-1]
+        if sequences.window != (-1, -1):
+            key, value = without_unseen(request.mask, key, value)
+        kernel, options = _kernel()
+        if "enable_gqa" not in options:
+            key, value = with_heads(key, H), with_heads(value, H)
+        wanted = {
+            "scale": scale,
+            "enable_gqa": key.shape[1] != H,
+            "window_size": sequences.window,
+        }
+        wide = -(-max(query.shape[-1], width) // 8) * 8
+        out = kernel(
+            *(_by_position(padded(t, wide)) for t in (query, key, value)),
+            *sequences.starts,
+            *sequences.longest,
+            **{name: wanted[name] for name in wanted if name in options},
+        )
+        return out[..., :width].unflatten(0, (B, N)).transpose(1, 2), None
+
+
+def _refuse_tensor(query: Tensor) -> str | None:
+    if not query.is_cuda or torch.version.hip is not None:
+        return "it is for NVIDIA GPUs"
+    if query.dtype not in _HALVES:
+        return "it computes in half precision"
+    if torch.cuda.get_device_capability(query.device) < _OLDEST_GPU:
+        return "the GPU is older than the kernel"
+    return None
+
+
+@cache
+def _kernel() -> tuple[Callable[..., Tensor], frozenset[str]]:
+    """Torch's function, and the names of its options, which differ between versions."""
+    function = import_module("torch.nn.attention.varlen").varlen_attn
+    return function, frozenset(signature(function).parameters)
+
+
+class _Sequences(NamedTuple):
+    """Runs of queries and their keys, all rows of a batch one after the other.
+
+    Attributes:
+        starts: First position of each, of queries and of keys, and the total at the end.
+        longest: The most queries and the most keys.
+        window: Keys before and after a query's own, where the last query and the last key of a
+            sequence meet; −1 for all.
+    """
+
+    starts: tuple[Tensor, Tensor]
+    longest: tuple[int, int]
+    window: tuple[int, int]
+
+    @classmethod
+    def of(
+        cls, segments: list[Segment], sizes: tuple[int, int], band: Band, device: torch.device
+    ) -> "_Sequences | None":
+        """The sequences of segments, or None if one window does not fit them all."""
+        queries, keys, shifts = [0], [0], set[int]()
+        for batch, rows, own in segments:
+            queries.append(batch * sizes[0] + rows.stop)
+            keys.append(batch * sizes[1] + own.stop)
+            shifts.add(own.stop - rows.stop)
+        if band == _EVERYTHING:
+            window = (-1, -1)
+        elif len(shifts) > 1:
+            return None
+        else:
+            (shift,) = shifts
+            before = -1 if band.least is None else shift - band.least
+            after = -1 if band.most is None else band.most - shift
+            if (band.least is not None and before < 0) or (band.most is not None and after < 0):
+                return None
+            window = (before, after)
+        longest = (
+            max(len(segment.rows) for segment in segments),
+            max(len(segment.keys) for segment in segments),
+        )
+        first, second = (
+            torch.tensor(starts, dtype=torch.int32, device=device) for starts in (queries, keys)
+        )
+        return cls((first, second), longest, window)
+
+
+def _sequences_of(request: Request) -> _Sequences | None:
+    """The sequences of a request's mask, worked out once for each kind of request."""
+    if _Sequences not in request.said:
+        request.said[_Sequences] = _make_sequences(request)
+    sequences = request.said[_Sequences]
+    assert isinstance(sequences, _Sequences | None)
+    return sequences
+
+
+def _make_sequences(request: Request) -> _Sequences | None:
+    assert request.mask is not None
+    form = request.mask.form
+    B, _, N, _ = request.query.shape
+    M = request.key.shape[2]
+    if form is None or not form.is_exact or not N or not M:
+        return None
+    if isinstance(form, Band):
+        whole = [Segment(b, range(N), range(M)) for b in range(B)]
+        return _Sequences.of(whole, (N, M), form, request.query.device)
+    if not are_in_order(form, N, M):
+        return None
+    segments = form.segments
+    if form.batch == 1:
+        segments = tuple(one._replace(batch=b) for b in range(B) for one in form.segments)
+    band = form.band or _EVERYTHING
+    return _Sequences.of(list(segments), (N, M), band, request.query.device)
+
+
+def _by_position(tensor: Tensor) -> Tensor:
+    """(B, H, N, D) as (B·N, H, D)."""
+    return tensor.transpose(1, 2).flatten(0, 1)
