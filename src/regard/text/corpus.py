@@ -2,7 +2,7 @@
 
 import mmap
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -121,27 +121,22 @@ def encode_corpus(
         >>> corpus.source.lengths.tolist(), corpus.target.lengths.tolist()
         ([4], [3])
     """
-    done = 0
-
-    def tell(count: int) -> None:
-        nonlocal done
-        done = count
-        if progress is not None:
-            progress(done)
-
+    skipped = BadLines()
     corpus = encode_pairs(
         pairs,
         tokenizer,
         max_length=max_length,
         on_long=on_long,
-        too_long=too_long,
-        progress=tell,
+        too_long=skipped,
+        progress=progress,
     )
+    if too_long is not None:
+        too_long.merge(skipped)
     if not len(corpus):
         raise DataError(
-            f"data.max_length must let in at least one pair; got {max_length}, and all of {done} "
-            "pairs are longer."
-            if done
+            f"data.max_length must let in at least one pair; got {max_length}, and all of "
+            f"{skipped.total} pairs are longer."
+            if skipped.total
             else "data must hold at least one pair; got none."
         )
     return corpus
@@ -154,27 +149,38 @@ def encode_pairs(
     max_length: int | None = None,
     on_long: OnLong = "error",
     too_long: BadLines | None = None,
-    progress: Callable[[int], None] = lambda count: None,
+    progress: Callable[[int], None] | None = None,
 ) -> Corpus:
     """Encode pairs that are a part of a corpus; none need remain."""
     check_choice("on_long", on_long, OnLong)
     check_at_least("max_length", 1 if max_length is None else max_length, 1)
-    limit = _Limit(max_length, on_long, BadLines() if too_long is None else too_long)
+    too_long = BadLines() if too_long is None else too_long
     sources, targets = _Growing(), _Growing()
     texts: tuple[list[str], list[str]] = ([], [])
     done = 0
-    watched = track("encoding", pairs, len(pairs)) if isinstance(pairs, Sized) else pairs
-    for chunk in _chunks(watched):
+    watched = track("encoding", pairs, len(pairs)) if isinstance(pairs, Sized) else iter(pairs)
+    while chunk := list(islice(watched, _CHUNK)):
         source_ids = tokenizer.source.encode_all([pair.source for pair in chunk])
         target_ids = tokenizer.target.encode_all([pair.target for pair in chunk])
         for pair, source, target in zip(chunk, source_ids, target_ids, strict=True):
-            if limit.allows(pair, source, target):
+            longer = _longer_side(source, target, max_length)
+            if longer is None:
                 sources.add(source)
                 targets.add(target)
                 texts[0].append(pair.source)
                 texts[1].append(pair.target)
+                continue
+            side, length = longer
+            message = (
+                f"{pair.where}: the {side} must be at most {max_length} tokens long; got {length}. "
+                "Raise max_length, split the sentence, or leave such pairs out."
+            )
+            if on_long == "error":
+                raise DataError(message)
+            too_long.add(f"{side} too long", message)
         done += len(chunk)
-        progress(done)
+        if progress is not None:
+            progress(done)
     kept = texts if tokenizer.is_sampling else None
     return Corpus(sources.finished(), targets.finished(), kept)
 
@@ -219,9 +225,6 @@ class _Growing:
     def __init__(self) -> None:
         self._ids, self._offsets = array("i"), array("q", [0])
 
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
-
     def add(self, ids: Sequence[int]) -> None:
         self._ids.extend(ids)
         self._offsets.append(len(self._ids))
@@ -232,30 +235,12 @@ class _Growing:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Limit:
-    max_length: int | None
-    on_long: str
-    too_long: BadLines
-
-    def allows(self, pair: Pair, source: Sequence[int], target: Sequence[int]) -> bool:
-        if self.max_length is None or max(len(source), len(target)) <= self.max_length:
-            return True
-        side, ids = ("source", source) if len(source) > self.max_length else ("target", target)
-        message = (
-            f"{pair.where}: the {side} must be at most {self.max_length} tokens long; "
-            f"got {len(ids)}. Raise max_length, split the sentence, or leave such pairs out."
-        )
-        if self.on_long == "error":
-            raise DataError(message)
-        self.too_long.add(f"{side} too long", message)
-        return False
-
-
-def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    iterator = iter(pairs)
-    while chunk := list(islice(iterator, _CHUNK)):
-        yield chunk
+def _longer_side(
+    source: Sequence[int], target: Sequence[int], longest: int | None
+) -> tuple[str, int] | None:
+    """The side that is longer than allowed, and its length."""
+    sides = (("source", len(source)), ("target", len(target)))
+    return next((side for side in sides if longest is not None and side[1] > longest), None)
 
 
 # What follows the name of an array: its ids, and where each part of it ends, with a 0 before the
@@ -268,7 +253,7 @@ WIDE: "np.dtype[np.signedinteger]" = np.dtype("<i8")
 _READS = 4096
 
 
-class MappedArrays(Mapping[str, Sequences]):
+class MappedArrays:
     """Flat arrays by name, each with its ends, mapped from files; ``wide`` ones are of int64."""
 
     def __init__(self, folder: Path, names: Sequence[str], wide: Sequence[str] = ()) -> None:
@@ -284,12 +269,6 @@ class MappedArrays(Mapping[str, Sequences]):
 
     def __getitem__(self, name: str) -> Sequences:
         return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
 
     def reading(self, count: int = 1) -> None:
         """Say that so many parts are about to be read."""

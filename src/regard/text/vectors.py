@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import DataError
-from regard.text.reading.lines import Line, read_lines
+from regard.text.reading.lines import Line, read_lines, readable
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,7 @@ def write_vectors(
 def _vector_lines(path: Path) -> Iterator[Line]:
     """The lines with vectors in them: without the counts that word2vec writes first."""
     for number, line in enumerate(read_lines(path)):
-        if line.problem is not None:
-            raise DataError(f"{line.where}: must be UTF-8; got {line.problem}.")
-        parts = line.text.split()
+        parts = readable(line).split()
         is_header = number == 0 and len(parts) == 2 and all(part.isdigit() for part in parts)
         if parts and not is_header:
             yield line

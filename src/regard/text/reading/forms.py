@@ -176,7 +176,7 @@ def _is_one_a_line(lines: Sequence[bytes]) -> bool:
 
 
 def _records(text: str, name: str) -> Iterator[JsonValue]:
-    values = _values(text, name)
+    values = json_values(text, name)
     first, second = next(values, None), next(values, None)
     if second is None:
         rows = _rows(first) if isinstance(first, dict) else None
@@ -185,7 +185,7 @@ def _records(text: str, name: str) -> Iterator[JsonValue]:
         yield from chain((first, second), values)
 
 
-def _values(text: str, name: str) -> Iterator[JsonValue]:
+def json_values(text: str, name: str) -> Iterator[JsonValue]:
     """The values of a list, or those that stand one after the other."""
     decoder = json.JSONDecoder(strict=False)
     place = _end_of_gap(text, 0)

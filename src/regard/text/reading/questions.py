@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -12,7 +11,8 @@ from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import normalize
-from regard.text.reading.lines import Line, decode_lines, open_text, readable, text_suffix
+from regard.text.reading.forms import json_values
+from regard.text.reading.lines import Line, read_lines, readable, text_suffix
 from regard.text.reading.records import Handling, object_of, usable
 from regard.text.reading.tables import Field
 
@@ -53,10 +53,7 @@ class Question:
 
 
 def read_questions(
-    path: Path,
-    *,
-    spans: bool = True,
-    **handling: Unpack[Handling],
+    path: Path, *, spans: bool = True, **handling: Unpack[Handling]
 ) -> Iterator[Question]:
     """Read the questions of one file; with ``spans``, answers must stand in their context.
 
@@ -69,7 +66,7 @@ def read_questions(
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
     yield from usable(
         read(path),
-        lambda make: make(spans),
+        lambda item: _question(item, spans),
         "questions",
         rule=f"{path} must hold questions with answers",
         **handling,
@@ -107,26 +104,17 @@ def places_of_normalized(text: str) -> list[int]:
     return places
 
 
-# A question still to be checked, told whether answers must stand in the context.
-_Make = Callable[[bool], Question]
+# A line of JSON; or what SQuAD has of a question, and where.
+_Item = Line | tuple[object, str]
 
 
-def _squad(path: Path) -> Iterator[_Make]:
-    with open_text(path) as file:
-        text = "\n".join(readable(line) for line in decode_lines(file, str(path)))
-    if not text.strip():
-        return  # which nothing can be used of
-    try:
-        root = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg}.") from None
-    except (ValueError, RecursionError):
-        raise DataError(
-            f"{path}: not JSON that can be read: it is nested too deeply, or holds a number of "
-            "thousands of digits."
-        ) from None
+def _squad(path: Path) -> Iterator[_Item]:
+    text = "\n".join(readable(line) for line in read_lines(path))
+    roots = list(json_values(text, str(path)))
     lines = _lines_of_questions(text)
-    articles = root if isinstance(root, list) else _list(root, "data", str(path))
+    articles = roots
+    if roots and not text.lstrip().startswith("["):
+        articles = list(_list(roots[0], "data", str(path)))
     for place, article in enumerate(articles):
         title = str(article.get("title", "")) if isinstance(article, dict) else ""
         inside = f"{path}: data[{place}]"
@@ -134,50 +122,36 @@ def _squad(path: Path) -> Iterator[_Make]:
             where = f"{inside}.paragraphs[{number}]"
             context = paragraph.get("context") if isinstance(paragraph, Mapping) else None
             for qa in _list(paragraph, "qas", where):
-                yield partial(_qa, context, qa, title, f"{where}.qas", lines)
-
-
-def _jsonl(path: Path) -> Iterator[_Make]:
-    with open_text(path) as file:
-        for line in decode_lines(file, str(path)):
-            if line.text.strip():
-                yield partial(_line, line)
+                if not isinstance(qa, dict):
+                    yield qa, f"{where}.qas"
+                    continue
+                line = lines.get(str(qa.get("id")))
+                name = f"{path}{'' if line is None else f':{line}'}"
+                record = {**qa, "title": title, "context": context}
+                yield record, f"{name}: question {qa.get('id') or qa.get('question')}"
 
 
 def _lines_of_questions(text: str) -> dict[str, int]:
     """For each question's id in a JSON file, the line that it stands in."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     line, before = 1, 0
     for match in _ID.finditer(text):
         line, before = line + text.count("\n", before, match.start()), match.start()
-        found.setdefault(str(json.loads(match[1])), line)
-    return found
+        numbers.setdefault(str(json.loads(match[1])), line)
+    return numbers
 
 
-def _qa(
-    context: JsonValue,
-    qa: object,
-    title: str,
-    where: str,
-    lines: Mapping[str, int],
-    spans: bool,
-) -> Question:
-    if not isinstance(qa, dict):
-        raise DataError(f"{where}: expected a JSON object, found {qa!r}.")
-    line = lines.get(str(qa.get("id")))
-    file = f"{where.partition(': ')[0]}{'' if line is None else f':{line}'}"
-    name = f"{file}: question {qa.get('id') or qa.get('question')}"
-    return _question({**qa, "title": title, "context": context}, name, spans)
-
-
-def _line(line: Line, spans: bool) -> Question:
-    record = object_of(readable(line), line.where)
-    if spans and "answers" in record and answer_list(record["answers"]) == []:
-        record["is_impossible"] = True  # so are SQuAD 2's rows in tables
-    return _question(record, line.where, spans)
-
-
-def _question(record: dict[str, JsonValue], where: str, spans: bool) -> Question:
+def _question(item: _Item, spans: bool) -> Question:
+    if isinstance(item, Line):
+        where = item.where
+        record = object_of(readable(item), where)
+        if spans and "answers" in record and answer_list(record["answers"]) == []:
+            record["is_impossible"] = True  # so are SQuAD 2's rows in tables
+    else:
+        given, where = item
+        if not isinstance(given, dict):
+            raise DataError(f"{where}: expected a JSON object, found {given!r}.")
+        record = given
     asked = question_of(record, where)
     if record.get("is_impossible"):
         return asked
@@ -259,4 +233,4 @@ def _list(record: object, key: str, where: str) -> Sequence[JsonValue]:
     return found
 
 
-_READERS: dict[str, Callable[[Path], Iterator[_Make]]] = {".json": _squad, ".jsonl": _jsonl}
+_READERS: dict[str, Callable[[Path], Iterator[_Item]]] = {".json": _squad, ".jsonl": read_lines}
