@@ -1,12 +1,12 @@
 """Sentences of words with a tag each: CoNLL-U, columns with blank lines between, JSONL."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from regard.choices import choose
 from regard.config import JsonValue
@@ -24,6 +24,7 @@ _SAYING = re.compile(r"# ?[\w.:-]+ ?=|# .*\w=\w")
 # The word that stands where a document begins.
 DOCUMENT_MARK = "-DOCSTART-"
 _SPACES = re.compile("[ \t]+")
+_ENDINGS = (".conll", ".conllu", ".csv", ".jsonl", ".tsv", ".txt")
 # Lines by which columns are known.
 _FIRST_LINES = 100
 # What headers call the column that says which sentence a word is of.
@@ -58,42 +59,79 @@ def read_tagged(
     lines of ``-DOCSTART-`` are skipped. Of ``.jsonl`` and tables, the lists at "tokens" and "tags",
     or at the given names.
     """
-    read = choose(f"the ending of {path}", text_suffix(path), _READERS)
-    yield from usable(
-        read(path, (Field("word", word), Field("tag", tag))),
-        lambda block: block(),
-        "sentences",
-        rule=f"{path} must hold sentences of words and tags",
-        **handling,
-    )
+    ending, fields = text_suffix(path), (Field("word", word), Field("tag", tag))
+    choose(f"the ending of {path}", ending, dict.fromkeys(_ENDINGS))
+    rule = f"{path} must hold sentences of words and tags"
+    if ending == ".jsonl":
+        lines = read_lines(path)
+        parse = partial(_from_record, fields=fields)
+        yield from usable(lines, parse, "sentences", rule=rule, **handling)
+    else:
+        yield from usable(_blocks(path, fields), _tagged, "sentences", rule=rule, **handling)
 
 
 def read_words(path: Path, *, word: int | str = 1) -> Iterator[TaggedWords]:
     """Read sentences of columns whose tags are not looked at."""
-    is_conllu = text_suffix(path) == ".conllu"
-    fields = (Field("word", 2 if is_conllu else word),)
-    table = word_table(read_lines(path), text_suffix(path), fields)
-    place = table.columns["word"]
+    sentences = (_tagged(block) for block in _blocks(path, (Field("word", word),)))
+    return (sentence for sentence in sentences if sentence.words)
+
+
+class _Block(NamedTuple):
+    """Lines of a sentence; its columns of words and perhaps tags, from 1, and how many it needs."""
+
+    lines: list[Line]
+    columns: Sequence[int]
+    least: int
+    is_conllu: bool
+
+
+def _blocks(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
+    ending = text_suffix(path)
+    if ending == ".conllu":
+        lines = (line for line in read_lines(path) if not line.text.startswith("#"))
+        for block in _paragraphs(lines):
+            has_tags = len(fields) > 1
+            yield _Block(block, [2, 4] if has_tags else [2], 10 if has_tags else 2, is_conllu=True)
+        return
+    table = word_table(read_lines(path), ending, fields)
+    columns = [table.columns[field.name] for field in fields]
     for block in _sentences(table):
-        lines = [line for line in block if not (is_conllu and line.text.startswith("#"))]
-        rows = [_cells(line, place, place) for line in lines]
-        kept = [row for row in rows if not is_conllu or row[0].isdecimal()]
-        words = tuple(normalize(row[place - 1]) or row[place - 1] for row in kept)
-        if words:
-            yield TaggedWords(words, None, block[0].where)
+        yield _Block(block, columns, max(columns), is_conllu=False)
 
 
-# What is left of a sentence's lines once they are parsed.
-_Block = Callable[[], TaggedWords]
+def _tagged(block: _Block) -> TaggedWords:
+    rows = [_cells(line, block) for line in block.lines]
+    if block.is_conllu:
+        rows = [row for row in rows if row[0].isdecimal()]
+    where = block.lines[0].where
+    if not rows and len(block.columns) > 1:
+        raise DataError(f"{where}: the sentence has no words.")
+    words, *tags = ([row[column - 1] for row in rows] for column in block.columns)
+    return _sentence(words, tags[0] if tags else None, where)
 
 
-def _columns(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
-    table = word_table(read_lines(path), text_suffix(path), fields)
-    word, tag = table.columns["word"], table.columns["tag"]
-    for lines in _sentences(table):
-        yield lambda lines=lines: _sentence(  # type: ignore[misc]
-            [_cells(line, word, tag) for line in lines], word - 1, tag - 1, lines[0].where
+def _cells(line: Line, block: _Block) -> list[str]:
+    cells = readable(line).split("\t")
+    if len(cells) < block.least:
+        raise DataError(
+            f"{line.where}: expected at least {block.least} columns, found {len(cells)}. "
+            "A tab must stand between the word and its tag, and a blank line between sentences."
         )
+    for name, column in zip(("word", "tag"), block.columns, strict=False):
+        cell = cells[column - 1]
+        if not (cell.strip() if name == "tag" else cell):
+            raise DataError(
+                f"{line.where}: the {name} is empty. Fill it in, or leave the sentence out."
+            )
+    return cells
+
+
+def _sentence(words: Sequence[str], tags: Sequence[str] | None, where: str) -> TaggedWords:
+    return TaggedWords(
+        tuple(normalize(word) or word for word in words),
+        None if tags is None else tuple(tag.strip() for tag in tags),
+        where,
+    )
 
 
 def word_table(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> TextTable:
@@ -131,24 +169,7 @@ def _parted(text: str) -> list[str]:
     return text.split("\t") if "\t" in text else _SPACES.split(text.strip(" "))
 
 
-def _conllu(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
-    for lines in _paragraphs(read_lines(path)):
-        kept = [line for line in lines if not line.text.startswith("#")]
-        if kept:
-            yield lambda lines=kept: _sentence(  # type: ignore[misc]
-                [cells for line in lines if (cells := _cells(line, 2, 4, 10))[0].isdecimal()],
-                1,
-                3,
-                lines[0].where,
-            )
-
-
-def _jsonl(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
-    for line in read_lines(path):
-        yield partial(_record, line, fields)
-
-
-def _record(line: Line, fields: Sequence[Field]) -> TaggedWords:
+def _from_record(line: Line, fields: Sequence[Field]) -> TaggedWords:
     record = record_in(readable(line))
     members: Mapping[str, JsonValue] = {} if isinstance(record, str) else record
     keys = [
@@ -170,33 +191,11 @@ def _record(line: Line, fields: Sequence[Field]) -> TaggedWords:
         odd = [value for value in each if not isinstance(value, str | int) or value == ""]
         if odd:
             raise DataError(f"{line.where}: {name} must be texts; got {odd[0]!r} among them.")
-    return _sentence([[str(w), str(t)] for w, t in zip(words, tags, strict=True)], 0, 1, line.where)
+    return _sentence([str(word) for word in words], [str(tag) for tag in tags], line.where)
 
 
 def _count(value: object) -> object:
     return len(value) if isinstance(value, list) else value
-
-
-def _sentence(rows: Sequence[Sequence[str]], word: int, tag: int, where: str) -> TaggedWords:
-    if not rows:
-        raise DataError(f"{where}: the sentence has no words.")
-    words = tuple(normalize(row[word]) or row[word] for row in rows)
-    return TaggedWords(words, tuple(row[tag].strip() for row in rows), where)
-
-
-def _cells(line: Line, word: int, tag: int, least: int = 0) -> list[str]:
-    cells, least = readable(line).split("\t"), max(word, tag, least)
-    if len(cells) < least:
-        raise DataError(
-            f"{line.where}: expected at least {least} columns, found {len(cells)}. "
-            "A tab must stand between the word and its tag, and a blank line between sentences."
-        )
-    for name, cell in (("word", cells[word - 1]), ("tag", cells[tag - 1].strip())):
-        if not cell:
-            raise DataError(
-                f"{line.where}: the {name} is empty. Fill it in, or leave the sentence out."
-            )
-    return cells
 
 
 def _sentences(table: TextTable) -> Iterator[list[Line]]:
@@ -226,13 +225,3 @@ def _paragraphs(every: Iterable[Line]) -> Iterator[list[Line]]:
             lines = []
     if lines:
         yield lines
-
-
-_READERS: dict[str, Callable[[Path, Sequence[Field]], Iterator[_Block]]] = {
-    ".conll": _columns,
-    ".conllu": _conllu,
-    ".csv": _columns,
-    ".jsonl": _jsonl,
-    ".tsv": _columns,
-    ".txt": _columns,
-}
