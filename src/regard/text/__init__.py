@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from regard.text.normalization import normalize
     from regard.text.reading.lines import BadLines, Line, decode_lines, open_text, read_lines
     from regard.text.reading.pairs import Pair, PairLayout, read_pairs
-    from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece
+    from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece, Tokenizer
     from regard.text.tokenizers.tokenizer import (
         PairTokenizer,
-        Tokenizer,
         TokenizerConfig,
         load_pair_tokenizer,
         load_tokenizer,

@@ -12,7 +12,8 @@ from regard.text.languages import side_script
 from regard.text.normalization import split_words
 from regard.text.reading.lines import BadLines
 from regard.text.reading.pairs import Pair
-from regard.text.tokenizers.tokenizer import PairTokenizer, Tokenizer
+from regard.text.tokenizers.pieces import Tokenizer
+from regard.text.tokenizers.tokenizer import PairTokenizer
 
 # Scripts that put no space between words, as ``side_script`` names them.
 _UNSPACED_SCRIPTS = frozenset(

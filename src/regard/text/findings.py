@@ -10,7 +10,8 @@ from regard.text.languages import markup, misplaced, misreading, stray_character
 from regard.text.reading.lines import BadLines
 from regard.text.reading.pairs import Pair
 from regard.text.reading.records import HARMLESS
-from regard.text.tokenizers.tokenizer import PairTokenizer, Tokenizer
+from regard.text.tokenizers.pieces import Tokenizer
+from regard.text.tokenizers.tokenizer import PairTokenizer
 
 _SHOWN = 60  # characters of a sentence in an example
 _FAR = 6.0  # deviations from the usual ratio of lengths; real corpora have long tails

@@ -18,9 +18,9 @@ from regard.checks import check_at_least, check_fraction, check_positive
 from regard.errors import SettingError, ShapeError
 from regard.text.files import TABLE_FILE
 from regard.text.normalization import split_words, unspaced_runs
-from regard.text.tokenizers.pieces import Span
+from regard.text.tokenizers.pieces import Span, Tokenizer
 from regard.text.tokenizers.sentencepieces import train_sentencepiece
-from regard.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from regard.text.tokenizers.tokenizer import load_tokenizer
 
 # No word: what stands for no text, such as a separator, and is never guessed.
 NO_WORD = -1

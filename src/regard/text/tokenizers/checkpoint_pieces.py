@@ -15,10 +15,19 @@ from regard.config import JsonValue, parse_json, read_file
 from regard.errors import DataError, RunError, SettingError, excerpt
 from regard.text.files import TABLE_FILE, known, read_plain, write_plain
 from regard.text.normalization import normalize
-from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID, RESERVED, UNK_ID, Piece, Span
+from regard.text.tokenizers.pieces import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    RESERVED,
+    UNK_ID,
+    Piece,
+    Span,
+    Tokenizer,
+)
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Tokenizer as Library
 
 _PIECES_FILE, _SETTINGS_FILE = "pieces.json", "tokenizer_config.json"
 # What the reserved tokens are called in a folder's settings, and where they say nothing.
@@ -32,17 +41,11 @@ _LAST_ID = 2**24  # far beyond the largest vocabularies
 _MASK = (("mask",), ("[MASK]", "<mask>"))
 
 
-class CheckpointPieces:
+class CheckpointPieces(Tokenizer):
     """A checkpoint's tokenizer; ``theirs`` holds the checkpoint's id of each of ours.
 
     A reserved token that the checkpoint lacks, such as GPT-2's padding, is its end.
     """
-
-    pad_id = PAD_ID
-    unk_id = UNK_ID
-    bos_id = BOS_ID
-    eos_id = EOS_ID
-    is_sampling = False
 
     def __init__(self, written: str, theirs: Sequence[int]) -> None:
         self._written, self.theirs = written, tuple(theirs)
@@ -176,7 +179,7 @@ def mask_of(folder: Path) -> int | None:
 
 
 def _reserved(
-    library: "Tokenizer", said: dict[str, JsonValue], roles: Sequence[str], usual: Sequence[str]
+    library: "Library", said: dict[str, JsonValue], roles: Sequence[str], usual: Sequence[str]
 ) -> int | None:
     """The checkpoint's id of a reserved token: as its settings say, or by its usual name."""
     named = [said.get(f"{role}_token") for role in roles]
@@ -214,16 +217,16 @@ def _read(path: Path) -> str:
         raise DataError(f"{path} must be a readable file of UTF-8; got: {error}.") from error
 
 
-def _library(written: str, path: Path | None = None) -> "Tokenizer":
+def _library(written: str, path: Path | None = None) -> "Library":
     try:
-        from tokenizers import Tokenizer
+        from tokenizers import Tokenizer as Library
     except ImportError as error:
         raise SettingError(
             "tokenizers must be installed to cut text as a checkpoint does; got none. "
             "Install it: pip install 'regard[interop]'."
         ) from error
     try:
-        made = Tokenizer.from_str(written)
+        made = Library.from_str(written)
     except BaseException as error:  # of all kinds: the library raises plain ones, and its panics
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise

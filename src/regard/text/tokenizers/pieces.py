@@ -1,8 +1,10 @@
-"""Pieces of text: their reserved ids, how ids become text again, and where each piece stands."""
+"""Interface of tokenizers, their pieces and reserved ids, and how ids become text again."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 PAD_ID = 0
 UNK_ID = 1
@@ -41,6 +43,75 @@ class Piece:
     id: int
     start: int
     end: int
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Text to ids and back: ``decode(encode(text)) == normalize(text)`` for known characters.
+
+    Ids 0 to 3 are ``pad_id``, ``unk_id``, ``bos_id`` and ``eos_id`` of every tokenizer.
+
+    Example:
+        >>> from regard.text import TokenizerConfig, train_tokenizer
+        >>> tokenizer = train_tokenizer(["我爱中国。"], TokenizerConfig(type="characters"))
+        >>> isinstance(tokenizer, Tokenizer), tokenizer.vocab_size, tokenizer.names
+        (True, 10, ['<pad>', '<unk>', '<s>', '</s>', ' ', '。', '中', '国', '我', '爱'])
+        >>> tokenizer.encode("爱我"), tokenizer.decode(tokenizer.encode("爱我"))
+        ([9, 8], '爱我')
+    """
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are, reserved ones included."""
+
+    @property
+    def pad_id(self) -> int:
+        """Fills a batch up."""
+        return PAD_ID
+
+    @property
+    def unk_id(self) -> int:
+        """Stands for what is not in the vocabulary."""
+        return UNK_ID
+
+    @property
+    def bos_id(self) -> int:
+        """Begins a sentence."""
+        return BOS_ID
+
+    @property
+    def eos_id(self) -> int:
+        """Ends a sentence."""
+        return EOS_ID
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether a seed changes what ``encode_all`` gives."""
+        return False
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the ids in a foreign vocabulary: the four reserved ones, then the pieces."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``normalize(text)``, without begin and end."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
+        """The ids of many texts; a seed draws other segmentations, for training only."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``; reserved ids read as nothing, an unknown one as ⁇."""
+        return self.decode_with_spans(ids)[0]
+
+    def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
+        """The text of ``ids`` and the place of each id in it, in characters."""
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The pieces of ``normalize(text)`` with their places in it."""
+
+    def save(self, folder: Path) -> None:
+        """Write plain files into ``folder``, for ``load_tokenizer``."""
 
 
 def surfaces_with_reserved(surfaces: Sequence[str]) -> list[str]:

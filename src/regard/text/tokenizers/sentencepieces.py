@@ -31,6 +31,7 @@ from regard.text.tokenizers.pieces import (
     UNKNOWN_TEXT,
     Piece,
     Span,
+    Tokenizer,
     join,
     shown,
 )
@@ -49,13 +50,8 @@ _UNKNOWN_COST = 10.0
 Segmenter = Callable[[str, Random], list[str]]
 
 
-class SentencePieceTokenizer:
+class SentencePieceTokenizer(Tokenizer):
     """A trained BPE or unigram model; ``noise`` is BPE's dropout or unigram's exponent, 0 none."""
-
-    pad_id = PAD_ID
-    unk_id = UNK_ID
-    bos_id = BOS_ID
-    eos_id = EOS_ID
 
     def __init__(self, model: bytes, *, kind: Kind, noise: float = 0.0):
         """Load a serialised model; RuntimeError if it is none."""
@@ -107,10 +103,6 @@ class SentencePieceTokenizer:
         names: list[str] = self._processor.id_to_piece(list(range(self.vocab_size)))
         return names
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of ``normalize(text)``, without begin and end; the same text, the same ids."""
-        return self.encode_all([text])[0]
-
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
         """The ids of many texts; a seed draws other segmentations, for training."""
         marked = [self._marked(text) for text in texts]
@@ -122,10 +114,6 @@ class SentencePieceTokenizer:
         for i in odd:
             encoded[i] = self._encode_odd(marked[i])
         return encoded
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of ``ids``; reserved ids read as nothing, an unknown one as ⁇."""
-        return self.decode_with_spans(ids)[0]
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
         """The text of ``ids`` and the place of each id in it."""

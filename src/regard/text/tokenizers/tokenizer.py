@@ -1,9 +1,9 @@
-"""Interface of tokenizers, their registry, and the two tokenizers of a pair of languages."""
+"""Settings and registry of tokenizers, and the two tokenizers of a pair of languages."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Literal
 
 from regard.config import JsonValue
 from regard.errors import RunError, SettingError
@@ -15,72 +15,11 @@ from regard.text.tokenizers.checkpoint_pieces import (
     is_saved_pieces,
     load_checkpoint_pieces,
 )
-from regard.text.tokenizers.pieces import Piece, Span
+from regard.text.tokenizers.pieces import Tokenizer
 from regard.text.tokenizers.sentencepieces import load_sentencepiece, train_sentencepiece
 from regard.text.tokenizers.words import load_list, train_list
 
 TokenizerType = Literal["bpe", "unigram", "words", "characters", "checkpoint"]
-
-
-@runtime_checkable
-class Tokenizer(Protocol):
-    """Text to ids and back: ``decode(encode(text)) == normalize(text)`` for known characters.
-
-    Ids 0 to 3 are ``pad_id``, ``unk_id``, ``bos_id`` and ``eos_id`` of every tokenizer.
-
-    Example:
-        >>> tokenizer = train_tokenizer(["我爱中国。"], TokenizerConfig(type="characters"))
-        >>> isinstance(tokenizer, Tokenizer), tokenizer.vocab_size, tokenizer.names
-        (True, 10, ['<pad>', '<unk>', '<s>', '</s>', ' ', '。', '中', '国', '我', '爱'])
-        >>> tokenizer.encode("爱我"), tokenizer.decode(tokenizer.encode("爱我"))
-        ([9, 8], '爱我')
-    """
-
-    @property
-    def vocab_size(self) -> int:
-        """How many ids there are."""
-
-    @property
-    def pad_id(self) -> int:
-        """Fills a batch up."""
-
-    @property
-    def unk_id(self) -> int:
-        """Stands for what is not in the vocabulary."""
-
-    @property
-    def bos_id(self) -> int:
-        """Begins a sentence."""
-
-    @property
-    def eos_id(self) -> int:
-        """Ends a sentence."""
-
-    @property
-    def is_sampling(self) -> bool:
-        """Whether a seed changes what ``encode_all`` gives."""
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the ids in a foreign vocabulary: the four reserved ones, then the pieces."""
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of ``normalize(text)``, without begin and end."""
-
-    def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
-        """The ids of many texts; a seed draws other segmentations, for training only."""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of ``ids``."""
-
-    def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        """The text of ``ids`` and the place of each id in it, in characters."""
-
-    def pieces(self, text: str) -> list[Piece]:
-        """The pieces of ``normalize(text)`` with their places in it."""
-
-    def save(self, folder: Path) -> None:
-        """Write plain files into ``folder``, for ``load_tokenizer``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,13 +18,12 @@ from regard.text.normalization import (
     split_words,
 )
 from regard.text.tokenizers.pieces import (
-    BOS_ID,
-    EOS_ID,
     PAD_ID,
     RESERVED,
     UNK_ID,
     Piece,
     Span,
+    Tokenizer,
     join,
     shown,
     surfaces_with_reserved,
@@ -36,14 +35,8 @@ SPLITTERS: dict[str, Callable[[str], list[str]]] = {
 }
 
 
-class ListTokenizer:
+class ListTokenizer(Tokenizer):
     """Pieces from a list, with the space before them; unknown words are spelled in characters."""
-
-    pad_id = PAD_ID
-    unk_id = UNK_ID
-    bos_id = BOS_ID
-    eos_id = EOS_ID
-    is_sampling = False
 
     def __init__(self, pieces: Sequence[str], *, kind: Literal["words", "characters"]):
         """Number the pieces, in the order of their ids."""
@@ -67,19 +60,10 @@ class ListTokenizer:
         """Names of the ids: the piece, with the space before it."""
         return [*RESERVED, *self._surfaces[len(RESERVED) :]]
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of ``normalize(text)``, without begin and end."""
-        known = self._ids.get
-        return [known(part, UNK_ID) for part in self._cut(text)]
-
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
         """The ids of many texts; there is one way to split each, whatever the seed."""
-        del seed
-        return [self.encode(text) for text in texts]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of ``ids``; reserved ids read as nothing, an unknown one as ⁇."""
-        return self.decode_with_spans(ids)[0]
+        known = self._ids.get
+        return [[known(part, UNK_ID) for part in self._cut(text)] for text in texts]
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
         """The text of ``ids`` and the place of each id in it."""
