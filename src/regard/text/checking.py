@@ -87,7 +87,9 @@ class DataReport:
         held_out = "".join(f"; {name}: {count:,}" for name, count in self.held_out.items())
         lines = [f"pairs: {self.pairs:,}{held_out}"]
         for name, side in (("source", self.source), ("target", self.target)):
-            lines += [f"{name}: {_described(side)}", f"    {described_lengths(side.lengths)}"]
+            script = f", mostly {side.script}" if side.script else ""
+            counts = f"{side.distinct:,} distinct, {side.characters:,} characters{script}"
+            lines += [f"{name}: {counts}", f"    {described_lengths(side.lengths)}"]
         return [*lines, *described_findings(self.findings)]
 
 
@@ -137,20 +139,14 @@ def check_pairs(
     for find in FINDERS:
         findings += [finding for finding in find(data) if finding.count]
         advance(1)
-    places = [pair.where for pair in data.train]
-    source = _summary(
-        [pair.source for pair in data.train], places, tokenizer.source if tokenizer else None
-    )
-    advance(1)
-    target = _summary(
-        [pair.target for pair in data.train], places, tokenizer.target if tokenizer else None
-    )
-    advance(1)
+    sides = {}
+    for side in ("source", "target"):
+        sides[side] = _summary(data.train, side, getattr(tokenizer, side, None))
+        advance(1)
     return DataReport(
         pairs=len(data.train),
         held_out={name: len(other) for name, other in others.items()},
-        source=source,
-        target=target,
+        **sides,
         findings=tuple(sorted(findings, key=lambda finding: not finding.is_problem)),
     )
 
@@ -160,21 +156,17 @@ def length_unit(script: str) -> str:
     return "characters" if script in _UNSPACED_SCRIPTS else "words"
 
 
-def _summary(
-    texts: Sequence[str], places: Sequence[str], tokenizer: Tokenizer | None
-) -> SideSummary:
-    script = side_script(texts)
+def _summary(pairs: Sequence[Pair], side: str, tokenizer: Tokenizer | None) -> SideSummary:
+    texts, places = [getattr(pair, side) for pair in pairs], [pair.where for pair in pairs]
     if tokenizer is None:
-        unit = length_unit(script)
-        sizes = [sum(word != " " for word in split_words(text)) for text in texts]
+        lengths = lengths_of(texts, places)
     else:
-        unit = "tokens"
-        sizes = [len(ids) for ids in tokenizer.encode_all(texts)]
+        lengths = _lengths("tokens", [len(ids) for ids in tokenizer.encode_all(texts)], places)
     return SideSummary(
         distinct=len(set(texts)),
-        script=script,
+        script=side_script(texts),
         characters=len(set().union(*texts) - {" "}),
-        lengths=_lengths(unit, sizes, places),
+        lengths=lengths,
     )
 
 
@@ -186,24 +178,15 @@ def lengths_of(texts: Sequence[str], places: Sequence[str]) -> Lengths:
 
 def _lengths(unit: str, sizes: Sequence[int], places: Sequence[str]) -> Lengths:
     longest = int(np.argmax(sizes))
+    median, p95 = np.quantile(sizes, [0.5, 0.95], method="inverted_cdf").tolist()
     return Lengths(
         unit=unit,
         mean=float(np.mean(sizes)),
-        median=_quantile(sizes, 0.5),
-        p95=_quantile(sizes, 0.95),
+        median=int(median),
+        p95=int(p95),
         longest=sizes[longest],
         longest_where=places[longest],
     )
-
-
-def _quantile(sizes: Sequence[int], share: float) -> int:
-    """The smallest length that ``share`` of the sentences do not exceed."""
-    return int(np.quantile(sizes, share, method="inverted_cdf"))
-
-
-def _described(side: SideSummary) -> str:
-    script = f", mostly {side.script}" if side.script else ""
-    return f"{side.distinct:,} distinct, {side.characters:,} characters{script}"
 
 
 def described_lengths(lengths: Lengths) -> str:

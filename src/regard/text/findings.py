@@ -17,10 +17,7 @@ _SHOWN = 60  # characters of a sentence in an example
 _FAR = 6.0  # deviations from the usual ratio of lengths; real corpora have long tails
 _SPREAD_OF_NORMAL = 1.4826  # standard deviation over the median absolute one
 
-_SIDES: dict[str, Callable[[Pair], str]] = {
-    "source": lambda pair: pair.source,
-    "target": lambda pair: pair.target,
-}
+_SIDES = ("source", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +99,16 @@ def bad_lines(data: Data) -> Iterator[Finding]:
 
 def overlaps(data: Data) -> Iterator[Finding]:
     """Held-out pairs with a side that occurs in training, case, spaces and punctuation aside."""
-    seen = {side: _first_places(data.train, side) for side in _SIDES}
+    first: dict[str, dict[str, str]] = {side: {} for side in _SIDES}
+    for pair in data.train:
+        for side in _SIDES:
+            first[side].setdefault(_folded(getattr(pair, side)), _place(pair, side))
     for name, pairs in data.held_out.items():
-        for side, text_of in _SIDES.items():
+        for side in _SIDES:
             cases = [
-                f"{_place(pair, side)} = {place}: {_short(text_of(pair))}"
+                f"{_place(pair, side)} = {place}: {_short(getattr(pair, side))}"
                 for pair in pairs
-                if (place := seen[side].get(_folded(text_of(pair))))
+                if (place := first[side].get(_folded(getattr(pair, side))))
             ]
             meaning = f"pairs of {name} whose {side} occurs in training, so that results flatter"
             yield data.finding("overlap", cases, meaning)
@@ -118,24 +118,24 @@ def wrong_encodings(data: Data) -> Iterator[Finding]:
     """Text decoded wrongly, characters that no text should hold, markup."""
     for kind, test, meaning, is_problem in SPOILT:
         cases = [
-            f"{_place(pair, side)}: {sign}: {_short(text_of(pair))}"
+            f"{_place(pair, side)}: {sign}: {_short(text)}"
             for pair in data.everything()
-            for side, text_of in _SIDES.items()
-            if (sign := test(text_of(pair)))
+            for side in _SIDES
+            if (sign := test(text := getattr(pair, side)))
         ]
         yield data.finding(kind, cases, meaning, is_problem=is_problem)
 
 
 def wrong_languages(data: Data) -> Iterator[Finding]:
     """Pairs whose sides are exchanged, or both in one language."""
-    found = misplaced([pair.source for pair in data.train], [pair.target for pair in data.train])
-    for kind, indices, meaning in (
-        ("exchanged", found.exchanged, "pairs that look exchanged, source for target"),
-        ("language", found.source_in_target, "sources that look like the target's language"),
-        ("language", found.target_in_source, "targets that look like the source's language"),
+    indices = misplaced([pair.source for pair in data.train], [pair.target for pair in data.train])
+    for name, kind, meaning in (
+        ("exchanged", "exchanged", "pairs that look exchanged, source for target"),
+        ("source", "language", "sources that look like the target's language"),
+        ("target", "language", "targets that look like the source's language"),
     ):
-        yield data.finding(kind, [_shown(data.train[i]) for i in indices], meaning)
-    copies = [_shown(pair) for pair in data.train if pair.source == pair.target]
+        yield data.finding(kind, [_at(data.train[i]) for i in indices[name]], meaning)
+    copies = [_at(pair) for pair in data.train if pair.source == pair.target]
     yield data.finding("copies", copies, "pairs with equal sides, not translated", is_problem=False)
 
 
@@ -148,10 +148,10 @@ def repeats(data: Data) -> Iterator[Finding]:
     first = {key: group[0].where for key, group in places.items()}
     cases = [f"{pair.where} = {first[pair.source, pair.target]}: {_both(pair)}" for pair in again]
     yield data.finding("duplicates", cases, "pairs that repeat an earlier pair", is_problem=False)
-    for side, text_of in _SIDES.items():
+    for side in _SIDES:
         groups: dict[str, list[Pair]] = defaultdict(list)
         for group in places.values():
-            groups[text_of(group[0])].append(group[0])
+            groups[getattr(group[0], side)].append(group[0])
         cases = [
             f"{_place(group[0], side)}: {_short(text)} ({len(group)} times)"
             for text, group in groups.items()
@@ -187,12 +187,11 @@ def unknown_characters(data: Data) -> Iterator[Finding]:
         if data.tokenizer is None:
             yield from _new_characters(data, side)
         else:
-            tokenizer = data.tokenizer.source if side == "source" else data.tokenizer.target
-            yield from _hard_characters(data, side, tokenizer)
+            yield from _hard_characters(data, side, getattr(data.tokenizer, side))
 
 
 def _new_characters(data: Data, side: str) -> Iterator[Finding]:
-    seen = set().union(*map(_SIDES[side], data.train))
+    seen = set().union(*(getattr(pair, side) for pair in data.train))
     for name, pairs in data.held_out.items():
         cases = _character_cases(pairs, side, lambda char: char not in seen)
         meaning = f"characters in {side}s of {name} that never occur in training"
@@ -230,20 +229,13 @@ def _character_cases(pairs: Sequence[Pair], side: str, is_odd: Callable[[str], b
     """One case per odd character: where it first occurs."""
     first: dict[str, Pair] = {}
     for pair in pairs:
-        for char in set(_SIDES[side](pair)).difference(first):
+        for char in set(getattr(pair, side)).difference(first):
             first[char] = pair
     return [
-        f"{_place(pair, side)}: {char!r} in {_short(_SIDES[side](pair))}"
+        f"{_place(pair, side)}: {char!r} in {_short(getattr(pair, side))}"
         for char, pair in sorted(first.items())
         if char != " " and is_odd(char)
     ]
-
-
-def _first_places(pairs: Sequence[Pair], side: str) -> dict[str, str]:
-    places: dict[str, str] = {}
-    for pair in pairs:
-        places.setdefault(_folded(_SIDES[side](pair)), _place(pair, side))
-    return places
 
 
 def _folded(text: str) -> str:
@@ -251,7 +243,7 @@ def _folded(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold())) or text
 
 
-def _shown(pair: Pair) -> str:
+def _at(pair: Pair) -> str:
     return f"{pair.where}: {_both(pair)}"
 
 

@@ -5,8 +5,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
 
 # Scripts that one language mixes count as one.
 _SAME = dict.fromkeys(("CJK", "HIRAGANA", "KATAKANA"), "Han or kana")
@@ -39,59 +37,38 @@ def _script_counts(text: str) -> Counter[str]:
     return Counter(script for char in text if (script := _SCRIPTS[ord(char)]))
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Indices of pairs with both sides in the other's script, or only one side."""
-
-    exchanged: tuple[int, ...]
-    source_in_target: tuple[int, ...]
-    target_in_source: tuple[int, ...]
-
-
-def misplaced(sources: Sequence[str], targets: Sequence[str]) -> Placement:
-    """Find pairs in other scripts than the rest of the corpus; none if both sides share one.
+def misplaced(sources: Sequence[str], targets: Sequence[str]) -> dict[str, list[int]]:
+    """Indices of pairs by what is in the other script: ``source``, ``target``, or ``exchanged``.
 
     A pair is exchanged if most letters of both sides are in the other's script, and one side is
-    misplaced if it has no letter of its own script.
+    misplaced if it has no letter of its own script; none are if both sides of the corpus share one.
     """
+    indices: dict[str, list[int]] = {"exchanged": [], "source": [], "target": []}
     scripts = side_script(sources), side_script(targets)
-    judged = [
-        (False, False) if scripts[0] == scripts[1] else _by_script(*pair, *scripts)
-        for pair in zip(sources, targets, strict=True)
-    ]
-    return Placement(
-        exchanged=tuple(i for i, wrong in enumerate(judged) if wrong == (True, True)),
-        source_in_target=tuple(i for i, wrong in enumerate(judged) if wrong == (True, False)),
-        target_in_source=tuple(i for i, wrong in enumerate(judged) if wrong == (False, True)),
-    )
+    if scripts[0] == scripts[1]:
+        return indices
+    for index, pair in enumerate(zip(sources, targets, strict=True)):
+        if (main_script(pair[1]), main_script(pair[0])) == scripts:
+            indices["exchanged"].append(index)
+        elif pair[0] != pair[1]:
+            for side, text, other in zip(("source", "target"), pair, scripts[::-1], strict=True):
+                if set(_script_counts(text)) == {other}:
+                    indices[side].append(index)
+    return indices
 
 
-def _by_script(
-    source: str, target: str, source_script: str, target_script: str
-) -> tuple[bool, bool]:
-    """Whether the source, and whether the target, is in the other's script."""
-    found = _script_counts(source), _script_counts(target)
-    if main_script(source) == target_script and main_script(target) == source_script:
-        return True, True
-    return (
-        set(found[0]) == {target_script} and source != target,
-        set(found[1]) == {source_script} and source != target,
-    )
-
-
-# Letters that say which language, where a script has one language or a letter only one.
+# Languages of scripts that have one; of Han letters, unless there are kana.
 _BY_SCRIPT = {
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "CJK": "zh",
-    "HANGUL": "ko",
-    "CYRILLIC": "ru",
-    "GREEK": "el",
-    "ARABIC": "ar",
-    "HEBREW": "he",
-    "THAI": "th",
-    "DEVANAGARI": "hi",
+    "Han or kana": "zh",
+    "Hangul": "ko",
+    "Cyrillic": "ru",
+    "Greek": "el",
+    "Arabic": "ar",
+    "Hebrew": "he",
+    "Thai": "th",
+    "Devanagari": "hi",
 }
+_KANA = re.compile("[\u3041-\u30ff]")
 # Little words that no text of the language can do without.
 _LITTLE_WORDS = {
     "de": "der die das und ist nicht ein eine ich sie mit auf zu den wir auch war",
@@ -115,21 +92,14 @@ _LEAST_KANA = 0.1
 
 def guess_language(texts: Sequence[str]) -> str | None:
     """The code of the language of most texts; None without evidence."""
-    step = max(1, len(texts) // _ENOUGH)
-    sample = list(islice(texts, 0, None, step))
-    scripts = Counter(
-        unicodedata.name(letter, "").partition(" ")[0]
-        for text in sample
-        for letter in text
-        if letter.isalpha()
-    )
-    total = scripts.total()
-    if not total:
+    sample = texts[:: max(1, len(texts) // _ENOUGH)]
+    scripts = sum(map(_script_counts, sample), Counter[str]())
+    if not scripts:
         return None
     script = scripts.most_common(1)[0][0]
-    if scripts["HIRAGANA"] + scripts["KATAKANA"] > _LEAST_KANA * total:
+    if sum(len(_KANA.findall(text)) for text in sample) > _LEAST_KANA * scripts.total():
         return "ja"
-    return _by_words(sample) if script == "LATIN" else _BY_SCRIPT.get(script)
+    return _by_words(sample) if script == "Latin" else _BY_SCRIPT.get(script)
 
 
 def _by_words(texts: Sequence[str]) -> str | None:
