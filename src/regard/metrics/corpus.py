@@ -7,12 +7,20 @@ import numpy as np
 
 from regard.choices import choose
 from regard.errors import SettingError
-from regard.metrics.score import MetricScore, References, answers, draw, streams
+from regard.metrics.score import (
+    SEED,
+    MetricScore,
+    References,
+    answers,
+    draw,
+    interval,
+    num_references,
+    streams,
+)
 
 if TYPE_CHECKING:  # sacrebleu takes longer to import than a line to translate
     from sacrebleu.metrics.base import Metric
     from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
 # Han characters are counted one by one where no spaces separate words.
@@ -56,10 +64,7 @@ def bleu(
     metric = bleu_metric(
         hypotheses, references, target_language, lowercase=lowercase, tokenize=tokenize
     )
-    made = metric.corpus_score(hypotheses, None)
-    details = {"brevity_penalty": made.bp, "length_ratio": made.ratio}
-    details |= {f"precision_{n}": float(p) for n, p in enumerate(made.precisions, start=1)}
-    return _score(metric, hypotheses, made.name, made.score, resamples, details)
+    return _score(metric, hypotheses, resamples)
 
 
 def bleu_metric(
@@ -113,26 +118,12 @@ def chrf(
         >>> print(chrf(["我爱中国。"], [["我爱中国。", "我热爱中国。"]]))
         chrF2 100.00 (nrefs:2|case:mixed|eff:yes|nc:6|nw:0|space:no|version:...)
     """
-    metric = chrf_metric(hypotheses, references, word_order=word_order, lowercase=lowercase)
-    made = metric.corpus_score(hypotheses, None)
-    return _score(metric, hypotheses, made.name, made.score, resamples, {})
-
-
-def chrf_metric(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    word_order: int = 0,
-    lowercase: bool = False,
-) -> "CHRF":
-    """The chrF of sacrebleu with these references in it."""
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF(
-        word_order=word_order,
-        lowercase=lowercase,
-        references=streams(hypotheses, references),
+    metric = CHRF(
+        word_order=word_order, lowercase=lowercase, references=streams(hypotheses, references)
     )
+    return _score(metric, hypotheses, resamples)
 
 
 def ter(
@@ -162,8 +153,7 @@ def ter(
         25.0
     """
     metric = ter_metric(hypotheses, references, target_language)
-    made = metric.corpus_score(hypotheses, None)
-    return _score(metric, hypotheses, made.name, made.score, resamples, {})
+    return _score(metric, hypotheses, resamples)
 
 
 def ter_metric(
@@ -203,15 +193,13 @@ def exact_match(
         for one, known in zip(hypotheses, answers(references), strict=True)
     ]
     share = sum(right) / len(right)
-    counts = {len(known) for known in answers(references)}
-    signature = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|case:mixed|space:trimmed"
+    signature = f"nrefs:{num_references(references)}|case:mixed|space:trimmed"
     mean = margin = None
     if resamples:
         # Resampling a share is drawing from a binomial.
-        drawn = np.random.default_rng(12345).binomial(len(right), share, resamples) / len(right)
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        mean, margin = 100 * float(drawn.mean()), 50 * float(high - low)
-        signature = f"{signature}|bs:{resamples}|seed:12345"
+        drawn = np.random.default_rng(SEED).binomial(len(right), share, resamples) / len(right)
+        mean, margin = (100 * figure for figure in interval(drawn))
+        signature = f"{signature}|bs:{resamples}|seed:{SEED}"
     return MetricScore(
         name="exact match", value=100 * share, signature=signature, mean=mean, margin=margin
     )
@@ -237,21 +225,20 @@ def sentence_chrf(hypotheses: Sequence[str], references: References) -> list[flo
     ]
 
 
-def _score(
-    metric: "Metric",
-    hypotheses: Sequence[str],
-    name: str,
-    value: float,
-    resamples: int,
-    details: dict[str, float],
-) -> MetricScore:
+def _score(metric: "Metric", hypotheses: Sequence[str], resamples: int) -> MetricScore:
+    made = metric.corpus_score(hypotheses, None)
     signature, mean, margin = str(metric.get_signature()), None, None
+    details: dict[str, float] = {}
+    if made.name == "BLEU":
+        details = {"brevity_penalty": made.bp, "length_ratio": made.ratio}
+        details |= {f"precision_{n}": float(p) for n, p in enumerate(made.precisions, start=1)}
     if resamples:
-        signature, (result,) = draw({"system": hypotheses}, {name: metric}, "bs", resamples)[name]
+        drawn = draw({"system": hypotheses}, {made.name: metric}, "bs", resamples)
+        signature, (result,) = drawn[made.name]
         mean, margin = float(result.mean or 0.0), float(result.ci or 0.0)
     return MetricScore(
-        name=name,
-        value=float(value),
+        name=made.name,
+        value=float(made.score),
         signature=signature,
         mean=mean,
         margin=margin,

@@ -6,9 +6,9 @@ from typing import Any
 
 from regard.choices import choose
 from regard.errors import DataError
-from regard.metrics.corpus import bleu_metric, chrf_metric, ter_metric
+from regard.metrics.corpus import bleu_metric, ter_metric
 from regard.metrics.rouge import sentence_rouge_l, sentence_rouge_n, signature_of
-from regard.metrics.score import SEED, References, SystemComparison, draw, swapped
+from regard.metrics.score import SEED, References, SystemComparison, draw, streams, swapped
 
 # The test by sacrebleu's name, and how often it draws unless told.
 TESTS = {"randomisation": ("ar", 10_000), "bootstrap": ("bs", 1_000)}
@@ -57,9 +57,11 @@ def compare(
             f"got {len(first)} and {len(second)} outputs."
         )
     kind, usual = choose("test", test, TESTS)
+    from sacrebleu.metrics.chrf import CHRF
+
     makers: dict[str, Callable[[], Any]] = {  # Any: metrics of sacrebleu
         "bleu": lambda: bleu_metric(first, references, target_language),
-        "chrf": lambda: chrf_metric(first, references),
+        "chrf": lambda: CHRF(references=streams(first, references)),
         "ter": lambda: ter_metric(first, references, target_language),
     }
     chosen = {name: choose("metrics", name, makers)() for name in metrics}

@@ -7,12 +7,20 @@ ASCII text the figures are those of Google's ``rouge-score``.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 
 import numpy as np
 
 from regard.checks import check_at_least
-from regard.metrics.score import SEED, MetricScore, References, answers, drawn_means, streams
+from regard.metrics.score import (
+    SEED,
+    MetricScore,
+    References,
+    answers,
+    interval,
+    num_references,
+    streams,
+)
 
 # One character of Chinese, Japanese, Thai, Lao, Burmese or Khmer; or a run of letters and digits.
 _UNSPACED = (
@@ -24,10 +32,7 @@ _Shared = tuple[int, Sized, Sized]
 
 
 def rouge_l(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    resamples: int = 0,
+    hypotheses: Sequence[str], references: References, *, resamples: int = 0
 ) -> MetricScore:
     """ROUGE-L: the mean over outputs, in percent.
 
@@ -52,11 +57,7 @@ def rouge_l(
 
 
 def rouge_n(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    n: int,
-    resamples: int = 0,
+    hypotheses: Sequence[str], references: References, *, n: int, resamples: int = 0
 ) -> MetricScore:
     """ROUGE-1 for ``n = 1``, ROUGE-2 for 2: the mean over outputs, in percent.
 
@@ -116,8 +117,7 @@ def sentence_rouge_n(hypotheses: Sequence[str], references: References, *, n: in
 
 def signature_of(references: References) -> str:
     """How ROUGE was computed, in sacrebleu's form."""
-    counts = {len(known) for known in answers(references)}
-    return f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|case:lc|stem:no|F1"
+    return f"nrefs:{num_references(references)}|case:lc|stem:no|F1"
 
 
 def n_grams(found: Sequence[str], n: int) -> list[tuple[str, ...]]:
@@ -157,12 +157,12 @@ def _best(
     """``F = 2 P R / (P + R)`` of each output beside the reference that it is nearest to."""
     streams(hypotheses, references)
     return [
-        100 * max(_f_measure(*shared(words(one), words(other))) for other in known)
+        100 * max(_f1(*shared(words(one), words(other))) for other in known)
         for one, known in zip(hypotheses, answers(references), strict=True)
     ]
 
 
-def _f_measure(common: int, output: Sized, reference: Sized) -> float:
+def _f1(common: int, output: Sized, reference: Sized) -> float:
     return 2 * common / (len(output) + len(reference)) if common else 0.0
 
 
@@ -171,9 +171,8 @@ def _mean(
 ) -> MetricScore:
     signature, mean, margin = signature_of(references), None, None
     if resamples:
-        drawn = drawn_means(values, resamples)
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        mean, margin = float(drawn.mean()), float(high - low) / 2
+        places = np.random.default_rng(SEED).integers(0, len(values), (resamples, len(values)))
+        mean, margin = interval(np.asarray(values)[places].mean(axis=1))
         signature = f"{signature}|bs:{resamples}|seed:{SEED}"
     value = float(np.mean(values))
     return MetricScore(name=name, value=value, signature=signature, mean=mean, margin=margin)
@@ -221,6 +220,5 @@ def repetition(outputs: Sequence[str], *, n: int) -> float:
     return _percent(said)
 
 
-def _percent(found: Iterable[bool]) -> float:
-    counted = list(found)
-    return 100 * sum(counted) / len(counted) if counted else 0.0
+def _percent(marks: Sequence[bool]) -> float:
+    return 100 * sum(marks) / len(marks) if marks else 0.0

@@ -109,6 +109,12 @@ def answers(references: References) -> list[tuple[str, ...]]:
     return found
 
 
+def num_references(references: References) -> str:
+    """The number of right answers as sacrebleu's signature has it."""
+    counts = {len(known) for known in answers(references)}
+    return str(counts.pop()) if len(counts) == 1 else "var"
+
+
 def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]]:
     """Transpose references for sacrebleu, which takes None where a sentence has no more."""
     found = answers(references)
@@ -130,11 +136,10 @@ _MOST = {"bs": 5_000_000, "ar": 20_000_000}
 SEED = 12345
 
 
-def drawn_means(values: Sequence[float], resamples: int) -> Float[np.ndarray, " resamples"]:
-    """The means of sentences drawn again with replacement, so often."""
-    places = np.random.default_rng(SEED).integers(0, len(values), (resamples, len(values)))
-    means: Float[np.ndarray, " resamples"] = np.asarray(values)[places].mean(axis=1)
-    return means
+def interval(drawn: Float[np.ndarray, " resamples"]) -> tuple[float, float]:
+    """The mean of resampled figures, and half the width of their 95 % interval."""
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(drawn.mean()), float(high - low) / 2
 
 
 def swapped(first: Sequence[float], second: Sequence[float], trials: int) -> float:
