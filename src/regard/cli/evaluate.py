@@ -24,15 +24,14 @@ if TYPE_CHECKING:
     import torch
 
     from regard.inference import Predictor
-    from regard.inference.answer_comparison import AnswerComparison
     from regard.inference.evaluation import Member
-    from regard.inference.report import PairedComparison, Report
+    from regard.inference.report import Comparison, Report
     from regard.inference.speed import Speed
     from regard.tasks import AnyTask, Recipe
     from regard.tasks.translations import Translations
     from regard.text import Pair
 
-    Evaluation = tuple[Report, Speed, AnswerComparison | PairedComparison | None]
+    Evaluation = tuple[Report, Speed, Comparison | None]
 
 _SPLITS = ("train", "valid", "test")
 
@@ -144,7 +143,7 @@ def _evaluate_answers(
     plot: Path | None,
 ) -> "Evaluation":
     """Evaluate answers of one pass, beside baselines and another run; draw them if need be."""
-    from regard.inference.answer_comparison import compare_answers
+    from regard.inference.comparison import compare_answers
     from regard.inference.evaluation import evaluate_task
     from regard.inference.speed import answer_timed
 
@@ -175,12 +174,13 @@ def _evaluate_written(
     decoding: DecodingOptions,
 ) -> "Evaluation":
     """Evaluate texts that are written, beside baselines and those of another run."""
-    from regard.inference import evaluation
+    from regard.inference.comparison import compare as compare_texts
+    from regard.inference.evaluation import evaluate_written, read_examples
     from regard.tasks.translation import TranslationTask
 
     task, recipe = predictor.sequence_task, predictor.recipe
     if files and isinstance(task, TranslationTask):
-        read = cast("list[Pair]", evaluation.read_examples(task, files))
+        read = cast("list[Pair]", read_examples(task, files))
         pairs = _with_references(read, references)
     elif references and not files:
         raise SettingError("--references must go with a file of sources; got none.")
@@ -192,7 +192,7 @@ def _evaluate_written(
         examples, _ = _examples(task, recipe, split, is_given=bool(files))
         pairs = cast("list[Pair]", examples)
     outputs, speed = _translate(predictor, pairs, decoding)
-    report = evaluation.evaluate_written(
+    report = evaluate_written(
         task,
         outputs,
         pairs,
@@ -202,7 +202,7 @@ def _evaluate_written(
     if other is None:
         return report, speed, None
     others, _ = _translate(other, pairs, decoding)
-    comparison = evaluation.compare(
+    comparison = compare_texts(
         others,
         outputs,
         [pair.references for pair in pairs],

@@ -69,7 +69,7 @@ def look(
             texts too long for a page to hold them; takes memory for their queries and keys.
     """
     check_device_name("--device", device)
-    from regard.inference.numbers import numbers_of
+    from regard.inference.look import numbers_of
     from regard.viewer import draw_examples
 
     chosen = numbers_of("--layers", layers), numbers_of("--heads", heads)

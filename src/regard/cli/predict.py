@@ -103,7 +103,7 @@ def predict(
     from regard.inference import Predictor
     from regard.inference.filtering import predicting
     from regard.inference.line_scoring import scoring
-    from regard.inference.numbers import numbers_of
+    from regard.inference.look import numbers_of
     from regard.text.reading.encodings import encoded_as
 
     with writing_to(bulk.output, apart_from=files), encoded_as(encoding or _encoding(run)):
@@ -197,7 +197,7 @@ def _answer_lines(
 ) -> int:
     """Print the answer to each line as soon as there is one; the lines answered so far."""
     from regard.inference.filtering import answers
-    from regard.inference.line_groups import groups_of
+    from regard.text.reading.line_groups import groups_of
 
     is_translating = predictor.is_seq2seq and not is_scored
     warnings = LineWarnings(
@@ -233,8 +233,8 @@ def _stream_lines(
 ) -> None:
     """Print each line of stdin, and its continuation by a language model as it is written."""
     from regard.inference.filtering import requests_in
-    from regard.inference.line_groups import groups_of
     from regard.inference.requests import request_in
+    from regard.text.reading.line_groups import groups_of
 
     groups, name, ending = groups_of(None)
     read = partial(request_in, predictor.task, ending=ending)

@@ -13,15 +13,12 @@ from typing import Protocol, runtime_checkable
 from torch import nn
 
 from regard import metrics
-from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.inference.report import (
     AnswerReport,
     Baseline,
     Bucket,
-    Difference,
     Figure,
-    PairedComparison,
     ShownOutput,
     TextReport,
 )
@@ -70,37 +67,42 @@ def evaluate(
     trivial: Mapping[str, Sequence[str]] | None = None,
     rouge: bool = False,
 ) -> TextReport:
-    """BLEU, chrF and exact match, with what it takes to judge them."""
-    _check_sources(sources, hypotheses)
+    """BLEU, chrF and exact match, with what it takes to judge them.
+
+    Where the target language has spaces, BLEU is also given lower-cased, as many papers report it.
+    Baselines are ``trivial`` outputs, by how they are made, or else the sources themselves; and the
+    most frequent of ``training_targets``. With ``rouge``, for summaries and answers, ROUGE comes
+    before the other figures, and what is taken over from the sources is counted.
+    """
+    check_sources(sources, hypotheses)
     right = metrics.answers(references)
     figures = partial(_figures, right, target_language, rouge=rouge)
-    trivial = {
-        **(trivial or {}),
-        **_trivial(len(hypotheses), None if trivial else sources, training_targets),
-    }
-    return TextReport(
-        count=len(hypotheses),
-        scores=figures(hypotheses, resamples=resamples),
-        baselines=tuple(
-            Baseline(
-                name=name,
-                scores=figures(texts, resamples=0),
-                p_value=metrics.compare_rouge(texts, hypotheses, right)[0].p_value
-                if rouge
-                else None,
-            )
-            for name, texts in trivial.items()
-        ),
-        by_length=()
-        if sources is None
-        else quality_by_length(
+    outputs = dict(trivial or ({} if sources is None else {"the source itself": sources}))
+    # Of equally frequent ones the first, so that the order of a file decides and not chance.
+    for text, _ in Counter(training_targets).most_common(1):
+        outputs[f"always {text!r}"] = [text] * len(hypotheses)
+
+    def p_value(texts: Sequence[str]) -> float | None:
+        return metrics.compare_rouge(texts, hypotheses, right)[0].p_value if rouge else None
+
+    by_length: tuple[Bucket, ...] = ()
+    if sources is not None:
+        by_length = quality_by_length(
             hypotheses,
             right,
             sources,
             source_language=source_language,
             target_language=target_language,
             edges=edges,
+        )
+    return TextReport(
+        count=len(hypotheses),
+        scores=figures(hypotheses, resamples=resamples),
+        baselines=tuple(
+            Baseline(name=name, scores=figures(texts, resamples=0), p_value=p_value(texts))
+            for name, texts in outputs.items()
         ),
+        by_length=by_length,
         outputs=_outputs_to_read(hypotheses, right, sources, seed),
         tables=(taken_over(hypotheses, right, sources),) if rouge and sources else (),
     )
@@ -213,19 +215,18 @@ def quality_by_length(
     Figure 2 of Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473. BLEU of few sentences says
     little: look at ``count``.
     """
-    _check_sources(sources, hypotheses)
+    check_sources(sources, hypotheses)
     if not all(low < high for low, high in pairwise([0, *edges])):
         raise SettingError(f"edges must rise from 1; got {list(edges)}.")
     right = metrics.answers(references)
-    length = _length_counter(source_language)
-    lengths = [length(source) for source in sources]
+    words = [source.split() for source in sources]
+    is_unspaced = metrics.is_unspaced(source_language)
+    lengths = [len("".join(each)) if is_unspaced else len(each) for each in words]
+    bleu = partial(metrics.bleu, target_language=target_language, resamples=resamples)
     buckets = []
     for shortest, longest in zip([0, *edges], [*edges, None], strict=True):
-        inside = [
-            index
-            for index, size in enumerate(lengths)
-            if shortest < size and (longest is None or size <= longest)
-        ]
+        most = float("inf") if longest is None else longest
+        inside = [i for i, size in enumerate(lengths) if shortest < size <= most]
         if inside:
             texts, known = [hypotheses[i] for i in inside], [right[i] for i in inside]
             buckets.append(
@@ -234,85 +235,10 @@ def quality_by_length(
                     longest=longest,
                     count=len(inside),
                     mean_length=sum(lengths[i] for i in inside) / len(inside),
-                    scores=(
-                        metrics.bleu(
-                            texts, known, target_language=target_language, resamples=resamples
-                        ),
-                        metrics.chrf(texts, known, resamples=resamples),
-                    ),
+                    scores=(bleu(texts, known), metrics.chrf(texts, known, resamples=resamples)),
                 )
             )
     return tuple(buckets)
-
-
-def compare(
-    first: Sequence[str],
-    second: Sequence[str],
-    references: References,
-    *,
-    sources: Sequence[str] | None = None,
-    target_language: str | None = None,
-    test: str = "randomisation",
-    trials: int | None = None,
-    shown: int = 5,
-    rouge: bool = False,
-) -> PairedComparison:
-    """Whether the second of two systems is better, and on which sentences.
-
-    Args:
-        first: Outputs of the one, often the baseline.
-        second: Outputs of the other, in the same order.
-        references: One right answer of each sentence, or several.
-        sources: What was translated, to be shown beside the outputs.
-        target_language: Code of the outputs' language.
-        test: ``randomisation`` or ``bootstrap``, both paired and two-sided.
-        trials: How often chance is tried; None is as often as sacrebleu does.
-        shown: Largest gains, and largest losses, to show.
-        rouge: Whether ROUGE comes before the other figures, by randomisation.
-
-    Raises:
-        DataError: Outputs, references and sources do not pair up.
-        SettingError: No such test.
-
-    Example:
-        >>> duel = compare(["I run.", "Me swim."], ["I run.", "I swim."], ["I run.", "I swim."],
-        ...     trials=100)
-        >>> duel.better, duel.worse, duel.equal, duel.differences[0].second
-        (1, 0, 1, 'I swim.')
-    """
-    check_at_least("shown", shown, 0)
-    _check_sources(sources, first)
-    comparisons = metrics.compare_rouge(first, second, references) if rouge else []
-    comparisons += metrics.compare(
-        first, second, references, target_language=target_language, test=test, trials=trials
-    )
-    right = metrics.answers(references)
-    gains = [
-        after - before
-        for before, after in zip(
-            metrics.sentence_chrf(first, right), metrics.sentence_chrf(second, right), strict=True
-        )
-    ]
-    order = sorted(range(len(gains)), key=lambda index: -gains[index])
-    up = [index for index in order if gains[index] > 0]
-    down = [index for index in reversed(order) if gains[index] < 0]
-    return PairedComparison(
-        comparisons=tuple(comparisons),
-        better=len(up),
-        worse=len(down),
-        equal=len(gains) - len(up) - len(down),
-        differences=tuple(
-            Difference(
-                index=index,
-                source=None if sources is None else sources[index],
-                first=first[index],
-                second=second[index],
-                references=right[index],
-                gain=gains[index],
-            )
-            for index in (*up[:shown], *down[:shown])
-        ),
-    )
 
 
 def _figures(
@@ -335,20 +261,6 @@ def _figures(
     scores.append(metrics.chrf(texts, references, resamples=resamples))
     scores.append(metrics.exact_match(texts, references, resamples=resamples))
     return tuple(scores)
-
-
-def _trivial(
-    count: int, sources: Sequence[str] | None, training_targets: Iterable[str]
-) -> Mapping[str, Sequence[str]]:
-    """Outputs that took no work, by how they are made."""
-    made: dict[str, Sequence[str]] = {}
-    if sources is not None:
-        made["the source itself"] = sources
-    # Of equally frequent ones the first, so that the order of a file decides and not chance.
-    common = Counter(training_targets).most_common(1)
-    if common:
-        made[f"always {common[0][0]!r}"] = [common[0][0]] * count
-    return made
 
 
 def _with_intervals(
@@ -376,18 +288,13 @@ def _outputs_to_read(
     """Three best, three worst and four at random; of equally good ones, the longer say more."""
     chrf = metrics.sentence_chrf(hypotheses, references)
 
-    def length(index: int) -> int:
-        return max(len(reference) for reference in references[index])
-
-    def rank(index: int) -> tuple[float, int, int]:
-        return (-chrf[index], -length(index), index)
-
-    def rank_worst(index: int) -> tuple[float, int, int]:
-        return (chrf[index], -length(index), index)
-
     places = range(len(hypotheses))
-    best, worst = sorted(places, key=rank), sorted(places, key=rank_worst)
-    chosen = _to_read({"best": (3, best), "worst": (3, worst)}, places, random.Random(seed))
+
+    def ranked(sign: int) -> list[int]:
+        return sorted(places, key=lambda i: (sign * chrf[i], -max(map(len, references[i])), i))
+
+    ranking = {"best": (3, ranked(-1)), "worst": (3, ranked(1))}
+    chosen = _to_read(ranking, places, random.Random(seed))
     chosen["random"].sort()
     return tuple(
         ShownOutput(
@@ -420,14 +327,8 @@ def _to_read(
     return chosen
 
 
-def _length_counter(language: str | None) -> Callable[[str], int]:
-    """How long a source is: its words, or its characters where words are not spaced."""
-    if metrics.is_unspaced(language):
-        return lambda text: len("".join(text.split()))
-    return lambda text: len(text.split())
-
-
-def _check_sources(sources: Sequence[str] | None, hypotheses: Sequence[str]) -> None:
+def check_sources(sources: Sequence[str] | None, hypotheses: Sequence[str]) -> None:
+    """Raise DataError unless there is a source for each output."""
     if sources is not None and len(sources) != len(hypotheses):
         raise DataError(
             f"sources must have one line per output; got {len(sources)} for "

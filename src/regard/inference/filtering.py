@@ -9,13 +9,13 @@ from typing import Generic, TypeVar
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.inference.line_groups import RawLine, groups_of, numbered
 from regard.inference.predictor import Predictor
 from regard.inference.requests import request_in
 from regard.tasks import AnyTask, DecodingConfig
 from regard.tasks.task import Answer
 from regard.tasks.translations import Hypotheses, Translations
 from regard.text import Line
+from regard.text.reading.line_groups import RawLine, groups_of, numbered
 
 RequestT = TypeVar("RequestT")
 

@@ -1,5 +1,6 @@
 """Recorded attention of a model: its calls, their weights, and their summaries."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,7 @@ from regard.viewer import OneAttention
 # beyond which it has summaries only.
 MOST_WITHOUT_SUMMARIES = 64
 MOST_MAPPED = 512
+_PART = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +224,19 @@ def mean_weights(seen: AttentionCall) -> Float[Tensor, "B N M"]:
             weighting=seen.weighting,
         )
     return found if found.dim() == 3 else found.mean(1)
+
+
+def numbers_of(name: str, text: str | None) -> list[int] | None:
+    """The numbers that a text such as ``0,2-4`` names, in order and once each; None of None."""
+    if text is None:
+        return None
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _PART.fullmatch(part)
+        first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
+        if last < first:
+            raise SettingError(
+                f"{name} must be numbers from 0 and ranges of them, such as 0,2-4; got {text!r}."
+            )
+        found.update(range(first, last + 1))
+    return sorted(found)

@@ -16,8 +16,7 @@ from regard.devices import CPU, device_of, find_device
 from regard.devices.kinds import AUTO
 from regard.errors import DataError, RunError, SettingError
 from regard.inference.look import Look, attention_to_source
-from regard.inference.one_pass import answer_in_one_pass
-from regard.inference.preparation import Preparation, batch_tokens
+from regard.inference.preparation import Preparation, answer_in_one_pass, batch_tokens
 from regard.inference.requests import records_in, request_of_value
 from regard.inference.searcher import Searcher
 from regard.inference.sequence_search import SequenceSearch
@@ -90,20 +89,13 @@ class Predictor(Generic[AnswerT]):
         device: str = AUTO,
         setting: str = "device",
     ) -> "Predictor":
-        """The model in a run folder.
+        """The model in a run folder or bundle: see :func:`load`, which is the same.
 
         Args:
-            path: The folder, or a bundle. Of one that is in training the newest checkpoint counts.
-            precision: What its weights are kept in: ``int8`` is smaller and, of large models,
-                faster, and rounds; see :func:`regard.runtime.in_precision`.
-            device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which
-                only a CPU does; ``cpu``; ``cuda``, ``cuda:1``; or ``mps``.
+            path: The folder, or the bundle.
+            precision: What its weights are kept in.
+            device: Where it works; ``auto`` is a CPU for ``int8``, which only that does.
             setting: What the device is called in messages.
-
-        Raises:
-            RunError: There is none, it is damaged, or a newer version of regard made it.
-            SettingError: There is no such device, or it or the model cannot do this precision; or
-                the model has settings that are no longer any.
         """
         is_on_cpu = precision == "int8" and device == AUTO
         place = CPU if is_on_cpu else find_device(device, setting=setting)
@@ -237,7 +229,7 @@ class Predictor(Generic[AnswerT]):
         layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[AnswerT]:
-        """The prediction for each request: the answer to an example, the continuation of a prompt.
+        """The prediction for each request: see ``answers``; of a language model, continued texts.
 
         Args:
             requests: Examples; of a language model, texts to continue.
@@ -304,7 +296,7 @@ class Predictor(Generic[AnswerT]):
             return answer_in_one_pass(self.task, self.model, ready, examples, progress=progress)[0]
         sources = [pair.source for pair in cast("Sequence[Pair]", examples)]
         search = decoding or self.decoding
-        return cast("list[AnswerT]", self._search_for(sources, search, attention, layers, progress))
+        return cast("list[AnswerT]", self._translate(sources, search, attention, layers, progress))
 
     def answers_and_loss(self, examples: Sequence[object]) -> tuple[list[AnswerT], float]:
         """The answer to each example in one pass, and the mean loss over all that is predicted."""
@@ -348,16 +340,13 @@ class Predictor(Generic[AnswerT]):
                 than beam_size; a word cannot be spelled; or the attention is wanted of a model
                 that has none to the source, or not in these layers.
         """
-        given: dict[str, int | float | str | None] = {
-            "length_penalty": length_penalty,
-            "n_best": n_best,
-        }
+        given = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
+        changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
         if beam_size is not None:
-            given |= {"method": "beam", "beam_size": beam_size}
+            changes["method"] = "beam"
         search = decoding or self.sequence_task.recipe.settings(DecodingConfig)
-        search = search.changed(**{k: v for k, v in given.items() if v is not None})
         sources = list(map(normalize, texts))
-        return self._search_for(sources, search, attention, layers, progress)
+        return self._translate(sources, search.changed(**changes), attention, layers, progress)
 
     def translate_parts(
         self,
@@ -377,9 +366,19 @@ class Predictor(Generic[AnswerT]):
             layers: See there.
             progress: See there.
         """
-        return self._search_parts(parts, decoding, attention, layers, progress)
+        task = self.sequence_task
+        search = SequenceSearch(
+            self.preparation.of(self.seq2seq),
+            task,
+            Searcher(decoding, task.tokenizer.target),
+            device=self.device,
+            batch_tokens=batch_tokens(self.seq2seq, self.decoding.batch_tokens),
+            attention=attention,
+            layers=layers,
+        )
+        return search(parts, progress=progress)
 
-    def _search_for(
+    def _translate(
         self,
         sources: Sequence[str],
         decoding: DecodingConfig,
@@ -390,33 +389,18 @@ class Predictor(Generic[AnswerT]):
         """Outputs of each source, in parts where it is long."""
         task = self.sequence_task
         cut = [task.encoded_parts(source) for source in sources]
-        flat = [part for parts in cut for part in parts]
-        outputs = iter(self._search_parts(flat, decoding, attention, layers, progress))
+        translated = self.translate_parts(
+            [part for parts in cut for part in parts],
+            decoding=decoding,
+            attention=attention,
+            layers=layers,
+            progress=progress,
+        )
+        outputs = iter(translated)
         return [
             task.joined(source, [next(outputs) for _ in parts])
             for source, parts in zip(sources, cut, strict=True)
         ]
-
-    def _search_parts(
-        self,
-        parts: Sequence[EncodedSequences],
-        decoding: DecodingConfig,
-        attention: bool,
-        layers: Sequence[int] | None,
-        progress: Callable[[int], None] | None,
-    ) -> list[Translations]:
-        task = self.sequence_task
-        searcher = Searcher(decoding, task.tokenizer.target)
-        search = SequenceSearch(
-            self.preparation.of(self.seq2seq),
-            task,
-            searcher,
-            device=self.device,
-            batch_tokens=batch_tokens(self.seq2seq, self.decoding.batch_tokens),
-            attention=attention,
-            layers=layers,
-        )
-        return search(parts, progress=progress)
 
     def evaluate(
         self,
@@ -459,8 +443,7 @@ class Predictor(Generic[AnswerT]):
         if not isinstance(task, SequenceTask):
             self._refuse_search(decoding)
             return evaluate_task(self, examples, parts.train, progress=progress)
-        search = self.search(decoding)
-        pairs = cast("Sequence[Pair]", examples)
+        search, pairs = self.search(decoding), cast("Sequence[Pair]", examples)
         answers = self.answers(pairs, decoding=search, progress=progress)
         return evaluate_written(
             task,

@@ -152,27 +152,29 @@ class Difference:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PairedComparison:
-    """How two systems differ on the same sentences."""
+class Comparison:
+    """How two systems differ on the same examples: of texts by chrF, of answers of a task."""
 
-    comparisons: tuple[SystemComparison, ...]
-    better: int
+    unit: str | None = None  # what examples are called; None of texts
+    comparisons: tuple[SystemComparison, ...]  # with the probability that each is chance
+    better: int  # examples of which the second system's output is nearer
     worse: int
     equal: int
-    differences: tuple[Difference, ...]
+    # The second's largest gains, then its largest losses; of answers as (before, after).
+    differences: tuple[Difference, ...] | tuple[tuple[str, str], ...]
 
     def to_dict(self) -> dict[str, JsonValue]:
         """The comparison as plain data, ready for JSON."""
-        return {
-            **asdict(self),
-            "comparisons": [one.to_dict() for one in self.comparisons],
-        }
+        table = {**asdict(self), "comparisons": [one.to_dict() for one in self.comparisons]}
+        return {name: value for name, value in table.items() if value is not None}
 
     def __str__(self) -> str:
-        lines = [str(one) for one in self.comparisons]
-        return "\n".join(
-            [*lines, f"{self.better} sentences better, {self.worse} worse, {self.equal} equal"]
-        )
+        unit, lines = self.unit or "sentences", [str(one) for one in self.comparisons]
+        lines.append(f"{self.better} {unit} better, {self.worse} worse, {self.equal} equal")
+        for pair in self.differences:
+            if isinstance(pair, tuple):
+                lines += [f"  was  {pair[0]}", f"  is   {pair[1]}"]
+        return "\n".join(lines)
 
 
 def draw_table(table: Table) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.errors import DataError
-from regard.inference.answer_comparison import compare_answers
+from regard.inference.comparison import compare_answers
 from regard.tasks.classification import Classification, LabelledText
 from regard.tasks.label_task import certain
 

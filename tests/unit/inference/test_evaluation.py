@@ -3,7 +3,8 @@ import json
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.inference.evaluation import compare, evaluate, quality_by_length
+from regard.inference.comparison import compare
+from regard.inference.evaluation import evaluate, quality_by_length
 
 REFERENCES = [f"the number {n} comes before {n + 1}" for n in range(40)]
 SOURCES = [f"数字{n}在{n + 1}之前" + "呢" * n for n in range(40)]

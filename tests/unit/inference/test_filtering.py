@@ -10,9 +10,9 @@ import pytest
 from regard.errors import DataError
 from regard.inference import Predictor, filtering
 from regard.inference.filtering import AnsweredLine, answers, predicting
-from regard.inference.line_groups import arriving, of_file
 from regard.tasks.translation import text_of
 from regard.text import PairLayout
+from regard.text.reading.line_groups import arriving, of_file
 
 T = TypeVar("T")
 

@@ -17,11 +17,11 @@ from regard.fields import Count, checked, hints_of
 from regard.inference.bulk.shards import Shard
 from regard.inference.embedding import Embedder
 from regard.inference.filtering import AnsweredLine, Answering, answers, predicting
-from regard.inference.line_groups import groups_of
 from regard.inference.predictor import Predictor
 from regard.layers.choices import Precision
 from regard.runs.files import explain_refusal, sync_folder
 from regard.text.reading.encodings import encoded_as
+from regard.text.reading.line_groups import groups_of
 
 # Begins the names of files that are being written.
 WRITING = ".tmp-"
@@ -98,25 +98,11 @@ class Answerer:
         SettingError: An option is not for this run.
 
     Example:
-        Of a run that answers by the two points it knows:
+        A shard of ``answer_files``, whose example makes a run:
 
-        >>> import tempfile
-        >>> from regard.inference.bulk import find_shards
-        >>> from regard.runs import Run
-        >>> from regard.tasks import TASKS, recipe_from_table
-        >>> from regard.text.reading.points import Point
-        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
-        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
-        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
-        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
-        ...     with run.new_tokenizer_folder() as folder:
-        ...         task.save(folder)
-        ...     run.finish(task.build_model().state_dict())
-        >>> _ = (home / "asked.txt").write_text("0.5", "utf-8")
-        >>> (shard,) = find_shards([home / "asked.txt"], home / "answers", ending=".txt")
-        >>> answerer = Answerer(home / "run", BulkOptions(output_format="text", device="cpu"))
-        >>> answerer.answer(shard).rows, shard.answers.read_text("utf-8").strip()
-        (1, '3')
+        >>> Answerer(Path("runs/missing"), BulkOptions(device="cpu"))
+        Traceback (most recent call last):
+        regard.errors.RunError: runs/missing must be a run folder; got nothing there. ...
     """
 
     def __init__(self, run: Path, options: BulkOptions) -> None:

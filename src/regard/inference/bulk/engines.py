@@ -49,26 +49,11 @@ def local_engine(run: Path, options: BulkOptions, shards: Sequence[Shard]) -> It
         SettingError: An option is not for this run.
 
     Example:
-        Of a run that answers by the two points it knows:
+        The engine of ``answer_files`` by default, whose example makes a run:
 
-        >>> import tempfile
-        >>> from regard.inference.bulk import find_shards
-        >>> from regard.runs import Run
-        >>> from regard.tasks import TASKS, recipe_from_table
-        >>> from regard.text.reading.points import Point
-        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
-        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
-        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
-        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
-        ...     with run.new_tokenizer_folder() as folder:
-        ...         task.save(folder)
-        ...     run.finish(task.build_model().state_dict())
-        >>> for name, asked in (("a.txt", "0.5"), ("b.txt", "far")):
-        ...     _ = (home / name).write_text(asked, "utf-8")
-        >>> shards = find_shards([home / "*.txt"], home / "answers", ending=".jsonl")
-        >>> reports = local_engine(home / "run", BulkOptions(device="cpu"), shards)
-        >>> [(report.name, report.rows, report.errors) for report in reports]
-        [('a.txt', 1, 0), ('b.txt', 1, 1)]
+        >>> list(local_engine(Path("runs/missing"), BulkOptions(device="cpu"), ()))
+        Traceback (most recent call last):
+        regard.errors.RunError: runs/missing must be a run folder; got nothing there. ...
     """
     threads = torch.get_num_threads()
     answerer = Answerer(run, options)

@@ -12,19 +12,31 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
-from regard.config import JsonValue
+from regard.config import JsonValue, as_saved, as_table
 from regard.errors import DataError, RunError, SettingError
-from regard.inference.bulk.answering import BulkOptions, ShardReport
+from regard.inference.bulk.answering import WRITING, BulkOptions, ShardReport
 from regard.inference.bulk.engines import Engine, local_engine
-from regard.inference.bulk.manifest import Manifest, check_same, identity, known, remove, sweep
-from regard.inference.bulk.shards import ENDINGS, Shard, find_shards
+from regard.inference.bulk.shards import ENDINGS, ERRORS, Shard, find_shards
 from regard.inference.filtering import first_problem
 from regard.runs import Run
-from regard.runs.files import explain_path, explain_refusal
+from regard.runs.files import (
+    explain_path,
+    explain_refusal,
+    read_file,
+    seal,
+    unseal,
+    write_file,
+)
 from regard.runs.lock import Lock
-from regard.tasks import TASKS, recipe_from_table
+from regard.tasks import TASKS, DecodingConfig, recipe_from_table
 from regard.text.reading.forms import TABLES, read_rows
+from regard.version import __version__
+
+_MANIFEST, _FORMAT = "bulk.json", 1
+# Contents of a folder before its first manifest.
+_BEFORE = {"lock"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +125,7 @@ def answer_files(
             f"{run} must be a run that answers rows, to answer files; it is a language model. "
             "Use regard predict without --input."
         )
-    made_with = identity(opened, options)
+    made_with = _identity(opened, options)
     shards = find_shards(inputs, folder, ending=ENDINGS[options.output_format])
     _check_tables(opened, [shard for shard in shards if not shard.is_answered])
     with explain_path(folder), explain_refusal(folder):
@@ -163,17 +175,18 @@ def _settle(
     """Make the folder one of these answers: stale ones are removed, and never counted."""
     # What is to be removed is noted before it is, so that a kill in between leaves a folder that
     # the next run settles.
-    before = Manifest.read(folder)
-    sweep(folder)
+    before = _Manifest.read(folder)
+    for left in filter(Path.is_file, folder.rglob(f"{WRITING}*")):  # by a worker that was killed
+        left.unlink(missing_ok=True)
     if before is None:
-        Manifest(made_with, {shard.name: known(shard) for shard in shards}).write(folder)
+        _Manifest(made_with, {shard.name: _known(shard) for shard in shards}).write(folder)
         return
     stale = set(before.stale)
     if remake and before.made_with != made_with:
         stale |= set(before.shards)
         kept = {}
     else:
-        check_same(folder, before.made_with, made_with)
+        _check_same(folder, before.made_with, made_with)
         kept = dict(before.shards)
     for shard in shards:
         was = before.shards.get(shard.name)
@@ -185,8 +198,114 @@ def _settle(
                 "another file of its name. Choose another folder: --output FOLDER."
             )
         stale.add(shard.name)
-    now = Manifest(made_with, kept | {shard.name: known(shard) for shard in shards}, sorted(stale))
+    now = _Manifest(
+        made_with, kept | {shard.name: _known(shard) for shard in shards}, sorted(stale)
+    )
     now.write(folder)
     if stale:
-        remove(sorted(stale), folder, endings=[*ENDINGS.values()])
+        _remove(sorted(stale), folder)
         replace(now, stale=()).write(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """Contents of ``bulk.json``."""
+
+    made_with: Mapping[str, JsonValue]
+    shards: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    stale: Sequence[str] = ()
+
+    @classmethod
+    def read(cls, folder: Path) -> "_Manifest | None":
+        """That of a folder of answers; None of a new one."""
+        path = folder / _MANIFEST
+        if not path.exists():
+            _check_empty(folder)
+            return None
+        table = unseal(read_file(path), where=path)
+        if table.get("format") != _FORMAT:
+            raise RunError(
+                f"{path} must have format {_FORMAT}; got {table.get('format')}. A newer version of "
+                "regard wrote it: install that version."
+            )
+        return cls(
+            cast(Mapping[str, JsonValue], table["made_with"]),
+            cast(Mapping[str, Mapping[str, JsonValue]], table["shards"]),
+            cast(Sequence[str], table["stale"]),
+        )
+
+    def write(self, folder: Path) -> None:
+        """Put it into a folder, whole."""
+        table: dict[str, object] = {"format": _FORMAT, "regard": __version__}
+        table |= {"made_with": self.made_with, "shards": self.shards, "stale": list(self.stale)}
+        write_file(folder / _MANIFEST, seal(table))
+
+
+def _identity(run: Run, options: BulkOptions) -> dict[str, JsonValue]:
+    """Fingerprint of the model and options that determine the answers."""
+    run.check_finished()
+    decoding = recipe_from_table(run.recipe).decoding
+    if options.decoding and (decoding is None or options.embed):
+        raise SettingError(
+            f"{next(iter(options.decoding))} must be left out where nothing is searched for; "
+            f"got it for {'vectors' if options.embed else f'a run of {run.task}'}."
+        )
+    return {
+        "task": run.task,
+        "weights": run.model_checksum,
+        "tokenizer": run.tokenizer_checksum,
+        "embed": options.embed,
+        "decoding": None if decoding is None else as_table(decoding.changed(**options.decoding)),
+        "output_format": options.output_format,
+        "precision": options.precision,
+        "device": options.device,
+        "threads": options.threads,
+    }
+
+
+def _known(shard: Shard) -> dict[str, JsonValue]:
+    """Fingerprint of a shard's file."""
+    return {"source": str(shard.source), "size": shard.size, "modified": shard.modified}
+
+
+def _check_same(
+    folder: Path, before: Mapping[str, JsonValue], now: Mapping[str, JsonValue]
+) -> None:
+    """Raise RunError if a folder's answers were made with another model or other options."""
+    for name, value in now.items():
+        if before.get(name) == value:
+            continue
+        if name in ("weights", "tokenizer"):
+            what = f"the {name} of the run are others"
+        elif isinstance(value, Mapping) and isinstance(was := before.get(name), Mapping):
+            was = as_saved(DecodingConfig, was)
+            changed = [key for key in {**value, **was} if value.get(key) != was.get(key)]
+            if not changed:
+                continue
+            key = changed[0]
+            what = f"{name}.{key} was {was.get(key)!r}, now {value.get(key)!r}"
+        else:
+            what = f"{name} was {before.get(name)!r}, now {value!r}"
+        raise RunError(
+            f"{folder} must go on as it was begun; {what}. Choose another folder, or make all "
+            "answers in it anew: --remake."
+        )
+
+
+def _remove(shards: Sequence[str], folder: Path) -> None:
+    for name in shards:
+        for ending in (*ENDINGS.values(), ERRORS):
+            (folder / f"{name}{ending}").unlink(missing_ok=True)
+
+
+def _check_empty(folder: Path) -> None:
+    found = sorted(
+        path.name
+        for path in folder.iterdir()
+        if path.name not in _BEFORE and not path.name.startswith(WRITING)
+    )
+    if found:
+        raise RunError(
+            f"{folder} must be a new or empty folder, or one of an earlier job; {_MANIFEST} is "
+            f"missing, and it holds {', '.join(found[:3])}. Choose another: --output FOLDER."
+        )

@@ -169,7 +169,7 @@ def test_what_is_remade_is_never_counted_although_it_is_killed_in_between(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("regard.inference.bulk.job.remove", killed)
+        patch.setattr("regard.inference.bulk.job._remove", killed)
         with pytest.raises(KeyboardInterrupt):
             answer_files(other_translator, patterns, out, remake=True)
     assert answer_files(other_translator, patterns, out).answered == 5

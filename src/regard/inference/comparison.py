@@ -1,13 +1,14 @@
-"""Whether the answers of one run are better than another's, or chance alone made them so."""
+"""Whether the outputs of one system are better than another's, or chance alone made them so."""
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 
+from regard import metrics
 from regard.checks import check_at_least
-from regard.config import JsonValue
 from regard.errors import DataError
-from regard.metrics import SystemComparison
+from regard.inference.evaluation import check_sources
+from regard.inference.report import Comparison, Difference
+from regard.metrics import References, SystemComparison
 from regard.progress import track
 from regard.tasks import AnyTask
 from regard.tasks.task import Answer
@@ -16,27 +17,57 @@ from regard.tasks.task import Answer
 _TRIALS, _SHOWN = 1000, 4
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AnswerComparison:
-    """How the answers of two runs differ on the same examples."""
+def compare(
+    first: Sequence[str],
+    second: Sequence[str],
+    references: References,
+    *,
+    sources: Sequence[str] | None = None,
+    target_language: str | None = None,
+    test: str = "randomisation",
+    trials: int | None = None,
+    shown: int = 5,
+    rouge: bool = False,
+) -> Comparison:
+    """Whether the second of two systems' texts are better, and of which sentences.
 
-    unit: str
-    comparisons: tuple[SystemComparison, ...]
-    better: int
-    worse: int
-    equal: int
-    differences: tuple[tuple[str, str], ...]
+    ``test`` is ``randomisation`` or ``bootstrap``, both paired and two-sided, in as many trials as
+    sacrebleu takes; ``shown`` are the largest gains, and losses, to read; with ``rouge``, ROUGE
+    comes before the other figures.
 
-    def to_dict(self) -> dict[str, JsonValue]:
-        """The comparison as plain data, ready for JSON."""
-        return {**asdict(self), "comparisons": [one.to_dict() for one in self.comparisons]}
-
-    def __str__(self) -> str:
-        lines = [str(one) for one in self.comparisons]
-        lines.append(f"{self.better} {self.unit} better, {self.worse} worse, {self.equal} equal")
-        for before, after in self.differences:
-            lines += [f"  was  {before}", f"  is   {after}"]
-        return "\n".join(lines)
+    Example:
+        >>> duel = compare(["I run.", "Me swim."], ["I run.", "I swim."], ["I run.", "I swim."],
+        ...     trials=100)
+        >>> duel.better, duel.worse, duel.equal, duel.differences[0].second
+        (1, 0, 1, 'I swim.')
+    """
+    check_at_least("shown", shown, 0)
+    check_sources(sources, first)
+    comparisons = metrics.compare_rouge(first, second, references) if rouge else []
+    comparisons += metrics.compare(
+        first, second, references, target_language=target_language, test=test, trials=trials
+    )
+    right = metrics.answers(references)
+    before, after = (metrics.sentence_chrf(texts, right) for texts in (first, second))
+    gains = [new - old for old, new in zip(before, after, strict=True)]
+    up, down = _by_gain(gains)
+    return Comparison(
+        comparisons=tuple(comparisons),
+        better=len(up),
+        worse=len(down),
+        equal=len(gains) - len(up) - len(down),
+        differences=tuple(
+            Difference(
+                index=index,
+                source=None if sources is None else sources[index],
+                first=first[index],
+                second=second[index],
+                references=right[index],
+                gain=gains[index],
+            )
+            for index in (*up[:shown], *down[:shown])
+        ),
+    )
 
 
 def compare_answers(
@@ -47,10 +78,8 @@ def compare_answers(
     *,
     trials: int = _TRIALS,
     seed: int = 0,
-) -> AnswerComparison:
+) -> Comparison:
     """How the answers of two runs differ, and how likely chance alone does that."""
-    # By approximate randomisation, two-sided: Riezler & Maxwell (2005),
-    # https://aclanthology.org/W05-0908.
     check_at_least("trials", trials, 1)
     if not len(first) == len(second) == len(examples):
         raise DataError(
@@ -61,10 +90,8 @@ def compare_answers(
         _figure(task, after, example) - _figure(task, before, example)
         for before, after, example in zip(first, second, examples, strict=True)
     ]
-    order = sorted(range(len(gains)), key=lambda place: -gains[place])
-    up = [place for place in order if gains[place] > 0]
-    down = [place for place in reversed(order) if gains[place] < 0]
-    return AnswerComparison(
+    up, down = _by_gain(gains)
+    return Comparison(
         unit=task.unit,
         comparisons=_by_chance(task, first, second, examples, trials, random.Random(seed)),
         better=len(up),
@@ -75,6 +102,13 @@ def compare_answers(
             for place in (*up[:_SHOWN], *down[:_SHOWN])
         ),
     )
+
+
+def _by_gain(gains: Sequence[float]) -> tuple[list[int], list[int]]:
+    """Indices of the gains, largest first, and of the losses, largest first."""
+    order = sorted(range(len(gains)), key=lambda index: -gains[index])
+    up = [index for index in order if gains[index] > 0]
+    return up, [index for index in reversed(order) if gains[index] < 0]
 
 
 def _figure(task: AnyTask, answer: Answer, example: object) -> float:
@@ -91,6 +125,10 @@ def _by_chance(
     trials: int,
     dice: random.Random,
 ) -> tuple[SystemComparison, ...]:
+    """Approximate randomisation, two-sided: the answers to each example are swapped at random.
+
+    Riezler & Maxwell (2005), https://aclanthology.org/W05-0908.
+    """
     one, other = task.score(first, examples), task.score(second, examples)
     as_far = dict.fromkeys(one, 0)
     for _ in track("comparing", range(trials), trials):
