@@ -81,7 +81,7 @@ class Flash(Backend):
             *sequences.longest,
             **{name: wanted[name] for name in wanted if name in options},
         )
-        return out[..., :width].unflatten(0, (B, N)).transpose(1, 2), None
+        return out[..., :width].reshape(B, N, H, width).transpose(1, 2), None
 
 
 def _refuse_tensor(query: Tensor) -> str | None:
@@ -148,9 +148,9 @@ class _Sequences(NamedTuple):
 
 def _sequences_of(request: Request) -> _Sequences | None:
     """The sequences of a request's mask, worked out once for each kind of request."""
-    if _Sequences not in request.said:
-        request.said[_Sequences] = _make_sequences(request)
-    sequences = request.said[_Sequences]
+    if _Sequences not in request.cache:
+        request.cache[_Sequences] = _make_sequences(request)
+    sequences = request.cache[_Sequences]
     assert isinstance(sequences, _Sequences | None)
     return sequences
 
