@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import regard as rg
-from regard.layers.norms import BatchNorm
+from regard.layers.residual import BatchNorm
 
 BATCH, LENGTH, WIDTH = 16, 32, 32
 

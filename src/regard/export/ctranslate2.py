@@ -19,8 +19,7 @@ from regard.export.form import ExportForm, spelled, trained_with
 from regard.export.programs import program, reading, sides
 from regard.inference import Predictor
 from regard.layers import MultiHeadAttention, RelativePositions, TokenEmbedding
-from regard.layers.block import BlockStack, TransformerBlock
-from regard.layers.feedforward import GATED
+from regard.layers.block import GATED, BlockStack, TransformerBlock
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
 from regard.runs import Run

@@ -12,7 +12,7 @@ from regard.export.graphs import Axes, Graph, TracedModel
 from regard.inference import Predictor
 from regard.models import Decoder, RnnSeq2Seq, RnnState, Transformer
 from regard.models.decoder import DecoderState
-from regard.models.decoding_state import SourceMemory
+from regard.models.interfaces import SourceMemory
 from regard.models.recurrent_attention import AttentionState
 from regard.models.transformer import TransformerState
 

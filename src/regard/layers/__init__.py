@@ -14,17 +14,13 @@ if TYPE_CHECKING:
         LocationAttention,
         ScoredAttention,
     )
-    from regard.layers.block import BlockStack, TransformerBlock
+    from regard.layers.block import BlockStack, FeedForward, TransformerBlock
     from regard.layers.convolution import GatedConvolution
     from regard.layers.crf import Crf
-    from regard.layers.dropping import Dropout, dropout
-    from regard.layers.embedding import TokenEmbedding
-    from regard.layers.feedforward import FeedForward
-    from regard.layers.given_weights import mix
+    from regard.layers.embedding import PartsEmbedding, TokenEmbedding
+    from regard.layers.heads import Packing
     from regard.layers.multihead import MultiHeadAttention
-    from regard.layers.packing import Packing
-    from regard.layers.parts import PartsEmbedding
-    from regard.layers.pointer import CopyAttention, Pointer, identity
+    from regard.layers.pointer import CopyAttention, Pointer, identity, mix
     from regard.layers.pooling import Pooling
     from regard.layers.positions import (
         LearnedPositions,
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
         sinusoidal,
     )
     from regard.layers.recurrent import RecurrentCell, RecurrentEncoder
-    from regard.layers.residual import Residual
+    from regard.layers.residual import Dropout, Residual, dropout
 
 __all__ = [
     "AdditiveAttention",

@@ -1,10 +1,12 @@
-"""Cutting one projection into the heads of queries, keys and values."""
+"""Projections cut into heads, packed without padding, and renamed from torch's own layer."""
+
+from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
 
-from regard.layers.function_context import FunctionContext
+from regard.errors import SettingError
 from regard.layers.precision import warn_of_slow_bfloat16
 
 # How many heads a part of a projection has, and how wide each is.
@@ -23,19 +25,7 @@ PROJECTIONS = {
 def cut(
     projected: Float[Tensor, "B N W"], parts: tuple[Part, ...]
 ) -> tuple[Float[Tensor, "B _H N _D"], ...]:
-    """The parts of a projection, which lie side by side, each as (B, heads, N, width).
-
-    In float32 where the projection is in bfloat16 on a CPU, which attends in float32 anyway.
-
-    Args:
-        projected: One row per position.
-        parts: Heads and their width; together as wide as the projection.
-
-    Example:
-        >>> query, key = cut(torch.zeros(2, 5, 20), ((3, 4), (2, 4)))
-        >>> query.shape, key.shape
-        (torch.Size([2, 3, 5, 4]), torch.Size([2, 2, 5, 4]))
-    """
+    """Cut a projection into parts side by side, each as (B, heads, N, width); float32 on a CPU."""
     if projected.dtype == torch.bfloat16 and projected.device.type == "cpu":
         warn_of_slow_bfloat16(projected.device)
         heads: tuple[Tensor, ...] = _Widened.apply(projected, parts)  # type: ignore[no-untyped-call]
@@ -44,17 +34,10 @@ def cut(
 
 
 class _Widened(torch.autograd.Function):
-    """Cuts a projection into heads and widens it, in one pass each way.
-
-    A CPU attends in float32 whatever the projection came in (half-precision attention is several
-    times slower there where sequences are short), and cutting and widening one after the other
-    would read and write every number twice.
-    """
+    """Cuts a projection into heads and widens it to float32, in one pass each way."""
 
     @staticmethod
-    def forward(
-        ctx: FunctionContext, projected: Tensor, parts: tuple[Part, ...]
-    ) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, projected: Tensor, parts: tuple[Part, ...]) -> tuple[Tensor, ...]:
         ctx.dtype = projected.dtype
         return tuple(
             torch.empty(view.shape, dtype=torch.float32).copy_(view)
@@ -62,7 +45,7 @@ class _Widened(torch.autograd.Function):
         )
 
     @staticmethod
-    def backward(ctx: FunctionContext, *grads: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         rows = [grad.transpose(1, 2).to(ctx.dtype).flatten(2) for grad in grads]
         return torch.cat(rows, dim=-1), None
 
@@ -73,3 +56,139 @@ def _views(joined: Tensor, parts: tuple[Part, ...]) -> list[Tensor]:
     widths = [heads * width for heads, width in parts]
     sides: tuple[Tensor, ...] = torch.split(joined, widths, dim=-1)
     return [side.view(B, N, *part).transpose(1, 2) for side, part in zip(sides, parts, strict=True)]
+
+
+# Below this share of real positions, cutting the padding out costs less than computing it.
+WORTHWHILE = 0.9
+
+
+class Packing:
+    """Where the real positions of a padded batch stand.
+
+    Projections, norms, dropout and feed-forward layers see each position by itself, so they can
+    run on the real ones alone, (R, C) instead of (B, N, C); only attention needs the rectangle.
+
+    Args:
+        lengths: How many positions of each row are real.
+        width: N, padding included.
+
+    Example:
+        >>> packing = Packing(torch.tensor([2, 1]), 2)
+        >>> packing.pack(torch.tensor([[[1.0], [2.0]], [[3.0], [9.0]]])).flatten().tolist()
+        [1.0, 2.0, 3.0]
+    """
+
+    def __init__(self, lengths: Int[Tensor, " B"], width: int) -> None:
+        is_real = torch.arange(width, device=lengths.device) < lengths[:, None]
+        self.places = is_real.flatten().nonzero()[:, 0]
+        self.shape = (len(lengths), width)
+
+    @classmethod
+    def if_worthwhile(cls, lengths: Int[Tensor, " B"] | None, width: int) -> "Packing | None":
+        """The packing of a batch, or None where there is little padding or nothing is known."""
+        # To a compiler the lengths are unknown, and it makes other graphs for other shapes.
+        if lengths is None or torch.compiler.is_compiling():
+            return None
+        if int(lengths.sum()) > WORTHWHILE * len(lengths) * width:
+            return None
+        return cls(lengths, width)
+
+    def pack(self, padded: Shaped[Tensor, "B N *rest"]) -> Shaped[Tensor, "R *rest"]:
+        """The real positions, row after row."""
+        packed: Tensor = _Pack.apply(padded, self.places)  # type: ignore[no-untyped-call]
+        return packed
+
+    def pad(self, packed: Shaped[Tensor, "R *rest"]) -> Shaped[Tensor, "B N *rest"]:
+        """The positions where they stood, with zeros for padding."""
+        padded: Tensor = _Pad.apply(packed, self.places, self.shape)  # type: ignore[no-untyped-call]
+        return padded
+
+
+# Autograd's own rules for these two add rows one by one; places come once, so copying will do.
+
+
+class _Pack(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, padded: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(places)
+        ctx.shape = (padded.shape[0], padded.shape[1])
+        return padded.flatten(0, 1).index_select(0, places)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (places,) = ctx.saved_tensors
+        return _spread(grad, places, ctx.shape), None
+
+
+class _Pad(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
+        ctx.save_for_backward(places)
+        return _spread(packed, places, shape)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (places,) = ctx.saved_tensors
+        return grad.flatten(0, 1).index_select(0, places), None, None
+
+
+def _spread(packed: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
+    B, N = shape
+    padded = packed.new_zeros(B * N, *packed.shape[1:])
+    return padded.index_copy_(0, places, packed).view(B, N, *packed.shape[1:])
+
+
+_SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+_JOINT = ("in_proj_weight", "in_proj_bias")
+_ADDED = ("bias_k", "bias_v")
+
+
+def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """Rename torch's weights, if there are any, to ours: a hook of ``load_state_dict``."""
+    found = {
+        name: state_dict.pop(prefix + name)
+        for name in (*_JOINT, *_SEPARATE, *_ADDED)
+        if prefix + name in state_dict
+    }
+    if not found:
+        return
+    if _ADDED[0] in found:
+        raise SettingError(
+            f"state_dict must hold weights of states only; got {prefix}bias_k and {prefix}bias_v. "
+            "Keys and values that are added to those of the memory have no place here."
+        )
+    if getattr(layer, "num_key_heads", None) != getattr(layer, "num_heads", None):
+        raise SettingError(
+            "num_key_heads must be num_heads to take the weights of nn.MultiheadAttention; "
+            f"got {layer.num_key_heads}, {layer.num_heads}."
+        )
+    parts = {"weight": _weights(found), "bias": _thirds(found.get("in_proj_bias"))}
+    for name, which in PROJECTIONS.items():
+        if getattr(layer, name, None) is None:
+            continue
+        for kind, tensors in parts.items():
+            if tensors is not None:
+                state_dict[f"{prefix}{name}.{kind}"] = _join(name, [tensors[i] for i in which])
+    for kind in ("weight", "bias"):
+        if (theirs := f"{prefix}out_proj.{kind}") in state_dict:
+            state_dict[f"{prefix}output.{kind}"] = state_dict.pop(theirs)
+
+
+def _weights(found: dict[str, Tensor]) -> list[Tensor] | None:
+    if all(name in found for name in _SEPARATE):
+        return [found[name] for name in _SEPARATE]
+    return _thirds(found.get("in_proj_weight"))
+
+
+def _thirds(joint: Tensor | None) -> list[Tensor] | None:
+    return None if joint is None else list(joint.chunk(3))
+
+
+def _join(name: str, tensors: list[Tensor]) -> Tensor:
+    if len({tensor.shape[1:] for tensor in tensors}) > 1:
+        widths = [tensor.shape[1] for tensor in tensors]
+        raise SettingError(
+            f"{name} must get matrices of one width to join; got widths {widths}. "
+            "Make the layer with key_dim= and value_dim=, or by MultiHeadAttention.from_torch."
+        )
+    return torch.cat(tensors) if len(tensors) > 1 else tensors[0]

@@ -14,11 +14,9 @@ from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score
 from regard.checks import check_divides, check_fraction, check_positive
 from regard.errors import SettingError, ShapeError
-from regard.layers.dropping import dropout as drop
-from regard.layers.heads import PROJECTIONS, Part, cut
-from regard.layers.packing import Packing
+from regard.layers.heads import PROJECTIONS, Packing, Part, cut, rename_torchs
 from regard.layers.positions import RotaryPositions
-from regard.layers.torch_weights import rename_torchs
+from regard.layers.residual import dropout as drop
 
 _SCALED_DOT = ScaledDot()
 

@@ -18,7 +18,7 @@ from regard.layers.attention import AdditiveAttention, AttentionPooling
 
 
 class First(nn.Module):
-    """The first position's state, as of BERT's [CLS]; what stands there has seen all the others."""
+    """The first position's state, as of BERT's [CLS]."""
 
     def forward(
         self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
@@ -52,11 +52,7 @@ class Maximum(nn.Module):
 
 
 class LearnedQuery(nn.Module):
-    """Attention pooling by one learned query and scaled dot products with projected states.
-
-    Args:
-        model_dim: Width of the states, C.
-    """
+    """Attention pooling by one learned query and scaled dot products with projected states."""
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
@@ -72,13 +68,7 @@ class LearnedQuery(nn.Module):
 
 
 class TanhQuery(nn.Module):
-    """Attention pooling by one learned query w: Zhou et al. (2016), https://aclanthology.org/P16-2034.
-
-    ``α = softmax(w · tanh(h_t))`` and ``tanh(Σ α_t h_t)``: equations 9 to 12.
-
-    Args:
-        model_dim: Width of the states, C.
-    """
+    """``tanh(Σ α_t h_t)``, ``α = softmax(w · tanh(h_t))``: Zhou et al. (2016), equations 9–12."""
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
@@ -96,20 +86,7 @@ class TanhQuery(nn.Module):
 
 
 class Structured(nn.Module):
-    """Attention pooling by several learned queries: the sentence matrix of Lin et al. (2017).
-
-    ``A = softmax(W₂ tanh(W₁ Hᵀ))`` and the rows of ``A H``: equations 6 and 7 of
-    https://arxiv.org/abs/1703.03130. Each row of W₂ is a hop, which looks at another part of the
-    text; observers see it as a head.
-
-    Args:
-        model_dim: Width of the states, C.
-        num_hops: Rows of W₂, R.
-        hidden_dim: Rows of W₁.
-
-    Raises:
-        SettingError: A size is not positive.
-    """
+    """The sentence matrix of Lin et al. (2017), arXiv:1703.03130; observers see a hop as a head."""
 
     def __init__(self, model_dim: int, num_hops: int, hidden_dim: int) -> None:
         super().__init__()
@@ -148,14 +125,7 @@ class Structured(nn.Module):
 
 
 class StateQuery(nn.Module):
-    """Attention pooling by a query computed from the text's mean state.
-
-    ``w · tanh(W mean(h) + U h_t)``: the attention of Bahdanau et al. (2015) with the text in the
-    place of the decoder's state, as of a person who reads it again knowing what it is about.
-
-    Args:
-        model_dim: Width of the states, C.
-    """
+    """Additive attention pooling by a query made of the text's mean state."""
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
@@ -171,15 +141,7 @@ class StateQuery(nn.Module):
 
 
 class AspectQuery(nn.Module):
-    """Attention pooling by an aspect's query: Wang et al. (2016), https://aclanthology.org/D16-1058.
-
-    The same text read for "service" or for "price" is another vector. An aspect is a number, and
-    has a learned query.
-
-    Args:
-        model_dim: Width of the states, C.
-        num_aspects: How many aspects there are.
-    """
+    """Attention pooling by an aspect's learned query: Wang et al. (2016), aclanthology D16-1058."""
 
     def __init__(self, model_dim: int, num_aspects: int) -> None:
         super().__init__()

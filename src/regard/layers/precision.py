@@ -11,11 +11,7 @@ class SlowWarning(UserWarning):
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether matrix products of bfloat16 are faster there than those of float32.
-
-    So they are on GPUs and on CPUs that multiply it themselves (AVX-512 BF16 or AMX); others take
-    six to eight times as long.
-    """
+    """Whether products of bfloat16 are faster there than of float32: GPUs, AVX-512 BF16, AMX."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device.type == "cpu" and _does_cpu()

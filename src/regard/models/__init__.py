@@ -1,18 +1,23 @@
-"""Architectures, one a file: token ids in, tensors out."""
+"""Architectures: token ids in, tensors out."""
 
 from typing import TYPE_CHECKING
 
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.models.classifier import Classifier, MultipleChoice
+    from regard.models.configs.generation import (
+        ConvSeq2SeqConfig,
+        DecoderConfig,
+        RecurrentLmConfig,
+        RnnSeq2SeqConfig,
+        TransformerConfig,
+    )
     from regard.models.configs.heads import (
         ClassifierConfig,
         KernelRegressionConfig,
         SpanFinderConfig,
         TaggerConfig,
     )
-    from regard.models.configs.language_models import DecoderConfig, RecurrentLmConfig
     from regard.models.configs.readers import (
         BagReaderConfig,
         ConvReaderConfig,
@@ -23,11 +28,16 @@ if TYPE_CHECKING:
         RecurrentReaderConfig,
         VisionTransformerConfig,
     )
-    from regard.models.configs.seq2seq import ConvSeq2SeqConfig, RnnSeq2SeqConfig, TransformerConfig
     from regard.models.conv_seq2seq import ConvSeq2Seq, ConvState
     from regard.models.decoder import Decoder, DecoderState
-    from regard.models.encoder import Encoder, MaskedLanguageModel
-    from regard.models.esim import Esim
+    from regard.models.heads import (
+        AnswerSpans,
+        Classifier,
+        MultipleChoice,
+        SpanFinder,
+        Tagger,
+        best_spans,
+    )
     from regard.models.interfaces import (
         LanguageModel,
         PairClassifier,
@@ -38,11 +48,12 @@ if TYPE_CHECKING:
     )
     from regard.models.kernel_regression import KernelRegression
     from regard.models.kernel_regressor import KernelRegressor
-    from regard.models.match_reader import MatchReader
-    from regard.models.memory_network import MemoryNetwork
+    from regard.models.matching import Esim, MatchReader, MemoryNetwork
     from regard.models.readers import (
         BagReader,
         ConvReader,
+        Encoder,
+        MaskedLanguageModel,
         RecurrentReader,
     )
     from regard.models.recurrent_lm import RecurrentLm, RecurrentLmState
@@ -56,8 +67,6 @@ if TYPE_CHECKING:
         register_model,
     )
     from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
-    from regard.models.span_finder import AnswerSpans, SpanFinder, best_spans
-    from regard.models.tagger import Tagger
     from regard.models.transformer import Transformer, TransformerState
     from regard.models.vision_transformer import VisionTransformer
 

@@ -10,9 +10,8 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from regard.attention import Dot, at, attend, lengths
 from regard.layers import Dropout, GatedConvolution, LearnedPositions, TokenEmbedding
-from regard.models.configs.seq2seq import ConvSeq2SeqConfig
-from regard.models.decoding_state import DecodingState, SourceMemory
-from regard.models.interfaces import Seq2Seq
+from regard.models.configs.generation import ConvSeq2SeqConfig
+from regard.models.interfaces import DecodingState, Seq2Seq, SourceMemory
 
 # The sum of two numbers of one variance has twice that: halve it again (section 3.4).
 HALF = 0.5**0.5

@@ -14,12 +14,11 @@ from regard.attention import KeyValueCache, Mask, alibi, causal, window
 from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
 from regard.layers import Dropout, Packing, TokenEmbedding
-from regard.layers.norms import final_norm
 from regard.layers.positions import added_positions
-from regard.models.configs.language_models import DecoderConfig
-from regard.models.decoding_state import AlignedPrompt, DecodingState
-from regard.models.encoder import transformer_layers
-from regard.models.interfaces import LanguageModel
+from regard.layers.residual import final_norm
+from regard.models.configs.generation import DecoderConfig
+from regard.models.interfaces import AlignedPrompt, DecodingState, LanguageModel
+from regard.models.readers import transformer_layers
 
 
 @dataclass(frozen=True)

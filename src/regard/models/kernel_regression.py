@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention import Mask, Score, attend, weights, window
-from regard.checks import check_at_least, check_positive
+from regard.checks import check_positive
 from regard.errors import ShapeError
 from regard.layers.attention import KERNELS
 from regard.models.configs.heads import KernelRegressionConfig
@@ -119,11 +119,7 @@ def _in_order(
     score: Score,
     reach: float,
 ) -> Float[Tensor, "N E"]:
-    """One-dimensional estimate over sorted places; keys beyond the kernel's reach are skipped.
-
-    The keys left out for a query are farther than its nearest by ``reach`` bandwidths, which makes
-    them 10^16 times as light or lighter: nothing is lost that rounding would have kept.
-    """
+    """One-dimensional estimate over sorted places, without keys that rounding would lose."""
     order, places = query[:, 0].argsort(), key[:, 0].argsort()
     key, value = key[places], value[places]
     answers = []
@@ -139,44 +135,9 @@ def _in_order(
     return torch.cat(answers)[order.argsort()]
 
 
-def fit(
-    model: KernelRegression,
-    places: Float[Tensor, "M D"],
-    seen: Float[Tensor, "M E"],
-    *,
-    epochs: int = 5,
-    rate: float = 0.5,
-) -> list[float]:
-    """Train the bandwidth by gradient descent on ``Σ (f(xᵢ) − yᵢ)²``, each guess from the others.
-
-    Returns:
-        The sum before each epoch's step, and after the last.
-    """
-    check_at_least("epochs", epochs, 1)
-    check_positive("rate", rate)
-    optimizer = torch.optim.SGD([model.w], lr=rate)
-    losses = []
-    for _ in range(epochs):
-        optimizer.zero_grad()
-        loss = (model.leave_one_out(places, seen) - seen).square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    with torch.no_grad():
-        losses.append(float((model.leave_one_out(places, seen) - seen).square().sum()))
-    return losses
-
-
 @dataclass(frozen=True)
 class SineExample:
-    """The classic example: ``y = 2 sin x + x^0.8``, seen with noise of deviation 0.5.
-
-    Attributes:
-        places: Fifty training inputs, uniform on (0, 5), sorted so that heat maps can be read.
-        seen: What was seen there.
-        asked: The test inputs: 0 to 5 by 0.1.
-        truth: The curve at the test inputs.
-    """
+    """The classic example: ``y = 2 sin x + x^0.8`` on (0, 5), seen with Gaussian noise."""
 
     places: Float[Tensor, "M 1"]
     seen: Float[Tensor, "M 1"]
@@ -191,67 +152,6 @@ class SineExample:
         asked = torch.arange(50)[:, None] / 10
         seen = _curve(places) + noise * torch.randn(count, 1, generator=generator)
         return cls(places, seen, asked, _curve(asked))
-
-
-@dataclass(frozen=True)
-class Fit:
-    """One model of the example, and what came of it.
-
-    Attributes:
-        model: The regression.
-        guesses: Its curve over the test inputs.
-        weights: What each guess is made of.
-        losses: Summed squared error before each epoch and after the last; empty if nothing is
-            learned.
-    """
-
-    model: KernelRegression
-    guesses: Float[Tensor, "N 1"]
-    weights: Float[Tensor, "N M"]
-    losses: list[float]
-
-
-def three_fits(
-    example: SineExample, *, epochs: int = 5, rate: float = 0.5, bandwidth: float = 1.0
-) -> dict[str, Fit]:
-    """Average pooling, a kernel of fixed width, and one whose width is learned.
-
-    Example:
-        >>> fits = three_fits(SineExample.draw(0))
-        >>> [name for name, fit in fits.items() if fit.losses]
-        ['learned']
-    """
-    configs = {
-        "average": KernelRegressionConfig(bandwidth=float("inf")),
-        "fixed": KernelRegressionConfig(bandwidth=bandwidth),
-        "learned": KernelRegressionConfig(bandwidth=bandwidth, is_learned=True),
-    }
-    fits = {}
-    for name, config in configs.items():
-        model = KernelRegression(config)
-        places, seen, asked = example.places, example.seen, example.asked
-        learns = config.is_learned
-        losses = fit(model, places, seen, epochs=epochs, rate=rate) if learns else []
-        with torch.no_grad():
-            fits[name] = Fit(
-                model, model(asked, places, seen), model.weights(asked, places), losses
-            )
-    return fits
-
-
-def roughness(guesses: Float[Tensor, "N E"], step: float) -> float:
-    """How much a curve bends: the mean of its squared second derivative, by differences.
-
-    Args:
-        guesses: The curve at equal distances.
-        step: That distance.
-
-    Example:
-        >>> roughness(torch.arange(5.0)[:, None], 0.1)
-        0.0
-    """
-    second = (guesses[2:] - 2 * guesses[1:-1] + guesses[:-2]) / step**2
-    return float(second.square().mean())
 
 
 def _curve(x: Tensor) -> Tensor:

@@ -13,17 +13,12 @@ from torch import Tensor, nn
 
 from regard.attention import Hard, attend, window
 from regard.layers import ScoredAttention, identity, mix
-from regard.models.decoding_state import DecodingState, SourceMemory
+from regard.models.interfaces import DecodingState, SourceMemory
 
 
 @dataclass(frozen=True)
 class AttentionState(DecodingState):
-    """Attention's state between decoding steps.
-
-    Attributes:
-        step: How many there were.
-        past: What they add up to: coverage (B, S), or the bumps' places (B, K); None if nothing.
-    """
+    """Steps so far, and their sum: coverage (B, S), or positions of the bumps (B, K)."""
 
     step: int = 0
     past: Float[Tensor, "B ..."] | None = None
@@ -35,15 +30,7 @@ class AttentionState(DecodingState):
 
 @dataclass(frozen=True)
 class AttentionOutput:
-    """Context and weights of one decoding step.
-
-    Attributes:
-        context: The values mixed.
-        state: What is remembered from now on.
-        weights: What they were mixed by, where something else needs it.
-        penalty: What the step adds to an auxiliary loss.
-        log_prob: Of the place that was drawn.
-    """
+    """Context and state of one step; the rest where it is needed."""
 
     context: Float[Tensor, "B E"]
     state: AttentionState
@@ -53,11 +40,7 @@ class AttentionOutput:
 
 
 class Soft(nn.Module):
-    """The mean of all values, weighted: Bahdanau et al. (2015); Luong et al. (2015)'s *global*.
-
-    Args:
-        shows_weights: Whether the weights are wanted too.
-    """
+    """The weighted mean of all values: Bahdanau et al. (2015); Luong et al. (2015)'s *global*."""
 
     def __init__(self, *, shows_weights: bool = False) -> None:
         super().__init__()
@@ -68,11 +51,7 @@ class Soft(nn.Module):
         return AttentionState()
 
     def forward(
-        self,
-        look: ScoredAttention,
-        query: Float[Tensor, "B Q"],
-        memory: SourceMemory,
-        state: AttentionState,
+        self, look: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
         """One step."""
         if self.shows_weights:
@@ -89,9 +68,6 @@ class Covering(nn.Module):
     ``c_t = Σ_{t' < t} a_{t'}`` joins every key as ``k_i + w c_{t,i}`` (in an additive score that
     is equation 11), and ``Σ_i min(a_{t,i}, c_{t,i})`` is a loss (equation 12). The first to tell
     attention were Tu et al. (2016), https://arxiv.org/abs/1601.04811.
-
-    Args:
-        key_dim: Width of a key.
     """
 
     def __init__(self, key_dim: int) -> None:
@@ -104,11 +80,7 @@ class Covering(nn.Module):
         return AttentionState(past=memory.keys.new_zeros(memory.keys.shape[:2]))
 
     def forward(
-        self,
-        look: ScoredAttention,
-        query: Float[Tensor, "B Q"],
-        memory: SourceMemory,
-        state: AttentionState,
+        self, look: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
         """One step."""
         covered = state.past
@@ -127,9 +99,6 @@ class Sampled(nn.Module):
     place of the largest weight. Some sentences get the mean of all places while training, from
     which weights learn without noise; and the entropy of the weights can be paid for, so that they
     do not settle before they know.
-
-    Args:
-        mean_share: The share of sentences that get the mean; half of them in the paper.
     """
 
     def __init__(self, *, mean_share: float = 0.5) -> None:
@@ -144,11 +113,7 @@ class Sampled(nn.Module):
         return AttentionState(past=(lots < self.mean_share).to(memory.values.dtype))
 
     def forward(
-        self,
-        look: ScoredAttention,
-        query: Float[Tensor, "B Q"],
-        memory: SourceMemory,
-        state: AttentionState,
+        self, look: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
         """One step; its penalty is the entropy, negative, in nats."""
         values = memory.values
@@ -179,11 +144,6 @@ class Near(nn.Module):
     ``monotonic`` (local-m): p_t = t, and the softmax is over p_t − D … p_t + D.
     ``predictive`` (local-p): ``p_t = S · sigmoid(v · tanh(W h_t))``, and what the softmax gives is
     multiplied by ``exp(−(s − p_t)² / 2σ²)`` with σ = D / 2, so that weights sum to less than one.
-
-    Args:
-        query_dim: Width of a query.
-        reach: D.
-        is_predictive: Which of the two.
     """
 
     def __init__(self, query_dim: int, reach: int, *, is_predictive: bool) -> None:
@@ -199,11 +159,7 @@ class Near(nn.Module):
         return AttentionState()
 
     def forward(
-        self,
-        look: ScoredAttention,
-        query: Float[Tensor, "B Q"],
-        memory: SourceMemory,
-        state: AttentionState,
+        self, look: ScoredAttention, query: Tensor, memory: SourceMemory, state: AttentionState
     ) -> AttentionOutput:
         """One step."""
         if not self.is_predictive:
@@ -223,10 +179,6 @@ class Mixture(nn.Module):
     https://arxiv.org/abs/1308.0850. ``φ(t, u) = Σ_k α_k exp(−β_k (κ_k − u)²)`` over places u, with
     ``(α, β, Δ) = exp(W h_t + b)`` and ``κ_t = κ_{t−1} + Δ``. Nothing is compared with the source,
     and weights do not sum to one.
-
-    Args:
-        query_dim: Width of a query.
-        num_gaussians: Bumps, K.
     """
 
     def __init__(self, query_dim: int, num_gaussians: int) -> None:
@@ -244,7 +196,7 @@ class Mixture(nn.Module):
     def forward(
         self,
         look: ScoredAttention | None,
-        query: Float[Tensor, "B Q"],
+        query: Tensor,
         memory: SourceMemory,
         state: AttentionState,
     ) -> AttentionOutput:
@@ -268,25 +220,11 @@ def reinforce(
     gains: Float[Tensor, "B T"],
     is_real: Bool[Tensor, "B T"],
 ) -> Float[Tensor, ""]:
-    """REINFORCE loss of sampled positions, with the rest of the batch as baseline.
-
-    ``−Σ_t (R_t − b_t) log p(a_t)`` with ``R_t = Σ_{t' ≥ t} log p(y_{t'})``, all that a draw can
-    change: REINFORCE, Williams (1992); Xu et al. (2015), equation 12, without λ_r. The baseline
-    b_t is what the other sentences of the batch got for each token they had left at that step,
-    times the tokens left here: no draw of a sentence's own is in it, so the gradient has no bias.
-
-    Args:
-        log_probs: Of the places that were drawn.
-        gains: Log-probabilities of the right tokens.
-        is_real: Which of them count.
-
-    Example:
-        >>> log_probs = torch.full((2, 1), -1.0, requires_grad=True)
-        >>> gains = torch.tensor([[-1.0], [-3.0]])
-        >>> reinforce(log_probs, gains, torch.ones(2, 1, dtype=torch.bool)).backward()
-        >>> log_probs.grad.flatten()
-        tensor([-2.,  2.])
-    """
+    """REINFORCE loss of sampled positions, with the rest of the batch as baseline."""
+    # ``−Σ_t (R_t − b_t) log p(a_t)`` with ``R_t = Σ_{t' ≥ t} log p(y_{t'})``, all that a draw can
+    # change: Williams (1992); Xu et al. (2015), equation 12, without λ_r. The baseline b_t is the
+    # gain of the batch's other sentences for each token left at that step, times the tokens left
+    # here: no draw of a sentence's own is in it, so the gradient has no bias.
     left = is_real.flip(1).cumsum(1).flip(1)
     rewards = (gains * is_real).flip(1).cumsum(1).flip(1)
     of_others, tokens_of_others = rewards.sum(0) - rewards, left.sum(0) - left

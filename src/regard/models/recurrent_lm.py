@@ -10,9 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.layers import Dropout, TokenEmbedding
-from regard.models.configs.language_models import RecurrentLmConfig
-from regard.models.decoding_state import AlignedPrompt, DecodingState
-from regard.models.interfaces import LanguageModel
+from regard.models.configs.generation import RecurrentLmConfig
+from regard.models.interfaces import AlignedPrompt, DecodingState, LanguageModel
 
 
 @dataclass(frozen=True)
@@ -86,12 +85,7 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
     def forward(
         self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B N C"]:
-        """The states from which :meth:`project` predicts the token after each.
-
-        Args:
-            ids: Token ids, padded on the right.
-            lengths: How many of them are real; not needed, as no state has read what follows it.
-        """
+        """The states from which :meth:`project` predicts the token after each, without lengths."""
         return self._read(ids, None)[0]
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
@@ -111,10 +105,10 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         nothing = self.embedding.weight.new_zeros(B, L, h)
         count = 2 if self.config.cell == "lstm" else 1
         layers: tuple[Tensor, ...] = (nothing,) * count
-        for token, is_real in zip(cut.aligned.unbind(1), self._real(cut), strict=True):
-            _, read = self._read(token[:, None], layers)
-            kept = is_real[:, None, None]
-            layers = tuple(torch.where(kept, *pair) for pair in zip(read, layers, strict=True))
+        for column, token in enumerate(cut.aligned.unbind(1)):
+            _, after = self._read(token[:, None], layers)
+            is_begun = (column >= cut.padding)[:, None, None]
+            layers = tuple(torch.where(is_begun, *pair) for pair in zip(after, layers, strict=True))
         return RecurrentLmState(layers, cut.last)
 
     def step(
@@ -125,11 +119,6 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         states, layers = self._read(token[:, None], state.layers)
         logits = self.project(states[:, 0])
         return torch.log_softmax(logits.float(), dim=-1), RecurrentLmState(layers)
-
-    @staticmethod
-    def _real(cut: AlignedPrompt) -> Tensor:
-        """For each column of aligned prompts, which rows have begun."""
-        return torch.arange(cut.aligned.shape[1], device=cut.padding.device)[:, None] >= cut.padding
 
     def _read(
         self, ids: Tensor, layers: tuple[Tensor, ...] | None

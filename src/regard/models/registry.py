@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import regard.models as models
 from regard.errors import SettingError
-from regard.models.configs.language_models import DecoderConfig, RecurrentLmConfig
+from regard.models.configs.generation import (
+    ConvSeq2SeqConfig,
+    DecoderConfig,
+    RecurrentLmConfig,
+    RnnSeq2SeqConfig,
+    TransformerConfig,
+)
 from regard.models.configs.readers import (
     BagReaderConfig,
     ConvReaderConfig,
@@ -15,7 +21,6 @@ from regard.models.configs.readers import (
     MatchReaderConfig,
     RecurrentReaderConfig,
 )
-from regard.models.configs.seq2seq import ConvSeq2SeqConfig, RnnSeq2SeqConfig, TransformerConfig
 
 if TYPE_CHECKING:
     from torch import nn

@@ -31,9 +31,8 @@ from regard.layers import (
     TokenEmbedding,
 )
 from regard.layers.pointer import check_shared
-from regard.models.configs.seq2seq import RnnSeq2SeqConfig
-from regard.models.decoding_state import DecodingState, SourceMemory
-from regard.models.interfaces import Seq2Seq
+from regard.models.configs.generation import RnnSeq2SeqConfig
+from regard.models.interfaces import DecodingState, Seq2Seq, SourceMemory
 from regard.models.recurrent_attention import (
     AttentionOutput,
     AttentionState,
@@ -290,11 +289,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         weights: Tensor | None,
         source: Tensor | None,
     ) -> Tensor:
-        """State that predicts the next token; with the copying state where the model copies.
-
-        For Bahdanau, maxout over pairs (Goodfellow et al., 2013) of the state, the last token and
-        the context; for Luong, the state already is.
-        """
+        """State that predicts the next token, by maxout (Bahdanau) or as it is; and copies."""
         seen = torch.cat([top, embedded, context], dim=-1)
         if self.config.decoder == "bahdanau":
             top = self.readout(seen).unflatten(-1, (-1, 2)).amax(-1)

@@ -27,12 +27,11 @@ from regard.layers import (
     TokenEmbedding,
 )
 from regard.layers.block import BlockStack, TransformerBlock
-from regard.layers.norms import final_norm, make_norm
 from regard.layers.pointer import check_shared
 from regard.layers.positions import added_positions, turned_positions
-from regard.models.configs.seq2seq import TransformerConfig
-from regard.models.decoding_state import DecodingState
-from regard.models.interfaces import Seq2Seq
+from regard.layers.residual import final_norm, make_norm
+from regard.models.configs.generation import TransformerConfig
+from regard.models.interfaces import DecodingState, Seq2Seq
 
 # The largest distance told apart by Shaw et al. (2018), section 4.1: k.
 MAX_DISTANCE = 16

@@ -16,8 +16,8 @@ from regard.layers import RecurrentEncoder, TokenEmbedding
 from regard.layers.choices import Precision
 from regard.layers.precision import multiplies_bfloat16
 from regard.models.decoder import Decoder
-from regard.models.encoder import Encoder
 from regard.models.interfaces import LanguageModel, Seq2Seq
+from regard.models.readers import Encoder
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq
 from regard.models.transformer import Transformer

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, SpanFinderConfig, best_spans
-from regard.models.span_finder import NO_ANSWER
+from regard.models.heads import NO_ANSWER
 from regard.tasks.baselines import SlidingWindow
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.drawing import Drawing, spans_text, words_text

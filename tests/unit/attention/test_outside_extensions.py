@@ -34,7 +34,7 @@ from regard.attention.plan import BACKENDS
 from regard.attention.scores.content import SCORES
 from regard.errors import SettingError
 from regard.layers import MultiHeadAttention
-from regard.models.configs.seq2seq import TransformerConfig
+from regard.models.configs.generation import TransformerConfig
 from regard.models.transformer import Transformer
 
 

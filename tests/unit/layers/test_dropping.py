@@ -4,7 +4,7 @@ from torch.nn import functional as F
 
 from regard.errors import SettingError
 from regard.layers import Dropout, dropout
-from regard.layers.dropping import keep_mask, keep_scale, random_bytes, threshold
+from regard.layers.residual import keep_mask, keep_scale, random_bytes, threshold
 
 
 def test_share_of_zeros_is_the_rate():

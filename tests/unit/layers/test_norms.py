@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard.errors import SettingError
-from regard.layers.norms import NORMS, BatchNorm
+from regard.layers.residual import NORMS, BatchNorm
 
 B, N, C = 3, 5, 7
 

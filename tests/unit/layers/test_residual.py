@@ -4,8 +4,7 @@ from torch.nn import functional as F
 
 from regard.errors import SettingError
 from regard.layers import Residual
-from regard.layers.dropping import keep_mask, keep_scale, random_bytes
-from regard.layers.residual import _AddDropoutNorm
+from regard.layers.residual import _AddDropoutNorm, keep_mask, keep_scale, random_bytes
 
 B, S, C, RATE = 2, 3, 7, 0.3
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from regard.attention import at, lengths, observe, weights
 from regard.layers import AdditiveAttention, BilinearAttention, DotAttention
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, recurrent_attention
-from regard.models.decoding_state import SourceMemory
+from regard.models.interfaces import SourceMemory
 from regard.models.recurrent_attention import (
     Covering,
     Mixture,

@@ -7,7 +7,7 @@ import torch
 from tests.pretended_device import KIND, pretended
 
 from regard.errors import OutOfMemory
-from regard.layers import dropping
+from regard.layers import residual
 from regard.runs import Run
 from regard.training import precision, trainer
 
@@ -70,7 +70,7 @@ def test_resumed_on_a_device_is_undisturbed_with_dropout_of_its_own(
 
 
 def test_dropout_there_is_drawn_from_the_devices_numbers(fit, tmp_path, device, monkeypatch):
-    monkeypatch.setattr(dropping, "random_bytes", None)
+    monkeypatch.setattr(residual, "random_bytes", None)
     fit("run", device, dropout=0.5)
 
 

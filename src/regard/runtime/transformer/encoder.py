@@ -23,8 +23,8 @@ from regard.kernels.transformer.decoder import Options
 from regard.kernels.transformer.encoder import Embeddings, EncoderPositions, Layers, Sources
 from regard.layers import Packing, TokenEmbedding
 from regard.layers.block import TransformerBlock
-from regard.models.encoder import Encoder
 from regard.models.interfaces import TextReader
+from regard.models.readers import Encoder
 from regard.models.transformer import Transformer
 from regard.runtime.products import (
     MOST_BYTES,

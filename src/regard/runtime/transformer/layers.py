@@ -14,8 +14,7 @@ from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer import decoder as kernels
 from regard.kernels.transformer.decoder import Options
 from regard.layers import MultiHeadAttention
-from regard.layers.block import TransformerBlock
-from regard.layers.feedforward import ACTIVATIONS, swiglu
+from regard.layers.block import ACTIVATIONS, TransformerBlock, swiglu
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.layers.residual import Residual
 from regard.runtime.base import why_not_packed

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RunError, SettingError
-from regard.layers.norms import BatchNorm
+from regard.layers.residual import BatchNorm
 from regard.runs.card import CARD_FILE
 from regard.runs.files import checksum
 from regard.tasks import Recipe
