@@ -1,4 +1,4 @@
-"""Additive attention as a layer."""
+"""Layers of attention with one head, each beside its formula."""
 
 import pytest
 import torch
@@ -13,45 +13,6 @@ from regard.layers import (
     KernelAttention,
     LocationAttention,
 )
-
-
-def by_formula(layer, query, memory, n):
-    hidden = (layer.query(query)[:, :, None] + layer.key(memory)[:, None]).tanh()
-    scores = hidden @ layer.w
-    hidden_keys = torch.arange(memory.shape[1]) >= n[:, None, None]
-    return torch.softmax(scores.masked_fill(hidden_keys, float("-inf")), dim=-1) @ memory
-
-
-def test_all_queries_at_once_are_the_formula():
-    layer, n = AdditiveAttention(4, 6, 8).double(), torch.tensor([5, 3])
-    query, memory = torch.randn(2, 7, 4).double(), torch.randn(2, 5, 6).double()
-    out = layer(query, layer.prepare(memory), memory, mask=lengths(n))
-    torch.testing.assert_close(out, by_formula(layer, query, memory, n))
-
-
-def test_one_query_at_a_time_gives_the_same():
-    layer, mask = AdditiveAttention(4, 6, 8).double(), lengths([5, 3])
-    query, memory = torch.randn(2, 7, 4).double(), torch.randn(2, 5, 6).double()
-    keys = layer.prepare(memory)
-    whole = layer(query, keys, memory, mask=mask)
-    for step in range(7):
-        one = layer(query[:, step], keys, memory, mask=mask)
-        torch.testing.assert_close(one, whole[:, step])
-
-
-def test_every_parameter_gets_a_gradient():
-    layer, memory = AdditiveAttention(4, 6, 8), torch.randn(2, 5, 6)
-    layer(torch.randn(2, 4), layer.prepare(memory), memory).square().sum().backward()
-    grads = {name: p.grad for name, p in layer.named_parameters()}
-    assert all(grad is not None and grad.isfinite().all() for grad in grads.values())
-    assert grads["w"].abs().max() > 0
-
-
-@pytest.mark.parametrize("name", ["query_dim", "key_dim", "hidden_dim"])
-def test_widths_must_be_positive(name):
-    sizes = {"query_dim": 4, "key_dim": 6, "hidden_dim": 8, name: 0}
-    with pytest.raises(SettingError, match=f"{name} must be above 0; got 0"):
-        AdditiveAttention(**sizes)
 
 
 def test_dropout_is_for_training_only():
@@ -71,7 +32,12 @@ def laplace(query, key, bandwidth):
     return -((query[:, :, None] - key[:, None]).abs() / bandwidth).sum(-1)
 
 
+def additive(layer, query, key):
+    return (layer.query(query)[:, :, None] + layer.key(key)[:, None]).tanh() @ layer.w
+
+
 SCORES = {
+    "additive": (lambda: AdditiveAttention(6, 6, 8), additive),
     "dot": (
         lambda: DotAttention(is_scaled=False),
         lambda layer, q, k: q @ k.mT,
@@ -138,6 +104,9 @@ def test_pooling_gathers_what_each_query_asks_for():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
+        (lambda: AdditiveAttention(0, 6, 8), SettingError, "query_dim must be above 0; got 0"),
+        (lambda: AdditiveAttention(4, 0, 8), SettingError, "key_dim must be above 0; got 0"),
+        (lambda: AdditiveAttention(4, 6, 0), SettingError, "hidden_dim must be above 0; got 0"),
         (lambda: BilinearAttention(0, 3), SettingError, "query_dim must be above 0"),
         (lambda: LocationAttention(3, 0), SettingError, "max_length must be above 0"),
         (lambda: KernelAttention(bandwidth=0.0), SettingError, "bandwidth must be above 0"),

@@ -99,22 +99,6 @@ def test_half_precision_scores_are_summed_in_full(crf):
     torch.testing.assert_close(found, crf.log_prob(scores.bfloat16().float(), tags, lengths))
 
 
-def test_learns_what_follows_what():
-    """Scores that say nothing, tags that alternate: only the transitions can know."""
-    crf = Crf(2)
-    tags = (torch.arange(8) % 2).expand(2, 8).clone()
-    tags[1] = 1 - tags[1]
-    scores, lengths = torch.zeros(2, 8, 2), torch.tensor([8, 8])
-    optimizer = torch.optim.Adam(crf.parameters(), lr=0.3)
-    for _ in range(30):
-        optimizer.zero_grad()
-        (-crf.log_prob(scores, tags, lengths)).sum().backward()
-        optimizer.step()
-    hint = scores.clone()
-    hint[0, 0, 0] = hint[1, 0, 1] = 1.0
-    assert crf.best(hint, lengths).equal(tags)
-
-
 def test_padding_may_have_any_tag(crf, scores):
     lengths, tags = torch.tensor(LENGTHS), torch.randint(K, (B, N))
     want = crf.log_prob(scores, tags, lengths)

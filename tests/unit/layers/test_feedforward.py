@@ -31,11 +31,6 @@ def test_result_is_equation_2(activation):
             assert found[b, t].tolist() == pytest.approx(out)
 
 
-def test_a_position_does_not_see_the_others():
-    layer, states = FeedForward(C, F), torch.randn(7, C)
-    torch.testing.assert_close(layer(states)[3], layer(states[3]))
-
-
 def test_weights_begin_xavier_uniform_and_biases_zero():
     layer = FeedForward(64, 200)
     bound = math.sqrt(6 / 264)

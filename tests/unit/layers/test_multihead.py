@@ -1,7 +1,7 @@
 """Multi-head attention: heads and their groups, memories, caches, positions, torch's weights."""
 
 import copy
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 import torch
@@ -138,24 +138,6 @@ def test_a_group_is_heads_with_equal_keys_and_values():
     torch.testing.assert_close(few(states)[0], many(states)[0])
 
 
-def test_gradients_are_those_of_the_formula():
-    layer = shaken(MultiHeadAttention(12, 6, num_key_heads=2, value_head_dim=5))
-    states = torch.randn(2, 5, 12).double().requires_grad_()
-    inputs = [states, *layer.parameters()]
-    ours = torch.autograd.grad(layer(states)[0].square().sum(), inputs)
-    H, G, D, E = 6, 2, 2, 5
-    query, key, value = layer.query_key_value(states).split([H * D, G * D, G * E], -1)
-    query, key, value = (
-        t.unflatten(-1, (n, -1)).transpose(1, 2) for t, n in ((query, H), (key, G), (value, G))
-    )
-    rows = torch.softmax(query @ key.repeat_interleave(3, 1).mT / D**0.5, -1)
-    mixed = rows @ value.repeat_interleave(3, 1)
-    formula = layer.output(mixed.transpose(1, 2).flatten(2))
-    theirs = torch.autograd.grad(formula.square().sum(), inputs)
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other)
-
-
 def test_gradients_can_be_differentiated():
     layer = shaken(MultiHeadAttention(4, 2, num_key_heads=1))
     states = torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True)
@@ -170,14 +152,6 @@ def test_a_memory_projected_once_gives_the_same(options):
     assert kept.key.shape == (2, 3, 4, 2)
     mask = lengths([2, 4])
     assert torch.equal(layer(states, kept, mask=mask)[0], layer(states, memory, mask=mask)[0])
-
-
-def test_values_may_be_made_of_something_else():
-    layer = MultiHeadAttention(12, 3, key_value_dim=7)
-    memory, values = torch.randn(2, 4, 7), torch.randn(2, 4, 7)
-    kept = layer.project_memory(memory, values)
-    torch.testing.assert_close(kept.key, layer.project_memory(memory).key)
-    torch.testing.assert_close(kept.value, layer.project_memory(values).value)
 
 
 @pytest.mark.parametrize("heads", HEADS)
@@ -339,17 +313,6 @@ def test_rotary_positions_turn_queries_and_keys_and_not_values():
     torch.testing.assert_close(layer(states)[0], want)
 
 
-def test_with_rotary_positions_order_matters_and_the_beginning_does_not():
-    layer = MultiHeadAttention(12, 3, rotary=RotaryPositions(4)).double()
-    states = torch.randn(1, 5, 12).double()
-    order = torch.tensor([1, 0, 2, 4, 3])
-    assert not torch.allclose(layer(states[:, order])[0], layer(states)[0][:, order], atol=1e-4)
-    # Two positions nobody may see move all others on by two.
-    ahead = torch.cat([torch.randn(1, 2, 12).double(), states], dim=1)
-    later = layer(ahead, mask=torch.arange(7)[None] >= 2)[0][:, 2:]
-    torch.testing.assert_close(later, layer(states)[0])
-
-
 @pytest.mark.parametrize("positions", [alibi(), None])
 def test_half_precision_layers_work_on_a_cpu(positions):
     layer = MultiHeadAttention(12, 3, num_key_heads=1, rotary=RotaryPositions(4))
@@ -499,26 +462,21 @@ def test_a_layer_made_from_torchs_gives_its_numbers(name):
     torch.testing.assert_close(layer(*inputs)[0], want)
 
 
-LAYOUTS = {
-    "joint": {},
-    "memory": {"key_value_dim": 12},
-    "apart": {"key_dim": 12, "value_dim": 12},
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["one matrix", "no biases"])
-def test_torchs_one_matrix_goes_into_every_layout(name, layout):
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        *product(
+            ["one matrix", "no biases"],
+            [{}, {"key_value_dim": 12}, {"key_dim": 12, "value_dim": 12}],
+        ),
+        *product(
+            ["a memory of another width"], [{"key_value_dim": 7}, {"key_dim": 7, "value_dim": 7}]
+        ),
+    ],
+)
+def test_torchs_matrices_go_into_every_layout(name, layout):
     peer, inputs = peer_and_inputs(name)
-    layer = MultiHeadAttention(12, 3, bias=name != "no biases", **LAYOUTS[layout]).double()
-    layer.load_state_dict(peer.state_dict())
-    torch.testing.assert_close(layer(*inputs)[0], peer(*inputs)[0])
-
-
-@pytest.mark.parametrize("widths", [{"key_value_dim": 7}, {"key_dim": 7, "value_dim": 7}])
-def test_torchs_separate_matrices_go_into_both_layouts_over_a_memory(widths):
-    peer, inputs = peer_and_inputs("a memory of another width")
-    layer = MultiHeadAttention(12, 3, **widths).double()
+    layer = MultiHeadAttention(12, 3, bias=name != "no biases", **layout).double()
     layer.load_state_dict(peer.state_dict())
     torch.testing.assert_close(layer(*inputs)[0], peer(*inputs)[0])
 
@@ -583,20 +541,6 @@ def test_torchs_weights_that_have_no_place_are_named(options, peer, message):
 def test_what_no_layer_of_ours_can_be_made_from_is_refused(options, name):
     with pytest.raises(SettingError, match=f"peer must look at its inputs .* one with {name}"):
         MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3, **options))
-
-
-def test_a_layer_may_be_mapped_over_rows_for_a_gradient_of_each():
-    layer = MultiHeadAttention(12, 3)
-    weights = dict(layer.named_parameters())
-    states = torch.randn(4, 5, 12)
-
-    def loss(weights, row):
-        return torch.func.functional_call(layer, weights, (row[None],))[0].square().sum()
-
-    each = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, states)
-    layer(states)[0].square().sum().backward()
-    for name, parameter in layer.named_parameters():
-        torch.testing.assert_close(each[name].sum(0), parameter.grad)
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

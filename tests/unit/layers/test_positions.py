@@ -29,13 +29,6 @@ def test_every_entry_is_the_formula_of_the_paper(width, place, base):
         assert row[c].item() == pytest.approx(want, abs=1e-9)
 
 
-def test_a_position_ahead_is_a_rotation_of_the_position_here():
-    # Section 3.5: PE(p + k) is a linear function of PE(p), the same for every p.
-    table = sinusoidal(torch.arange(20), 8, dtype=torch.float64)
-    solution = torch.linalg.lstsq(table[:10], table[3:13]).solution
-    torch.testing.assert_close(table[10:17] @ solution, table[13:20])
-
-
 @pytest.mark.parametrize(
     "layer", [SinusoidalPositions(6, max_length=9), LearnedPositions(6, max_length=9)]
 )
@@ -75,13 +68,6 @@ def test_learned_positions_end():
         layer(torch.zeros(1, 1, 6), first=3)
     with pytest.raises(SettingError, match="max_length must be above 0"):
         LearnedPositions(6, max_length=0)
-
-
-def test_learned_positions_learn():
-    layer = LearnedPositions(6, max_length=3)
-    layer(torch.zeros(1, 2, 6)).sum().backward()
-    assert layer.table.grad[:2].eq(1).all()
-    assert layer.table.grad[2].eq(0).all()
 
 
 def turned(vector, place, base, pairs):

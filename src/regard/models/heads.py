@@ -1,0 +1,348 @@
+"""Heads on a reader: a label for a text, a tag for each word, an answer as a span.
+
+BERT's heads are Devlin et al. (2019), sections 4.1 to 4.3; BiLSTM-CRF is Huang et al. (2015),
+https://arxiv.org/abs/1508.01991, and Lample et al. (2016), https://arxiv.org/abs/1603.01360.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.checks import check_at_least, check_positive
+from regard.layers import Dropout
+from regard.layers.crf import Crf
+from regard.layers.pooling import Pooling
+from regard.models.configs.heads import ClassifierConfig, SpanFinderConfig, TaggerConfig
+from regard.models.interfaces import Reader
+
+
+class Classifier(nn.Module):
+    """Logits of the classes from a text, or from two side by side (a cross-encoder).
+
+    ``W pool(h_1 … h_n) + b``; with a pooler, ``W tanh(U pool(h_1 … h_n) + a) + b``. The model of
+    Zhou et al. (2016, https://aclanthology.org/P16-2034) is a ``RecurrentReader`` with the pooling
+    ``tanh_query``, that of Lin et al. (2017, https://arxiv.org/abs/1703.03130) one with
+    ``structured``, that of Kim (2014) a ``ConvReader`` with ``maximum``; with ``query`` that is
+    attention over convolutions.
+
+    Args:
+        config: Options.
+        reader: What reads the text: ``Encoder`` or one of ``readers``.
+        num_classes: How many labels there are.
+        num_aspects: How many aspects there are, for pooling by aspect.
+
+    Example:
+        >>> from regard.models import BagReader, BagReaderConfig
+        >>> reader = BagReader(BagReaderConfig(), vocab_size=11)
+        >>> model = Classifier(ClassifierConfig(), reader, num_classes=3)
+        >>> model(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 2])).shape
+        torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        config: ClassifierConfig,
+        reader: Reader,
+        *,
+        num_classes: int,
+        num_aspects: int = 0,
+    ) -> None:
+        super().__init__()
+        check_positive("num_classes", num_classes)
+        self.config = config
+        self.reader = reader
+        self.max_length = reader.max_length
+        self.pooling = Pooling(
+            config.pooling,
+            reader.output_dim,
+            num_aspects=num_aspects,
+            num_hops=config.num_hops,
+            hidden_dim=config.attention_dim,
+        )
+        width = self.pooling.output_dim
+        self.pooler = nn.Linear(width, width) if config.pooler else None
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(width, num_classes)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"],
+        *,
+        aspects: Int[Tensor, " B"] | None = None,
+        return_penalty: bool = False,
+        **reading: Tensor,
+    ) -> Float[Tensor, "B K"] | tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
+        """The logits.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real.
+            aspects: What each text is read for, with pooling by aspect.
+            return_penalty: Whether to return what each text adds to the loss as well, which is
+                nothing but in training.
+            reading: What else the reader takes: ``segments``, ``parts``.
+        """
+        states = self.reader(ids, lengths, **reading)
+        pooled = self.pooling(states, lengths, aspects=aspects)
+        if self.pooler is not None:
+            pooled = torch.tanh(self.pooler(pooled))
+        logits: Tensor = self.output(self.dropout(pooled))
+        if not return_penalty:
+            return logits
+        if not (self.training and self.config.penalty):
+            return logits, states.new_zeros(states.shape[0])
+        return logits, self.config.penalty * self.pooling.penalty(states, lengths)
+
+
+class MultipleChoice(nn.Module):
+    """Multiple choice: scores each answer, read together with its question.
+
+    Args:
+        config: Options.
+        reader: What reads question and answer side by side.
+
+    Example:
+        >>> from regard.models import BagReader, BagReaderConfig
+        >>> reader = BagReader(BagReaderConfig(), vocab_size=11)
+        >>> model = MultipleChoice(ClassifierConfig(), reader)
+        >>> ids = torch.ones(2, 3, 5, dtype=torch.long)
+        >>> model(ids, torch.tensor([[5, 2, 3], [4, 5, 0]])).softmax(-1)[1, 2].item()
+        0.0
+    """
+
+    def __init__(self, config: ClassifierConfig, reader: Reader) -> None:
+        super().__init__()
+        self.score = Classifier(config, reader, num_classes=1)
+        self.max_length = self.score.max_length
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B A N"],
+        lengths: Int[Tensor, "B A"],
+        *,
+        return_penalty: bool = False,
+        **reading: Tensor,
+    ) -> Float[Tensor, "B A"] | tuple[Float[Tensor, "B A"], Float[Tensor, " B"]]:
+        """The logits of the answers.
+
+        Args:
+            ids: Token ids of each answer with its question, padded on the right.
+            lengths: How many of them are real; 0 where a question has fewer answers, which can
+                never be chosen.
+            return_penalty: Whether to return what each question's answers add to the loss as well.
+            reading: What else the reader takes, with an axis of answers as well.
+        """
+        flat = {name: each.flatten(0, 1) for name, each in reading.items()}
+        scores, penalty = self.score(
+            ids.flatten(0, 1), lengths.flatten().clamp(min=1), return_penalty=True, **flat
+        )
+        absent = lengths == 0
+        logits: Tensor = scores.view(lengths.shape).masked_fill(absent, -torch.inf)
+        if not return_penalty:
+            return logits
+        return logits, penalty.view(lengths.shape).masked_fill(absent, 0).sum(-1)
+
+
+class Tagger(nn.Module):
+    """A tag for each position.
+
+    Args:
+        config: Options.
+        reader: What reads the text: ``Encoder`` or one of ``readers``.
+        num_tags: How many tags there are, K.
+        allowed: For a CRF: which tag may follow which, and which may come first in the last row.
+
+    Example:
+        >>> from regard.models import RecurrentReader, RecurrentReaderConfig
+        >>> reader = RecurrentReader(RecurrentReaderConfig(), vocab_size=11)
+        >>> model = Tagger(TaggerConfig(crf=True), reader, num_tags=3)
+        >>> lengths = torch.tensor([5, 2])
+        >>> scores = model(torch.ones(2, 5, dtype=torch.long), lengths)
+        >>> model.best(scores, lengths).shape
+        torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        config: TaggerConfig,
+        reader: Reader,
+        *,
+        num_tags: int,
+        allowed: Bool[Tensor, "rows K"] | None = None,
+    ) -> None:
+        super().__init__()
+        check_positive("num_tags", num_tags)
+        self.config = config
+        self.reader = reader
+        self.max_length = reader.max_length
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(reader.output_dim, num_tags)
+        self.crf = Crf(num_tags, allowed=allowed) if config.crf else None
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"],
+        *,
+        places: Int[Tensor, "B W"] | None = None,
+        **reading: Tensor,
+    ) -> Float[Tensor, "B W K"]:
+        """How well each tag fits each position, or each word.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real.
+            places: Which positions are tagged, such as those of the words' first pieces; None is
+                all.
+            reading: What else the reader takes: ``segments``, ``parts``.
+        """
+        states = self.reader(ids, lengths, **reading)
+        if places is not None:
+            states = states[torch.arange(states.shape[0], device=states.device)[:, None], places]
+        scores: Tensor = self.output(self.dropout(states))
+        return scores
+
+    def loss(
+        self,
+        scores: Float[Tensor, "B N K"],
+        tags: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"],
+    ) -> Float[Tensor, ""]:
+        """Minus the log-probability of the tags, summed; of padding nothing."""
+        if self.crf is not None:
+            return -self.crf.log_prob(scores, tags, lengths).sum()
+        real = torch.arange(tags.shape[1], device=tags.device) < lengths[:, None]
+        return F.cross_entropy(scores[real], tags[real], reduction="sum")
+
+    def best(
+        self, scores: Float[Tensor, "B N K"], lengths: Int[Tensor, " B"]
+    ) -> Int[Tensor, "B N"]:
+        """The likeliest tags; zero in padding."""
+        if self.crf is not None:
+            return self.crf.best(scores, lengths)
+        real = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
+        return scores.argmax(-1).masked_fill(~real, 0)
+
+
+NO_ANSWER = 0  # the place of the first token, which is no word of the passage
+
+
+@dataclass(frozen=True)
+class AnswerSpans:
+    """The best answers.
+
+    Attributes:
+        start: The first place of each.
+        end: The last place of each, itself included.
+        score: The sum of the two logits; −inf where a text has no place for an answer.
+        none: The score of there being no answer.
+
+    Example:
+        >>> start, end = torch.tensor([[3.0, 1, 5, 0]]), torch.tensor([[3.0, 9, 1, 2]])
+        >>> passage = torch.tensor([[False, True, True, True]])
+        >>> best_spans(start, end, passage, max_length=2)
+        AnswerSpans(start=tensor([1]), end=tensor([1]), score=tensor([10.]), none=tensor([6.]))
+    """
+
+    start: Int[Tensor, " B"]
+    end: Int[Tensor, " B"]
+    score: Float[Tensor, " B"]
+    none: Float[Tensor, " B"]
+
+
+class SpanFinder(nn.Module):
+    """Where an answer starts and where it ends: a linear layer with two outputs.
+
+    ``P(start = i) = softmax_i(S · h_i)``, the same for the end; an answer's score is the sum of its
+    two logits, and that of no answer is those of the first token.
+
+    Args:
+        config: Options.
+        reader: What reads question and passage side by side.
+
+    Example:
+        >>> from regard.models import RecurrentReader, RecurrentReaderConfig
+        >>> reader = RecurrentReader(RecurrentReaderConfig(), vocab_size=11)
+        >>> model, lengths = SpanFinder(SpanFinderConfig(), reader), torch.tensor([5, 2])
+        >>> start, end = model(torch.ones(2, 5, dtype=torch.long), lengths)
+        >>> start.shape, start[1].exp()[2:].tolist()
+        (torch.Size([2, 5]), [0.0, 0.0, 0.0])
+    """
+
+    def __init__(self, config: SpanFinderConfig, reader: Reader) -> None:
+        super().__init__()
+        self.config = config
+        self.reader = reader
+        self.max_length = reader.max_length
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(reader.output_dim, 2)
+
+    def forward(
+        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"], **reading: Tensor
+    ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
+        """Logits of the start and of the end; −inf in padding.
+
+        Args:
+            ids: Token ids of question and passage, padded on the right.
+            lengths: How many of them are real.
+            reading: What else the reader takes: ``segments``, ``parts``.
+        """
+        logits = self.output(self.dropout(self.reader(ids, lengths, **reading)))
+        padding = torch.arange(ids.shape[1], device=ids.device) >= lengths[:, None]
+        start, end = logits.masked_fill(padding[..., None], -torch.inf).unbind(-1)
+        return start, end
+
+    @staticmethod
+    def loss(
+        start: Float[Tensor, "B N"],
+        end: Float[Tensor, "B N"],
+        starts: Int[Tensor, " B"],
+        ends: Int[Tensor, " B"],
+    ) -> Float[Tensor, ""]:
+        """Minus the log-probability of both ends, their mean, summed over texts.
+
+        Args:
+            start: Logits of the start.
+            end: Logits of the end.
+            starts: The right start; 0 where there is no answer.
+            ends: The right end, itself part of the answer; 0 where there is no answer.
+        """
+        first = F.cross_entropy(start, starts, reduction="sum")
+        return (first + F.cross_entropy(end, ends, reduction="sum")) / 2
+
+
+def best_spans(
+    start: Float[Tensor, "B N"],
+    end: Float[Tensor, "B N"],
+    allowed: Bool[Tensor, "B N"],
+    *,
+    max_length: int,
+) -> AnswerSpans:
+    """The answer with the largest sum of logits, for every text at once.
+
+    Among N × max_length spans, so that long passages cost no N × N.
+
+    Args:
+        start: Logits of the start.
+        end: Logits of the end.
+        allowed: Where an answer may stand: the passage, and not the question.
+        max_length: Most tokens of an answer.
+
+    Example:
+        >>> start, end = torch.tensor([[0.0, 1, 5, 0]]), torch.tensor([[0.0, 9, 1, 2]])
+        >>> found = best_spans(start, end, torch.ones(1, 4, dtype=torch.bool), max_length=2)
+        >>> found.start.item(), found.end.item(), found.score.item()
+        (1, 1, 10.0)
+    """
+    check_at_least("max_length", max_length, 1)
+    starts = start.masked_fill(~allowed, -torch.inf)
+    ends = end.masked_fill(~allowed, -torch.inf)
+    ahead = F.pad(ends, (0, max_length - 1), value=-torch.inf).unfold(1, max_length, 1)
+    best, step = ahead.max(dim=-1)  # of all ends within reach of each start
+    score, first = (starts + best).max(dim=-1)
+    last = first + step.gather(1, first[:, None]).squeeze(1)
+    return AnswerSpans(first, last, score, start[:, NO_ANSWER] + end[:, NO_ANSWER])

@@ -1,0 +1,319 @@
+"""Models of two texts: ESIM, a reader beside another text, and the memory network.
+
+ESIM: Chen et al. (2017), https://arxiv.org/abs/1609.06038. The reader is that of DrQA (Chen et al.,
+2017, https://arxiv.org/abs/1704.00051, section 3.2), with the attention between both texts of BiDAF
+(Seo et al., 2017, https://arxiv.org/abs/1611.01603). The end-to-end memory network: Sukhbaatar et
+al. (2015), https://arxiv.org/abs/1503.08895.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.attention import Dot, ScaledDot, at, attend
+from regard.attention import lengths as visible
+from regard.checks import check_positive
+from regard.errors import ShapeError
+from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
+from regard.layers.pooling import LearnedQuery, Maximum, Mean
+from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
+from regard.models.interfaces import PairClassifier, PairReader
+
+
+class Esim(PairClassifier):
+    """Logits of how two texts stand to each other.
+
+    Both are read by one BiLSTM, ā and b̄. Each word is set beside what it finds in the other text,
+    ``ã_i = Σ softmax_j(ā_i · b̄_j) b̄_j``, as ``[ā; ã; ā − ã; ā ⊙ ã]``; a second BiLSTM reads that,
+    and mean and maximum of both texts decide.
+
+    Args:
+        config: Sizes.
+        vocab_size: Number of token ids, V.
+        num_classes: How many answers there are.
+
+    Example:
+        >>> model = Esim(EsimConfig(embed_dim=6, hidden_dim=4), vocab_size=11, num_classes=2)
+        >>> ids = torch.ones(2, 5, dtype=torch.long)
+        >>> model(ids, torch.tensor([5, 2]), ids[:, :3], torch.tensor([1, 3])).shape
+        torch.Size([2, 2])
+    """
+
+    def __init__(self, config: EsimConfig, *, vocab_size: int, num_classes: int = 2) -> None:
+        super().__init__()
+        check_positive("num_classes", num_classes)
+        self.config = config
+        self.max_length = None
+        hidden = config.hidden_dim
+        self.embedding = TokenEmbedding(vocab_size, config.embed_dim, scaled=False)
+        # Drawn as the paper draws words without a pretrained vector. Smaller ones make states that
+        # are all alike, and neither text finds its own words in the other.
+        nn.init.normal_(self.embedding.weight)
+        self.dropout = Dropout(config.dropout)
+        self.read = RecurrentEncoder("lstm", config.embed_dim, hidden)
+        self.compare = nn.Linear(8 * hidden, hidden)
+        self.read_again = RecurrentEncoder("lstm", hidden, hidden)
+        self.mean, self.maximum = Mean(), Maximum()
+        self.decide = nn.Linear(8 * hidden, hidden)
+        self.output = nn.Linear(hidden, num_classes)
+
+    def forward(
+        self,
+        first: Int[Tensor, "B N"],
+        first_lengths: Int[Tensor, " B"],
+        second: Int[Tensor, "B M"],
+        second_lengths: Int[Tensor, " B"],
+    ) -> Float[Tensor, "B K"]:
+        """The logits; see :meth:`PairClassifier.forward`."""
+        a = self.read(self.dropout(self.embedding(first)), first_lengths)[0]
+        b = self.read(self.dropout(self.embedding(second)), second_lengths)[0]
+        with at("cross", 0):
+            found_in_b = attend(a, b, score=Dot(), mask=visible(second_lengths))
+        with at("cross", 1):
+            found_in_a = attend(b, a, score=Dot(), mask=visible(first_lengths))
+        pooled = [
+            *self._compose(a, found_in_b, first_lengths),
+            *self._compose(b, found_in_a, second_lengths),
+        ]
+        decided = torch.tanh(self.decide(self.dropout(torch.cat(pooled, dim=-1))))
+        logits: Tensor = self.output(self.dropout(decided))
+        return logits
+
+    def _compose(self, own: Tensor, found: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and maximum of a text read beside what it found in the other."""
+        beside = torch.cat([own, found, own - found, own * found], dim=-1)
+        narrow = torch.relu(self.compare(beside))
+        states = self.read_again(self.dropout(narrow), lengths)[0]
+        return self.mean(states, lengths), self.maximum(states, lengths)
+
+
+class MatchReader(PairReader):
+    """A state for each token of a text that knows what in another text it matches.
+
+    A BiLSTM reads the other text, and a learned query makes one vector of its states ``q_j``. A
+    token of the text is read, by another, as its embedding ``e``, what is said of it (its
+    ``features``: whether its word stands in the other text, …), the embedding it is aligned with
+    there, ``Σ_j softmax_j(relu(W e_i) · relu(W o_j)) o_j``, and that vector: DrQA meets it only
+    when the answer's ends are scored. With ``compares``, what both BiLSTMs made of their texts is
+    set side by side, ``c_i = Σ_j softmax_j(h_i · q_j) q_j``, or by another similarity, and
+    ``[h; c; h ⊙ c]``, and a last one reads how they compare.
+
+    Args:
+        config: Sizes.
+        vocab_size: Number of token ids, V.
+        num_features: How many numbers are said of each token, F.
+
+    Example:
+        >>> reader = MatchReader(MatchReaderConfig(), vocab_size=11, num_features=2)
+        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 2])
+        >>> reader(ids, lengths, other=ids[:, :3], other_lengths=torch.tensor([1, 3]),
+        ...     features=torch.zeros(2, 5, 2)).shape
+        torch.Size([2, 5, 128])
+    """
+
+    def __init__(
+        self, config: MatchReaderConfig, *, vocab_size: int, num_features: int = 0
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.max_length = None
+        width, hidden = config.embed_dim, config.hidden_dim
+        read_dim = 2 * hidden * config.num_layers
+        self.output_dim = 2 * hidden if config.compares else read_dim
+        self.embedding = TokenEmbedding(vocab_size, width, scaled=False)
+        self.dropout = Dropout(config.dropout)
+        self.align = nn.Linear(width, width)
+        self.read_other = RecurrentEncoder(config.cell, width, hidden)
+        self.read_other_on = _further_layers(config)
+        self.pool = LearnedQuery(read_dim)
+        self.read = RecurrentEncoder(config.cell, 2 * width + read_dim + num_features, hidden)
+        self.read_on = _further_layers(config)
+        if config.compares:
+            self.similarity = Trilinear(read_dim) if config.similarity == "trilinear" else None
+            self.compare = nn.Linear(3 * read_dim, 2 * hidden)
+            self.read_again = RecurrentEncoder(config.cell, 2 * hidden, hidden)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "R N"],
+        lengths: Int[Tensor, " R"],
+        *,
+        other: Int[Tensor, "S M"],
+        other_lengths: Int[Tensor, " S"],
+        features: Float[Tensor, "R N F"],
+    ) -> Float[Tensor, "R N C"]:
+        """The states, zero in padding; see :meth:`PairReader.forward`.
+
+        Raises:
+            ShapeError: The rows of the other text do not divide those of the text.
+        """
+        if len(ids) % len(other):
+            raise ShapeError(
+                f"other must have as many rows as ids, or divide them; got {len(other)} for "
+                f"{len(ids)}."
+            )
+        rows = len(ids) // len(other)
+        tokens = self.dropout(self.embedding(ids))
+        theirs = self.dropout(self.embedding(other))
+        read = self._stacked(self.read_other, self.read_other_on, theirs, other_lengths)
+        read = self.dropout(read)
+        whole = self.pool(read, other_lengths)
+        theirs, read, whole = (each.repeat_interleave(rows, 0) for each in (theirs, read, whole))
+        mask = visible(other_lengths.repeat_interleave(rows, 0))
+        with at("cross", 1):
+            query, key = self.align(tokens).relu(), self.align(theirs).relu()
+            score = Dot() if self.config.alignment == "dot" else ScaledDot()
+            aligned = attend(query, key, theirs.to(key.dtype), score=score, mask=mask)
+        everywhere = whole[:, None].expand(-1, ids.shape[1], -1)
+        inputs = torch.cat([tokens, aligned, everywhere, features], -1)
+        states = self._stacked(self.read, self.read_on, inputs, lengths)
+        if not self.config.compares:
+            return states
+        states = self.dropout(states)
+        asking = states if self.similarity is None else self.similarity(states)
+        with at("cross", 2):
+            found = attend(asking, read, score=Dot(), mask=mask)
+        compared = self.compare(torch.cat([states, found, states * found], -1)).relu()
+        again: Tensor = self.read_again(self.dropout(compared), lengths)[0]
+        return again
+
+    def _stacked(
+        self, first: nn.Module, further: nn.ModuleList, inputs: Tensor, lengths: Tensor
+    ) -> Float[Tensor, "R N Y"]:
+        """The outputs of all layers side by side, each of which reads that of the one before."""
+        outputs: list[Tensor] = [first(inputs, lengths)[0]]
+        for layer in further:
+            outputs.append(layer(self.dropout(outputs[-1]), lengths)[0])
+        return torch.cat(outputs, dim=-1)
+
+
+class Trilinear(nn.Module):
+    """BiDAF's similarity as queries for a dot product; ``w₁ · h`` would change no softmax."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.of_key = nn.Parameter(torch.zeros(dim))
+        self.of_product = nn.Parameter(torch.ones(dim))
+
+    def forward(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"]:
+        """The queries."""
+        return self.of_key + self.of_product * states
+
+
+def _further_layers(config: MatchReaderConfig) -> nn.ModuleList:
+    """The layers after the first, each of which reads the one before."""
+    return nn.ModuleList(
+        RecurrentEncoder(config.cell, 2 * config.hidden_dim, config.hidden_dim)
+        for _ in range(config.num_layers - 1)
+    )
+
+
+class MemoryNetwork(nn.Module):
+    """Memory network: selects the sentence, or the word, that answers a question, in several hops.
+
+    A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
+    with C, to be mixed; l tells words' places apart, or is 1, and i counts sentences backwards from
+    the last, which is nearest to the question (section 4.1). A hop adds what it
+    finds to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
+    (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
+    finds the sentences that have its words. In the paper a last layer answers with a word, by
+    ``W u`` after the last hop; without answers to choose from ``u · m_i`` are the logits, and the
+    answer is a sentence.
+
+    Args:
+        config: Sizes.
+        vocab_size: Number of word ids, V; 0 is padding.
+        num_answers: How many words may be the answer; None answers with a sentence.
+
+    Example:
+        >>> model = MemoryNetwork(MemoryNetworkConfig(model_dim=8), vocab_size=11)
+        >>> sentences, question = torch.ones(2, 4, 5).long(), torch.ones(2, 3).long()
+        >>> model(sentences, torch.tensor([4, 2]), question).softmax(-1)[1, 2:].tolist()
+        [0.0, 0.0]
+    """
+
+    def __init__(
+        self, config: MemoryNetworkConfig, *, vocab_size: int, num_answers: int | None = None
+    ) -> None:
+        super().__init__()
+        self.config = config
+        width = config.model_dim
+        # The question's words are found from the first step on; a hop begins by adding little.
+        self.match, self.mix = _table(vocab_size, width, 0.07), _table(vocab_size, width, 0.01)
+        self.match_order, self.mix_order = (
+            _table(config.max_sentences, width, 0.03) for _ in range(2)
+        )
+        self.between = nn.Linear(width, width, bias=False)
+        nn.init.eye_(self.between.weight)
+        self.answer = None if num_answers is None else nn.Linear(width, num_answers, bias=False)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(
+        self,
+        sentences: Int[Tensor, "B M J"],
+        counts: Int[Tensor, " B"],
+        question: Int[Tensor, "B Q"],
+    ) -> Float[Tensor, "B Y"]:
+        """The logits of the answers; or of the sentences, −inf in padding.
+
+        Args:
+            sentences: Word ids, padded with 0 on the right, sentences too.
+            counts: How many sentences are real.
+            question: Word ids, padded with 0.
+
+        Raises:
+            ShapeError: There are more sentences than ``max_sentences``.
+        """
+        mask = visible(counts)
+        u = self.dropout(self._read(question, self.match))
+        places = self._places_of(sentences, counts)
+        memory = self._memory(sentences, self.match, self.match_order[places])
+        values = self._memory(sentences, self.mix, self.mix_order[places])
+        for hop in range(self.config.num_hops):
+            with at("cross", hop):
+                found = attend(u[:, None], memory, values, score=Dot(), mask=mask)
+            u = self.between(u) + found[:, 0]
+        if self.answer is not None:
+            words: Tensor = self.answer(u)
+            return words
+        logits: Tensor = (memory @ u[..., None]).squeeze(-1)
+        padding = torch.arange(sentences.shape[1], device=u.device) >= counts[:, None]
+        return logits.masked_fill(padding, -torch.inf)
+
+    def _places_of(
+        self, sentences: Int[Tensor, "B M J"], counts: Int[Tensor, " B"]
+    ) -> Int[Tensor, "B M"]:
+        """The number of each sentence, from 0; of padding any."""
+        B, M, _ = sentences.shape
+        if self.config.max_sentences < M:
+            raise ShapeError(
+                f"sentences must be at most max_sentences={self.config.max_sentences}; got {M}."
+            )
+        places = torch.arange(M, device=sentences.device).expand(B, M)
+        if self.config.counted_from == "first":
+            return places
+        return (counts[:, None] - 1 - places).clamp(min=0)
+
+    def _memory(self, sentences: Tensor, words: Tensor, order: Tensor) -> Tensor:
+        memory: Tensor = self.dropout(self._read(sentences, words) + order)
+        return memory
+
+    def _read(self, ids: Tensor, words: Tensor) -> Tensor:
+        """Sums of word vectors: a vector for each row of words."""
+        vectors = words[ids] * (ids > 0)[..., None]
+        if self.config.encoding == "position":
+            vectors = vectors * _places(ids, words.shape[1])
+        total: Tensor = vectors.sum(-2)
+        return total
+
+
+def _table(rows: int, width: int, deviation: float) -> nn.Parameter:
+    return nn.Parameter(deviation * torch.randn(rows, width))
+
+
+def _places(ids: Tensor, width: int) -> Tensor:
+    """A weight for each word and number: ``(1 − j/J) − (k/d)(1 − 2j/J)``."""
+    J, d = (ids > 0).sum(-1).clamp(min=1)[..., None, None], width
+    j = torch.arange(1, ids.shape[-1] + 1, device=ids.device)[:, None]
+    k = torch.arange(1, d + 1, device=ids.device)
+    return (1 - j / J) - (k / d) * (1 - 2 * j / J)
