@@ -49,15 +49,6 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -
             os.kill(grandchild, 9)
 
 
-def test_a_second_lock_of_one_process_is_refused(tmp_path: Path) -> None:
-    first = Lock(tmp_path)
-    with pytest.raises(RunError, match=f"already in use by process {os.getpid()} on host"):
-        Lock(tmp_path)
-    first.release()
-    first.release()
-    Lock(tmp_path).release()
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="locks the file alone")
 def test_removing_the_file_lets_nobody_in(tmp_path: Path) -> None:
     first = Lock(tmp_path)

@@ -101,10 +101,6 @@ def test_foreign_folders_are_named_and_runs_inside_of_folders_found(runs, tmp_pa
     assert [path.name for path in others] == ["circle", "notes"]
 
 
-def test_a_run_itself_is_a_folder_of_one(runs, tmp_path):
-    assert len(find_runs(runs.make(tmp_path / "a"))[0]) == 1
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look into everything")
 def test_a_folder_that_is_not_ours_is_no_run(runs, tmp_path):
     runs.make(tmp_path / "a")

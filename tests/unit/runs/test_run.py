@@ -9,7 +9,7 @@ import torch
 
 from regard.errors import RunError
 from regard.runs import Checkpoint, DamageError, Run, RunWarning, is_run
-from regard.runs.files import fill_file, seal
+from regard.runs.files import fill_file
 
 WEIGHTS = {"w": torch.tensor([1.0, 2.0])}
 
@@ -289,13 +289,6 @@ def test_the_loser_of_two_starts_reads_who_was_first(home: Path) -> None:
         Run.create(home, {}, "translation")
 
 
-def test_resume_of_a_run_without_checkpoints_begins_at_the_start(home: Path) -> None:
-    with Run.create(home, {}, "translation") as run:
-        run.append_metrics({"step": 1})
-        assert run.resume() is None
-        assert run.metrics() == []
-
-
 def test_opening_for_training_clears_what_a_kill_left(trained: Path) -> None:
     for place in (trained, trained / "checkpoints"):
         (place / ".tmp-x").mkdir()
@@ -333,13 +326,6 @@ def test_a_run_open_for_reading_cannot_be_written(trained: Path) -> None:
             RunError, match=r"it is open for reading\. Open it with Run\.open_for_t"
         ):
             write()
-
-
-def test_a_card_without_seal_of_its_content_is_not_read(trained: Path) -> None:
-    card = json.loads((trained / "run.json").read_text())
-    (trained / "run.json").write_bytes(seal(card | {"sha256": "0"}).replace(b"translation", b"x"))
-    with pytest.raises(DamageError):
-        Run.open(trained)
 
 
 class PowerWatch:

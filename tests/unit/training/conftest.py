@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from regard.layers import Dropout
 from regard.runs import Run, is_run
+from regard.tasks import recipe_from_table
 from regard.tasks.chunked_loss import backward_in_chunks
 from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig
 from regard.training.task_training import TaskTraining
@@ -155,6 +156,23 @@ def toy():
     """Everything to train on the toy task with."""
     return SimpleNamespace(
         Model=Toy, Task=ToyTask, Recorder=Recorder, fit=fit, contents=contents, samples=SAMPLES, V=V
+    )
+
+
+@pytest.fixture
+def small_recipe(tmp_path):
+    """A recipe of six updates of a small translator."""
+    rows = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcd" for b in "efghi")
+    (tmp_path / "train.tsv").write_text(rows, encoding="utf-8")
+    sizes = {"embed_dim": 4, "hidden_dim": 4, "attention_dim": 4, "dropout": 0.3}
+    training = {"updates": 6, "batch_tokens": 60, "validate_every": 3, "validation_pairs": 0}
+    return recipe_from_table(
+        {
+            "data": {"train": str(tmp_path / "train.tsv")},
+            "tokenizer": {"type": "words"},
+            "model": {"type": "rnn_seq2seq", **sizes},
+            "training": training,
+        }
     )
 
 

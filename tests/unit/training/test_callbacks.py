@@ -5,12 +5,9 @@ import torch
 
 import regard
 from regard.runs import Run, RunWarning
-from regard.tasks import recipe_from_table
 from regard.training import Callback
 from regard.training.callbacks import Update, Validation
 from regard.training.session import fit as train
-
-SIZES = {"embed_dim": 4, "hidden_dim": 4, "attention_dim": 4, "dropout": 0.3}
 
 
 class Watcher(Callback):
@@ -32,24 +29,9 @@ class Watcher(Callback):
 
 
 @pytest.fixture
-def recipe(tmp_path):
-    rows = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcd" for b in "efghi")
-    (tmp_path / "train.tsv").write_text(rows, encoding="utf-8")
-    training = {"updates": 6, "batch_tokens": 60, "validate_every": 3, "validation_pairs": 0}
-    return recipe_from_table(
-        {
-            "data": {"train": str(tmp_path / "train.tsv")},
-            "tokenizer": {"type": "words"},
-            "model": {"type": "rnn_seq2seq", **SIZES},
-            "training": training,
-        }
-    )
-
-
-@pytest.fixture
-def fit(recipe, toy, tmp_path):
+def fit(small_recipe, toy, tmp_path):
     def fit(name, *callbacks):
-        return train(recipe, tmp_path / name, reporter=toy.Recorder(), callbacks=callbacks)
+        return train(small_recipe, tmp_path / name, reporter=toy.Recorder(), callbacks=callbacks)
 
     return fit
 

@@ -77,24 +77,12 @@ def test_a_point_is_the_mean_since_the_one_before(tmp_path):
     assert value == pytest.approx(sum(u * u for u in range(51, 101)) / sum(range(51, 101)))
 
 
-def test_a_training_writes_curves_where_tensorboard_is_installed(toy, tmp_path, monkeypatch):
+def test_a_training_writes_curves_where_tensorboard_is_installed(
+    toy, tmp_path, monkeypatch, small_recipe
+):
     pytest.importorskip("tensorboard")
-    from regard.tasks import recipe_from_table
-
-    rows = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcd" for b in "efghi")
-    (tmp_path / "train.tsv").write_text(rows, encoding="utf-8")
-    sizes = {"embed_dim": 4, "hidden_dim": 4, "attention_dim": 4}
-    training = {"updates": 2, "batch_tokens": 60, "validate_every": 2, "validation_pairs": 0}
-    recipe = recipe_from_table(
-        {
-            "data": {"train": str(tmp_path / "train.tsv")},
-            "tokenizer": {"type": "words"},
-            "model": {"type": "rnn_seq2seq", **sizes},
-            "training": training,
-        }
-    )
-    train(recipe, tmp_path / "with", reporter=toy.Recorder())
+    train(small_recipe, tmp_path / "with", reporter=toy.Recorder())
     assert "valid/loss" in curves(tmp_path / "with" / "tensorboard")
     monkeypatch.setattr("regard.training.session.has_tensorboard", lambda: False)
-    train(recipe, tmp_path / "without", reporter=toy.Recorder())
+    train(small_recipe, tmp_path / "without", reporter=toy.Recorder())
     assert not (tmp_path / "without" / "tensorboard").exists()

@@ -10,7 +10,6 @@ from regard.training import precision
 from regard.training.precision import (
     LossScale,
     compute_dtype,
-    keep_few_primitives,
     keep_freed_memory,
     mixed_precision,
     products_of,
@@ -22,12 +21,6 @@ CPU = torch.device("cpu")
 def test_a_named_format_is_taken():
     assert compute_dtype("float32", CPU) == torch.float32
     assert compute_dtype("bfloat16", CPU) == torch.bfloat16
-
-
-@pytest.mark.parametrize(("is_fast", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
-def test_auto_asks_the_processor(monkeypatch, is_fast, expected):
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda _: is_fast)
-    assert compute_dtype("auto", CPU) == expected
 
 
 def test_a_format_that_is_slow_here_is_taken_with_a_word(monkeypatch):
@@ -49,17 +42,6 @@ def test_only_products_run_in_half_precision():
     with mixed_precision(torch.float32, CPU):
         assert (a @ a).dtype == torch.float32
     assert (a @ a).dtype == torch.float32
-
-
-def test_keeping_freed_memory_changes_no_result():
-    def work():
-        torch.manual_seed(0)
-        return sum(torch.randn(300, 300) @ torch.randn(300, 300) for _ in range(5))
-
-    before = work()
-    keep_freed_memory()
-    keep_freed_memory()
-    assert torch.equal(work(), before)
 
 
 def test_where_there_is_no_such_setting_nothing_happens(monkeypatch):
@@ -102,23 +84,20 @@ def test_few_compiled_products_are_remembered_unless_the_user_says_so(asked, is_
     assert ("cache_miss" in first) == is_made_anew
 
 
-def test_what_the_user_has_set_stays(monkeypatch):
-    for name in precision._PRIMITIVES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("LRU_CACHE_CAPACITY", "100")
-    keep_few_primitives()
-    assert os.environ["LRU_CACHE_CAPACITY"] == "100"
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "64"
-
-
 GPU = torch.device("cuda", 0)
 
 
 @pytest.mark.parametrize(
     ("is_fast", "device", "expected"),
-    [(True, GPU, torch.bfloat16), (False, GPU, torch.float16), (False, "mps", torch.float32)],
+    [
+        (True, CPU, torch.bfloat16),
+        (False, CPU, torch.float32),
+        (True, GPU, torch.bfloat16),
+        (False, GPU, torch.float16),
+        (False, "mps", torch.float32),
+    ],
 )
-def test_auto_asks_the_gpu(monkeypatch, is_fast, device, expected):
+def test_auto_is_what_the_device_is_fast_in(monkeypatch, is_fast, device, expected):
     monkeypatch.setattr(precision, "multiplies_bfloat16", lambda _: is_fast)
     assert compute_dtype("auto", torch.device(device)) == expected
 

@@ -1,6 +1,5 @@
 """Whole trainings of the translation task, small ones."""
 
-import json
 import os
 import random
 import signal
@@ -8,7 +7,6 @@ from itertools import islice
 
 import pytest
 
-from regard.config import build
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.runs import Run
@@ -18,6 +16,8 @@ from regard.training import TrainingConfig, resume
 from regard.training.session import fit as train
 from regard.training.task_training import TaskTraining
 
+TRANSFORMER = {"type": "transformer", "model_dim": 64, "num_heads": 4, "ffn_dim": 128}
+TRANSFORMER |= {"num_encoder_layers": 1, "num_decoder_layers": 1}
 SMALL = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 8}
 
 
@@ -66,14 +66,7 @@ def recipe(tmp_path):
             {"updates": 180, "learning_rate": 0.01, "warmup": 30},
         ),
         (
-            {
-                "type": "transformer",
-                "model_dim": 32,
-                "num_heads": 4,
-                "ffn_dim": 64,
-                "num_encoder_layers": 1,
-                "num_decoder_layers": 1,
-            },
+            TRANSFORMER | {"model_dim": 32, "ffn_dim": 64},
             {"updates": 300, "learning_rate": 0.01, "warmup": 50},
         ),
     ],
@@ -160,22 +153,6 @@ def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp
     assert bytes_of[0] == bytes_of[1] != bytes_of[2]
 
 
-@pytest.mark.usefixtures("unchecked_shapes")
-def test_settings_of_before_are_asked_for(toy, tmp_path, recipe):
-    run_of(toy, tmp_path / "run", recipe())
-    run_of(toy, tmp_path / "run", recipe())  # the same may be said again
-    with pytest.raises(
-        RunError, match=r"training.batch_tokens was 120, now 240. To go on with it by these: regard"
-    ):
-        run_of(toy, tmp_path / "run", recipe(batch_tokens=240))
-    with pytest.raises(RunError, match=r"other settings: model.hidden_dim was 8, now 9"):
-        run_of(toy, tmp_path / "run", recipe(model=SMALL | {"hidden_dim": 9}))
-    with pytest.raises(RunError, match=r"training.ema was None, now 0.5"):
-        run_of(toy, tmp_path / "run", recipe(ema=0.5))
-    # The refusals have let go of the folder.
-    run_of(toy, tmp_path / "run", recipe())
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -187,6 +164,7 @@ def test_settings_of_before_are_asked_for(toy, tmp_path, recipe):
             "data.max_length must let in at least one pair; got 2, and all of 80 pairs are longer",
         ),
         ({"update": 3}, SettingError, "training.update is not a setting"),
+        ({"device": "cuda:99"}, SettingError, r"training\.device must be"),
         (
             {"metric": "chrf"},
             SettingError,
@@ -226,19 +204,6 @@ def test_token_budget_and_pairs_to_translate_count(toy, tmp_path, recipe):
     assert figures[2] == {"loss", "perplexity"}
 
 
-def test_a_model_that_reads_no_end_is_trained_without_it(toy, tmp_path, recipe):
-    read = []
-    for source_end in (True, False):
-        made = recipe(data={"source_end": source_end})
-        parts = read_parts(made)
-        config = build(TrainingConfig, made.training, where="training")
-        task = TASKS[made.task].task.learn(made, parts.train)
-        training = TaskTraining(task, parts.train, parts.valid, config)
-        batch, _ = next(training.batches(0, 0))
-        read.append(bool((batch.padded.source == 3).any()))
-    assert read == [True, False]
-
-
 def test_facts_are_told_before_training(toy, tmp_path, recipe):
     facts = []
 
@@ -266,33 +231,6 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
     ]
 
 
-def test_samples_show_source_output_and_reference(toy, tmp_path, recipe):
-    shown = []
-
-    class Listening(toy.Recorder):
-        def on_validation(self, validation):
-            shown.append(list(validation.samples))
-
-    train(recipe(), tmp_path / "run", reporter=Listening())
-    assert len(shown[0]) == 3
-    source, rest = shown[0][0].split(" → ")
-    assert rest.endswith(f"(reference: {source[::-1]})")
-
-
-def test_the_run_folder_holds_everything(toy, tmp_path, recipe):
-    made = recipe()
-    trained = run_of(toy, tmp_path / "run", made)
-    run = Run.open(tmp_path / "run")
-    assert run.is_finished
-    assert run.summary["updates"] == 6
-    assert run.recipe["training"]["batch_tokens"] == 120
-    losses = [r["loss"] for r in run.metrics() if r["split"] == "valid"]
-    assert len(losses) == 2
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["task"] == "translation"
-    found = Predictor.load(tmp_path / "run").translate(["123"])
-    assert found == trained.predictor.translate(["123"])
-
-
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.usefixtures("unchecked_shapes")
@@ -309,15 +247,7 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
         table = {
             "data": {"train": ["train.en", "train.de"], "valid": ["val.en", "val.de"]},
             "tokenizer": {"type": "bpe", "vocab_size": 600},
-            "model": {
-                "type": "transformer",
-                "model_dim": 64,
-                "num_heads": 4,
-                "ffn_dim": 128,
-                "num_encoder_layers": 1,
-                "num_decoder_layers": 1,
-                "dropout": 0.1,
-            },
+            "model": TRANSFORMER | {"dropout": 0.1},
             "training": {
                 "updates": 80,
                 "batch_tokens": 256,
@@ -335,12 +265,6 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
     assert losses[0] < 5.1
     assert losses[1] != losses[0]
     assert losses[1] < losses[0] * 1.002
-
-
-def test_a_device_that_is_not_here_is_refused_before_anything_is_written(tmp_path, recipe):
-    with pytest.raises(SettingError, match=r"training\.device must be"):
-        train(recipe(device="cuda:99"), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

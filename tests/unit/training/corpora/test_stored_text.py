@@ -34,19 +34,22 @@ def encoded(recipe, cache, *, processes=1, **tallies):
     return text.encoded(text.learned(recipe), processes=processes, **tallies)
 
 
-def test_pairs_on_disk_are_those_of_memory(recipe, cache):
-    recipe = recipe()
+def as_in_memory(recipe, cache):
+    """The task, the stored text, and the same in memory, which is compared."""
     text = StoredText.of(recipe, cache=cache)
     task = text.learned(recipe)
     stored = text.encoded(task, processes=1)
-    held = text.valid()
-    assert len(held) == 1
-    left = task.apart(task.read(recipe, "train", merge=False), held)
+    left = task.apart(task.read(recipe, "train", merge=False), text.valid())
     wanted = task.encode(left, training=True)
-    assert len(stored) == len(wanted) == 59
+    assert len(stored) == len(wanted) == 60 - len(text.valid())
     for found, each in zip(stored, wanted, strict=True):
         assert found.source.tolist() == each.source.tolist()
         assert found.target.tolist() == each.target.tolist()
+    return task, stored, wanted
+
+
+def test_pairs_on_disk_are_those_of_memory(recipe, cache):
+    task, stored, wanted = as_in_memory(recipe(), cache)
     some = np.array([3, 50, 7])
     assert (stored.lengths_at(some) == task.lengths(wanted)[:, some]).all()
 
@@ -59,16 +62,7 @@ def test_columns_go_by_their_header_as_in_memory(recipe, pairs, cache, ending, d
         text = "".join(f"{delimiter.join(row)}\n" for row in rows)
         file.unlink()
         (pairs / f"{file.name[0]}{ending}").write_text(text, encoding="utf-8")
-    recipe = recipe()
-    text = StoredText.of(recipe, cache=cache)
-    task = text.learned(recipe)
-    stored = text.encoded(task, processes=1)
-    held = text.valid()
-    left = task.apart(task.read(recipe, "train", merge=False), held)
-    assert len(stored) == len(left) == 60 - len(held)
-    for found, wanted in zip(stored, task.encode(left, training=True), strict=True):
-        assert found.source.tolist() == wanted.source.tolist()
-        assert found.target.tolist() == wanted.target.tolist()
+    as_in_memory(recipe(), cache)
 
 
 def test_several_processes_write_what_one_does(recipe, cache, tmp_path):

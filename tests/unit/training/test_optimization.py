@@ -1,0 +1,182 @@
+"""Optimizers beside torch's own, the learning rate over a training, and averaged weights."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from regard.training.optimization import (
+    MovingAverage,
+    Muon,
+    Optimizers,
+    make_optimizer,
+    orthogonalized,
+    peak_rate,
+    rate_at,
+)
+from regard.training.settings import TrainingConfig
+
+SETTINGS = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("shape", [(5, 7), (7, 5), (6, 6)])
+def test_steps_are_those_of_torch(shape: tuple[int, int]):
+    ours, theirs = (nn.Parameter(torch.ones(shape)) for _ in range(2))
+    pairs = (
+        (ours, Muon([ours], **SETTINGS, dtype=torch.bfloat16)),
+        (theirs, torch.optim.Muon([theirs], **SETTINGS, adjust_lr_fn="match_rms_adamw")),
+    )
+    for seed in range(3):
+        for weight, optimizer in pairs:
+            weight.grad = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+            optimizer.step()
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize("shape", [(5, 11), (11, 5)])
+def test_singular_values_come_near_one_and_directions_stay(shape: tuple[int, int]):
+    matrix = torch.randn(shape, dtype=torch.float64)
+    left, _, right = torch.linalg.svd(matrix, full_matrices=False)
+    found = left.mT @ orthogonalized(matrix, torch.float64) @ right.mT
+    assert ((found.diagonal() > 0.6) & (found.diagonal() < 1.3)).all()
+    torch.testing.assert_close(found, torch.diag(found.diagonal()), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_run_in_the_dtype_asked_for(dtype: torch.dtype):
+    model = nn.Linear(5, 7)
+    model(torch.randn(2, 5)).sum().backward()
+    config = TrainingConfig(updates=1, optimizer="muon")
+    optimizer = make_optimizer(model, config, 0.01, dtype=dtype)
+    seen = set()
+
+    class Watching(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            if function is torch.addmm:
+                seen.add(args[0].dtype)
+            return function(*args, **(kwargs or {}))
+
+    with Watching():
+        optimizer.step()
+    assert seen == {dtype}
+
+
+def test_a_state_written_by_torchs_goes_on():
+    weight = nn.Parameter(torch.ones(3, 4))
+    weight.grad = torch.randn(3, 4)
+    before = torch.optim.Muon([weight], **SETTINGS, adjust_lr_fn="match_rms_adamw")
+    before.step()
+    after = Muon([weight], **SETTINGS, dtype=torch.float32)
+    after.load_state_dict(before.state_dict())
+    after.step()
+    assert weight.isfinite().all()
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon", "sgd"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda values: values.update({name: torch.zeros(2) for name in values}),
+        lambda values: values.update(dict.fromkeys(values, 3)),
+    ],
+)
+def test_a_state_of_other_sizes_or_kinds_is_refused(optimizer, spoil):
+    def made() -> Optimizers:
+        config = TrainingConfig(updates=1, optimizer=optimizer, momentum=0.9)
+        return make_optimizer(model, config, 0.01, dtype=torch.float32)
+
+    model = nn.Linear(5, 7)
+    model(torch.randn(2, 5)).sum().backward()
+    before = made()
+    before.step()
+    state = before.state_dict()
+    made().load_state_dict(state)
+    part = state if "state" in state else state["0"]
+    spoil(part["state"][0])
+    with pytest.raises(ValueError, match="must be a float tensor of"):
+        made().load_state_dict(state)
+    if optimizer == "adamw":
+        part["state"][0] = {**before.state_dict()["state"][0], "exp_avg": None}
+        with pytest.raises(ValueError, match="must be a float tensor of"):
+            made().load_state_dict(state)
+
+
+def rates(updates, model_dim=512, **settings):
+    config = TrainingConfig(updates=updates, **settings)
+    peak = peak_rate(config, model_dim)
+    return [
+        rate_at(update, update / updates, peak=peak, config=config)
+        for update in range(1, updates + 1)
+    ]
+
+
+def test_a_peak_of_ones_own_is_reached_at_the_end_of_warm_up():
+    for schedule in ("inverse_sqrt", "constant"):
+        found = rates(100, warmup=10, schedule=schedule, learning_rate=0.3)
+        assert found[9] == max(found) == pytest.approx(0.3)
+        assert found[4] == pytest.approx(0.15)
+
+
+def test_linear_falls_by_the_same_amount_to_zero():
+    found = rates(100, warmup=10, schedule="linear", learning_rate=0.3)
+    assert found[-1] == 0
+    steps = [one - other for one, other in pairwise(found[9:])]
+    assert steps == pytest.approx([0.3 / 90] * 90)
+
+
+def test_constant_stays():
+    assert rates(100, warmup=1, schedule="constant", learning_rate=0.3) == [0.3] * 100
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "linear", "constant", "cosine"])
+def test_a_training_too_short_for_its_warm_up_rises_within_its_share(schedule):
+    found = rates(100, warmup=1000, schedule=schedule, learning_rate=0.3)
+    assert max(found) == found[19] == pytest.approx(0.3)
+    assert found[9] == pytest.approx(0.15)
+    settings = {"warmup": 1000, "schedule": schedule, "learning_rate": 0.3}
+    assert max(rates(100, warmup_share=None, **settings)) == pytest.approx(0.03)
+    assert max(rates(100, warmup_share=0.5, **settings)[:49]) < 0.3
+    assert rates(6000, **settings) == rates(6000, warmup_share=None, **settings)
+
+
+def test_the_length_of_a_training_by_the_clock_is_judged_by_its_speed():
+    # Its first update takes as long as ten later ones; a minute's worth of a hundred.
+    config = TrainingConfig(minutes=1.0, warmup=1000, learning_rate=0.3)
+    found = [
+        rate_at(update, min(1.0, (update + 9 * (update > 1)) / 109), peak=0.3, config=config)
+        for update in range(1, 101)
+    ]
+    assert max(found) == pytest.approx(0.3, rel=0.05)
+    assert 10 < found.index(max(found)) < 20
+    assert found[-1] < 0.15
+
+
+def test_before_the_first_measurement_nothing_is_known_and_the_rate_is_low():
+    config = TrainingConfig(minutes=1.0, warmup=1000, learning_rate=0.3)
+    assert rate_at(1, 0.0, peak=0.3, config=config) == 0.3 / 1000
+
+
+def test_averages_are_the_weights_inside_the_block_only():
+    model = nn.Linear(3, 2)
+    average = MovingAverage(model, 0.5)
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    average.load({name: torch.full_like(p, 7.0) for name, p in before.items()})
+    with average.installed(model):
+        assert all((p == 7).all() for p in model.parameters())
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name])
+    with pytest.raises(KeyError), average.installed(model):
+        raise KeyError
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name])
+
+
+def test_averages_do_not_share_memory_with_the_weights():
+    model = nn.Linear(3, 2)
+    average = MovingAverage(model, 0.5)
+    kept = average.weights["weight"].clone()
+    nn.init.zeros_(model.weight)
+    assert torch.equal(average.weights["weight"], kept)
