@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.inference import Predictor
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.image_classification import ImageClassification, digits, shifted
@@ -28,23 +28,6 @@ def job(**data) -> ImageClassification:
     return TASKS["image_classification"].task.learn(
         recipe, [picture(3, "a"), picture(5, "b"), picture(4, "a")]
     )
-
-
-def test_pixels_are_scaled_by_those_of_training():
-    made = job()
-    (encoded,) = made.encode([picture(5, "b")])
-    expected = (picture(5).pixels - made.mean) / made.deviation
-    torch.testing.assert_close(encoded["pixels"], torch.from_numpy(expected).float().movedim(-1, 0))
-    assert encoded["label"] == 1
-
-
-def test_what_was_learned_is_kept(tmp_path: Path):
-    made = job()
-    (tmp_path / "kept").mkdir()
-    made.save(tmp_path / "kept")
-    again = ImageClassification.load(made.recipe, tmp_path / "kept")
-    for name in ("labels", "shape", "mean", "deviation", "darkest"):
-        assert getattr(again, name) == getattr(made, name)
 
 
 def test_pictures_are_moved_in_training_only():
@@ -120,13 +103,6 @@ def test_pictures_that_cannot_be_learned_from():
         ImageClassification.learn(recipe, [picture(1), picture(1, shape=(2, 4, 1))])
     with pytest.raises(DataError, match="pictures that show something; every pixel is 0"):
         ImageClassification.learn(recipe, [picture(0, "a"), picture(0, "b")])
-
-
-def test_a_patch_that_does_not_divide_the_picture_is_refused():
-    made = job()
-    made.shape = (5, 4, 1)
-    with pytest.raises(SettingError, match=r"patch must divide .* 5 × 4; got 2"):
-        made.build_model()
 
 
 def test_a_folder_of_pictures_is_learned_from_and_a_file_is_asked_about(tmp_path: Path):

@@ -120,16 +120,6 @@ def test_parts_of_a_batch_are_masked_as_the_whole_is(make, next_sentence):
     assert [part["count"] for part in parts] == [3, 1, 3]
 
 
-def test_without_a_generator_a_window_is_always_masked_alike(make):
-    job, examples = make()
-    encoded = job.encode(examples)
-    together, alone = job.collate(encoded), job.collate(encoded[1:2])
-    of_second = together["owners"] == 1
-    width = alone["ids"].shape[1]
-    assert together["ids"][of_second, :width].equal(alone["ids"])
-    assert together["chosen"][of_second, :width].equal(alone["chosen"])
-
-
 def test_the_loss_is_of_what_is_masked_and_never_of_the_mask(make):
     job, examples = make()
     model = job.build_model().eval()

@@ -65,12 +65,6 @@ def test_wrong_answers_are_those_to_other_questions_of_the_story(tmp_path):
     assert len({example.right for example in found}) > 1
 
 
-def test_choices_of_the_file_are_taken_as_they_are(tmp_path):
-    records = [{**told()[0], "choices": ["an owl", "a king"]}]
-    (found,) = MultipleChoiceAnswering.read(written(tmp_path, records), "train")
-    assert (found.choices, found.right) == (("an owl", "a king"), 1)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

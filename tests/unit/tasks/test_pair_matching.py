@@ -4,10 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
-import torch
 
 from regard.errors import DataError, SettingError
-from regard.models import ClassifierConfig
 from regard.tasks import recipe_from_table
 from regard.tasks.baselines import labels
 from regard.tasks.baselines.labels import WordOverlap
@@ -78,46 +76,20 @@ def test_labelled_pairs_of_tables(tmp_path):
     (tmp_path / "p.tsv").write_text("a\tb\t1\nc\td\t0\n", encoding="utf-8")
     first, _ = PairMatching.read(recipe(folder=tmp_path, train="p.tsv"), "train")
     assert (first.first, first.second, first.label) == ("a", "b", "1")
-    (tmp_path / "p.tsv").write_text("a\tb\t1\nc\td\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"p\.tsv:2: expected 3 columns, found 2"):
-        PairMatching.read(recipe(folder=tmp_path, train="p.tsv"), "train")
     with pytest.raises(SettingError, match="first, second and label must be different columns"):
         recipe(first=2)
 
 
 @pytest.mark.parametrize("model", ["esim", "match", "transformer"])
-def test_each_model_learns_four_pairs(model):
-    torch.manual_seed(0)
+def test_each_model_learns_four_pairs_and_padding_changes_nothing(fitted, model):
     job = PairMatching.learn(recipe(model), PAIRS)
-    network = job.build_model()
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
-    batch = job.collate(job.encode(PAIRS))
-    for _ in range(60):
-        loss, count = job.loss(network, batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    network.eval()
+    network, batch = fitted(job, PAIRS), job.collate(job.encode(PAIRS))
     answers = job.predict(network, batch)
-    assert (count, job.score(answers, PAIRS)) == (4, {"accuracy": 100.0})
-    # Padding changes nothing: each pair by itself.
+    assert job.loss(network, batch)[1] == 4
+    assert job.score(answers, PAIRS) == {"accuracy": 100.0}
     for pair, answer in zip(PAIRS, answers, strict=True):
         (alone,) = job.predict(network, job.collate(job.encode([pair])))
         assert alone.probabilities == pytest.approx(answer.probabilities, abs=1e-4)
-
-
-def test_the_penalty_of_the_head_is_in_the_loss_that_is_trained_on():
-    def losses(penalty):
-        torch.manual_seed(0)
-        head = ClassifierConfig(pooling="structured", num_hops=3, penalty=penalty, dropout=0.0)
-        job = PairMatching.learn(replace(recipe("match"), head=head), PAIRS)
-        network, batch = job.build_model(), job.collate(job.encode(PAIRS))
-        return [job.loss(network.train(mode), batch)[0].item() for mode in (True, False)]
-
-    (none, measured), (once, same), (twice, _) = map(losses, (0.0, 1.0, 2.0))
-    assert once - none > 0.1
-    assert twice - none == pytest.approx(2 * (once - none), rel=1e-3)
-    assert measured == same
 
 
 def test_word_overlap_parts_what_shares_words():
@@ -127,7 +99,7 @@ def test_word_overlap_parts_what_shares_words():
     assert job.score(found[f"always {MATCH}"], PAIRS) == {"accuracy": 50.0}
 
 
-def test_bad_requests_and_labels(tmp_path):
+def test_bad_requests_and_labels():
     job = PairMatching.learn(recipe(), PAIRS)
     assert job.request("a\tb", "x:1").second == "b"
     with pytest.raises(DataError, match="x:1: second must hold something to read; got ''"):
@@ -136,8 +108,6 @@ def test_bad_requests_and_labels(tmp_path):
         job.encode([LabelledPair("a", "b", "maybe", "q:9")])
     with pytest.raises(DataError, match="at least two different labels"):
         PairMatching.learn(recipe(), PAIRS[:1])
-    job.save(tmp_path)
-    assert PairMatching.load(job.recipe, tmp_path).labels == job.labels
 
 
 def test_word_overlap_sees_both_labels_of_files_that_alternate_them(monkeypatch):

@@ -110,21 +110,6 @@ def test_a_table_without_the_column_says_which_it_has(tmp_path, task, message):
         read(task, tmp_path, train="a.parquet")
 
 
-@pytest.mark.parametrize(
-    ("task", "data"),
-    [
-        ("translation", {"columns": ["de", "en"]}),
-        ("classification", {"text": "review"}),
-        ("tagging", {"tag": "ner"}),
-        ("generation", {"document": "article"}),
-    ],
-)
-def test_a_file_without_the_name_says_which_it_has(tmp_path, task, data):
-    (tmp_path / "a.tsv").write_text("a\tb\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"a\.tsv:1: there is no column '\w+' .* There are a, b\."):
-        read(task, tmp_path, train="a.tsv", **data)
-
-
 def test_names_and_numbers_of_columns_do_not_go_together(tmp_path):
     (tmp_path / "a.tsv").write_text("a\tb\n", encoding="utf-8")
     with pytest.raises(SettingError, match=r"all be numbers, or all names; got \[1, 'en'\]"):
@@ -162,14 +147,6 @@ def test_pairs_of_one_source_are_one_across_shards(tmp_path):
     write_shards(tmp_path / "test", ".tsv", ["a\tA\n", "a\tB\n"])
     (pair,) = read("translation", tmp_path, "test", test="test")
     assert pair.references == ("A", "B")
-
-
-def test_a_damaged_shard_is_named(tmp_path):
-    write_shards(tmp_path / "shards", ".tsv", ["a\tA\n", "b\tB\n"])
-    last = tmp_path / "shards" / "part-01-of-02.tsv.gz"
-    last.write_bytes(last.read_bytes()[:-9])
-    with pytest.raises(DataError, match=r"part-01-of-02\.tsv\.gz must be a whole compressed file"):
-        read("translation", tmp_path, train="shards")
 
 
 def test_a_recipe_keeps_what_it_names_not_what_was_found(tmp_path):

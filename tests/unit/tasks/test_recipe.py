@@ -1,4 +1,4 @@
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,14 +8,11 @@ from regard.errors import SettingError
 from regard.models import RnnSeq2SeqConfig, TransformerConfig
 from regard.runs.run import Run
 from regard.tasks import (
-    DataConfig,
     DecodingConfig,
-    Recipe,
     read_recipe,
     recipe_from_table,
     saved_recipe,
 )
-from regard.tasks.recipe import with_training
 
 RECIPE = """
 task = "translation"
@@ -74,12 +71,6 @@ def test_settings_go_over_the_file(file):
     assert recipe.data.test == "t.tsv"
 
 
-def test_another_architecture_brings_its_own_settings(file):
-    table = read_recipe(file).table()
-    table["model"] = {"type": "transformer", "num_heads": 4}
-    assert recipe_from_table(table).model == TransformerConfig(num_heads=4)
-
-
 def test_a_table_gives_the_recipe_back(file, tmp_path):
     recipe = read_recipe(file)
     saved = tmp_path / "saved.toml"
@@ -101,11 +92,6 @@ def test_the_phrasebook_is_no_file():
         recipe = recipe_from_table({"data": {"train": name}})
         assert recipe.uses_phrasebook
         assert recipe.table()["data"]["train"] == name
-
-
-def test_resolved_training_settings_take_the_place_of_the_table():
-    recipe = with_training(recipe_from_table({"training": {"updates": 3}}), {"epochs": 2})
-    assert recipe.table()["training"] == {"epochs": 2}
 
 
 @pytest.mark.parametrize(
@@ -160,25 +146,6 @@ def test_a_file_that_is_no_toml_is_named(tmp_path):
 def test_a_task_of_before_names_the_one_in_its_place():
     with pytest.raises(SettingError, match=r"which is gone\. 'sentence_selection' is"):
         recipe_from_table({"task": "word_answering"})
-
-
-def test_sections_are_the_fields_of_a_recipe():
-    assert {field.name for field in fields(Recipe)} == {
-        *(
-            "task",
-            "data",
-            "tokenizer",
-            "model_type",
-            "model",
-            "head",
-            "training",
-            "decoding",
-            "folder",
-            "given",
-            "name",
-        )
-    }
-    assert isinstance(recipe_from_table({}).data, DataConfig)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """The table of tasks: what training, prediction and commands rely on, of every one."""
 
-from inspect import Parameter, signature
-from operator import attrgetter
-
 import pytest
 
 from regard.errors import SettingError
@@ -28,29 +25,6 @@ def test_a_task_is_of_one_kind_and_whole(name):
     assert not task.__abstractmethods__
     assert TASKS[name].is_written == (kinds == [SequenceTask])
     assert set(task.metrics.values()) <= {1, -1}
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_a_task_is_called_as_its_kind_is(name):
-    task = TASKS[name].task
-    kind = SequenceTask if TASKS[name].is_written else OnePassTask
-    for method in kind.__abstractmethods__:
-        if isinstance(getattr(kind, method), property) or isinstance(
-            getattr(task, method), attrgetter
-        ):
-            continue  # which have no signature
-        asked, taken = (dict(signature(getattr(one, method)).parameters) for one in (kind, task))
-        unnamed = 0
-        for name, parameter in asked.items():
-            if name == "self":  # what is static has none
-                taken.pop(name, None)
-            elif parameter.kind is Parameter.POSITIONAL_ONLY:
-                unnamed += 1
-            else:
-                found = taken.pop(name)
-                assert (found.kind, found.default) == (parameter.kind, parameter.default), method
-        needed = [each for each in taken.values() if each.default is Parameter.empty]
-        assert len(needed) == unnamed, method
 
 
 def test_nothing_with_a_body_is_overridden_by_tasks_that_write():
@@ -90,3 +64,13 @@ def test_a_class_that_lacks_what_a_task_must_have_is_refused(monkeypatch):
     entry = TaskEntry(data=DataConfig, models=MODELS, decoding=DecodingConfig, load=lambda: Missing)
     with pytest.raises(SettingError, match="Missing must have asked, "):
         register_task("missing", entry)
+
+
+@pytest.mark.parametrize("name", [n for n, e in TASKS.items() if not e.is_written])
+def test_only_losses_that_can_be_smoothed_are(name):
+    kind = TASKS[name].task
+    if not kind.can_smooth:
+        task = object.__new__(kind)
+        task.recipe = recipe_from_table({"task": name})
+        with pytest.raises(SettingError, match=f"label_smoothing must be 0 for {name}; got 0.1"):
+            task.loss(None, None, smoothing=0.1)

@@ -1,9 +1,8 @@
 """Sentence selection by a memory network: which sentences are right, batches, bad input."""
 
 import pytest
-import torch
 
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.tasks import recipe_from_table
@@ -49,20 +48,12 @@ def test_every_sentence_with_an_answer_is_right():
 
 
 @pytest.mark.parametrize("num_hops", [1, 3])
-def test_a_memory_network_learns_them_and_padding_changes_nothing(num_hops):
-    torch.manual_seed(0)
+def test_a_memory_network_learns_them_and_padding_changes_nothing(fitted, num_hops):
     job = job_of(num_hops)
-    network = job.build_model()
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
-    batch = job.collate(job.encode(QUESTIONS))
-    for _ in range(60):
-        loss, count = job.loss(network, batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    network.eval()
+    network, batch = fitted(job, QUESTIONS), job.collate(job.encode(QUESTIONS))
     answers = job.predict(network, batch)
-    assert (count, job.score(answers, QUESTIONS)) == (4, {"accuracy": 100.0})
+    assert job.loss(network, batch)[1] == 4
+    assert job.score(answers, QUESTIONS) == {"accuracy": 100.0}
     assert answers[3].sentence == "我走了。"
     assert TEXTS[2][answers[3].start : answers[3].end] == answers[3].sentence
     for example, answer in zip(QUESTIONS, answers, strict=True):
@@ -103,17 +94,6 @@ def test_a_text_of_too_many_sentences_is_left_out_in_training_and_else_an_error(
         DataError, match=r"q\.jsonl:1: the text must have 1 to 2 sentences, .*got 3"
     ):
         job.encode(QUESTIONS)
-
-
-def test_bad_requests_and_settings(tmp_path):
-    job = job_of()
-    assert job.request("Who?\tIt was Ann.", "a:1").context == "It was Ann."
-    with pytest.raises(DataError, match="a:1: expected a question, a tab and the text"):
-        job.request("Who?", "a:1")
-    with pytest.raises(SettingError, match="label_smoothing must be 0 for sentence_selection"):
-        job.loss(job.build_model(), job.collate(job.encode(QUESTIONS)), smoothing=0.1)
-    job.save(tmp_path)
-    assert len(SentenceSelection.load(job.recipe, tmp_path).words) == len(job.words)
 
 
 def test_each_hop_is_shown_looking_at_the_sentences():

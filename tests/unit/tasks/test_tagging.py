@@ -7,11 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.metrics.labels import as_bio, entities
 from regard.tasks import recipe_from_table
 from regard.tasks.tagging import Tagging, Tags
-from regard.tasks.word_parts import BEGIN, END, characters
 from regard.text import PAD_ID, UNK_ID
 from regard.text.reading.tagged import TaggedWords
 
@@ -40,11 +39,6 @@ def job_of(*examples, **settings):
 def written(folder, text, name="a.txt"):
     (folder / name).write_text(text, encoding="utf-8")
     return recipe(folder, train=name)
-
-
-def test_a_long_word_is_read_at_both_ends():
-    word = "".join(chr(place) for place in range(0x4E00, 0x4E00 + 23))
-    assert characters([word])[0] == [BEGIN, *word[:10], *word[-10:], END]
 
 
 def test_words_made_of_neighbours_share_their_pairs():
@@ -197,12 +191,9 @@ def test_a_line_without_spaces_is_its_characters_where_those_were_the_words():
     assert job_of(sentence(LIST)).request("李明来", "line 1").words == ("李", "明", "来")
     assert job_of(sentence("ab|X c|Y")).request("abc", "line 1").words == ("abc",)
     assert job_of(sentence("ab|X c|Y")).request({"tokens": ["ab"]}, "line 1").words == ("ab",)
-
-
-@pytest.mark.parametrize("record", ["  ", {"text": "a"}, {"tokens": []}, {"tokens": ["a", 1]}])
-def test_a_request_without_words_is_named(record):
-    with pytest.raises(DataError, match="line 3: tokens must hold words to tag; got"):
-        job_of(sentence(LIST)).request(record, "line 3")
+    for record in ("  ", {"text": "a"}, {"tokens": []}, {"tokens": ["a", 1]}):
+        with pytest.raises(DataError, match="line 3: tokens must hold words to tag; got"):
+            job_of(sentence(LIST)).request(record, "line 3")
 
 
 def test_a_tag_that_training_does_not_know_is_named_with_its_word():
@@ -211,27 +202,3 @@ def test_a_tag_that_training_does_not_know_is_named_with_its_word():
         DataError, match=r"b.txt:7: tags must be ones met in .*got 'B-ORG' for '党'"
     ):
         job.encode([sentence("党|B-ORG", "b.txt:7")])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"parts": "letters"},
-            r"data.parts must be one of characters, neighbours.*; got 'letters'",
-        ),
-        ({"drop_parts": 1.5}, "drop_parts must be .* got 1.5"),
-        ({"parts_min_count": 0}, "parts_min_count must be at least 1; got 0"),
-        ({"word": 2}, "word and tag must be different columns; got 2 and 2"),
-    ],
-)
-def test_settings_that_make_no_sense_are_named(settings, message):
-    with pytest.raises(SettingError, match=message):
-        recipe_from_table({"task": "tagging", "data": settings})
-
-
-def test_smoothing_is_refused():
-    job = job_of(sentence(LIST))
-    batch = job.collate(job.encode([sentence(LIST)]))
-    with pytest.raises(SettingError, match=r"label_smoothing must be 0 for tagging; got 0.1"):
-        job.loss(job.build_model(), batch, smoothing=0.1)

@@ -1,4 +1,3 @@
-from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +6,7 @@ import torch
 from torch import nn
 
 from regard.errors import DataError, SettingError
-from regard.tasks import DataConfig, read_parts, recipe_from_table
+from regard.tasks import read_parts, recipe_from_table
 from regard.tasks.sequence_task import longest_output, states_and_labels
 from regard.tasks.translation import TranslationTask
 from regard.tasks.translations import Translations
@@ -121,26 +120,6 @@ def test_text_that_cannot_be_used_is_named(folder):
     (folder / "labels.tsv").write_text("".join(f"text {n}\t{n % 2}\n" for n in range(99)))
     with pytest.raises(DataError, match=r"2 targets for 99 sources, such as .* classification"):
         read_training(recipe(folder, train="labels.tsv", test="held out"))
-
-
-# For every setting of [data], where it is seen to change the result.
-TRIED = {
-    "train": "test_one_file_of_pairs_or_two_of_lines",
-    "valid": "test_a_validation_file_is_taken_as_it_is",
-    "test": "test_the_test_file_is_read_by_its_name",
-    "source_language": "test_languages_reach_who_shows_and_measures",
-    "target_language": "test_languages_reach_who_shows_and_measures",
-    "columns": "test_columns_can_be_chosen",
-    "max_length": "test_long_sentences_are_left_out_or_refused",
-    "on_bad_line": "test_bad_lines_are_refused_or_left_out",
-    "on_long": "test_long_sentences_are_left_out_or_refused",
-    "source_end": "test_the_end_of_the_source_can_be_left_out",
-}
-
-
-def test_every_setting_of_data_is_tried():
-    assert set(TRIED) == {field.name for field in fields(DataConfig)}
-    assert set(TRIED.values()) <= set(globals())
 
 
 def test_the_end_of_the_source_can_be_left_out(folder):
