@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from regard.server import Service, make_app
-from regard.server.limits import Limits
 from regard.server.problems import _CODES
+from regard.server.requests import Limits
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "serving.md").read_text("utf-8")

@@ -6,8 +6,8 @@ Needs the extra ``serve``; from outside in: ``process`` (listen, stop), ``connec
 """
 
 from regard.server.app import make_app
-from regard.server.limits import Limits
 from regard.server.process import serve
+from regard.server.requests import Limits
 from regard.server.service import Service
 
 __all__ = ["Limits", "Service", "make_app", "serve"]

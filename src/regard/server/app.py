@@ -21,10 +21,9 @@ from regard.server.answers import (
     Runs,
     Translations,
 )
-from regard.server.files import page_files
-from regard.server.guard import GONE, Guard, problem_of
-from regard.server.problems import Problem, of_status
-from regard.server.reference import Schema, reference_page
+from regard.server.guard import GONE, Guard
+from regard.server.pages import Schema, page_files, reference_page
+from regard.server.problems import Problem, invalid, of_status, problem_of
 from regard.server.requests import (
     AttentionRequest,
     ContinueRequest,
@@ -32,9 +31,8 @@ from regard.server.requests import (
     PredictRequest,
     RowsRequest,
     StrictRoute,
-    invalid,
 )
-from regard.server.service import ClientGoneError, Gone, Service
+from regard.server.service import ClientGoneError, Service
 from regard.version import __version__
 
 # What a route may answer, by status, as FastAPI takes it.
@@ -104,10 +102,7 @@ def make_app(
     open_paths = {"/docs", "/openapi.json", "/health", "/health/live", "/health/ready"}
     schema = _described(app, service, open_paths, has_token=token is not None)
     pages = _add_pages(app, schema)
-    app.add_exception_handler(HTTPException, _refuse_status)
-    app.add_exception_handler(RequestValidationError, _refuse_body)
-    app.add_exception_handler(ClientGoneError, _say_nothing)
-    for kind in (Problem, RegardError):
+    for kind in (HTTPException, RequestValidationError, ClientGoneError, RegardError):
         app.add_exception_handler(kind, _refuse)
     routes = {route.path for route in app.routes if hasattr(route, "path")}
     app.add_middleware(
@@ -127,28 +122,28 @@ def _add_work(app: FastAPI, service: Service) -> None:
     @app.post("/predict", response_model=Translations | JobAnswers, responses=_OF_WORK)
     async def predict(body: PredictRequest, request: Request) -> Response:
         """Translate texts, or label and tag them; like requests share a batch."""
-        return _json(await service.predict(body, _gone(request)))
+        return _json(await service.predict(body, request.receive))
 
     @app.post("/continue", response_model=Continuations, responses=_OF_WORK)
     async def go_on(body: ContinueRequest, request: Request) -> Response:
         """Continue texts by a language model."""
-        return _json(await service.predict(body, _gone(request)))
+        return _json(await service.predict(body, request.receive))
 
     @app.post("/attention", response_model=AttentionDocument, responses=_OF_WORK)
     async def attention(body: AttentionRequest, request: Request) -> Response:
         """Predict a text, with its attention: the viewer's document."""
-        page = await service.look(body, _gone(request))
+        page = await service.look(body, request.receive)
         return Response(page, media_type="application/json")
 
     @app.post("/attention/rows", response_model=Rows, responses=_OF_WORK)
     async def rows(body: RowsRequest, request: Request) -> Response:
         """Exact weights of one head: whole rows, or a tile of them."""
-        return _json(await service.rows(body, _gone(request)))
+        return _json(await service.rows(body, request.receive))
 
     @app.post("/explain", response_model=Explained, responses=_OF_WORK)
     async def explain(body: ExplainRequest, request: Request) -> Response:
         """The drawing of a mask, and how the engine would serve a call with it."""
-        return _json(await service.explain(body, _gone(request)))
+        return _json(await service.explain(body, request.receive))
 
 
 def _add_state(app: FastAPI, service: Service) -> None:
@@ -194,9 +189,9 @@ def _add_pages(app: FastAPI, schema: Callable[[], Schema]) -> Collection[str]:
     pages = page_files()
 
     async def file(request: Request) -> Response:
-        found = pages[request.scope["path"]]
+        content, kind = pages[request.scope["path"]]
         # Asked for again each time: the files change with the version of regard.
-        return Response(found.content, media_type=found.kind, headers={"Cache-Control": "no-cache"})
+        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
 
     for path in pages:
         app.add_api_route(path, file, include_in_schema=False)
@@ -217,28 +212,25 @@ def _described(
     app: FastAPI, service: Service, open_paths: Collection[str], *, has_token: bool
 ) -> Callable[[], Schema]:
     """The OpenAPI schema of this very server: what asks for its token, and requests to try."""
+    note = "Of regard serve --token." if has_token else "This server asks nobody for one."
 
     @cache
     def schema() -> Schema:
-        found = app.openapi()
-        found["components"]["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer", "description": _token_note(has_token)}
+        document = app.openapi()
+        document["components"]["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": note}
         }
         examples = service.examples()
-        for path, methods in found["paths"].items():
-            for said in methods.values():
+        for path, methods in document["paths"].items():
+            for operation in methods.values():
                 if has_token and path not in open_paths:
-                    said["security"] = [{"token": []}]
+                    operation["security"] = [{"token": []}]
                 if path in examples:
-                    content = said["requestBody"]["content"]["application/json"]
+                    content = operation["requestBody"]["content"]["application/json"]
                     content["example"] = examples[path]
-        return found
+        return document
 
     return schema
-
-
-def _token_note(has_token: bool) -> str:
-    return "What regard serve --token said." if has_token else "This server asks nobody for one."
 
 
 def _refusals(*statuses: int, but: int | None = None) -> Responses:
@@ -266,32 +258,18 @@ def _json(members: object, *, status: int = 200) -> Response:
     return Response(content, status, media_type="application/json")
 
 
-def _gone(request: Request) -> Gone:
-    """Waits until the client has gone; nothing else comes after the body."""
-    return request.receive
-
-
-async def _refuse_status(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    headers = {key.lower(): value for key, value in (error.headers or {}).items()}
-    return _refusal(of_status(error.status_code, request.method, request.url.path, headers))
-
-
-async def _refuse_body(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    model = request.scope["route"].body_field.field_info.annotation
-    return _refusal(invalid(error.errors()[0], model))
-
-
 async def _refuse(request: Request, error: Exception) -> Response:
-    return _refusal(problem_of(error))
-
-
-async def _say_nothing(request: Request, error: Exception) -> Response:
-    return Response(status_code=GONE)
-
-
-def _refusal(problem: Problem) -> Response:
+    """Any error in the form of all refusals; a client that has gone gets an empty answer."""
+    if isinstance(error, ClientGoneError):
+        return Response(status_code=GONE)
+    if isinstance(error, RequestValidationError):
+        model = request.scope["route"].body_field.field_info.annotation
+        problem = invalid(error.errors()[0], model)
+    elif isinstance(error, HTTPException) and not isinstance(error, Problem):
+        headers = {key.lower(): value for key, value in (error.headers or {}).items()}
+        problem = of_status(error.status_code, request.method, request.url.path, headers)
+    else:
+        problem = problem_of(error)
     return Response(
         problem.body(),
         problem.status,

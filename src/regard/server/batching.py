@@ -114,16 +114,7 @@ class Batcher(Generic[K, T, R]):
         self._ended = -math.inf  # when it ended
 
     def submit(self, key: K, items: Sequence[T]) -> "asyncio.Future[list[R]]":
-        """Stand in line; one result for each item, in order.
-
-        Args:
-            key: Requests of the same key may share a batch.
-            items: What to work on.
-
-        Raises:
-            QueueFullError: Too much waits.
-            QueueClosedError: ``close`` was called.
-        """
+        """One result for each item, in order; requests of the same key may share a batch."""
         if self._is_closed:
             raise QueueClosedError
         weights = [self._weigh(key, item) for item in items]

@@ -7,15 +7,13 @@ than as a ``Problem``.
 import asyncio
 import hmac
 import logging
-import secrets
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.errors import RegardError
-from regard.server.problems import Problem, of_error, shown
+from regard.server.problems import Problem, problem_of, shown
 from regard.server.service import ClientGoneError, Service, stopping
 
 log = logging.getLogger("regard.server")
@@ -45,17 +43,7 @@ _LINGER_SECONDS = 2.0
 
 
 class Guard:
-    """Middleware that checks a request before it reaches the routes.
-
-    Args:
-        app: The routes.
-        service: For its limits, its meters, and whether it is stopping.
-        routes: Paths to count by name.
-        open_paths: Paths that need no token.
-        token: What ``Authorization: Bearer`` must say; None asks nobody.
-        hosts: What the ``Host`` header may be, so that no page elsewhere reaches a server on
-            loopback by a name of its own; None allows any.
-    """
+    """Middleware that checks a request before it reaches the routes, and counts it."""
 
     def __init__(
         self,
@@ -99,7 +87,10 @@ class Guard:
         try:
             self._check(exchange)
             await exchange.read_body(self._service.limits.max_body, self._service.limits.patience)
-            await self._app(exchange.asked, exchange.receive, exchange.send)
+            scope = exchange.scope
+            if scope["method"] == "HEAD":  # as GET; uvicorn sends the answer without its body
+                scope = {**scope, "method": "GET"}
+            await self._app(scope, exchange.receive, exchange.send)
         except (ClientGoneError, asyncio.CancelledError):
             raise
         except Exception as error:  # whatever it is, the client gets an answer and no traceback
@@ -161,21 +152,6 @@ class Guard:
             )
 
 
-def problem_of(error: Exception) -> Problem:
-    """Convert an error into an answer for the client; our own bugs are logged with an id."""
-    if isinstance(error, Problem):
-        return error
-    if isinstance(error, RegardError) and (said := of_error(error)) is not None:
-        return said
-    number = secrets.token_hex(4)
-    log.error("bug %s", number, exc_info=error)
-    return Problem(
-        500,
-        f"server must be able to answer; it met a bug. Its log has more, under {number}.",
-        members={"id": number},
-    )
-
-
 class _Exchange:
     """One request and its answer: the body is read once, and every answer gets the headers."""
 
@@ -189,25 +165,15 @@ class _Exchange:
         self._is_read = False
         self._body: bytes | None = None
 
-    @property
-    def asked(self) -> Scope:
-        """Map HEAD to GET; the server sends its answer without a body."""
-        return self.scope if self.scope["method"] != "HEAD" else {**self.scope, "method": "GET"}
-
     def header(self, name: bytes) -> bytes:
         """The value of a header, empty if there is none."""
         return next((value for key, value in self.scope["headers"] if key == name), b"")
 
     async def read_body(self, most: int, patience: float) -> None:
-        """Read the body, as far as it is allowed.
-
-        Raises:
-            Problem: It is too large, or too slow.
-            ClientGoneError: The client went away.
-        """
-        said = self.header(b"content-length")
-        if said.isdigit() and (len(said) > 18 or int(said) > most):
-            raise _too_large(most, f"{int(said[:18]):,}{'…' if len(said) > 18 else ''}")
+        """Read the body, within bounds of size and time."""
+        length = self.header(b"content-length")
+        if length.isdigit() and (len(length) > 18 or int(length) > most):
+            raise _too_large(most, f"{int(length[:18]):,}{'…' if len(length) > 18 else ''}")
         parts, size = [], 0
         try:
             async with asyncio.timeout(patience):
@@ -279,19 +245,11 @@ class _Exchange:
 
 
 def _too_large(most: int, got: str) -> Problem:
-    return Problem(
-        413,
-        f"body must be at most {most:,} bytes; got {got}. Send it in parts.",
-    )
+    return Problem(413, f"body must be at most {most:,} bytes; got {got}. Send it in parts.")
 
 
 def _name(host: str) -> str:
-    """The host of a ``Host`` header, without its port.
-
-    Example:
-        >>> _name("localhost:8000"), _name("[::1]:8000"), _name("::1")
-        ('localhost', '[::1]', '::1')
-    """
+    """The host of a ``Host`` header, without its port."""
     text = host.lower()
     if text.startswith("["):
         return text.partition("]")[0] + "]"
@@ -299,12 +257,7 @@ def _name(host: str) -> str:
 
 
 def loopback_hosts(host: str) -> Iterable[str] | None:
-    """Names under which a server at ``host`` may be asked for; None if it is not on loopback.
-
-    Example:
-        >>> sorted(loopback_hosts("127.0.0.1")), loopback_hosts("0.0.0.0")
-        (['127.0.0.1', '[::1]', 'localhost'], None)
-    """
+    """Names under which a server at ``host`` may be asked for; None if it is not on loopback."""
     names = {"localhost", "127.0.0.1", "[::1]"}
     if host in ("localhost", "::1") or host.startswith("127."):
         return names | ({host} if ":" not in host else set())

@@ -6,13 +6,20 @@ Every refusal has one form, whatever it comes from::
 """
 
 import json
-from collections.abc import Mapping
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
-from regard.errors import DataError, RegardError, SettingError, ShapeError
+from regard.choices import nearest
+from regard.errors import DataError, SettingError, ShapeError
+
+log = logging.getLogger("regard.server")
 
 # Statuses of errors that frameworks raise themselves, and what they are called here.
 _CODES = {
@@ -34,15 +41,7 @@ _CODES = {
 
 @dataclass(eq=False)
 class Problem(HTTPException):
-    """An answer that says why there is none.
-
-    Attributes:
-        status: Of HTTP.
-        message: ``{name} must {rule}; got {what came}. {cure}``, without paths of the machine.
-        members: More that the client may want, such as the id of a bug in the log.
-        headers: Of the answer, such as ``Retry-After``.
-        code: For programs; None takes the status's own.
-    """
+    """An error answer: ``{name} must {rule}; got {what}. {cure}``, without paths of the machine."""
 
     status: int
     message: str
@@ -59,42 +58,31 @@ class Problem(HTTPException):
         return self.status
 
     def body(self) -> bytes:
-        r"""The answer's JSON.
-
-        Example:
-            >>> Problem(404, "route must be known; got '/x'.").body().decode()
-            '{"error": {"code": "not_found", "message": "route must be known; got \'/x\'."}}'
-        """
+        """The answer's JSON."""
         code = self.code or _CODES.get(self.status, "refused")
         error = {"code": code, "message": self.message, **self.members}
         # Plain ASCII: whatever came, half a surrogate pair too, can be said again.
         return json.dumps({"error": error}).encode()
 
 
-def of_error(error: RegardError) -> Problem | None:
-    """Error answer for an exception; None where it is no fault of the client's.
-
-    Only what was asked can be wrong in these ways once a server runs; other errors may name paths
-    of the machine.
-
-    Example:
-        >>> of_error(SettingError("n_best must be at least 1; got 0.")).status
-        422
-    """
+def problem_of(error: Exception) -> Problem:
+    """The error answer for an exception; a bug, which may name paths, is logged with an id."""
+    if isinstance(error, Problem):
+        return error
+    # Only a request can be wrong in these ways once a server runs.
     if isinstance(error, SettingError | DataError | ShapeError):
         return Problem(422, str(error))
-    return None
+    number = secrets.token_hex(4)
+    log.error("bug %s", number, exc_info=error)
+    return Problem(
+        500,
+        f"server must be able to answer; it met a bug. Its log has more, under {number}.",
+        members={"id": number},
+    )
 
 
 def of_status(status: int, method: str, path: str, headers: Mapping[str, str]) -> Problem:
-    """Error answer where no route matches.
-
-    Args:
-        status: 404, 405 or another that a router gives.
-        method: What was asked for.
-        path: Where.
-        headers: The router's, such as which methods are allowed.
-    """
+    """The error answer where no route matches."""
     if status == HTTPStatus.NOT_FOUND:
         message = f"route must be one of this server; got {shown(path)}. GET /docs lists them."
     elif status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -106,12 +94,57 @@ def of_status(status: int, method: str, path: str, headers: Mapping[str, str]) -
 
 
 def shown(value: object, longest: int = 60) -> str:
-    """Shorten a value for a message.
-
-    Example:
-        >>> shown("a" * 100, longest=10)
-        "'aaaaaaaaa…"
-    """
+    """Shorten a value for a message."""
     # Not all of a megabyte, only to throw it away.
     text = repr(value[: longest + 1] if isinstance(value, str) else value)
     return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+# What pydantic finds wrong, in our words; the others are told as they are.
+_RULES = {
+    "string_type": "must be text",
+    "string_unicode": "must be Unicode, without halves of surrogate pairs",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "must be a whole number of usual size",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "too_long": "must be at most {max_length} long",
+    "too_short": "must be at least {min_length} long",
+}
+
+
+def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
+    """The error answer for a body that is no request of this model, by pydantic's first error."""
+    place = error["loc"][1:]  # behind "body"
+    if not place and error["type"] == "missing":
+        return Problem(400, "body must be JSON; got nothing.")
+    name = _name(place)
+    if error["type"] == "extra_forbidden":
+        members = list(model.model_fields)
+        near = nearest(name, members)
+        cure = f"Did you mean {near}?" if near else f"There are {', '.join(members)}."
+        return Problem(422, f"{shown(name)} is no member of the request. {cure}")
+    if error["type"] == "missing":
+        return Problem(422, f"{name} must be given; got {shown(list(error['input']))}.")
+    rule = _RULES.get(error["type"])
+    known = {name: _figure(value) for name, value in error.get("ctx", {}).items()}
+    said = rule.format(**known) if rule else f"must be right ({error['msg']})"
+    return Problem(422, f"{name} {said}; got {shown(error['input'])}.")
+
+
+def _figure(value: object) -> object:
+    """A limit as people write it: 100, not 100.0."""
+    return f"{value:g}" if isinstance(value, float) else value
+
+
+def _name(place: Sequence[str | int]) -> str:
+    """``texts[3]``; branches of a union, which pydantic names too, are left out."""
+    first, *rest = place or ["name of a member"]
+    return str(first) + "".join(f"[{at}]" for at in rest if isinstance(at, int))

@@ -1,24 +1,30 @@
 """The server as a process: it listens, answers, and stops without losing what it took."""
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
+import select
 import signal
 import socket
-from collections.abc import Callable, Mapping
+import struct
+import sys
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import cast
+from typing import Any, cast
 
+import h11
 import torch
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.server.app import make_app
-from regard.server.connections import Protocol, close_idle, hold_shut, stand_before
 from regard.server.guard import loopback_hosts
-from regard.server.limits import Limits
+from regard.server.problems import Problem
+from regard.server.requests import Limits
 from regard.server.service import Service
 
 log = logging.getLogger("regard.server")
@@ -142,11 +148,7 @@ async def _wind_up(service: Service, limits: Limits) -> None:
 
 
 async def _close_door(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Let nobody in any more, and hear everyone who has come in.
-
-    To close a listening socket breaks the connections that stand before it, and uvicorn drops
-    those that are in and were not heard yet.
-    """
+    """Let nobody in any more, and hear everyone who has come in."""
     hold_shut(listener)
     await asyncio.sleep(_ENTERING)
     until = asyncio.get_running_loop().time() + _UNHEARD
@@ -185,3 +187,97 @@ def _listener(host: str, port: int) -> socket.socket:
             f"{(error.strerror or str(error)).lower()}. Choose another --port, or 0 for a free one."
         ) from None
     return listener
+
+
+# Bytes a second at which an answer must at least be taken.
+_SLOWEST = 1024
+
+
+# Linux's name for a filter of packets, and one that drops whatever asks for a connection: what each
+# instruction does, how many to skip if that is true and if not, and its operand. To drop all would
+# break those that are half open: their clients take them for open, and are reset once the listener
+# is closed.
+_ATTACH_FILTER = 26
+_LOAD_BYTE, _IF_ANY_BIT, _RETURN = 0x30, 0x45, 0x06
+_FLAGS, _SYN, _NOTHING, _ALL = 13, 0x02, 0, 0xFFFFFFFF
+_NO_NEWCOMERS = (
+    (_LOAD_BYTE, 0, 0, _FLAGS),
+    (_IF_ANY_BIT, 0, 1, _SYN),
+    (_RETURN, 0, 0, _NOTHING),
+    (_RETURN, 0, 0, _ALL),
+)
+
+
+class Protocol(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it; what is none is refused in the form of all refusals."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read, saying why, and close."""
+        problem = unreadable(sys.exception())
+        if self.transport.is_closing():
+            return
+        if self.conn.our_state is h11.SEND_RESPONSE or self.conn.our_state is h11.IDLE:
+            body = problem.body()
+            head = {"content-type": "application/json", "content-length": str(len(body))}
+            response = h11.Response(
+                status_code=problem.status,
+                headers=[*head.items(), ("connection", "close")],
+                reason=b"",
+            )
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+def unreadable(error: BaseException | None) -> Problem:
+    """The error answer for bytes that are no HTTP request."""
+    said = str(error or "")
+    if "Host:" in said:
+        got = "none" if said.startswith("Missing") else "several"
+        return Problem(
+            400,
+            f"Host must be given once in a request; got {got}. "
+            "Send Host: and the name of the server.",
+        )
+    reason = f"{said[0].lower()}{said[1:]}" if said else "something else"
+    return Problem(400, f"request must be HTTP/1.1; got {reason}.")
+
+
+def hold_shut(listener: socket.socket) -> None:
+    """Drop new connections to a listening socket; those that stand before it can come in."""
+    if not sys.platform.startswith("linux"):
+        return
+    code = b"".join(struct.pack("HBBI", *each) for each in _NO_NEWCOMERS)
+    drop = ctypes.create_string_buffer(code)
+    program = struct.pack("HP", len(_NO_NEWCOMERS), ctypes.addressof(drop))
+    with suppress(OSError):  # a container may forbid it: then the door is closed at once
+        listener.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+
+
+def stand_before(listener: socket.socket) -> bool:
+    """Whether there are connections that wait to be let in."""
+    return bool(select.select([listener], [], [], 0)[0])
+
+
+async def close_idle(connections: Collection[Any], patience: float) -> None:
+    """Close connections that were idle or stuck for so long, else a few thousand leave no room."""
+    loop = asyncio.get_running_loop()
+    # What each was doing when it last got on: the answer it gave last, and the bytes not taken.
+    seen: dict[object, tuple[object, int, float]] = {}
+    while True:
+        await asyncio.sleep(patience / 4)
+        now = loop.time()
+        idle = {}
+        for connection in list(connections):
+            cycle = connection.cycle
+            is_answering = cycle is not None and not cycle.response_complete
+            left = connection.transport.get_write_buffer_size()
+            if is_answering and not left:
+                continue
+            before, most, since = seen.get(connection, (None, 0, now))
+            taken = most - left
+            is_stuck = before is cycle and 0 <= taken < max(1, _SLOWEST * (now - since))
+            idle[connection] = (cycle, most, since) if is_stuck else (cycle, left, now)
+            if now - idle[connection][2] >= patience:
+                connection.transport.abort()
+        seen = idle

@@ -1,23 +1,79 @@
-"""The bodies of requests: models of FastAPI's, JSON read strictly, and what is wrong in words.
-
-Whatever depends on the runs that are served, such as their names, is checked by ``service``.
-"""
+"""The bodies of requests: models of FastAPI's, JSON read strictly, and the limits of texts."""
 
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import ErrorDetails
 
-from regard.choices import nearest
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.server.limits import Limits
+from regard.fields import Count, Positive, Weight, at_least, check_fields
 from regard.server.problems import Problem, shown
+
+# Bytes of a request that any text fits in, below 10,000 characters.
+_SMALL_BODY = 1 << 20
+# Characters that cost about as much as one sentence.
+_SENTENCE = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """Limits of requests and of the queue.
+
+    Attributes:
+        max_batch: Sentences translated at once; a long text counts as several.
+        max_wait: Longest time in seconds that a batch is held for those who were answered just
+            before and are likely to ask again.
+        turn: Seconds of work on one request after which others have their turn, such as between
+            the parts of a long text.
+        queue: Sentences that may wait; beyond that, requests are refused with 503.
+        timeout: Seconds within which a request is answered, or given up with 504.
+        max_length: Characters of one text.
+        max_looked: Characters of a text that is looked into.
+        max_texts: Texts of one request.
+        max_beam: Widest beam.
+        patience: Seconds that a client may take to send its request.
+
+    Raises:
+        SettingError: A number is out of range.
+
+    Example:
+        >>> Limits(max_length=1_000_000).max_body
+        6001024
+        >>> Limits(max_batch=0)
+        Traceback (most recent call last):
+        regard.errors.SettingError: max_batch must be at least 1; got 0. Use 1 for no batches.
+    """
+
+    max_batch: Annotated[int, at_least(1, cure="Use 1 for no batches.")] = 64
+    max_wait: Weight = 0.005
+    turn: Positive = 0.5
+    queue: Count = 2000
+    timeout: Positive = 30.0
+    max_length: Count = 10_000
+    max_looked: Count = 2000
+    max_texts: Count = 1000
+    max_beam: Count = 32
+    patience: Positive = 10.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def max_body(self) -> int:
+        """Bytes of one request: a text of the longest kind fits, each character escaped."""
+        return max(_SMALL_BODY, 6 * self.max_length + 1024)
+
+
+def sentences(text: str) -> int:
+    """How many sentences a text counts as."""
+    return 1 + len(text) // _SENTENCE
+
 
 # What no sentence holds: controls other than tab and line ends; halves of surrogate pairs.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -159,11 +215,7 @@ class StrictRequest(Request):
     """A request whose JSON has one meaning: UTF-8, each member once, no number beside JSON's."""
 
     async def json(self) -> Mapping[str, JsonValue]:
-        """The object that the body is.
-
-        Raises:
-            Problem: It is not UTF-8, not JSON, or not an object.
-        """
+        """The object that the body is."""
         return read_object(await self.body())
 
 
@@ -181,11 +233,7 @@ class StrictRoute(APIRoute):
 
 
 def read_object(body: bytes) -> Mapping[str, JsonValue]:
-    """The JSON object that a body is.
-
-    Raises:
-        Problem: It is not UTF-8, not JSON, or not an object.
-    """
+    """The JSON object that a body is; a Problem if it is not UTF-8, not JSON, or not an object."""
     try:
         found = _JSON.decode(body.decode("utf-8-sig"))  # some editors put a mark before it
     except UnicodeDecodeError as error:
@@ -200,12 +248,7 @@ def read_object(body: bytes) -> Mapping[str, JsonValue]:
 
 
 def inputs_of(request: TextsRequest, limits: Limits) -> list[Input]:
-    """The texts or records of a request, each checked and with its name in the request.
-
-    Raises:
-        Problem: There is not exactly one of ``text``, ``texts`` and ``records``, there are too
-            many, or one of them is no good.
-    """
+    """The texts or records of a request, each checked and with its name in the request."""
     names = [name for name in ("text", "texts", "records") if name in type(request).model_fields]
     given = [name for name in names if getattr(request, name) is not None]
     if len(given) != 1:
@@ -248,22 +291,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def checked(name: str, text: str, longest: int, *, is_whole: bool = True) -> str:
-    r"""The text, if it is one.
-
-    Args:
-        name: What it is called.
-        text: What came.
-        longest: Most characters.
-        is_whole: Whether it must hold something; a part of a record need not.
-
-    Raises:
-        Problem: It is empty, too long, or has control characters or half a surrogate pair.
-
-    Example:
-        >>> checked("text", "a\x07", 10_000)
-        Traceback (most recent call last):
-        regard.server.problems.Problem: text must hold no control characters; got '\x07' at 1.
-    """
+    """The text, if it is not too long, not empty, and Unicode without control characters."""
     if len(text) > longest:
         raise Problem(
             422,
@@ -280,61 +308,6 @@ def checked(name: str, text: str, longest: int, *, is_whole: bool = True) -> str
     if is_whole and _UNSEEN.fullmatch(text):
         raise Problem(422, f"{name} must hold something to read; got an empty text.")
     return text
-
-
-# What pydantic finds wrong, in our words; the others are told as they are.
-_RULES = {
-    "string_type": "must be text",
-    "string_unicode": "must be Unicode, without halves of surrogate pairs",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "int_parsing_size": "must be a whole number of usual size",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list",
-    "dict_type": "must be an object",
-    "literal_error": "must be {expected}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "too_long": "must be at most {max_length} long",
-    "too_short": "must be at least {min_length} long",
-}
-
-
-def invalid(error: ErrorDetails, model: type[BaseModel]) -> Problem:
-    """Error answer for a body that is no request of this model.
-
-    Args:
-        error: The first that pydantic found.
-        model: The request's.
-    """
-    place = error["loc"][1:]  # behind "body"
-    if not place and error["type"] == "missing":
-        return Problem(400, "body must be JSON; got nothing.")
-    name = _name(place)
-    if error["type"] == "extra_forbidden":
-        members = list(model.model_fields)
-        near = nearest(name, members)
-        cure = f"Did you mean {near}?" if near else f"There are {', '.join(members)}."
-        return Problem(422, f"{shown(name)} is no member of the request. {cure}")
-    if error["type"] == "missing":
-        return Problem(422, f"{name} must be given; got {shown(list(error['input']))}.")
-    rule = _RULES.get(error["type"])
-    known = {name: _figure(value) for name, value in error.get("ctx", {}).items()}
-    said = rule.format(**known) if rule else f"must be right ({error['msg']})"
-    return Problem(422, f"{name} {said}; got {shown(error['input'])}.")
-
-
-def _figure(value: object) -> object:
-    """A limit as people write it: 100, not 100.0."""
-    return f"{value:g}" if isinstance(value, float) else value
-
-
-def _name(place: Sequence[str | int]) -> str:
-    """``texts[3]``; branches of a union, which pydantic names too, are left out."""
-    first, *rest = place or ["name of a member"]
-    return str(first) + "".join(f"[{at}]" for at in rest if isinstance(at, int))
 
 
 def _said(error: ValueError) -> str:

@@ -1,27 +1,37 @@
-"""Service behind the routes: checks requests, queues them, answers in time."""
+"""Service behind the routes: checks requests, queues them, answers in time, counts them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
 from regard.inference.looking import document, looked_parts
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
-from regard.server.examples import example_requests
-from regard.server.limits import Limits, sentences
-from regard.server.meters import Meters
+from regard.server.pages import example_requests
 from regard.server.problems import Problem, shown
 from regard.server.requests import (
     AttentionRequest,
     ContinueRequest,
     ExplainRequest,
+    Limits,
     PredictRequest,
     RowsRequest,
     TextsRequest,
     checked,
     inputs_of,
+    sentences,
 )
 from regard.server.work import Job, Worker
 from regard.tasks import DecodingConfig
@@ -29,6 +39,9 @@ from regard.tasks.sequences import EncodedSequences
 from regard.tasks.translations import Translations
 from regard.text import normalize
 
+# Bounds of histograms: seconds, from a page's file to a long list; texts worked on at once.
+_LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # Sentences that are translated while a text is looked into: a short one, and any at most.
 _SHORT_LOOK, _LONGEST_LOOK = 8, 64
 # Characters that are cut into parts, and joined, without a thread of their own.
@@ -46,8 +59,45 @@ class ClientGoneError(Exception):
     """The client went away before it had its answer."""
 
 
+class Meters:
+    """Counts of one server for Prometheus: requests, their times, sizes of batches, memory.
+
+    Each server has a registry of its own, so that two in a process do not count together.
+    """
+
+    def __init__(self) -> None:
+        # When a series began is a line more for each, which nobody asks for.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)  # memory among others, where Linux tells it
+        self.requests = Counter(
+            "regard_requests_total",
+            "Requests answered.",
+            ["route", "method", "status"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "regard_request_seconds",
+            "From a request to its answer.",
+            ["route"],
+            buckets=_LATENCIES,
+            registry=registry,
+        )
+        self.batches = Histogram(
+            "regard_batch_size", "Texts worked on at once.", buckets=_BATCH_SIZES, registry=registry
+        )
+
+    def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
+        """Add a value that is read whenever somebody asks for it."""
+        Gauge(name, text, registry=self.registry).set_function(value)
+
+
 class Service:
     """The runs that are served, and the line of requests before them.
+
+    ``gone`` of each method returns once the client has gone, which raises ``ClientGoneError``. A
+    request that is wrong, too much, or took too long is a ``Problem``, or a ``RegardError`` where
+    its search cannot be as it is wanted.
 
     Args:
         predictors: The models by name; requests that name none go to the first.
@@ -79,17 +129,17 @@ class Service:
             turn=limits.turn,
             on_batch=self.meters.batches.observe,
         )
+        self.meters.gauge(
+            "regard_queue_sentences", "Sentences that wait.", lambda: self._batcher.waiting
+        )
+        self.meters.gauge(
+            "regard_active_requests", "Requests not answered yet.", lambda: self.active
+        )
 
     async def predict(
         self, request: PredictRequest | ContinueRequest, gone: Gone
     ) -> dict[str, JsonValue]:
-        """Translations of the texts of a request, or the answers of another task.
-
-        Raises:
-            Problem: The request is wrong, too much, or took too long.
-            RegardError: The search cannot be as it is wanted.
-            ClientGoneError: Nobody waits for the answer.
-        """
+        """Translations of the texts of a request, or the answers of another task."""
         run, predictor = self._run(request.run)
         task = predictor.recipe.task
         if isinstance(request, ContinueRequest) and (predictor.is_seq2seq or not predictor.writes):
@@ -116,12 +166,7 @@ class Service:
         return {"run": run, "answers": answers}
 
     async def look(self, request: AttentionRequest, gone: Gone) -> str:
-        """The viewer's document of a text, as JSON.
-
-        Raises:
-            Problem: The request is wrong, too much, or took too long.
-            ClientGoneError: Nobody waits for the answer.
-        """
+        """The viewer's document of a text, as JSON."""
         run, predictor = self._run(request.run)
         request = self._checked(request)
         requests = [request]
@@ -141,12 +186,7 @@ class Service:
         return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, JsonValue]:
-        """Exact weights of one head.
-
-        Raises:
-            Problem: The request is wrong, too much, or took too long.
-            ClientGoneError: Nobody waits for the answer.
-        """
+        """Exact weights of one head."""
         run, predictor = self._run(request.run)
         if not predictor.is_seq2seq:
             raise Problem(
@@ -158,12 +198,7 @@ class Service:
         return {"weights": weights}
 
     async def explain(self, request: ExplainRequest, gone: Gone) -> dict[str, JsonValue]:
-        """A mask's drawing, and how a call with it would be served.
-
-        Raises:
-            Problem: The request is wrong, too much, or took too long.
-            ClientGoneError: Nobody waits for the answer.
-        """
+        """A mask's drawing, and how a call with it would be served."""
         (plan,) = await self._answers(Job("explain"), [request], gone)
         return cast("dict[str, JsonValue]", plan)
 
@@ -186,7 +221,7 @@ class Service:
 
     def metrics(self) -> str:
         """Metrics in the format of Prometheus."""
-        return self.meters.text(waiting=self._batcher.waiting, active=self.active)
+        return generate_latest(self.meters.registry).decode()
 
     async def close(self) -> None:
         """Finish what was taken, and end the working thread."""

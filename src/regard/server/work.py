@@ -38,15 +38,7 @@ _Calls = Mapping[tuple[str, int], AttentionCall]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The part that the requests of one batch have in common.
-
-    Attributes:
-        kind: ``translate``, parts of texts; ``predict``, records, each with its name in the
-            request; ``look``, ``rows`` and ``explain``, requests as they came.
-        run: The run's name.
-        decoding: Settings of the search, of a run that writes.
-        alignments: Whether attention of translations is noted.
-    """
+    """The part that the requests of one batch have in common."""
 
     kind: Literal["translate", "predict", "look", "rows", "explain"]
     run: str = ""
@@ -55,13 +47,7 @@ class Job:
 
 
 class Worker:
-    """Answers batches, one after another.
-
-    Whatever it refuses of an item stands in the item's place, so that the others have answers.
-
-    Args:
-        predictors: The models by name.
-    """
+    """Answers batches, one after another; a refused item has its error in its place."""
 
     def __init__(self, predictors: Mapping[str, Predictor]) -> None:
         self._predictors = predictors
@@ -70,16 +56,7 @@ class Worker:
     def __call__(
         self, job: Job, items: Sequence[Any], is_wanted: Callable[[], bool]
     ) -> Sequence[object]:
-        """One answer for each item.
-
-        Args:
-            job: The part that all items have in common.
-            items: As the kind of the job says.
-            is_wanted: Whether anybody still waits.
-
-        Raises:
-            AbandonedError: Nobody waits any more.
-        """
+        """One answer for each item; an AbandonedError once nobody waits any more."""
         match job.kind:
             case "translate":
                 assert job.decoding is not None
@@ -154,11 +131,7 @@ def _calls(predictor: Predictor, request: AttentionRequest) -> _Calls:
 
 
 def tile(calls: _Calls, request: RowsRequest) -> Float[Tensor, "N M"]:
-    """Exact weights, worked out for the queries of a request.
-
-    Raises:
-        SettingError: There is no such kind, layer, head, query or key.
-    """
+    """Exact weights of the queries, keys, layer and head of a request."""
     layers = {layer: seen for (kind, layer), seen in calls.items() if kind == request.kind}
     if not layers:
         kinds = ", ".join(sorted({kind for kind, _ in calls})) or "none"
@@ -188,13 +161,7 @@ def tile(calls: _Calls, request: RowsRequest) -> Float[Tensor, "N M"]:
 
 
 def plan(call: ExplainRequest) -> dict[str, JsonValue]:
-    """How ``attend`` would serve a call, and the drawing of its mask where that is small.
-
-    Example:
-        >>> print(plan(ExplainRequest(mask="causal()", queries=2, keys=3))["drawing"])
-        1 1 .
-        1 1 1
-    """
+    """How ``attend`` would serve a call, and the drawing of its mask where that is small."""
     mask, keys = parse_mask(call.mask), call.queries if call.keys is None else call.keys
     # Nothing is written into these, so no memory is taken for them.
     query = torch.empty(1, 1, 1, 1).expand(1, call.heads, call.queries, call.head_dim)

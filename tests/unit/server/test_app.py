@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.server.conftest import Site, refusal
 
 from regard.server import Limits
-from regard.server.files import page_files
 from regard.server.guard import loopback_hosts
+from regard.server.pages import page_files
 
 Make = Callable[..., Site]
 

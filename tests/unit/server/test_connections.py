@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import h11
 import pytest
 
-from regard.server.connections import close_idle, hold_shut, stand_before, unreadable
+from regard.server.process import close_idle, hold_shut, stand_before, unreadable
 
 
 class Connection:

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from regard.errors import SettingError
-from regard.server.limits import Limits, sentences
-from regard.server.problems import Problem, of_error, of_status, shown
+from regard.errors import RunError, SettingError
+from regard.server.problems import Problem, invalid, of_status, problem_of, shown
 from regard.server.requests import (
     AttentionRequest,
     ExplainRequest,
+    Limits,
     PredictRequest,
     RowsRequest,
     inputs_of,
-    invalid,
     read_object,
+    sentences,
 )
 
 
@@ -172,10 +172,10 @@ def test_rows_and_plans_have_rules_of_their_own():
 
 
 def test_errors_from_below_are_told_and_bugs_are_not():
-    assert of_error(SettingError("n_best must be small; got 9.")).message.endswith("got 9.")
-    from regard.errors import RunError
-
-    assert of_error(RunError("/home/someone/run must be whole")) is None
+    assert problem_of(SettingError("n_best must be small; got 9.")).message.endswith("got 9.")
+    bug = problem_of(RunError("/home/someone/run must be whole"))
+    assert bug.status == 500
+    assert "/home" not in bug.message
 
 
 def test_routes_and_methods_are_told_with_their_cure():
