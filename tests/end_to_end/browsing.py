@@ -10,22 +10,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from regard.viewer import Document, page
+from regard.viewer import Document, Token, page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+CHOSEN = "[...document.querySelectorAll('.choices .strip input:checked')].map(input => input.value)"
 LOCAL = ("file:", "data:", "blob:", "about:")
 
 
 @dataclass
 class Tab:
-    """A page, and what it said and asked for since it was made.
-
-    Attributes:
-        page: Playwright's page.
-        folder: Where its files may be put.
-        complaints: Errors and warnings of the console, and exceptions nobody caught.
-        requests: Address of everything that was asked for.
-    """
+    """A page, and what it said and asked for since it was made."""
 
     page: Page
     folder: Path
@@ -69,9 +63,26 @@ class Tab:
         """What the first such element says."""
         return self.page.locator(selector).first.inner_text()
 
+    def saved(self, kind: str) -> bytes:
+        """The file that the button of this name saves."""
+        with self.page.expect_download() as download:
+            self.page.locator(".saving button", has_text=kind).click()
+        return Path(download.value.path()).read_bytes()
+
     def outside(self) -> list[str]:
         """The requests that left the file."""
         return [address for address in self.requests if not address.startswith(LOCAL)]
+
+
+def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
+    """Pieces of a text, whose marks of spaces are not in it."""
+    found, at = [], 0
+    for piece in pieces:
+        bare = piece.strip("▁")
+        at = text.index(bare, at)
+        found.append(Token(text=piece, start=at, end=at + len(bare)))
+        at += len(bare)
+    return tuple(found)
 
 
 def open_tab(context: BrowserContext, folder: Path) -> Tab:
@@ -106,10 +117,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def tab(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
-    """A fresh page of 1280 × 1000; it must not complain, and must ask for nothing outside.
-
-    A test that expects a complaint or a request takes it off the list.
-    """
+    """A fresh page of 1280 × 1000; it must not complain, and must ask for nothing outside."""
     context = chromium.new_context(
         viewport={"width": 1280, "height": 1000}, accept_downloads=True, color_scheme="light"
     )

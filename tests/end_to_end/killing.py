@@ -19,13 +19,7 @@ OPERATIONS += ("ftruncate",)
 
 
 class Fault:
-    """Counts what the process asks of the disk through ``os``, and strikes at one of the calls.
-
-    Args:
-        at: Which call to strike at, from 1; 0 only counts.
-        moment: ``before`` the call, ``inside`` it (half of a write is done) or ``after`` it.
-        strike: What to do then; it may raise. By default the process kills itself.
-    """
+    """Counts what the process asks of the disk through ``os``, and strikes at one of the calls."""
 
     def __init__(
         self, at: int = 0, moment: str = "before", strike: Callable[[], Any] | None = None

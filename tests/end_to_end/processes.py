@@ -70,15 +70,7 @@ def recipe(folder: Path, task: str = "translation", **training: object) -> Recip
 
 
 class Processes:
-    """Children that train together, each with a file for what it prints.
-
-    Args:
-        home: Where the files are.
-        recipes: What each trains by.
-        path: The run folder.
-        folders: What each one's current folder is.
-        stop_at: The update after which one is asked to stop, and its rank.
-    """
+    """Children that train together, each with a file for what it prints."""
 
     def __init__(self, home, recipes, path, *, folders=None, stop_at=(0, 0)):
         self.home, self.path, self.stop_at = home, path, stop_at

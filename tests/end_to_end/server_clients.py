@@ -33,13 +33,7 @@ _SENTENCES = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer.
-
-    Attributes:
-        status: Of HTTP.
-        headers: Names in lower case.
-        body: All of it.
-    """
+    """One answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,12 +45,7 @@ class Reply:
 
 
 class Server:
-    """A ``regard serve`` of its own process.
-
-    Args:
-        process: It.
-        port: Where it listens.
-    """
+    """A ``regard serve`` of its own process."""
 
     def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
         self.process = process
@@ -78,14 +67,7 @@ class Server:
 def serving(
     *runs: Path, options: Sequence[object] = (), threads: int = 1, script: Path | None = None
 ) -> Iterator[Server]:
-    """A server of these runs at a free port, stopped at the end whatever happens.
-
-    Args:
-        runs: Run folders.
-        options: More of ``regard serve``.
-        threads: Of torch.
-        script: Serves the runs instead of the command.
-    """
+    """A server of these runs at a free port, stopped at the end whatever happens."""
     command: list[object] = [sys.executable, script, *runs]
     if script is None:
         command = [sys.executable, "-m", "regard", "serve", *runs, "--port", 0, *options]
@@ -133,23 +115,14 @@ def request(
 
 
 class Client:
-    """One connection, made again when the server closed it.
-
-    Args:
-        port: Of the server.
-    """
+    """One connection, made again when the server closed it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, raw: bytes) -> Reply:
-        """Send a request and read its answer.
-
-        Raises:
-            OSError: There is no connection.
-            EOFError: It ended before the answer did.
-        """
+        """Send a request and read its answer."""
         if self._streams is None:
             self._streams = await asyncio.open_connection(HOST, self._port, limit=1 << 24)
         reader, writer = self._streams
@@ -195,16 +168,7 @@ async def _read(reader: asyncio.StreamReader) -> Reply:
 
 @dataclass
 class Outcome:
-    """What became of the requests of many clients.
-
-    Attributes:
-        seconds: How long it took.
-        statuses: How often each came.
-        latencies: Seconds of each good answer.
-        wrong: Answers that were not as they should be; the first ones.
-        lost: Requests without an answer, and why.
-        first_lost: When the first of them was made, by ``time.perf_counter``.
-    """
+    """What became of the requests of many clients."""
 
     seconds: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
@@ -230,15 +194,7 @@ Asked = tuple[bytes, Callable[[Reply], str | None]]
 async def drive(
     port: int, requests: Sequence[Asked], *, clients: int, seconds: float, seed: int = 0
 ) -> Outcome:
-    """Many clients, each asking again as soon as it has its answer.
-
-    Args:
-        port: Of the server.
-        requests: What they ask, drawn at random.
-        clients: How many at once.
-        seconds: After which no new request is made; those made are waited for.
-        seed: Of the draw.
-    """
+    """Many clients, each asking again as soon as it has its answer."""
     outcome = Outcome()
     began = time.perf_counter()
     until = began + seconds

@@ -3,13 +3,11 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.end_to_end.browsing import Tab
 from tests.end_to_end.long_texts import long_document
 
 from regard.viewer import Document, page
-from regard.viewer.notebook import RowServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -50,9 +48,7 @@ def colours(tab: Tab) -> int:
 
 def said(tab: Tab) -> str:
     """What is written on the canvas of the map, as a saved file has it."""
-    with tab.page.expect_download() as download:
-        tab.page.locator(".saving button", has_text="SVG").click()
-    return " ".join(re.findall(r"<text[^>]*>([^<]*)", Path(download.value.path()).read_text()))
+    return " ".join(re.findall(r"<text[^>]*>([^<]*)", tab.saved("SVG").decode()))
 
 
 def test_the_tooltip_promises_no_weight_that_the_page_has_not(tab: Tab, file: Path) -> None:
@@ -81,16 +77,6 @@ def test_a_kept_head_is_not_blank_where_nothing_was_kept(
     text = said(tab)
     assert "hatched squares of 64 × 64 tokens are pooled, not zero" in text
     assert f"only the largest {f'{count} were' if count > 1 else 'was'} kept" in text
-
-
-def test_pages_with_someone_to_ask_show_the_weights_themselves(tab: Tab, shown: Document) -> None:
-    draw = np.random.default_rng(5).random((LENGTH, 8))
-    server = RowServer(lambda example, kind, layer, head, queries: np.tile(draw[queries], 512))
-    tab.open(shown, "#view=map&layer=mean&head=mean&zoom=60_2000_3000", rows=server.address)
-    tab.wait("() => document.querySelector('.what').innerText === 'a cell is one weight'")
-    assert "Pooled" not in said(tab)
-    server.close()
-    tab.requests.clear()
 
 
 @pytest.mark.parametrize("view", ["arcs", "text"])

@@ -3,18 +3,13 @@
 import csv
 import io
 import re
-import shutil
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser
-from tests.end_to_end.browsing import Tab, open_tab
+from tests.end_to_end.browsing import CHOSEN, Tab, open_tab, tokens
 from tests.end_to_end.long_texts import long_document, text_of_length
 
 from regard.viewer import (
@@ -37,23 +32,6 @@ from regard.viewer.notebook import RowServer
 HOSTILE = "</script><img src=x onerror=document.title='broken'>\u2028<!--"
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves a folder and logs nothing."""
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
-    found, at = [], 0
-    for piece in pieces:
-        bare = piece.strip("▁")
-        at = text.index(bare, at)
-        found.append(Token(text=piece, start=at, end=at + len(bare)))
-        at += len(bare)
-    return tuple(found)
 
 
 def document() -> Document:
@@ -162,7 +140,6 @@ def cells(tab: Tab, selector: str) -> list[list[int]]:
     return tab.ask(f"{found}.map(c => [Number(c.dataset.row), Number(c.dataset.column)])")
 
 
-CHOSEN = "[...document.querySelectorAll('.choices .strip input:checked')].map(input => input.value)"
 FIRST_ROW = (
     "[...document.querySelectorAll('[data-row=\"0\"][data-weight]')].map(c => c.dataset.weight)"
 )
@@ -272,27 +249,6 @@ def test_colours_of_canvases_are_those_of_cells_and_get_darker_evenly(tab: Tab) 
         assert differences.max() < 4 * differences.min()
 
 
-def test_modules_also_work_when_they_are_served_one_by_one(tab: Tab, tmp_path: Path) -> None:
-    folder = tmp_path / "static"
-    shutil.copytree(str(files("regard.viewer") / "static"), folder)
-    (folder / "index.html").write_text(
-        '<meta charset="utf-8"><link rel="icon" href="data:,"><div id="regard"></div>'
-        '<script type="application/json" id="regard-data">'
-        + document().to_json().replace("<", "\\u003c")
-        + '</script><script type="module" src="main.js"></script>',
-        encoding="utf-8",
-    )
-    handler = partial(QuietHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        home = f"http://127.0.0.1:{server.server_port}/"
-        tab.page.goto(f"{home}index.html")
-        assert len(cells(tab.settled(), "[data-weight]")) == 16
-        server.shutdown()
-    assert [address for address in tab.requests if not address.startswith(home)] == []
-    tab.requests.clear()
-
-
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -303,6 +259,7 @@ def test_modules_also_work_when_they_are_served_one_by_one(tab: Tab, tmp_path: P
             '{"format":"regard.attention","version":2,"examples":[{"source_tokens":[]}]}',
             "examples[0] must have a list output_tokens",
         ),
+        ('{"format":"regard.attention","version":9}', "version 3"),
         ("{", "JSON"),
     ],
 )
@@ -313,16 +270,8 @@ def test_a_document_that_is_none_is_named(tab: Tab, tmp_path: Path, data: str, s
     file.write_text(text, encoding="utf-8")
     tab.page.goto(file.as_uri())
     assert says in tab.text(".failure[role]")
-    assert tab.complaints
-    tab.complaints.clear()
-
-
-def test_a_broken_page_says_so_and_is_noticed(tab: Tab, tmp_path: Path) -> None:
-    file = tmp_path / "broken.html"
-    file.write_text(page(document()).replace('"version":3', '"version":9'), encoding="utf-8")
-    tab.page.goto(file.as_uri())
     assert "could not be drawn" in tab.text(".failure[role]")
-    assert any("version 3" in complaint for complaint in tab.complaints)
+    assert tab.complaints
     tab.complaints.clear()
 
 
@@ -476,28 +425,22 @@ def test_search_finds_tokens_and_goes_from_one_to_the_next(tab: Tab, medium: Doc
 
 def test_what_is_shown_can_be_saved(tab: Tab, medium: Document) -> None:
     tab.open(medium, "#view=map&layer=1&head=2")
-    png = saved(tab, "PNG")
+    png = tab.saved("PNG")
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(png[16:20], "big") > 1000  # two pixels to one of the screen
-    svg = saved(tab, "SVG").decode()
+    svg = tab.saved("SVG").decode()
     assert svg.count("<text") > 20
     assert "<image" in svg
-    table = list(csv.reader(io.StringIO(saved(tab, "CSV").decode("utf-8-sig"))))
+    table = list(csv.reader(io.StringIO(tab.saved("CSV").decode("utf-8-sig"))))
     rows = medium.examples[0].summaries[0].rows
     assert rows is not None
     assert len(table) == 98
     assert [float(cell) for cell in table[60][2:]] == pytest.approx(rows.values()[1, 59], rel=1e-3)
     tab.press("g")
-    table = list(csv.reader(io.StringIO(saved(tab, "CSV").decode("utf-8-sig"))))
+    table = list(csv.reader(io.StringIO(tab.saved("CSV").decode("utf-8-sig"))))
     assert table[0] == ["kind", "layer", "head", "entropy"]
     assert len(table) == 16
-    assert saved(tab, "SVG").decode().count("<rect") == 16
-
-
-def saved(tab: Tab, kind: str) -> bytes:
-    with tab.page.expect_download() as download:
-        tab.page.locator(".saving button", has_text=kind).click()
-    return Path(download.value.path()).read_bytes()
+    assert tab.saved("SVG").decode().count("<rect") == 16
 
 
 def test_right_to_left_tokens_keep_their_direction(tab: Tab, medium: Document) -> None:
@@ -607,19 +550,6 @@ def test_the_cell_of_a_notebook_is_the_whole_viewer(tab: Tab, medium: Document) 
     assert Path(download.value.path()).stat().st_size > 1000
 
 
-def test_a_narrow_page_does_not_scroll_sideways(tab: Tab, medium: Document) -> None:
-    tab.page.set_viewport_size({"width": 390, "height": 800})
-    for document_, views in ((medium, ("grid", "map")), (document(), ("words",))):
-        for view in views:
-            tab.open(document_, f"#view={view}")
-            assert tab.ask("document.documentElement.scrollWidth") <= 390
-            outside = """[...document.querySelectorAll("main section > *")].filter(
-                (part) => part.getBoundingClientRect().right > 390
-                    || part.scrollWidth > part.clientWidth + 8
-            ).map((part) => part.className)"""
-            assert tab.ask(outside) == []
-
-
 def test_keys_held_down_do_not_wear_out_the_address(tab: Tab, medium: Document) -> None:
     tab.open(medium, "#view=map&layer=1&head=1")
     tab.page.locator("canvas.map").focus()
@@ -640,18 +570,6 @@ def test_canvases_are_sharp_on_fine_screens(
     )
     assert drawn == pytest.approx(2 * shown, abs=2)
     context.close()
-
-
-def test_everything_one_can_press_has_a_name(tab: Tab, medium: Document) -> None:
-    for view in ("grid", "map"):
-        tab.open(medium, f"#view={view}")
-        nameless = tab.ask(
-            """[...document.querySelectorAll("button, input, select, canvas")].filter((one) =>
-                !one.innerText?.trim() && !one.getAttribute("aria-label") && !one.labels?.length
-            ).map((one) => one.outerHTML)"""
-        )
-        assert nameless == []
-    assert "not why the model answered" in tab.text(".meaning")
 
 
 def test_other_measures_and_changes_stand_beside_the_attention(tab: Tab) -> None:

@@ -1,4 +1,4 @@
-"""The page with what it is seldom given: one text, one token, long words, ends of lines, touch."""
+"""The page with what it is seldom given: one text, long words, touch, pairs, pictures."""
 
 import base64
 import re
@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 from tests.end_to_end.browsing import Tab, open_tab
 
-from regard.viewer import Document, Example, HeadMap, Text
+from regard.viewer import Document, Example, HeadMap, Image, Prediction, Text, Token
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -72,14 +72,14 @@ def test_ends_of_lines_are_arrows_whatever_the_tokenizer_calls_them(tab: Tab) ->
     tab.open(alone(text), "#view=map&layer=1&head=1&row=3&column=3")
     tab.page.wait_for_selector(".readout h3 bdi")
     assert "↵" in tab.text(".readout h3 bdi")
-    svg = saved(tab, "SVG")
+    svg = tab.saved("SVG").decode()
     assert svg.count(">↵</text>") == 4  # two tokens, on both axes
     assert "Ċ" not in svg
 
 
 def test_the_saved_map_has_its_strips_and_the_names_of_its_axes(tab: Tab) -> None:
     tab.open(alone(plain("a b c d e f g h")), "#view=map&layer=1&head=1")
-    svg = saved(tab, "SVG")
+    svg = tab.saved("SVG").decode()
     images = re.findall(r"<image [^>]*?>", svg)
     sizes = [
         [float(re.search(rf' {name}="([\d.]+)"', image)[1]) for name in ("width", "height")]  # type: ignore[index]
@@ -93,12 +93,6 @@ def test_the_saved_map_has_its_strips_and_the_names_of_its_axes(tab: Tab) -> Non
         assert png is not None
         assert len(base64.b64decode(png[1])) > 150
     assert svg.count(">text →<") == svg.count(">text ↓<") == 1
-
-
-def saved(tab: Tab, kind: str) -> str:
-    with tab.page.expect_download() as download:
-        tab.page.locator(".saving button", has_text=kind).click()
-    return Path(download.value.path()).read_text("utf-8")
 
 
 def test_two_fingers_zoom_the_map_and_move_it(chromium: Browser, tmp_path: Path) -> None:
@@ -167,3 +161,99 @@ def test_the_accessibility_tree_names_the_views(tab: Tab) -> None:
         assert re.search(rf'- (heading|region|radio|tab|button) "{role}', tree), tree
         assert "undefined" not in tree
         assert '""' not in tree
+
+
+QUESTION, CONTEXT = Text.of(list("何时成立")), Text.of(list("成立于1902年"))
+WEIGHTS = [[1.0 if row == column - 5 else 0.1 for column in range(8)] for row in range(4)]
+
+
+def test_the_answer_stands_in_its_text_and_the_question_beside_it(tab: Tab) -> None:
+    example = Example(
+        source=CONTEXT.text,
+        output=QUESTION.text,
+        source_tokens=CONTEXT.tokens,
+        output_tokens=QUESTION.tokens,
+        maps=(HeadMap(kind="cross", layer=0, head=0, rows=WEIGHTS),),
+        started=False,
+        answer=Prediction(
+            labels=(("1902年", 0.9),), tags=(*[""] * 3, *["answer"] * 5), side="source"
+        ),
+    )
+    document = Document(title="何时成立", task="question answering", model="", examples=(example,))
+    tab.open(document)
+    said = tab.page.inner_text("main.view")
+    assert "Beside it" in said
+    assert "何时成立" in said
+    tagged = tab.page.locator("ruby.tagged > span").all_inner_texts()
+    assert "".join(tagged) == "1902年"
+    tab.press("2")
+    shown = tab.page.inner_text("body")
+    assert "One text looks at the other." in shown
+    assert "looking" in shown
+    assert "looked at" in shown
+
+
+PARTS = ("⟨class⟩", "1,1", "1,2")
+LOOKS = ((0.2, 0.7, 0.1), (0.1, 0.3, 0.6), (0.5, 0.25, 0.25))
+
+
+def picture_document() -> Document:
+    """Two parts side by side, of which the right one is bright."""
+    source = " ".join(PARTS)
+    starts = [source.index(word) for word in PARTS]
+    example = Example(
+        source=source,
+        output="7",
+        source_tokens=tuple(
+            Token(text=word, start=start, end=start + len(word))
+            for word, start in zip(PARTS, starts, strict=True)
+        ),
+        output_tokens=(Token(text="7", start=0, end=1),),
+        maps=(HeadMap(kind="encoder", layer=0, head=0, rows=LOOKS),),
+        answer=Prediction(labels=(("7", 0.9), ("1", 0.1)), values=LOOKS[0], measure="looked at"),
+        image=Image(pixels=(((0.0,), (1.0,)),), boxes=(None, (0, 0, 1, 1), (0, 1, 1, 1))),
+        label="test:1",
+    )
+    return Document(title="test:1 → 7", task="image", model="m", examples=(example,))
+
+
+def figures(tab: Tab, drawing: int) -> list[str]:
+    """What the parts of a drawing say when they are pointed at."""
+    return tab.ask(
+        "at => Array.from(document.querySelectorAll('svg.picture')[at]"
+        ".querySelectorAll('.part title'), one => one.textContent)",
+        drawing,
+    )
+
+
+def test_an_answer_shows_its_picture_and_where_the_class_token_looks(tab: Tab):
+    tab.open(picture_document(), "#view=answer")
+    assert figures(tab, 1) == ["0.7", "0.1"]
+    assert tab.page.locator("svg.picture").count() == 2
+    assert "The deeper its colour: looked at." in tab.page.inner_text("main")
+
+
+def test_a_part_that_is_pointed_at_shows_what_it_looks_at(tab: Tab):
+    tab.open(picture_document(), "#view=image")
+    assert figures(tab, 1) == ["0.7", "0.1"]
+    said = tab.page.inner_text(".caption")
+    assert said.startswith("The class token, whose state becomes the label,")
+    assert "0.2 goes to the class token" in said
+    tab.click("svg.picture .part >> nth=1")
+    tab.page.wait_for_function(
+        "document.querySelector('.caption').textContent.startsWith('Part 1,2')"
+    )
+    assert figures(tab, 1) == ["0.25", "0.25"]
+    assert "row=3" in tab.page.url  # counted from 1
+
+
+def test_a_picture_is_saved_with_its_figures(tab: Tab):
+    tab.open(picture_document(), "#view=image")
+    text = tab.saved("SVG").decode()
+    assert text.count("<rect") >= 4
+    assert "0.7" in text
+    assert tab.saved("CSV").decode("utf-8-sig").splitlines()[1:] == [
+        "⟨class⟩,0.2",
+        '"1,1",0.7',
+        '"1,2",0.1',
+    ]

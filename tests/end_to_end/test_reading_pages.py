@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Browser
-from tests.end_to_end.browsing import Tab, open_tab
+from tests.end_to_end.browsing import CHOSEN, Tab, open_tab
 from tests.end_to_end.test_page import document as short_document
 from tests.end_to_end.test_page import watched_document
 from tests.end_to_end.test_views import document as searched_document
@@ -18,18 +18,10 @@ from regard.viewer import Document, Example, HeadMap, Text
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-CHOSEN = "[...document.querySelectorAll('.choices .strip input:checked')].map(input => input.value)"
-
 
 def matrix_document(columns: list[str], rows: list[str]) -> Document:
     weights = np.random.default_rng(0).dirichlet(np.ones(len(columns)), len(rows))
     return rg.show(weights, keys=columns, queries=rows).document
-
-
-def saved(tab: Tab, kind: str) -> bytes:
-    with tab.page.expect_download() as download:
-        tab.page.locator(".saving button", has_text=kind).click()
-    return Path(download.value.path()).read_bytes()
 
 
 # Files.
@@ -39,7 +31,7 @@ def saved(tab: Tab, kind: str) -> bytes:
 def test_a_saved_picture_has_upright_chinese_and_a_legend(tab: Tab, view: str) -> None:
     shown = replace(short_document(), title="我爱中国", opening=None)
     tab.open(shown, f"#view={view}&kind=cross&layer=1&head=1&row=3&column=3")
-    svg = saved(tab, "SVG").decode()
+    svg = tab.saved("SVG").decode()
     columns = re.findall(r"<text ([^>]*)>([我爱中国])</text>", svg)
     assert {text for _, text in columns} == set("我爱中国")
     assert not any("rotate" in attributes for attributes, _ in columns)
@@ -57,10 +49,10 @@ def test_a_saved_picture_has_upright_chinese_and_a_legend(tab: Tab, view: str) -
 @pytest.mark.parametrize("view", ["arcs", "flow", "compare", "grid"])
 def test_every_saved_picture_says_what_it_is_of(tab: Tab, view: str) -> None:
     tab.open(searched_document(), f"#view={view}&kind=cross&layer=1&head=1")
-    svg = saved(tab, "SVG").decode()
+    svg = tab.saved("SVG").decode()
     assert ">我爱中国</text>" in svg
     assert svg.count("<path") > 20  # the ramp of the legend
-    assert saved(tab, "PNG")[:4] == b"\x89PNG"
+    assert tab.saved("PNG")[:4] == b"\x89PNG"
 
 
 # Tokens.
@@ -108,15 +100,6 @@ def test_nothing_pointed_at_shows_the_largest(tab: Tab) -> None:
     tab.open(watched_document(97))
     tab.page.locator(".readout.head .thumbnail").wait_for()
     assert "log scale" in tab.text(".readout.head")
-
-
-def test_zoom_keys_work_wherever_the_keyboard_is(tab: Tab) -> None:
-    tab.open(watched_document(97), "#view=map&layer=1&head=1")
-    assert tab.ask("document.activeElement === document.body")
-    tab.press("+")
-    tab.wait("() => location.hash.includes('zoom=')")
-    tab.press("0")
-    tab.wait("() => !location.hash.includes('zoom=')")
 
 
 def test_heads_are_offered_while_layers_are_averaged(tab: Tab) -> None:

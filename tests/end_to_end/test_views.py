@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.end_to_end.browsing import Tab
+from tests.end_to_end.browsing import Tab, tokens
 from tests.end_to_end.long_texts import long_document
 
 from regard.attention.inspect.alignment import words_from_tokens
@@ -25,16 +25,6 @@ ROWS = (
     (0.25, 0.25, 0.25, 0.25),
 )
 END = "⟨end⟩"
-
-
-def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
-    found, at = [], 0
-    for piece in pieces:
-        bare = piece.strip("▁")
-        at = text.index(bare, at)
-        found.append(Token(text=piece, start=at, end=at + len(bare)))
-        at += len(bare)
-    return tuple(found)
 
 
 def search() -> SearchTree:
@@ -443,9 +433,7 @@ def test_rounding_is_drawn_as_no_difference(tab: Tab, bits: int) -> None:
     assert "no difference beyond rounding" in tab.text(".told")
     shares = pooled / pooled.sum(-1, keepdim=True)
     wanted = (shares[1] - shares[0]).flatten()
-    with tab.page.expect_download() as download:
-        tab.page.locator(".saving button", has_text="CSV").click()
-    rows = Path(download.value.path()).read_text("utf-8").splitlines()[1:]
+    rows = tab.saved("CSV").decode("utf-8").splitlines()[1:]
     drawn = torch.tensor([float(row.rpartition(",")[2]) for row in rows])
     assert drawn[:32].eq(0).all()
     if bits == 8:  # as documents of old have it
@@ -515,14 +503,15 @@ def test_tokens_without_places_are_joined_by_their_marks(tab: Tab) -> None:
 # All of them.
 
 
-@pytest.mark.parametrize("view", ["arcs", "text", "flow", "compare"])
+@pytest.mark.parametrize("view", ["grid", "words", "map", "arcs", "text", "flow", "compare"])
 def test_views_fit_a_narrow_dark_screen_and_are_named_for_those_who_listen(
     tab: Tab, view: str
 ) -> None:
+    width = 390 if view in ("grid", "words", "map") else 600
     tab.page.emulate_media(color_scheme="dark")
-    tab.page.set_viewport_size({"width": 600, "height": 900})
+    tab.page.set_viewport_size({"width": width, "height": 900})
     opened(tab, f"view={view}&kind=cross&row=3&column=2")
-    assert tab.ask("document.scrollingElement.scrollWidth") <= 600
+    assert tab.ask("document.scrollingElement.scrollWidth") <= width
     unnamed = tab.ask(
         "[...document.querySelectorAll('main button, main input, main select, main textarea, "
         "main canvas[tabindex]')].filter(node => node.offsetParent && !(node.ariaLabel || "

@@ -11,14 +11,7 @@ WAYS = ("in the garden", "by the river", "under a tree", "near the mill", "on th
 
 @dataclass(frozen=True)
 class Tiny:
-    """A task in small.
-
-    Attributes:
-        file: The name of its file of text.
-        line: The n-th line, or record, of it.
-        table: Sections of its recipe, but for ``[training]``.
-        joined: How records become the text of a file.
-    """
+    """A task in small."""
 
     file: str
     line: Callable[[int], Any]

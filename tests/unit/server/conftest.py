@@ -70,13 +70,7 @@ class Turner:
 
 @dataclass
 class Site:
-    """A server without a socket.
-
-    Attributes:
-        turner: Its model.
-        service: What answers.
-        app: The routes, guarded.
-    """
+    """A server without a socket."""
 
     turner: Turner
     service: Service
