@@ -2,7 +2,7 @@
 
 import mmap
 from array import array
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -253,7 +253,7 @@ WIDE: "np.dtype[np.signedinteger]" = np.dtype("<i8")
 _READS = 4096
 
 
-class MappedArrays:
+class MappedArrays(Mapping[str, Sequences]):
     """Flat arrays by name, each with its ends, mapped from files; ``wide`` ones are of int64."""
 
     def __init__(self, folder: Path, names: Sequence[str], wide: Sequence[str] = ()) -> None:
@@ -269,6 +269,12 @@ class MappedArrays:
 
     def __getitem__(self, name: str) -> Sequences:
         return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
 
     def reading(self, count: int = 1) -> None:
         """Say that so many parts are about to be read."""
