@@ -7,24 +7,22 @@ sides alternate: with one thread, and with one for every core. The naive side is
 ``softmax(tanh(q + k) @ w) @ v`` in plain torch.
 """
 
-import argparse
-import json
-import os
 import resource
 import statistics
 import time
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from benchmarks.measuring import (
     Figure,
+    Measured,
     Spread,
     alternate,
     apart,
-    machine,
+    measure_speed,
     paired_ratio,
     sized,
-    write_record,
 )
 
 SIDES = ("regard", "naive")
@@ -73,17 +71,10 @@ def measure_here(side: str) -> dict[str, float]:
     }
 
 
-def measure_apart(side: str, threads: int) -> dict[str, float]:
-    """The same in a process of its own."""
-    found: dict[str, float] = apart(
-        "benchmarks.additive_attention", "--side", side, threads=threads
-    )
-    return found
-
-
-def measured(rounds: int, threads: int) -> tuple[list[Figure], dict[str, Any]]:
-    """The figures with so many threads, and what they were read off."""
-    sides = {side: partial(measure_apart, side, threads) for side in SIDES}
+def measure(_: str, threads: int, rounds: int) -> Iterator[Measured]:
+    """Both sides, in processes of their own, with so many threads."""
+    module = "benchmarks.additive_attention"
+    sides = {side: partial(apart, module, "--side", side, threads=threads) for side in SIDES}
     samples = alternate(sides, rounds)
     columns = {
         side: {name: [sample[name] for sample in taken] for name in taken[0]}
@@ -116,42 +107,16 @@ def measured(rounds: int, threads: int) -> tuple[list[Figure], dict[str, Any]]:
         "times_as_fast": faster.table(),
         "times_smaller": smaller.table(),
     }
-    return figures, details
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument("--side", choices=SIDES, help="measure one side here and print it")
-    options = parser.parse_args()
-    if options.side:
-        print(json.dumps(measure_here(options.side)))
-        return
-    start = machine()
-    figures, details = [], {}
-    for threads in dict.fromkeys(options.threads):
-        found, details[f"threads: {threads}"] = measured(options.rounds, threads)
-        figures += found
-        for figure in found:
-            print(figure)
-    if options.dry:
-        return
-    path = write_record(
-        "additive_attention",
-        title="Additive attention against its formula written out",
-        figures=figures,
-        details={
-            "sizes": SIZES,
-            "rounds": options.rounds,
-            "repeats_per_process": REPEATS,
-            "by_threads": details,
-        },
-        started_on=start,
-    )
-    print(path)
+    yield f"threads: {threads}", details, figures
 
 
 if __name__ == "__main__":
-    main()
+    measure_speed(
+        "additive_attention",
+        title="Additive attention against its formula written out",
+        about=__doc__,
+        rounds=5,
+        side=measure_here,
+        measure=measure,
+        details={"sizes": SIZES, "repeats_per_process": REPEATS},
+    )

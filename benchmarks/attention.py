@@ -7,26 +7,22 @@ formula written out. Every measurement is a process of its own, and the sides al
 thread, and with one for every core.
 """
 
-import argparse
-import json
-import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import Any
 
 from benchmarks.measuring import (
     Figure,
+    Measured,
     Spread,
     alternate,
     apart,
-    machine,
+    measure_speed,
     paired_ratio,
     sized,
-    write_record,
 )
 
 SIDES = ("ours", "theirs")
@@ -37,24 +33,17 @@ LONG, SHORT, DOCUMENTS, CALLS = sized((4096, 1024, 64, 1000), (64, 32, 2, 3))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What is measured.
+    """What is measured."""
 
-    Attributes:
-        what: In words, for docs/measured.md.
-        peer: What the other side is, in words.
-        make: Gives, for a side, the inputs and the call on them.
-        goal: Our time over theirs that is asked for at most; of calls so small that they are made
-            many times, the microseconds that one may take beyond theirs.
-        has_backward: Whether gradients are part of it.
-        calls: How often the call is made, where that is more than once.
-    """
-
-    what: str
-    peer: str
+    what: str  # in words, for docs/measured.md
+    peer: str  # what the other side is, in words
+    # gives, for a side, the inputs and the call on them
     make: Callable[[str], tuple[list[Any], Callable[..., Any]]]
+    # our time over theirs that is asked for at most; of calls so small that they are made many
+    # times, the microseconds that one may take beyond theirs
     goal: float
-    has_backward: bool = True
-    calls: int = 1
+    has_backward: bool = True  # whether gradients are part of it
+    calls: int = 1  # how often the call is made, where that is more than once
 
 
 def _inputs(*shapes: tuple[int, ...]) -> list[Any]:
@@ -269,12 +258,16 @@ def measure_here(name: str, side: str) -> dict[str, float]:
     return {"seconds": statistics.median(seconds)}
 
 
-def measure_apart(name: str, side: str, threads: int) -> dict[str, float]:
-    """The same in a process of its own."""
-    found: dict[str, float] = apart(
-        "benchmarks.attention", "--task", name, "--side", side, threads=threads
-    )
-    return found
+def measure(name: str, threads: int, rounds: int) -> Iterator[Measured]:
+    """One task, both sides in processes of their own."""
+    module = "benchmarks.attention"
+    sides = {side: partial(apart, module, "--side", name, side, threads=threads) for side in SIDES}
+    samples = alternate(sides, rounds)
+    ours, theirs = ([sample["seconds"] for sample in samples[side]] for side in SIDES)
+    ratio = paired_ratio(ours, theirs)
+    line = figure(TASKS[name], Spread.of(ours), Spread.of(theirs), ratio, threads)
+    details = {"ratio": ratio.table(), "goal": TASKS[name].goal, "samples": samples}
+    yield f"{name}, threads: {threads}", details, [line]
 
 
 def figure(task: Task, ours: Spread, theirs: Spread, ratio: Spread, threads: int) -> Figure:
@@ -309,44 +302,13 @@ def _goal(goal: float) -> str:
     return f"{1 / goal:.1f} × as fast" if goal < 1 else f"{goal:.1f} × its time"
 
 
-def main() -> None:
-    """Measure all tasks, and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--only", nargs="+", choices=list(TASKS), default=_apt())
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument("--task", choices=list(TASKS), help="measure one side of it here")
-    parser.add_argument("--side", choices=SIDES)
-    options = parser.parse_args()
-    if options.task:
-        print(json.dumps(measure_here(options.task, options.side)))
-        return
-    before = machine()
-    figures, details = [], {}
-    for name, threads in product(options.only, dict.fromkeys(options.threads)):
-        sides = {side: partial(measure_apart, name, side, threads) for side in SIDES}
-        samples = alternate(sides, options.rounds)
-        seconds = {side: [sample["seconds"] for sample in samples[side]] for side in SIDES}
-        ratio = paired_ratio(seconds["ours"], seconds["theirs"])
-        spreads = {side: Spread.of(seconds[side]) for side in SIDES}
-        figures.append(figure(TASKS[name], spreads["ours"], spreads["theirs"], ratio, threads))
-        print(figures[-1])
-        details[f"{name}, threads: {threads}"] = {
-            "ratio": ratio.table(),
-            "goal": TASKS[name].goal,
-            "samples": samples,
-        }
-    if options.dry:
-        return
-    write_record(
+if __name__ == "__main__":
+    measure_speed(
         "attention",
         title="The engine against torch's fused kernel and its own formulas",
-        figures=figures,
-        details={"rounds": options.rounds, "tasks": details},
-        started_on=before,
+        about=__doc__,
+        rounds=5,
+        side=measure_here,
+        measure=measure,
+        works=_apt(),
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -39,19 +39,13 @@ SINGLE = sized(4, 1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """A model, and how it is searched.
+    """A model, and how it is searched."""
 
-    Attributes:
-        title: What it is, in words.
-        vocabulary: Ids, of both sides.
-        model: Settings of a Transformer, beside its defaults.
-        searches: Sentences at once, and the width of the beam; 1 is greedy.
-    """
-
-    title: str
-    vocabulary: int
+    title: str  # what it is, in words
+    vocabulary: int  # ids, of both sides
+    # settings of a Transformer, beside its defaults
     model: Mapping[str, Any] = field(default_factory=dict)
-    searches: Sequence[tuple[int, int]]
+    searches: Sequence[tuple[int, int]]  # sentences at once, and the width of the beam; 1 is greedy
 
 
 _TINY = {"model_dim": 8, "num_heads": 2, "ffn_dim": 8} | dict.fromkeys(
@@ -136,13 +130,7 @@ def write_for_peer(work: Work, folder: Path) -> None:
 def translating(
     work: Work, model: Any, drawn: Callable[[Work, int], list[list[int]]] = sources
 ) -> Callable[[int, int], int]:
-    """Translates so many sentences at once with a beam so wide; how many tokens it wrote.
-
-    Args:
-        work: What is translated.
-        model: By what.
-        drawn: Ids of as many sentences.
-    """
+    """Translates so many sentences at once with a beam so wide; how many tokens it wrote."""
     import torch
 
     from regard.decoding import beam, greedy

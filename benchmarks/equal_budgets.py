@@ -60,16 +60,7 @@ def recipe_table(
     batch_tokens: int = 1024,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """The recipe of one system; all but the model is the same for the three.
-
-    Args:
-        system: A name in ``SYSTEMS``.
-        data: The ``[data]`` table.
-        tokenizer: The ``[tokenizer]`` table.
-        minutes: CPU minutes of training.
-        batch_tokens: Tokens of a batch.
-        seed: Of everything random.
-    """
+    """The recipe of one system; all but the model is the same for the three."""
     return {
         "task": "translation",
         "data": dict(data),
@@ -92,11 +83,7 @@ def recipe_table(
 
 
 def train_for(table: Mapping[str, Any], run: Path) -> tuple[Predictor, dict[str, Any]]:
-    """Train by a recipe whose minutes are CPU minutes, or go on where it was stopped.
-
-    Returns:
-        The translator, and what to remember of its training.
-    """
+    """Train by a recipe whose minutes are CPU minutes, or go on where it was stopped."""
     with cpu_clock():
         trained = train(recipe_from_table(table), run)
     summary = trained.summary
@@ -116,12 +103,7 @@ def translate(predictor: Predictor, sources: Sequence[str]) -> list[str]:
 
 
 def folder_name(*parts: str) -> str:
-    """A run folder's name from words for people.
-
-    Example:
-        >>> folder_name("joined", "RNN, fixed context")
-        'joined-rnn-fixed-context'
-    """
+    """A run folder's name from words for people."""
     words = " ".join(parts).lower().replace(",", "").split()
     return "-".join(words)
 

@@ -41,15 +41,10 @@ PRECISIONS = ("float32", "int8")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How a model is used.
+    """How a model is used."""
 
-    Attributes:
-        prompts: How many at once.
-        is_sampled: Whether tokens are drawn, of the likeliest; else the likeliest is taken.
-    """
-
-    prompts: int
-    is_sampled: bool
+    prompts: int  # how many at once
+    is_sampled: bool  # whether tokens are drawn, of the likeliest; else the likeliest is taken
 
     @property
     def title(self) -> str:

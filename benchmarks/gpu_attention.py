@@ -35,34 +35,22 @@ LARGEST_ERROR = 1e-4
 
 
 class Side(NamedTuple):
-    """One way to do a task.
+    """One way to do a task."""
 
-    Attributes:
-        inputs: What gradients are asked of.
-        call: Gives the mixed values for the inputs.
-        plan: How ``attend`` serves it; empty for a peer.
-    """
-
-    inputs: list[Any]
-    call: Callable[..., Any]
-    plan: str = ""
+    inputs: list[Any]  # what gradients are asked of
+    call: Callable[..., Any]  # gives the mixed values for the inputs
+    plan: str = ""  # how ``attend`` serves it; empty for a peer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What is measured.
+    """What is measured."""
 
-    Attributes:
-        what: In words, for docs/measured.md.
-        make: Gives the sides, ours first.
-        peer: What the other side is, in words; empty if there is none.
-        goal: What is asked for: our time over the peer's at most, or milliseconds forward and
-            backward where there is no peer.
-    """
-
-    what: str
-    make: Callable[[], dict[str, Side]]
-    peer: str = ""
+    what: str  # in words, for docs/measured.md
+    make: Callable[[], dict[str, Side]]  # gives the sides, ours first
+    peer: str = ""  # what the other side is, in words; empty if there is none
+    # what is asked for: our time over the peer's at most, or milliseconds forward and backward
+    # where there is no peer
     goal: tuple[float, ...] = ()
 
 

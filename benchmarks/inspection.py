@@ -29,27 +29,26 @@ from benchmarks.measuring import (
     sized,
     write_record,
 )
-from benchmarks.watched_model import plain, watched
 
 Sample = dict[str, float]
 Samples = Mapping[str, list[Sample]]
 NAME = "inspection"
 SHORT, LONG, LONGEST = sized((512, 8192, 16384), (16, 128, 256))
 _ONCE = sized(None, 1)
+LAYERS, HEADS, HEAD_DIM = sized((4, 8, 64), (2, 2, 8))
+# A forward of fewer tokens is so short that the first pays for what is made once: repeat it.
+_BRIEF, _REPEATS = 4096, sized(9, 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measurement:
-    """One row of the record.
+    """One row of the record."""
 
-    Attributes:
-        sides: What is measured, by name; each gives one sample in its own process.
-        figure: The line of docs/measured.md, from all sides' samples and the number of threads.
-        rounds: How often each side is measured; None takes what the command line says.
-    """
-
+    # what is measured, by name; each gives one sample in its own process
     sides: Mapping[str, Callable[[], Sample]]
+    # the line of docs/measured.md, from all sides' samples and the number of threads
     figure: Callable[[Samples, int], Figure]
+    # how often each side is measured; None takes what the command line says
     rounds: int | None = None
 
 
@@ -98,6 +97,57 @@ def _summary(N: int, *, is_causal: bool = False) -> Sample:
         before = peak_bytes()
         call = partial(summarize, query, key, mask=mask, top=8, map=64)
         return {"seconds": median_seconds(call), "bytes": peak_bytes() - before}
+
+
+def plain(length: int) -> dict[str, float]:
+    """Seconds of a forward of the model as it is, and the most bytes that the process held."""
+    model, ids = _model_and_ids(length)
+    return _sample(lambda: model(input_ids=ids, use_cache=False), length)
+
+
+def watched(length: int) -> dict[str, float]:
+    """The same while every layer is summarised."""
+    import regard as rg
+
+    model, ids = _model_and_ids(length)
+
+    def look() -> None:
+        with rg.watch(model) as seen:
+            model(input_ids=ids, use_cache=False)
+        assert len(seen) == LAYERS
+
+    return _sample(look, length)
+
+
+def _model_and_ids(length: int) -> tuple[Any, Any]:
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=1000,
+        hidden_size=HEADS * HEAD_DIM,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=1376,
+        max_position_embeddings=length,
+        attn_implementation="sdpa",
+    )
+    return transformers.LlamaModel(config).eval(), torch.randint(0, 1000, (1, length))
+
+
+def _sample(call: Callable[[], object], length: int) -> dict[str, float]:
+    import torch
+
+    seconds = []
+    with torch.no_grad():
+        for _ in range(1 + _REPEATS if length < _BRIEF else 1):
+            start = time.perf_counter()
+            call()
+            seconds.append(time.perf_counter() - start)
+    # In kilobytes, on Linux.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+    return {"seconds": statistics.median(seconds[1:] or seconds), "bytes": peak}
 
 
 def _summary_figure(what: str, samples: Samples, threads: int) -> Figure:

@@ -44,29 +44,17 @@ SEED = 7
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Text:
-    """A text with long sentences.
+    """A text with long sentences."""
 
-    Attributes:
-        title: What the plot calls it.
-        folder: Where it lies among the corpora.
-        columns: Its columns of source and target.
-        languages: Codes of source and target.
-        joined: Whether pairs are joined, one to ``MOST_JOINED`` in a line.
-        sizes: Lines of the training, validation and test part.
-        tokenizer: The ``[tokenizer]`` table.
-        edges: The longest source of each bucket, in characters.
-        share: How much of the budget its models get.
-    """
-
-    title: str
-    folder: str
-    columns: tuple[int, int]
-    languages: tuple[str, str]
-    joined: bool
-    sizes: Mapping[str, int]
-    tokenizer: Mapping[str, Any]
-    edges: tuple[int, ...]
-    share: float = 1.0
+    title: str  # what the plot calls it
+    folder: str  # where it lies among the corpora
+    columns: tuple[int, int]  # its columns of source and target
+    languages: tuple[str, str]  # codes of source and target
+    joined: bool  # whether pairs are joined, one to ``MOST_JOINED`` in a line
+    sizes: Mapping[str, int]  # lines of the training, validation and test part
+    tokenizer: Mapping[str, Any]  # the ``[tokenizer]`` table
+    edges: tuple[int, ...]  # the longest source of each bucket, in characters
+    share: float = 1.0  # how much of the budget its models get
 
 
 TEXTS = {

@@ -87,9 +87,6 @@ def apart(module: str, *arguments: object, threads: int) -> Any:
     """The JSON line that ``python -m MODULE ARGUMENTS`` prints last, in a process of its own.
 
     A tiny run of it stays in this process, as most of its time would be Python's start.
-
-    Raises:
-        subprocess.CalledProcessError: It failed; what it said is in ``stderr``.
     """
     said = [str(argument) for argument in arguments]
     if TINY is not None:
@@ -122,29 +119,16 @@ def _here(module: str, arguments: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """Several measurements of one thing.
+    """Several measurements of one thing."""
 
-    Attributes:
-        median: The middle one, which is the figure to quote.
-        low: The smallest.
-        high: The largest.
-        samples: All of them, in the order they were taken.
-    """
-
-    median: float
-    low: float
-    high: float
-    samples: tuple[float, ...]
+    median: float  # the middle one, which is the figure to quote
+    low: float  # the smallest
+    high: float  # the largest
+    samples: tuple[float, ...]  # all of them, in the order they were taken
 
     @classmethod
     def of(cls, samples: Iterable[float]) -> Self:
-        """Summarise samples, of which there must be at least one.
-
-        Example:
-            >>> spread = Spread.of([3.0, 1.0, 2.0])
-            >>> spread.median, spread.low, spread.high
-            (2.0, 1.0, 3.0)
-        """
+        """Summarise samples, of which there must be at least one."""
         taken = tuple(samples)
         return cls(median=statistics.median(taken), low=min(taken), high=max(taken), samples=taken)
 
@@ -164,16 +148,7 @@ def alternate(
     *,
     report: Callable[[str], None] = print,
 ) -> dict[str, list[SampleT]]:
-    """Call every side once a round, in turn (A B C A B C …), so that all meet the same weather.
-
-    Args:
-        sides: Name and measurement of each side; the order is that of a round.
-        rounds: How often each side is measured.
-        report: Gets one line after each measurement.
-
-    Returns:
-        The samples of each side, in the order they were taken.
-    """
+    """Call every side once a round, in turn (A B C A B C …), so that all meet the same weather."""
     samples: dict[str, list[SampleT]] = {name: [] for name in sides}
     for turn in range(1, rounds + 1):
         for name, measure in sides.items():
@@ -193,19 +168,12 @@ def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """One line of a table.
+    """One line of a table."""
 
-    Attributes:
-        what: The task and the measure, in words.
-        ours: Our value with its unit.
-        beside: What it is to be read beside: a peer, a trivial baseline, or the bar.
-        note: How it was measured, where that is not plain from the rest.
-    """
-
-    what: str
-    ours: str
-    beside: str
-    note: str = ""
+    what: str  # the task and the measure, in words
+    ours: str  # our value with its unit
+    beside: str  # what it is to be read beside: a peer, a trivial baseline, or the bar
+    note: str = ""  # how it was measured, where that is not plain from the rest
 
 
 def write_record(
@@ -218,21 +186,7 @@ def write_record(
     started_on: Mapping[str, Any] | None = None,
     folder: Path = RECORDS,
 ) -> Path:
-    """Write ``NAME.json``, complete or not at all.
-
-    Args:
-        name: The record's name, which is also the name of its script.
-        title: What was measured, in one line.
-        figures: The lines for docs/measured.md; may be empty.
-        details: Settings and samples, as plain data.
-        packages: Whose versions matter to the figures.
-        started_on: What ``machine()`` said before the first measurement, so that the load is the
-            one the measurements met. None asks now.
-        folder: Where records lie.
-
-    Returns:
-        The path of the record.
-    """
+    """Write ``NAME.json``, complete or not at all."""
     record = {
         "format": FORMAT,
         "name": name,
@@ -267,20 +221,6 @@ def write_rows(
 
     A row that it has from before stays where its recipe is still the same. The record says which
     rows are not in it, and of each when and on which machine it was measured.
-
-    Args:
-        name: The record's name, which is also the name of its script.
-        rows: What was measured now, as plain data.
-        title: What was measured, in one line.
-        recipes: How each row that there may be is trained, as plain data, in the record's order.
-        figures: The lines of a row for docs/measured.md, given its name and what was measured.
-        details: Settings, as plain data.
-        packages: Whose versions matter to the figures.
-        started_on: What ``machine()`` said before the first measurement. None asks now.
-        folder: Where records lie.
-
-    Returns:
-        The path of the record.
     """
     when = occasion(started_on)
     path = folder / f"{name}.json"
@@ -343,18 +283,6 @@ def measure_speed(
 
     It takes ``--rounds``, ``--threads``, ``--dry``, ``--only`` where there are several works, and
     ``--side``, for itself in another process.
-
-    Args:
-        name: Of the record and the script.
-        title: What was measured, in one line.
-        about: The script's docstring.
-        rounds: How often each side is measured, unless somebody says otherwise.
-        side: What is measured in a process of its own, given the words after ``--side``; printed.
-        measure: Given the name of a work, threads and rounds, what was found.
-        works: Names of works; a record has all of them.
-        peer: The package to be beside; without it no record is written.
-        packages: Whose versions matter.
-        details: What else the record says.
     """
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
@@ -395,9 +323,6 @@ def occasion(started_on: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """When, at which commit and on which machine something is measured.
 
     A record has it, and so has each of its parts where parts are measured on different days.
-
-    Args:
-        started_on: What ``machine()`` said before the first measurement. None asks now.
     """
     return {
         "date": datetime.now(UTC).date().isoformat(),

@@ -57,23 +57,15 @@ MODEL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Side:
-    """How a corpus of ``classification`` is read by an encoder.
+    """How a corpus of ``classification`` is read by an encoder."""
 
-    Attributes:
-        language: Whose masked words it begins with: a name in ``LANGUAGES``.
-        epochs: How often examples are seen, by their number: so few are seen more often.
-        max_length: Most tokens of a review.
-        batch_tokens: Of classification.
-        seeds: Of classification.
-        title: What docs/measured.md calls it.
-    """
-
-    language: str
+    language: str  # whose masked words it begins with: a name in ``LANGUAGES``
+    # how often examples are seen, by their number: so few are seen more often
     epochs: dict[int, int]
-    max_length: int
-    batch_tokens: int
-    seeds: tuple[int, ...]
-    title: str
+    max_length: int  # most tokens of a review
+    batch_tokens: int  # of classification
+    seeds: tuple[int, ...]  # of classification
+    title: str  # what docs/measured.md calls it
 
 
 SIDES = {
@@ -153,14 +145,7 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def measure(name: str, work: Path, updates: int, kept: dict[str, Any]) -> dict[str, Any]:
-    """Pretrain once, then classify with each number of examples, both ways.
-
-    Args:
-        name: The side.
-        work: Folder of texts and runs.
-        updates: Of pretraining.
-        kept: A record of this side whose runs from scratch are taken; empty trains them.
-    """
+    """Pretrain once, then classify with each number of examples, both ways."""
     side, masked = SIDES[name], work / SIDES[name].language
     bench = Bench(work / name, measuring.corpora())
     texts = LANGUAGES[side.language](masked / "text", bench)

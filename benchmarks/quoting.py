@@ -30,14 +30,7 @@ class Numbers:
 
     @classmethod
     def of(cls, figure: Mapping[str, str]) -> Self:
-        """The numbers of a record's figure.
-
-        Example:
-            >>> cells = {"what": "F1", "ours": "4.3 × (11,050 a second)", "beside": "Joey 2.3.0: 9"}
-            >>> numbers = Numbers.of({**cells, "note": "fit to 1e-14"})
-            >>> numbers.what, numbers.ours, numbers.beside, numbers.note
-            ((), ('4.3', '11,050'), ('9',), ('1e-14',))
-        """
+        """The numbers of a record's figure."""
         return cls(**{cell: tuple(_NUMBER.findall(figure[cell])) for cell in cls.__slots__})
 
 
@@ -61,11 +54,7 @@ def _has_all(text: str, words: str) -> bool:
 
 
 def numbers(records: Sequence[Mapping[str, Any]], places: Mapping[str, str]) -> dict[str, Numbers]:
-    """The numbers of the figure at each place.
-
-    Raises:
-        QuoteError: A place means no figure, or several.
-    """
+    """The numbers of the figure at each place."""
     found = {}
     for name, place in places.items():
         figures = find(records, place)
@@ -76,21 +65,7 @@ def numbers(records: Sequence[Mapping[str, Any]], places: Mapping[str, str]) -> 
 
 
 def say(sentence: str, quoted: Mapping[str, Numbers], *, holds: Sequence[str] = ()) -> str:
-    """A sentence with its numbers.
-
-    Args:
-        sentence: What is said.
-        quoted: The numbers of each name.
-        holds: What must be so for it to be true: ``one < other``, with numbers as in a sentence.
-
-    Raises:
-        QuoteError: A number is not there, or something does not hold.
-
-    Example:
-        >>> quoted = {"x": Numbers(what=(), ours=("1.1",), beside=("1.2",), note=())}
-        >>> say("{x.ours[0]} of {x.beside[0]}", quoted, holds=["{x.ours[0]} < {x.beside[0]}"])
-        '1.1 of 1.2'
-    """
+    """A sentence with its numbers."""
     for claim in holds:
         one, relation, other = _filled(claim, quoted).replace(",", "").split()
         if not _RELATIONS[relation](float(one), float(other)):

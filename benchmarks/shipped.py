@@ -49,21 +49,13 @@ TRIVIAL = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What is said of a recipe; sentences are those of ``benchmarks.quoting``.
+    """What is said of a recipe; sentences are those of ``benchmarks.quoting``."""
 
-    Attributes:
-        figure: The measure, its number, and on what.
-        beside: What needs no model, and its number.
-        ours: The number again, to compare.
-        theirs: That of what needs no model.
-        minutes: How long it took, where the record says.
-    """
-
-    figure: str
-    beside: str = ""
-    ours: str = ""
-    theirs: str = ""
-    minutes: str = ""
+    figure: str  # the measure, its number, and on what
+    beside: str = ""  # what needs no model, and its number
+    ours: str = ""  # the number again, to compare
+    theirs: str = ""  # that of what needs no model
+    minutes: str = ""  # how long it took, where the record says
 
 
 def _measured(
@@ -182,11 +174,7 @@ def cells(
 
 
 def no_better(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, str]]:
-    """The figures that are no better than what needs no model; of records there are.
-
-    Raises:
-        quoting.QuoteError: A place means no figure, or a number is not there.
-    """
+    """The figures that are no better than what needs no model; of records there are."""
     found = []
     names = {record["name"] for record in records}
     for trivial in TRIVIAL:

@@ -42,21 +42,14 @@ from regard.tasks.translations import Translations
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A corpus of documents and summaries.
+    """A corpus of documents and summaries."""
 
-    Attributes:
-        title: What a table calls it.
-        language: Of both.
-        files: Of training, validation and test.
-        epochs: How often its documents are read.
-        is_quoted: Whether its licence lets its text be quoted.
-    """
-
-    title: str
-    language: str = "en"
+    title: str  # what a table calls it
+    language: str = "en"  # of both
+    # of training, validation and test
     files: tuple[str, str, str] = ("train.jsonl.gz", "valid.jsonl.gz", "test.jsonl.gz")
-    epochs: int = 12
-    is_quoted: bool = True
+    epochs: int = 12  # how often its documents are read
+    is_quoted: bool = True  # whether its licence lets its text be quoted
 
 
 CORPORA = {
@@ -79,17 +72,11 @@ CORPORA = {
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """A model by its recipe.
+    """A model by its recipe."""
 
-    Attributes:
-        recipe: The packaged one.
-        chinese: The one for Chinese.
-        reads_first: Whether its encoder guesses masked words before.
-    """
-
-    recipe: str
-    chinese: str | None = None
-    reads_first: bool = False
+    recipe: str  # the packaged one
+    chinese: str | None = None  # the one for Chinese
+    reads_first: bool = False  # whether its encoder guesses masked words before
 
 
 MODELS = {

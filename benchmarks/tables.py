@@ -20,22 +20,15 @@ MEASURED = "docs/measured.md"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """The figures of one job, and what they show; sentences are those of ``benchmarks.quoting``.
+    """The figures of one job, and what they show; sentences are those of ``benchmarks.quoting``."""
 
-    Attributes:
-        title: The heading.
-        figures: The places of its figures: records, or figures with certain words.
-        says: What they show, and where they are short of a goal or of a trivial baseline; broken
-            into lines at will.
-        holds: What must be so for that to be true.
-        picture: A drawing of them, in Markdown.
-    """
-
-    title: str
-    figures: tuple[str, ...]
+    title: str  # the heading
+    figures: tuple[str, ...]  # the places of its figures: records, or figures with certain words
+    # what they show, and where they are short of a goal or of a trivial baseline; broken into lines
+    # at will
     says: str
-    holds: tuple[str, ...] = ()
-    picture: str = ""
+    holds: tuple[str, ...] = ()  # what must be so for that to be true
+    picture: str = ""  # a drawing of them, in Markdown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -449,11 +442,7 @@ def main() -> None:
 
 
 def pages(records: Sequence[Mapping[str, Any]], folder: Path) -> dict[Path, str]:
-    """Each page as the records want it.
-
-    Raises:
-        quoting.QuoteError: A sentence does not fit the records, or a figure is in no group.
-    """
+    """Each page as the records want it."""
     quoted = quoting.numbers(records, QUOTED)
     wanted = {
         folder / MEASURED: measured(records, quoted),
@@ -473,11 +462,7 @@ def short(quoted: Mapping[str, quoting.Numbers], language: int) -> str:
 
 
 def measured(records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.Numbers]) -> str:
-    """The page of all figures, group by group.
-
-    Raises:
-        quoting.QuoteError: A figure is in no group, or in two.
-    """
+    """The page of all figures, group by group."""
     parts, left = [_MEASURED], [figure for record in records for figure in record["figures"]]
     marked = shipped.no_better(records)
     for group in GROUPS:
@@ -498,12 +483,7 @@ def measured(records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.
 
 
 def insert(text: str, table: str, *, name: str) -> str:
-    r"""The text with the table between its two markers, in the place of what was there.
-
-    Example:
-        >>> insert(f"a\n{BEGIN}\nold\n{END}\nb", "new", name="README.md").splitlines()
-        ['a', '<!-- figures:begin -->', 'new', '<!-- figures:end -->', 'b']
-    """
+    """The text with the table between its two markers, in the place of what was there."""
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         sys.exit(f"{name} must have one {BEGIN} and, after it, one {END}")
     before, rest = text.split(BEGIN)
@@ -511,12 +491,7 @@ def insert(text: str, table: str, *, name: str) -> str:
 
 
 def line(cells: Iterable[str]) -> str:
-    r"""A row of a table.
-
-    Example:
-        >>> line(["a", "b|c"])
-        '| a | b\\|c |'
-    """
+    """A row of a table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

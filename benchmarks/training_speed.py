@@ -30,23 +30,14 @@ Sample = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """How much is measured, and with what.
+    """How much is measured, and with what."""
 
-    Attributes:
-        work: Folder for the prepared corpus and Joey NMT's output.
-        joey_python: Python of Joey NMT's environment; None leaves it out.
-        updates: Batches a side trains on in one round.
-        warmup: How many of them are not timed.
-        rounds: How often each side is measured.
-        threads: Of every side.
-    """
-
-    work: Path
-    joey_python: Path | None
-    updates: int
-    warmup: int
-    rounds: int
-    threads: int
+    work: Path  # folder for the prepared corpus and Joey NMT's output
+    joey_python: Path | None  # python of Joey NMT's environment; None leaves it out
+    updates: int  # batches a side trains on in one round
+    warmup: int  # how many of them are not timed
+    rounds: int  # how often each side is measured
+    threads: int  # of every side
 
 
 def main() -> None:

@@ -22,28 +22,15 @@ _PAGE = re.compile(r"(\]\([\w./-]+?)(?:\.zh)?\.md(?=[#)])")
 
 @dataclass
 class Cell:
-    """A cell of a notebook.
+    """A cell of a notebook."""
 
-    Attributes:
-        is_code: Whether it is run; else it is Markdown.
-        source: What stands in it.
-        output: What the page says that it prints; ``...`` stands for anything.
-    """
-
-    is_code: bool
-    source: str
-    output: str = ""
+    is_code: bool  # whether it is run; else it is Markdown
+    source: str  # what stands in it
+    output: str = ""  # what the page says that it prints; ``...`` stands for anything
 
 
 def cells(page: str) -> list[Cell]:
-    r"""A tutorial as cells: prose, code, files to write, commands, and what each prints.
-
-    Example:
-        >>> for cell in cells("# One\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n"):
-        ...     print(cell)
-        Cell(is_code=False, source='# One', output='')
-        Cell(is_code=True, source='print(1)', output='1')
-    """
+    """A tutorial as cells: prose, code, files to write, commands, and what each prints."""
     page = _PAGE.sub(r"\1.html", without_languages(page))
     found: list[Cell] = []
     end = 0

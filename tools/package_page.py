@@ -33,12 +33,7 @@ class PackagePage(MetadataHookInterface):
 
 
 def with_address(text: str, home: str) -> str:
-    """The text with links and pictures at the project's address.
-
-    Example:
-        >>> with_address("![A](docs/a.png) [B](docs/b.md)", "https://host/regard")
-        '![A](https://host/regard/raw/main/docs/a.png) [B](https://host/regard/blob/main/docs/b.md)'
-    """
+    """The text with links and pictures at the project's address."""
     return _LINK.sub(
         lambda found: f"{found[1]}[{found[2]}]({home}/{_RAW if found[1] else _SHOWN}/{found[3]})",
         text,
@@ -46,12 +41,7 @@ def with_address(text: str, home: str) -> str:
 
 
 def alone(text: str) -> str:
-    r"""The text without pictures that lie beside it, and with links to files as their texts.
-
-    Example:
-        >>> alone("![A](docs/a.png)\n\nSee [B](docs/b.md) and [C](https://host/c).")
-        'See B and [C](https://host/c).'
-    """
+    """The text without pictures that lie beside it, and with links to files as their texts."""
     return _LINK.sub(lambda found: found[2], _PICTURE.sub("", text))
 
 

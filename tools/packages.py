@@ -49,9 +49,6 @@ def use(wheel: Path, folder: Path) -> None:
     """Use a wheel from a folder that holds nothing else of ours.
 
     Its requirements are those of this environment; what is imported of ours is the wheel's.
-
-    Raises:
-        RuntimeError: A use did not work.
     """
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "installed")

@@ -11,6 +11,7 @@ included. That is how Joey NMT counts a ``token`` batch, so a text file with the
 order, read by it without shuffling, gives it the very same batches.
 """
 
+import argparse
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,10 @@ from benchmarks.measuring import sized
 
 UNK, PAD, BOS, EOS = 0, 1, 2, 3
 BUDGET = sized(4096, 256)
+# Transformer-tiny of Wu et al. (2021), of as many layers on each side; in tiny runs as small as a
+# model can be.
+MODEL_DIM, FFN_DIM, NUM_HEADS, NUM_LAYERS = sized((128, 256, 4, 4), (16, 16, 2, 1))
+DROPOUT, RATE, WARMUP = 0.3, 0.005, 2000
 # Sentences that are sorted by length together, where a program sorts at all.
 WINDOW = 8192
 
@@ -39,19 +44,7 @@ class IdBatch:
 
 
 def fill(lengths: Iterable[tuple[int, int]], budget: int = BUDGET) -> Iterator[list[int]]:
-    """Cut numbered pairs, in the order given, into batches of a token budget.
-
-    Args:
-        lengths: Source and target length of each pair, in tokens without begin and end.
-        budget: The batch is full once its longest side times its pairs reaches this.
-
-    Yields:
-        The numbers of the pairs of one batch. A last batch that is not full is left out.
-
-    Example:
-        >>> list(fill([(3, 1), (1, 1), (1, 1), (5, 5)], budget=8))
-        [[0, 1], [2, 3]]
-    """
+    """Cut numbered pairs, in the order given, into batches of a token budget."""
     batch: list[int] = []
     longest = 0
     for number, pair in enumerate(lengths):
@@ -96,17 +89,7 @@ def draw(
     budget: int = BUDGET,
     sort: bool = False,
 ) -> list[list[int]]:
-    """The pairs of each of the first ``updates`` batches.
-
-    Args:
-        source: Source sentences as ids.
-        target: Target sentences as ids.
-        updates: How many batches to draw.
-        seed: Of the shuffles, and of which sorted batches are taken.
-        budget: Tokens of a batch, padding included.
-        sort: Whether windows of the shuffled order are sorted by length first, and the batches
-            then shuffled.
-    """
+    """The pairs of each of the first ``updates`` batches."""
     lengths = [(len(s), len(t)) for s, t in zip(source, target, strict=True)]
     most = 450 * max(1, -(-budget // 4096))  # pairs of a batch
     order = shuffled(len(lengths), updates=updates, seed=seed, pairs_per_update=most)
@@ -140,11 +123,16 @@ def read(path: Path) -> list[IdBatch]:
 
 
 def padded(rows: Sequence[list[int]], *, pad_id: int = PAD) -> list[list[int]]:
-    """Rows filled up on the right to the longest.
-
-    Example:
-        >>> padded([[5], [6, 7]])
-        [[5, 1], [6, 7]]
-    """
+    """Rows filled up on the right to the longest."""
     longest = max(map(len, rows))
     return [row + [pad_id] * (longest - len(row)) for row in rows]
+
+
+def parse_arguments(description: str) -> argparse.Namespace:
+    """Arguments of a side that trains on a batches file."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("batches", type=Path, help="a batches file")
+    parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
+    parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()

@@ -129,14 +129,7 @@ def settings(
 def train(
     python: Path, batches_file: Path, *, model_dir: Path, threads: int
 ) -> tuple[list[Update], list[batches.IdBatch]]:
-    """Train on every batch of a batches file, in a process of its own.
-
-    Returns:
-        The updates that Joey NMT logged, and the batches it made them on.
-
-    Raises:
-        RuntimeError: It failed, or its batches were not those of the file.
-    """
+    """Train on every batch of a batches file, in a process of its own."""
     given = batches.read(batches_file)
     config = settings(
         batches_file.parent, train=batches_file.stem, model_dir=model_dir, updates=len(given)
@@ -156,12 +149,7 @@ def train(
 
 
 def read_updates(log: str) -> list[Update]:
-    """The updates of a training log.
-
-    Example:
-        >>> read_updates("Epoch 1, Step: 7, Batch Loss: 6.5, Batch Acc: 0.1, Tokens per Sec: 900,")
-        [Update(step=7, loss=6.5, tokens_per_second=900.0)]
-    """
+    """The updates of a training log."""
     return [
         Update(
             step=int(found["step"]),

@@ -1,24 +1,22 @@
 """The plain torch baseline: ``nn.Transformer`` as its documentation shows it, timed.
 
 Run in a process of its own, ``python -m benchmarks.peers.nn_transformer BATCHES --updates 12``; it
-prints one JSON line (see ``regard_speed``): the size of ``sizes``, one embedding shared three ways
-and scaled by √d, sinusoidal positions, post-norm, float masks, logits for every position,
-``F.cross_entropy`` with label smoothing 0.1, Adam.
+prints one JSON line (see ``regard_speed``): the size in ``batches``, one embedding shared
+three ways and scaled by √d, sinusoidal positions, post-norm, float masks, logits for every
+position, ``F.cross_entropy`` with label smoothing 0.1, Adam.
 """
 
-import argparse
 import json
 import math
 import statistics
 import time
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks import measuring
-from benchmarks.peers import batches, sizes
+from benchmarks.peers import batches
 
 VOCAB_SIZE = measuring.sized(9712, 300)
 SMOOTHING = 0.1
@@ -29,18 +27,18 @@ class PlainTransformer(nn.Module):
 
     def __init__(self, max_length: int = 256) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCAB_SIZE, sizes.MODEL_DIM, padding_idx=batches.PAD)
-        self.dropout = nn.Dropout(sizes.DROPOUT)
+        self.embedding = nn.Embedding(VOCAB_SIZE, batches.MODEL_DIM, padding_idx=batches.PAD)
+        self.dropout = nn.Dropout(batches.DROPOUT)
         self.transformer = nn.Transformer(
-            d_model=sizes.MODEL_DIM,
-            nhead=sizes.NUM_HEADS,
-            num_encoder_layers=sizes.NUM_LAYERS,
-            num_decoder_layers=sizes.NUM_LAYERS,
-            dim_feedforward=sizes.FFN_DIM,
-            dropout=sizes.DROPOUT,
+            d_model=batches.MODEL_DIM,
+            nhead=batches.NUM_HEADS,
+            num_encoder_layers=batches.NUM_LAYERS,
+            num_decoder_layers=batches.NUM_LAYERS,
+            dim_feedforward=batches.FFN_DIM,
+            dropout=batches.DROPOUT,
             batch_first=True,
         )
-        positions = sinusoids(max_length, sizes.MODEL_DIM)
+        positions = sinusoids(max_length, batches.MODEL_DIM)
         self.register_buffer("positions", positions, persistent=False)
         nn.init.xavier_uniform_(self.embedding.weight)
 
@@ -95,7 +93,7 @@ def measure(given: list[batches.IdBatch], *, warmup: int) -> dict[str, float]:
     """Train on the batches in order and time all but the first ``warmup``."""
     torch.manual_seed(42)
     model = PlainTransformer().train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=sizes.RATE, betas=(0.9, 0.98))
+    optimizer = torch.optim.Adam(model.parameters(), lr=batches.RATE, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate_factor)
     losses: list[float] = []
     start = time.perf_counter()
@@ -127,17 +125,12 @@ def measure(given: list[batches.IdBatch], *, warmup: int) -> dict[str, float]:
 def rate_factor(update: int) -> float:
     """Linear warm-up, then the inverse square root, as a fraction of the peak."""
     step = update + 1
-    return min(step / sizes.WARMUP, math.sqrt(sizes.WARMUP / step))
+    return min(step / batches.WARMUP, math.sqrt(batches.WARMUP / step))
 
 
 def main() -> None:
     """Read the arguments, measure, and print the JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("batches", type=Path, help="a batches file")
-    parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
-    parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+    arguments = batches.parse_arguments(__doc__)
     torch.set_num_threads(arguments.threads)
     given = batches.read(arguments.batches)[: arguments.updates]
     print(json.dumps(measure(given, warmup=arguments.warmup)))

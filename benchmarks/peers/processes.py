@@ -12,12 +12,7 @@ class UnavailableError(RuntimeError):
 
 
 def answer(module: str, *arguments: object, threads: int) -> dict[str, Any]:
-    """Run ``python -m MODULE ARGUMENTS --threads N``; the JSON line it prints last.
-
-    Raises:
-        UnavailableError: It says that it cannot be measured.
-        RuntimeError: It failed.
-    """
+    """Run ``python -m MODULE ARGUMENTS --threads N``; the JSON line it prints last."""
     try:
         found: dict[str, Any] = measuring.apart(
             module, *arguments, "--threads", threads, threads=threads

@@ -16,7 +16,6 @@ regard's vocabularies have padding at 0 and unknown at 1, those of the file the 
 the two are swapped.
 """
 
-import argparse
 import json
 import statistics
 import tempfile
@@ -29,7 +28,7 @@ import torch
 from torch import nn
 
 from benchmarks import measuring
-from benchmarks.peers import batches, sizes
+from benchmarks.peers import batches
 from regard.models import Transformer, TransformerConfig
 from regard.runs import Run
 from regard.tasks.sequence_task import SequenceTask
@@ -48,7 +47,7 @@ class GivenBatches:
     metrics: ClassVar[Mapping[str, int]] = {"loss": -1}
 
     def __init__(self, given: list[batches.IdBatch]) -> None:
-        self.given, self.model_dim = given, sizes.MODEL_DIM
+        self.given, self.model_dim = given, batches.MODEL_DIM
         self.num_samples = sum(len(batch.source) for batch in given)
 
     def begin_epoch(self, epoch: int) -> None:
@@ -92,22 +91,17 @@ class Stopwatch(Callback):
 
 
 def swapped(ids: Sequence[int]) -> list[int]:
-    """The ids of the file as regard numbers them.
-
-    Example:
-        >>> swapped([0, 1, 7])
-        [1, 0, 7]
-    """
+    """The ids of the file as regard numbers them."""
     return [1 - token if token < 2 else token for token in ids]
 
 
 SIZE = TransformerConfig(
-    model_dim=sizes.MODEL_DIM,
-    ffn_dim=sizes.FFN_DIM,
-    num_heads=sizes.NUM_HEADS,
-    num_encoder_layers=sizes.NUM_LAYERS,
-    num_decoder_layers=sizes.NUM_LAYERS,
-    dropout=sizes.DROPOUT,
+    model_dim=batches.MODEL_DIM,
+    ffn_dim=batches.FFN_DIM,
+    num_heads=batches.NUM_HEADS,
+    num_encoder_layers=batches.NUM_LAYERS,
+    num_decoder_layers=batches.NUM_LAYERS,
+    dropout=batches.DROPOUT,
 )
 
 
@@ -115,8 +109,8 @@ def fit(given: list[batches.IdBatch], run: Run) -> Stopwatch:
     """Train a model once on every batch, with the peers' schedule; how long it took."""
     config = TrainingConfig(
         updates=len(given),
-        learning_rate=sizes.RATE,
-        warmup=sizes.WARMUP,
+        learning_rate=batches.RATE,
+        warmup=batches.WARMUP,
         schedule="inverse_sqrt",
         validate_every=len(given),
         seed=42,
@@ -142,12 +136,7 @@ def summary(stopwatch: Stopwatch, *, warmup: int, began: float) -> dict[str, flo
 
 def main() -> None:
     """Read the arguments, measure, and print the JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("batches", type=Path, help="a batches file")
-    parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
-    parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+    arguments = batches.parse_arguments(__doc__)
     torch.set_num_threads(arguments.threads)
     given = batches.read(arguments.batches)[: arguments.updates]
     with tempfile.TemporaryDirectory() as folder:

@@ -50,11 +50,7 @@ def prepare(folder: Path, *, torch_index: str | None = None) -> None:
 
 
 def mend_tokenizer(path: Path) -> bool:
-    """Take the call of the vanished method out of the installed tokenizer.
-
-    Returns:
-        Whether the file had to be changed.
-    """
+    """Take the call of the vanished method out of the installed tokenizer."""
     text = path.read_text("utf-8")
     if _INSTEAD in text:
         return False

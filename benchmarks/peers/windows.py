@@ -16,15 +16,6 @@ def whole_loss(logits_of: Callable[[Tensor], Tensor], ids: Tensor, *, context: i
 
     Windows do not overlap, so a token knows what is before it in its window and no more; the last
     window is shorter.
-
-    Args:
-        logits_of: From ids (rows, N) to logits of what comes next (rows, N, V).
-        ids: The text.
-        context: Tokens of a window.
-
-    Example:
-        >>> round(whole_loss(lambda ids: torch.zeros(*ids.shape, 8), torch.arange(7), context=2), 4)
-        2.0794
     """
     reads, labels = ids[:-1], ids[1:]
     full = len(reads) // context * context

@@ -13,17 +13,11 @@ _NOT_LOADED = ("canonical", "alternate", "next", "prev")
 
 @dataclass
 class Read:
-    """What one page has.
+    """What one page has."""
 
-    Attributes:
-        anchors: The places in it that a link may name.
-        links: Where it leads.
-        loads: What a browser loads with it.
-    """
-
-    anchors: set[str] = field(default_factory=set)
-    links: list[str] = field(default_factory=list)
-    loads: list[str] = field(default_factory=list)
+    anchors: set[str] = field(default_factory=set)  # the places in it that a link may name
+    links: list[str] = field(default_factory=list)  # where it leads
+    loads: list[str] = field(default_factory=list)  # what a browser loads with it
 
 
 class _Reader(HTMLParser):
@@ -41,12 +35,7 @@ class _Reader(HTMLParser):
 
 
 def read(page: str) -> Read:
-    """What a page of HTML has.
-
-    Example:
-        >>> read('<h2 id="a"></h2><a href="b.html#c">').links
-        ['b.html#c']
-    """
+    """What a page of HTML has."""
     reader = _Reader()
     reader.feed(page)
     return reader.read

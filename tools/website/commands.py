@@ -74,12 +74,7 @@ def _settings(language: int) -> str:
 
 
 def _row(line: str) -> str:
-    """A line of ``regard settings`` as a row of a table.
-
-    Example:
-        >>> _row('  type = "bpe"  How text is cut.')
-        '| `type` | `"bpe"` | How text is cut. |'
-    """
+    """A line of ``regard settings`` as a row of a table."""
     found = _LINE.match(line)
     if found is None:
         raise ValueError(f"regard settings must print 'name = default  meaning'; got {line!r}.")

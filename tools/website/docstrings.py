@@ -20,10 +20,5 @@ class OurSections(Extension):
 
 
 def shown(text: str) -> str:
-    """A docstring as the site reads it.
-
-    Example:
-        >>> shown("Twice.")
-        'Twice.'
-    """
+    """A docstring as the site reads it."""
     return _EXAMPLE.sub("Examples:", _FLAGS.sub("", text))

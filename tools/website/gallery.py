@@ -29,17 +29,11 @@ _SENTENCES = 12
 
 @dataclass(frozen=True)
 class Picture:
-    """A page of the gallery.
+    """A page of the gallery."""
 
-    Attributes:
-        file: Its name in the folder gallery/.
-        title: In English and Chinese.
-        says: What is to be seen, in English and Chinese.
-    """
-
-    file: str
-    title: tuple[str, str]
-    says: tuple[str, str]
+    file: str  # its name in the folder gallery/
+    title: tuple[str, str]  # in English and Chinese
+    says: tuple[str, str]  # what is to be seen, in English and Chinese
 
 
 PICTURES = (
@@ -125,13 +119,7 @@ def pages() -> dict[str, str]:
 
 
 def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
-    """Train what is not trained yet, and write every page.
-
-    Args:
-        target: The folder of the pages.
-        runs: The folder of the runs, which are kept.
-        updates: How long each is trained, where that is to be shorter than it should.
-    """
+    """Train what is not trained yet, and write every page."""
     target.mkdir(parents=True, exist_ok=True)
     runs.mkdir(parents=True, exist_ok=True)
     demo = runs / "demo"

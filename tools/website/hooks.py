@@ -19,12 +19,7 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 
 
 def in_folder(output: str) -> str:
-    """A page for which the site begins one folder further down.
-
-    Example:
-        >>> in_folder('{"base": ".."}'), in_folder('{"base": "../.."}')
-        ('{"base": "."}', '{"base": ".."}')
-    """
+    """A page for which the site begins one folder further down."""
     return _BASE.sub(
         lambda found: f'"base": "{found[1].removesuffix("..").rstrip("/") or "."}"', output
     )
@@ -47,12 +42,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def split(entries: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
-    """Entries by the folder of their language, as seen from there, each once.
-
-    Example:
-        >>> split([{"location": "a.html"}, {"location": "zh/a.html"}])
-        {'': [{'location': 'a.html'}], 'zh/': [{'location': 'a.html'}]}
-    """
+    """Entries by the folder of their language, as seen from there, each once."""
     found: dict[str, dict[str, dict[str, str]]] = {"": {}, CHINESE: {}}
     for entry in entries:
         place = entry["location"]

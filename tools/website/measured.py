@@ -46,10 +46,5 @@ def _part(
 
 
 def anchor(title: str) -> str:
-    """The anchor of a heading, as the builder and forges make it.
-
-    Example:
-        >>> anchor("Looking inside")
-        'looking-inside'
-    """
+    """The anchor of a heading, as the builder and forges make it."""
     return title.lower().replace(" ", "-")

@@ -23,13 +23,7 @@ _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def assemble(root: Path, target: Path, generated: Mapping[str, str]) -> None:
-    """Write all sources of the site into a new folder.
-
-    Args:
-        root: The repository.
-        target: The folder; what is in it is removed.
-        generated: Further pages, by their places in it.
-    """
+    """Write all sources of the site into a new folder."""
     if target.exists():
         shutil.rmtree(target)
     shutil.copytree(root / "docs", target, ignore=shutil.ignore_patterns(*LEFT_OUT))
@@ -48,12 +42,7 @@ def assemble(root: Path, target: Path, generated: Mapping[str, str]) -> None:
 
 
 def without_gaps(text: str) -> str:
-    r"""A Chinese page whose lines are joined where a line's end would become a space.
-
-    Example:
-        >>> without_gaps("看这里，\n看那里\n看 it")
-        '看这里，看那里看 it'
-    """
+    """A Chinese page whose lines are joined where a line's end would become a space."""
     code = [found.span() for found in _CODE.finditer(text)]
 
     def joined(found: re.Match[str]) -> str:
@@ -89,12 +78,7 @@ def with_included(text: str, root: Path, target: Path) -> str:
 
 
 def as_of_docs(text: str) -> str:
-    """What stands in the repository's folder as if it stood in docs/; other links become words.
-
-    Example:
-        >>> as_of_docs("[a](docs/a.md), [b](src/b.py), [c](https://c.org)")
-        '[a](a.md), b, [c](https://c.org)'
-    """
+    """What stands in the repository's folder as if it stood in docs/; other links become words."""
 
     def link(found: re.Match[str]) -> str:
         said, place = found.groups()
@@ -106,12 +90,7 @@ def as_of_docs(text: str) -> str:
 
 
 def section(text: str, heading: str) -> str:
-    r"""What stands under a heading, up to the next one of its level.
-
-    Example:
-        >>> section("# A\n\n## B\n\nof B\n\n## C\n", "B")
-        'of B'
-    """
+    """What stands under a heading, up to the next one of its level."""
     wanted = rf"^(#+) {re.escape(heading)}(?: {{#[\w-]+}})?\n(.*?)(?=^\1 |\Z)"
     found = re.search(wanted, without_code(text), re.DOTALL | re.MULTILINE)
     if found is None:
@@ -144,12 +123,7 @@ def within(text: str, page: Path, target: Path) -> str:
 
 
 def own_language(path: str, page: Path) -> str:
-    """A link as the builder wants it: without the language, which is that of the page.
-
-    Example:
-        >>> own_language("looking.zh.md", Path("attention.zh.md"))
-        'looking.md'
-    """
+    """A link as the builder wants it: without the language, which is that of the page."""
     return path.replace(".zh.md", ".md") if page.name.endswith(".zh.md") else path
 
 

@@ -71,12 +71,7 @@ def pages() -> dict[str, str]:
 
 
 def place(package: str) -> str:
-    """Where a package's page is, without its ending.
-
-    Example:
-        >>> place("regard.attention")
-        'reference/regard.attention'
-    """
+    """Where a package's page is, without its ending."""
     return f"reference/{package}"
 
 
@@ -92,12 +87,7 @@ def public(package: str) -> list[str]:
 
 
 def home(package: str, name: str) -> str:
-    """The package whose page explains a name: the nearest to where it is made.
-
-    Example:
-        >>> home("regard", "causal")
-        'regard.attention.masks'
-    """
+    """The package whose page explains a name: the nearest to where it is made."""
     value = getattr(import_module(package), name)
     made = getattr(value, "__module__", "") if _is_explained(value) else package
     for candidate in sorted(documented(), key=len, reverse=True):
