@@ -12,7 +12,6 @@ from regard.attention import (
     alibi,
     attend,
     causal,
-    explain,
     lengths,
     relative,
     sample_key,
@@ -151,13 +150,6 @@ def test_rules_go_with_every_score(make_inputs):
     drawn = sample_key(*inputs, bias=alibi(), generator=generator)
     chosen = weights(*inputs[:2], bias=alibi()).gather(-1, drawn.index[..., None])[..., 0]
     torch.testing.assert_close(drawn.log_prob, chosen.log())
-
-
-def test_a_rule_is_never_made_into_a_matrix():
-    query = torch.zeros(1, 4, 20_000, 16)
-    plan = explain(query, query, bias=alibi())
-    assert plan.backend == "dot_cpu"
-    assert plan.bytes < 100e6
 
 
 @pytest.mark.parametrize(

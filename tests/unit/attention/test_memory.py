@@ -128,22 +128,6 @@ def test_memory_stays_within_the_formula_and_far_from_a_matrix(name, requires_gr
         assert bound < matrix
 
 
-@pytest.mark.parametrize("backend", ["tiled", "sdpa", "additive_cpu", "dot_cpu"])
-def test_twice_the_length_takes_about_twice_the_memory(backend):
-    options = {"score": Additive(torch.ones(8))} if backend == "additive_cpu" else {}
-
-    def peak(length):
-        inputs = [torch.randn(1, 1, length, 8, requires_grad=True) for _ in range(3)]
-
-        def call():
-            out = attend(*inputs, backend=backend, **options)
-            return out, *torch.autograd.grad(out.sum(), inputs)
-
-        return profiled(call).peak
-
-    assert peak(4003) < 2.2 * peak(2003) + FIXED
-
-
 LONG = Sizes(B=1, H=2, G=1, N=1009, M=1511, D=3, E=5)
 KINDS = [
     {},

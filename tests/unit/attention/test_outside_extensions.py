@@ -1,25 +1,23 @@
 """A score, a mask and a backend written outside the package: they work wherever ours do."""
 
+import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from regard.attention import (
-    Backend,
     Custom,
-    Mask,
     ScaledDot,
     Score,
-    Softmax,
     attend,
     causal,
     explain,
     observe,
     parse_mask,
-    register_backend,
     register_mask,
     register_score,
     rows,
@@ -27,23 +25,14 @@ from regard.attention import (
     testing,
     weights,
 )
-from regard.attention.engine.request import Request
-from regard.attention.masks.grid import Grid
-from regard.attention.masks.parse import NUMBERS, RULES
+from regard.attention.masks.parse import RULES
 from regard.attention.plan import BACKENDS
 from regard.attention.scores.content import SCORES
 from regard.errors import SettingError
-from regard.layers import MultiHeadAttention
 from regard.models.configs.generation import TransformerConfig
 from regard.models.transformer import Transformer
 
-
-@dataclass(frozen=True, eq=False)
-class Chebyshev(Score):
-    """``−max |q − k|``, by its formula alone."""
-
-    def tile(self, query: Tensor, key: Tensor, *tensors: Tensor) -> Tensor:
-        return -(query.unsqueeze(-2) - key.unsqueeze(-3)).abs().amax(-1)
+EXAMPLES = Path(__file__).parents[3] / "examples" / "extending"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,42 +52,6 @@ class Weighted(Score):
         return (query * tensors[0].unsqueeze(-2)) @ key.mT
 
 
-class Every(Mask):
-    """Every so many keys, the first among them."""
-
-    def __init__(self, n: int) -> None:
-        super().__init__()
-        self.n = n
-
-    def __repr__(self) -> str:
-        return f"every({self.n})"
-
-    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
-        places = torch.arange(keys.start, keys.stop, device=grid.device)
-        return (places % self.n == 0).expand(len(rows), len(keys))
-
-
-class Naive(Backend):
-    """Softmax attention by the whole matrix, of few keys."""
-
-    def refuse(self, request: Request) -> str | None:
-        is_plain = type(request.score) is ScaledDot and type(request.weighting) is Softmax
-        is_plain = is_plain and request.bias is None and request.position is None
-        if not is_plain or request.dropout or request.query.shape[1] != request.key.shape[1]:
-            return "it is for what is plain"
-        return None if request.key.shape[2] < 100 else "there are too many keys"
-
-    def bytes_beyond(self, request: Request) -> int:
-        return 4 * request.query.shape[:3].numel() * request.key.shape[2]
-
-    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        scores = request.score.tile(request.query, request.key)
-        if request.mask is not None:
-            scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
-        lse = scores.logsumexp(-1) if request.return_lse else None
-        return scores.softmax(-1) @ request.value, lse
-
-
 @pytest.fixture(autouse=True)
 def _tables_stay_as_they_are() -> Iterator[None]:
     tables: list[dict] = [SCORES, RULES, BACKENDS]
@@ -109,6 +62,11 @@ def _tables_stay_as_they_are() -> Iterator[None]:
         table.update(entries)
 
 
+def example(name: str) -> dict:
+    """Run an example, which registers what it defines."""
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="example")
+
+
 def drawn(*shapes: tuple[int, ...]) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(shape, generator=generator) for shape in shapes]
@@ -116,7 +74,7 @@ def drawn(*shapes: tuple[int, ...]) -> list[Tensor]:
 
 def test_a_score_works_wherever_ours_do():
     query, key, value = drawn((2, 3, 5, 11), (2, 3, 7, 11), (2, 3, 7, 13))
-    score = Chebyshev()
+    score = example("score")["Chebyshev"]()
     matrix = torch.softmax(score.tile(query, key), dim=-1)
     torch.testing.assert_close(attend(query, key, value, score=score), matrix @ value)
     torch.testing.assert_close(weights(query, key, score=score), matrix)
@@ -125,25 +83,16 @@ def test_a_score_works_wherever_ours_do():
     torch.testing.assert_close(summary.received, matrix.sum(dim=-2))
     assert torch.equal(summary.top_keys[..., 0], matrix.argmax(dim=-1))
     assert explain(query, key, value, score=score).backend == "tiled"
-    testing.check(score)
+
+
+def test_a_score_is_named_by_settings_and_learns():
     testing.check(Weighted.for_heads(3, 11))
-
-
-def test_a_score_is_passed_to_a_layer_and_named_by_settings():
-    (states,) = drawn((2, 5, 12))
-    layer = MultiHeadAttention(12, 3, score=Weighted.for_heads(3, 4))
-    assert layer(states)[0].shape == states.shape
+    sizes = {"model_dim": 12, "num_heads": 3, "ffn_dim": 8}
+    sizes |= {"num_encoder_layers": 1, "num_decoder_layers": 1}
     with pytest.raises(SettingError, match="score must be one of additive, dot, scaled_dot"):
         TransformerConfig(score="weighted")
     register_score("weighted", Weighted)
-    config = TransformerConfig(
-        model_dim=12,
-        num_heads=3,
-        ffn_dim=8,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        score="weighted",
-    )
+    config = TransformerConfig(**sizes, score="weighted")
     model = Transformer(config, source_vocab=9, target_vocab=9)
     ids, lengths = torch.tensor([[5, 6, 7]]), torch.tensor([3])
     model(ids, lengths, ids)[0].square().sum().backward()
@@ -152,15 +101,8 @@ def test_a_score_is_passed_to_a_layer_and_named_by_settings():
     assert all(p.grad is not None and p.grad.ne(0).any() for p in learned)
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
-        ("has_like_heads", "has_like_heads must be said only"),
-        ("is_dot_product", "is_dot_product must be said only"),
-        ("gives_new_tiles", "gives_new_tiles must be said only"),
-    ],
-)
-def test_a_score_that_claims_too_much_is_caught(flag, message):
+@pytest.mark.parametrize("flag", ["has_like_heads", "is_dot_product", "gives_new_tiles"])
+def test_a_score_that_claims_too_much_is_caught(flag):
     held = {}
 
     def tile(self, query, key, *tensors):
@@ -172,47 +114,37 @@ def test_a_score_that_claims_too_much_is_caught(flag, message):
     body = {"tile": tile, flag: True}
     if flag == "is_dot_product":
         body["as_dot"] = lambda self, query, key: ScaledDot(2.0).as_dot(query, key)
-    with pytest.raises(testing.CheckError, match=message):
+    with pytest.raises(testing.CheckError, match=f"{flag} must be said only"):
         testing.check(type("Claiming", (Score,), body)())
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_a_score_without_the_base_says_what_to_do():
-    class Alone:
-        tile = Chebyshev.tile
-
+    alone = type("Alone", (), {"tile": Weighted.tile})
     with pytest.raises(SettingError, match=r"inherit from regard\.attention\.Score"):
-        attend(torch.zeros(1, 2), torch.zeros(1, 2), score=Alone())
+        attend(torch.zeros(1, 2), torch.zeros(1, 2), score=alone())
 
 
-def test_a_mask_works_wherever_ours_do():
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_a_mask_works_wherever_ours_do_and_is_named_in_text():
+    with pytest.raises(SettingError, match="mask must be made of"):
+        parse_mask("every(2)")
+    every = example("mask")["Every"]
     query, key, value = drawn((2, 3, 6, 11), (2, 3, 6, 11), (2, 3, 6, 13))
-    mask = Every(2) & causal()
+    mask = every(2) & causal()
     visible = torch.tril(torch.ones(6, 6, dtype=torch.bool)) & (torch.arange(6) % 2 == 0)
     want = attend(query, key, value, mask=visible)
     torch.testing.assert_close(attend(query, key, value, mask=mask), want)
     torch.testing.assert_close(weights(query, key, mask=mask), weights(query, key, mask=visible))
-    assert "mask" in " ".join(explain(query, key, value, mask=mask).notes)
     assert summarize(query, key, mask=mask).received[..., 1::2].eq(0).all()
-    testing.check(Every(3))
-    assert mask.draw(3, 3) == "1 . .\n1 . .\n1 . 1"
-
-
-def test_a_mask_is_named_in_text():
-    with pytest.raises(SettingError, match="mask must be made of"):
-        parse_mask("every(2)")
-    register_mask("every", Every, NUMBERS)
+    testing.check(every(3))
     mask = parse_mask("every(2) & ~causal(first=0)")
     assert repr(mask) == "every(2) & ~causal(first=0)"
     assert mask.draw(2, 5) == ". . 1 . 1\n. . 1 . 1"
     with pytest.raises(SettingError, match="every must be given n"):
         parse_mask("every()")
-
-
-@pytest.mark.usefixtures("unchecked_shapes")
-def test_a_mask_in_text_says_what_its_arguments_are():
     with pytest.raises(SettingError, match="allowed must be one of"):
-        register_mask("every", Every, "anything")
+        register_mask("every", every, "anything")
 
 
 def test_a_backend_is_planned_pinned_and_watched():
@@ -220,7 +152,7 @@ def test_a_backend_is_planned_pinned_and_watched():
         t.requires_grad_() for t in drawn((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 8))
     )
     want = attend(query, key, value)
-    register_backend("naive", Naive())
+    example("backend")
     plan = explain(query, key, value)
     assert (plan.backend, plan.reason) == ("naive", "the fastest path that serves it")
     calls = []

@@ -18,8 +18,6 @@ from regard.attention import (
     window,
 )
 from regard.attention.backends.sdpa import kernels
-from regard.attention.plan import BACKENDS
-from regard.errors import SettingError
 
 
 def make(dim=64, value_dim=64, requires_grad=False, length=512):
@@ -74,34 +72,6 @@ def test_a_plan_prints():
 def test_causal_over_equal_lengths_takes_no_memory_for_the_mask():
     plain, masked = explain(*make()), explain(*make(), mask=causal())
     assert plain.bytes == masked.bytes
-
-
-def test_the_tiled_path_grows_with_the_length_and_not_with_its_square():
-    short = explain(*make(length=1024), backend="tiled")
-    long = explain(*make(length=4096), backend="tiled")
-    assert long.bytes < 3 * short.bytes
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_pinned_path_is_taken_or_refused(backend):
-    inputs = make(length=4)
-    try:
-        plan = explain(*inputs, backend=backend)
-    except SettingError as error:
-        assert f"got '{backend}', but" in str(error)  # noqa: PT017
-        with pytest.raises(SettingError):
-            attend(*inputs, backend=backend)
-    else:
-        assert plan.reason == "asked for"
-        assert attend(*inputs, backend=backend).shape == inputs[2].shape
-
-
-def test_the_fused_operator_is_what_runs_where_the_plan_says_so():
-    inputs = make(length=16)
-    with torch.profiler.profile() as profile:
-        attend(*inputs, mask=lengths([3, 16]))
-    names = {event.name for event in profile.events()}
-    assert "aten::_scaled_dot_product_flash_attention_for_cpu" in names
 
 
 @pytest.mark.parametrize("is_masked", [False, True])

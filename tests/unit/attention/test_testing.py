@@ -41,6 +41,13 @@ GOOD_MASKS = [
     lengths([3, 7]),
     window(before=1, after=2) & lengths([3, 7]),
     documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & causal(),
+    causal() & lengths([3, 7]),
+    window(before=2, first=1),
+    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])),
+    documents(
+        torch.tensor([[0, 0, 1, 1, 1], [3, 3, 3, 3, 1]]), torch.tensor([0, 0, 0, 1, 1, 1, 3])
+    ),
+    causal() & documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & lengths([7, 2]),
     prefix([2, 9]) | causal(),
     where(lambda batch, head, query, key: (query + key + head) % 3 > batch),
 ]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from regard.attention import Additive, attend, causal, explain, lengths, prefix, weights, window
+from regard.attention import Additive, attend, explain, lengths, prefix, window
 from regard.attention.backends import additive_cpu
 
 
@@ -61,15 +61,6 @@ def test_large_queries_and_keys_stay_exact(shift, spread, by_exponentials):
     assert all(t.grad.isfinite().all() for t in leaves)
 
 
-def test_nan_in_a_visible_query_reaches_only_its_own_row():
-    query, key, value, w = make(5, 6)
-    query[0, 2] = float("nan")
-    out = attend(query, key, value, score=Additive(w))
-    assert out[0, 2].isnan().all()
-    assert out[0, :2].isfinite().all()
-    assert out[1].isfinite().all()
-
-
 @pytest.mark.parametrize(("dim", "spread", "scale"), [(32, 1, 3), (128, 0.03, 1), (512, 0.001, 10)])
 def test_errors_are_at_most_four_times_those_of_the_plain_formula(dim, spread, scale):
     query, key, value, w = make(67, 131, dim)
@@ -122,13 +113,6 @@ def test_the_plan_says_which_form():
     assert "tanh itself" in few.notes[0]
 
 
-def test_causal_rows_are_prefixes():
-    query, key, value, w = make(90, 90)
-    out = attend(query, key, value, score=Additive(w), mask=causal())
-    rows = weights(query, key, score=Additive(w), mask=causal())
-    torch.testing.assert_close(out, rows @ value, atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (1, 1), (1, 5), (2, 1), (2, 5)])
 def test_the_gradient_of_w_has_its_shape_however_it_broadcasts(heads, shape):
@@ -154,15 +138,6 @@ def test_nothing_to_do(sizes):
     out = attend(*leaves[:3], score=Additive(leaves[3]), mask=lengths(7))
     out.sum().backward()
     torch.testing.assert_close(out, value.mean(dim=2, keepdim=True).expand_as(out))
-
-
-def test_inputs_met_in_inference_mode_serve_outside_of_it():
-    query, key, value, w = make()
-    with torch.inference_mode():
-        want = attend(query, key, value, score=Additive(w)).tolist()
-    out = attend(query.requires_grad_(), key, value, score=Additive(w))
-    out.sum().backward()
-    torch.testing.assert_close(out.tolist(), want)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 13, 37), (2, 1, 13, 1), (2, 3, 1, 37), (37,)])
@@ -203,74 +178,6 @@ def test_few_queries_have_the_gradients_of_the_tiles(make_inputs, queries, mask)
     torch.testing.assert_close(out, want, atol=1e-6, rtol=1e-5)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, atol=2e-6, rtol=1e-4)
-
-
-def test_second_derivatives_are_those_of_the_tiles(make_inputs):
-    leaves = [t.float() for t in make_inputs(requires_grad=True)]
-    w = torch.linspace(-1, 1, 11).requires_grad_()
-    found = []
-    for backend in ("additive_cpu", "tiled"):
-        out = attend(*leaves, score=Additive(w), mask=causal(), backend=backend)
-        (first,) = torch.autograd.grad(out.square().sum(), leaves[0], create_graph=True)
-        found.append(torch.autograd.grad(first.square().sum(), [*leaves, w]))
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_is_worked_out_in_float32(dtype):
-    query, key, value, w = (t.to(dtype) for t in make())
-    out = attend(query, key, value, score=Additive(w), backend="additive_cpu")
-    want = attend(*(t.float() for t in (query, key, value)), score=Additive(w.float()))
-    assert out.dtype == dtype
-    torch.testing.assert_close(out, want.to(dtype))
-
-
-def test_float64_is_for_the_tiles():
-    inputs = make(dtype=torch.float64)
-    plan = explain(*inputs[:3], score=Additive(inputs[3]))
-    assert plan.backend == "tiled"
-    assert "not additive_cpu, since it is for float32 and less" in plan.reason
-
-
-def test_nan_in_hidden_keys_and_values_stays_there(make_inputs):
-    query, key, value = (t.float() for t in make_inputs(queries=1))
-    mask, score = lengths([4, 6]), Additive(torch.linspace(-1, 1, 11))
-    clean = attend(query, key, value, score=score, mask=mask)
-    for tensor in (key, value):
-        tensor[0, :, 4:] = float("nan")
-        tensor[1, :, 6:] = float("nan")
-    leaves = [t.requires_grad_() for t in (query, key, value)]
-    out = attend(*leaves, score=score, mask=mask, backend="additive_cpu")
-    out.sum().backward()
-    torch.testing.assert_close(out, clean)
-    assert all(t.grad.isfinite().all() for t in leaves)
-
-
-def test_nan_in_a_value_that_some_see_reaches_no_other():
-    query, key, value, w = make(6, 6)
-    value[:, 5] = float("nan")
-    out = attend(query, key, value, score=Additive(w), mask=causal(), backend="additive_cpu")
-    assert out[:, :5].isfinite().all()
-    assert out[:, 5].isnan().all()
-
-
-def test_a_bias_of_minus_infinity_for_all_keys_gives_zeros_and_finite_gradients():
-    leaves = [t.requires_grad_() for t in make(5, 6)]
-    bias = torch.zeros(5, 6)
-    bias[2] = float("-inf")
-    out, grads = gradients("additive_cpu", leaves, bias=bias)
-    assert out[:, 2].eq(0).all()
-    assert all(grad.isfinite().all() for grad in grads)
-
-
-@pytest.mark.parametrize("queries", [1, 5])
-def test_large_sums_saturate(make_inputs, queries):
-    query, key, value = (t.float() for t in make_inputs(queries=queries))
-    score = Additive(torch.linspace(-1, 1, 11))
-    out = attend(query * 1e4, key * 1e4, value, score=score, backend="additive_cpu")
-    want = attend(query * 1e4, key * 1e4, value, score=score, backend="tiled")
-    torch.testing.assert_close(out, want)
 
 
 @pytest.mark.parametrize("dim", [1, 2])

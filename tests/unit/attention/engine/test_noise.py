@@ -57,9 +57,3 @@ def test_torchs_own_seed_decides_where_there_is_no_generator(make_inputs):
         torch.manual_seed(4)
         draws.append(attend(*inputs, dropout=0.5))
     assert torch.equal(*draws)
-
-
-def test_the_mean_over_patterns_is_the_answer_without_dropout(make_inputs):
-    inputs = make_inputs()
-    mean = torch.stack([attend(*inputs, dropout=0.2) for _ in range(800)]).mean(dim=0)
-    assert (mean - attend(*inputs)).abs().max() < 0.1

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from regard.attention import Entmax15, Softmax, Sparsemax
-from regard.attention.engine import tiled
 from regard.attention.engine.tiled import row_gradient, row_weights
 from regard.kernels.attention import weightings
 
@@ -34,22 +33,6 @@ def test_the_threshold_is_not_lost_beside_large_scores(weighting):
     scores = torch.randn(4, 9) + away
     found = row_weights(weighting, scores)
     torch.testing.assert_close(found, weighting.rows(scores.double()).float())
-
-
-@BOTH
-def test_the_same_bits_whatever_the_number_of_threads(monkeypatch, weighting):
-    monkeypatch.setattr(tiled, "_NUMBERS_OF_A_TASK", 40)
-    before, found = torch.get_num_threads(), []
-    scores, grad = torch.randn(2, 101, 13)
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            weights = row_weights(weighting, scores)
-            found.append(torch.cat([weights, row_gradient(weighting, weights, grad)]))
-    finally:
-        torch.set_num_threads(before)
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
 
 
 @BOTH

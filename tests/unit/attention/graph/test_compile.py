@@ -233,15 +233,6 @@ def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, keys, is_flag):
     assert flags == [True] * is_flag
 
 
-@pytest.mark.parametrize("mask", [causal(), None])
-def test_nan_reaches_only_queries_that_see_it(mask):
-    query, *_ = inputs(M, M, learned=False)
-    query[0, 0, M - 1] = torch.nan
-    compiled, _ = traced(lambda q: attend(torch.ones_like(q), q, mask=mask), fullgraph=True)
-    want = attend(torch.ones_like(query), query, mask=mask)
-    torch.testing.assert_close(compiled(query), want, equal_nan=True)
-
-
 @pytest.mark.parametrize("is_built_inside", [True, False])
 def test_other_lengths_take_no_other_graph(is_built_inside):
     def call(query, mask):

@@ -78,11 +78,6 @@ def test_masks_join():
     assert ~~both is both
 
 
-def test_a_boolean_tensor_joins_a_mask():
-    eye = torch.eye(3, dtype=torch.bool)
-    assert (causal() & eye).draw(3, 3) == drawing("1 . .", ". 1 .", ". . 1")
-
-
 @pytest.mark.parametrize(
     ("mask", "rows", "keys", "cover"),
     [
@@ -105,48 +100,6 @@ def test_tiles_that_are_all_alike_need_no_tensor(mask, rows, keys, cover):
     assert mask.bind(2, 3, 6, 6).tile(rows, keys) is cover
 
 
-EVERY = [
-    causal(),
-    lengths([3, 5]),
-    causal() & lengths([3, 5]),
-    window(before=1, after=2),
-    window(before=2, first=1),
-    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])),
-    documents(
-        torch.tensor([[0, 0, 1, 1, 1], [3, 3, 3, 3, 1]]), torch.tensor([0, 0, 0, 1, 1, 1, 3])
-    ),
-    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & causal(),
-    causal() & documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & lengths([7, 2]),
-    prefix([2, 9]) | causal(),
-    where(lambda batch, head, query, key: (query * key + batch) % 3 > head),
-]
-
-
-@pytest.mark.parametrize("mask", EVERY)
-def test_a_form_holds_everything_visible_and_says_whether_all_of_it_is(mask):
-    bound = mask.bind(2, 3, 5, 7)
-    whole = bound.dense().expand(2, 3, 5, 7)
-    inside = torch.zeros(2, 1, 5, 7, dtype=torch.bool)
-    if isinstance(bound.form, Band):
-        for n in range(5):
-            span = bound.form.key_range(range(n, n + 1), 7)
-            inside[:, :, n, span.start : span.stop] = True
-    elif isinstance(bound.form, Segments):
-        for batch, rows, keys in bound.form.segments:
-            part = inside if bound.form.batch == 1 else inside[batch : batch + 1]
-            part[:, :, rows.start : rows.stop, keys.start : keys.stop] = True
-        if bound.form.band is not None:
-            for n in range(5):
-                span = bound.form.band.key_range(range(n, n + 1), 7)
-                inside[:, :, n, : span.start] = False
-                inside[:, :, n, span.stop :] = False
-    else:
-        inside[:] = True
-    assert not (whole & ~inside).any()
-    if bound.form is not None and bound.form.is_exact:
-        assert torch.equal(whole, inside.expand(whole.shape))
-
-
 def test_bands_and_documents_are_known_as_such():
     assert window(before=1).bind(2, 3, 5, 7).form == Band(1, None, is_exact=True)
     both = (window(before=1) & causal()).bind(2, 3, 5, 7)
@@ -157,16 +110,6 @@ def test_bands_and_documents_are_known_as_such():
     segments = (Segment(0, range(2), range(2)), Segment(0, range(2, 3), range(2, 3)))
     assert packed == Segments(segments, 1, Band(None, 0, is_exact=True), is_exact=True)
     assert documents([4, 2, 4]).bind(2, 3, 3, 3).form is None
-
-
-@pytest.mark.parametrize("mask", EVERY)
-def test_tiles_are_parts_of_the_dense_mask(mask):
-    bound = mask.bind(2, 3, 5, 7)
-    whole = bound.dense().expand(2, 3, 5, 7)
-    tile = bound.tile(range(1, 4), range(2, 6))
-    if isinstance(tile, Cover):
-        tile = torch.full((1, 1, 1, 1), tile is Cover.ALL)
-    assert torch.equal(tile.expand(2, 3, 3, 4), whole[:, :, 1:4, 2:6])
 
 
 def test_spans_leave_out_keys_that_no_query_of_the_rows_sees():
@@ -239,13 +182,6 @@ def test_extent_is_the_shape_of_the_dense_mask(mask, shape):
     bound = mask.bind(2, 3, 5, 7)
     assert mask.extent(bound.grid) == shape
     assert bound.dense().numel() == bound.size
-
-
-def test_hidden_keys_are_those_no_query_sees():
-    assert causal().bind(2, 3, 5, 5).unseen is None
-    assert lengths([7, 7]).bind(2, 3, 5, 7).unseen is None
-    hidden = lengths([3, 7]).bind(2, 3, 5, 7).unseen
-    assert hidden[:, 0, :, 0].sum(dim=1).tolist() == [4, 0]
 
 
 def test_without_an_axis_of_heads_the_batch_is_the_third_axis_from_the_end():
