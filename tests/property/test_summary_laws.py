@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.test_attention_laws import SCORES, SIZES, WEIGHTINGS, draw_inputs, draw_mask
 
-from regard.attention import Softmax, attend, causal, rows, summarize, transposed
+from regard.attention import Softmax, attend, rows, summarize, transposed
 
 QUICK = settings(max_examples=25, deadline=None)
 MAPS = st.integers(1, 5)
@@ -59,26 +59,6 @@ def test_the_order_of_keys_changes_nothing_but_places(seed, queries, keys, score
     for name in ("lse", "entropy", "top_weights"):
         torch.testing.assert_close(getattr(moved, name), getattr(found, name))
     torch.testing.assert_close(moved.received, found.received[..., order])
-
-
-@QUICK
-@given(SEEDS, st.lists(st.integers(0, 9), min_size=1, max_size=5), MAPS, WEIGHTINGS)
-def test_parts_join_to_the_whole(seed, sizes, most, weighting):
-    length = sum(sizes)
-    query, key, _ = draw_inputs(seed, length, length)
-    options = {"mask": causal(), "weighting": weighting, "map": most, "top": 3}
-    whole = summarize(query, key, **options)
-    parts, start = [], 0
-    for size in sizes:
-        stop = start + size
-        part = summarize(query[:, :, start:stop], key[:, :, :stop], start=(start, 0), **options)
-        parts.append(part)
-        start = stop
-    joined = parts[0].joined(*parts[1:])
-    assert torch.equal(joined.top_keys, whole.top_keys)
-    assert joined.bucket == whole.bucket
-    for name, tensor in whole.tensors().items():
-        torch.testing.assert_close(getattr(joined, name), tensor, msg=name)
 
 
 @QUICK

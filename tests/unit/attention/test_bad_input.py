@@ -12,7 +12,6 @@ from regard.attention import (
     Cosine,
     Custom,
     Gaussian,
-    Hard,
     Laplace,
     ScaledDot,
     Softmax,
@@ -228,8 +227,6 @@ REFUSED = [
     ("additive_cpu", {}, "the score is not additive"),
     ("additive_cpu", {"score": Additive(torch.ones(D)), "bias": alibi()}, "a rule of distances"),
     ("additive_triton", {"score": Additive(torch.ones(D))}, "it is for NVIDIA GPUs"),
-    ("dot_cpu", {"score": Laplace(1.0)}, "the score is not a dot product"),
-    ("dot_cpu", {"weighting": Hard()}, "the weighting is neither softmax nor compiled"),
 ]
 
 

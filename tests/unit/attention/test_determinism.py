@@ -98,28 +98,6 @@ def test_twice_the_same(name, threads):
     del between
 
 
-@pytest.mark.parametrize("name", ["additive", "additive, causal", "tiled, entmax"])
-def test_compiled_loops_give_the_same_whatever_the_number_of_threads(name, threads):
-    found = run(name)
-    torch.set_num_threads(3)
-    for one, other in zip(found, run(name), strict=True):
-        assert torch.equal(one, other)
-
-
-@pytest.mark.parametrize("name", ["tiled", "additive"])
-def test_twice_the_same_gradients_of_gradients(name, threads):
-    def twice():
-        torch.manual_seed(3)
-        backend, leaves, options = calls()[name]
-        inputs = [torch.randn(1, H, n, D, requires_grad=True) for n in (61, M, M)]
-        out = attend(*inputs, backend=backend, **options)
-        grads = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
-        return torch.autograd.grad(sum(grad.square().sum() for grad in grads), [*inputs, *leaves])
-
-    for one, other in zip(twice(), twice(), strict=True):
-        assert torch.equal(one, other)
-
-
 def test_twice_the_same_keys_are_drawn(threads):
     query, key = torch.randn(B, H, N, D), torch.randn(B, H, M, D)
     one, other = (

@@ -7,7 +7,6 @@ from tests.formulas.masks import MASKS
 from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
-from tests.profiling import profiled
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -16,9 +15,6 @@ from regard.attention import (
     Bilinear,
     Cosine,
     Gaussian,
-    Laplace,
-    Softmax,
-    alibi,
     attend,
     causal,
     documents,
@@ -127,41 +123,6 @@ def test_the_fused_kernel_runs_once_with_what_the_notes_say(shape, options):
     key_dim = shape.get("dim", 17 if "Gaussian" in str(options) else 16)
     assert ("padded" in said) == (key_dim != shape.get("value_dim", 16))
     assert query.shape[-1] == key.shape[-1] == value.shape[-1]
-
-
-ELSEWHERE = [
-    ("tiled", {}, {}),
-    ("tiled", {}, {"score": Laplace(1.0)}),
-    ("tiled", {}, {"mask": window(before=9)}),
-    ("tiled", {}, {"bias": alibi()}),
-    ("tiled", {"dtype": torch.bfloat16}, {"mask": lengths([3, 200])}),
-    ("tiled", {"value_dim": 70}, {"weighting": Softmax(sink=0.0)}),
-    ("dot_cpu", {}, {}),
-    ("dot_cpu", {}, {"mask": window(before=9)}),
-    ("dot_cpu", {}, {"bias": alibi()}),
-    ("dot_cpu", {"dtype": torch.bfloat16}, {"mask": lengths([3, 200])}),
-    ("dot_cpu", {"value_dim": 70}, {"weighting": Softmax(sink=0.0)}),
-    ("additive_cpu", {}, {"score": Additive(torch.ones(16)), "mask": lengths([3, 200])}),
-    ("additive_cpu", {"N": 2}, {"score": Additive(torch.ones(16))}),
-    ("additive_cpu", {"N": 2}, {"score": Additive(torch.ones(16)), "bias": torch.ones(307)}),
-    ("short", {"M": 30}, {"mask": causal()}),
-]
-
-
-@pytest.mark.parametrize(("backend", "shape", "options"), ELSEWHERE)
-def test_the_other_paths_leave_torchs_attention_alone(backend, shape, options):
-    inputs = [t.requires_grad_() for t in make(**shape)]
-    plan = explain(*inputs, **options, backend=backend)
-
-    def call():
-        return torch.autograd.grad(attend(*inputs, **options, backend=backend).sum(), inputs)
-
-    seen = profiled(call)
-    assert not [name for name in seen.operators if "scaled_dot_product" in name]
-    said = "; ".join(plan.notes)
-    # The form of tanh that the notes name, and never torch's.
-    assert not seen.operators["aten::tanh"]
-    assert ("exponentials" in said) == bool(seen.operators["aten::exp_"])
 
 
 def test_documents_are_attended_one_by_one():

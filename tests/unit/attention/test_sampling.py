@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from regard.attention import Additive, attend, causal, lengths, sample_key, weights, window
+from regard.attention import Additive, attend, causal, lengths, sample_key, weights
 from regard.errors import ShapeError
 
 
@@ -90,15 +90,6 @@ def test_who_sees_nothing_picks_nothing():
 def test_without_keys_there_is_nothing_to_draw():
     with pytest.raises(ShapeError, match="key must have at least one position to draw from"):
         sample_key(torch.ones(1, 2, 3), torch.ones(1, 0, 3))
-
-
-def test_where_nothing_is_visible_the_index_is_zero():
-    # Neighbours of query 5 see keys from 100 on.
-    some = torch.ones(40, 1, dtype=torch.bool)
-    some[5] = False
-    query, key = torch.randn(1, 1, 40, 4), torch.randn(1, 1, 200, 4)
-    drawn = sample_key(query, key, mask=window(0, 0, first=100) & some)
-    assert drawn.index[0, 0].tolist() == [0 if n == 5 else 100 + n for n in range(40)]
 
 
 def test_autocast_narrows_nothing():

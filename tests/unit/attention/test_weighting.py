@@ -136,16 +136,6 @@ def test_a_sink_has_a_number_for_each_head(make_inputs):
         attend(*make_inputs(), weighting=Softmax(sink=torch.zeros(4)))
 
 
-def test_a_sink_of_minus_infinity_is_none(make_inputs):
-    query, key, value = make_inputs()
-    mask = lengths([0, 5])
-    sink = Softmax(sink=torch.tensor(-torch.inf))
-    out, lse = attend(query, key, value, mask=mask, weighting=sink, return_lse=True)
-    want, want_lse = attend(query, key, value, mask=mask, return_lse=True)
-    torch.testing.assert_close(out, want)
-    torch.testing.assert_close(lse, want_lse)
-
-
 @pytest.mark.parametrize("weighting", [Sparsemax(), Entmax15()], ids=repr)
 def test_a_row_of_nan_stays_one(weighting):
     rows = weighting.rows(torch.tensor([[torch.nan, 1.0], [0.0, 0.0]]))

@@ -20,7 +20,6 @@ from regard.attention import (
     window,
 )
 from regard.attention.backends import additive_triton
-from regard.attention.masks.key_ranges import VisibleKeys
 from regard.attention.reference import attend_by_loops
 
 # The interpreter computes with NumPy, which tells of infinities and NaN that are meant.
@@ -222,23 +221,6 @@ def test_a_bias_is_added_without_being_spread_out(batch, heads, shape):
     check(make(batch=batch, heads=heads, groups=heads), bias=bias)
 
 
-def test_masks_and_biases_are_laid_over_the_pairs_with_strides_of_zero():
-    query, key, value, w = make()
-    mask, bias = lengths([20, 3]), torch.zeros(H, 1, M)
-    task = additive_triton._Task(mask.bind(B, H, N, M), 0.0, 0, True)
-    launch = additive_triton._Launch(
-        task,
-        VisibleKeys.of(task.mask, (B, H, N, M)),
-        additive_triton._Form.of(query, key),
-        *(query, key, value, bias[None], w.expand(H, D)),
-    )
-    laid_bias, laid_seen = launch.inputs[4:6]
-    assert laid_bias[1:] == (0, M, 0, 1)
-    assert laid_seen[1:] == (M, 0, 0, 1)
-    assert laid_bias.start.untyped_storage().nbytes() == 4 * H * M
-    assert laid_seen.start.untyped_storage().nbytes() == B * M
-
-
 @pytest.mark.parametrize(("mask", "tiles"), [(window(before=3, after=0), 2 + 1), (None, 2 * 2)])
 def test_tiles_outside_of_a_band_are_never_computed(monkeypatch, mask, tiles):
     kernels = import_module("regard.kernels.attention.additive_triton")
@@ -278,15 +260,6 @@ def test_half_precision_is_summed_in_float32(dtype, tolerance):
         *inputs[:3], score=Additive(inputs[3]), backend="additive_triton", return_lse=True
     )
     assert (out.dtype, lse.dtype) == (dtype, torch.float32)
-
-
-@pytest.mark.parametrize("wanted", [0, 1, 2, 3])
-def test_only_what_needs_a_gradient_gets_one(wanted):
-    inputs = make(batch=1, heads=1, groups=1)
-    inputs[wanted].requires_grad_()
-    *qkv, w = inputs
-    attend(*qkv, score=Additive(w), backend="additive_triton").sum().backward()
-    assert [t.grad is not None for t in inputs] == [place == wanted for place in range(4)]
 
 
 def test_gradients_have_gradients():

@@ -116,13 +116,6 @@ def test_gradients_that_are_switched_off_make_another_kind():
     assert spy.times == 2
 
 
-def test_a_backend_that_is_registered_later_is_asked():
-    attend(*make())
-    spy = registered(AskedOnce())
-    attend(*make())
-    assert spy.times == 1
-
-
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("mask", [None, causal()])
 def test_what_is_wrong_is_said_of_calls_like_those_that_went_well(mask):

@@ -119,7 +119,7 @@ CASES = {
 
 
 # Each form of a thing that a graph holds once; the rest with the slow tests.
-QUICK = (
+QUICK = [
     "plain",
     "both",
     "documents",
@@ -129,7 +129,7 @@ QUICK = (
     "sink",
     "sparsemax",
     "pinned",
-)
+]
 
 
 @pytest.mark.parametrize("case", slow_but(QUICK, CASES))
@@ -260,16 +260,6 @@ def test_other_sizes_take_one_more_graph(mask):
 
 
 @pytest.mark.slow
-def test_other_places_take_one_more_graph():
-    query, key, _ = inputs(2)
-    compiled, counter = traced(lambda q, k, i: attend(q, k, mask=causal(first=i)), fullgraph=True)
-    for first in (2, 3, 4, 5):
-        want = attend(query, key, mask=causal(first=first))
-        torch.testing.assert_close(compiled(query, key, first), want)
-    assert counter.frame_count == 2
-
-
-@pytest.mark.slow
 def test_dropout_is_that_of_an_eager_call_with_the_same_seed():
     tensors = inputs()
 
@@ -291,20 +281,6 @@ def test_dropout_is_that_of_an_eager_call_with_the_same_seed():
         strict=True,
     ):
         torch.testing.assert_close(one, other)
-
-
-@pytest.mark.slow
-def test_autocast_leaves_attention_as_it_is():
-    def call(query, key, value):
-        return attend(query, key, value, mask=lengths(3)) + attend(query, key, value)
-
-    tensors = inputs()
-    with torch.autocast("cpu", torch.bfloat16):
-        assert_same(call, traced(call, fullgraph=True)[0], tensors)
-        assert call(*tensors).dtype == torch.float32
-        with torch.no_grad():
-            got = torch.compile(lambda q: attend(q, q), backend="aot_eager")(tensors[0])
-            torch.testing.assert_close(got, attend(tensors[0], tensors[0]), rtol=0, atol=1e-6)
 
 
 DOUBLED = Custom(lambda q, k, s: s * (q @ k.mT), torch.tensor(2.0))
@@ -354,22 +330,6 @@ def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weightin
     torch.testing.assert_close(compiled(*tensors), want)
     assert len(seen) == 4
     assert counter.frame_count <= 2
-
-
-@pytest.mark.slow
-def test_who_observes_sees_what_a_user_wrote_between_graphs():
-    seen = []
-
-    def call(query):
-        with at("cross", 3):
-            return attend(query * 2, query, score=DOUBLED) * 3
-
-    compiled, _ = traced(call)
-    query, *_ = inputs()
-    compiled(query)
-    with observe(seen.append):
-        compiled(query)
-    assert [(each.kind, each.layer, each.score) for each in seen] == [("cross", 3, DOUBLED)]
 
 
 def test_what_is_wrong_is_said_as_without_a_compiler():

@@ -286,13 +286,6 @@ def test_a_custom_score_may_give_what_it_keeps():
     torch.testing.assert_close(found.lse, table.logsumexp(-1))
 
 
-def test_automatic_precision_changes_nothing():
-    query, key = torch.randn(3, 5, 11), torch.randn(3, 7, 11)
-    plain = summarize(query, key)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(summarize(query, key).lse, plain.lse)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
