@@ -14,15 +14,10 @@ OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "require": ("a",)}
     [
         ({"temperature": 0.0, "method": "sample"}, "temperature must be above 0; got 0.0"),
         ({"top_p": 1.5, "method": "sample"}, "top_p must be above 0 and at most 1; got 1.5"),
-        ({"top_k": 0, "method": "sample"}, "top_k must be at least 1; got 0"),
         ({"repetition_penalty": 0.0}, "repetition_penalty must be above 0; got 0.0. Use 1 to sw"),
-        ({"no_repeat_ngram": 0}, "no_repeat_ngram must be at least 1; got 0"),
-        ({"coverage_penalty": -1.0}, "coverage_penalty must be at least 0; got -1.0"),
         ({"n_best": 6}, "n_best must be at most beam_size; got n_best=6, beam_size=5. A wider"),
         ({"n_best": 2, "method": "greedy"}, "n_best must go with method beam or sample; got n_be"),
         ({"avoid": ("a", " ")}, "require and avoid must name words; got an empty one"),
-        ({"max_tokens": 10**18}, "max_tokens must be at most 1000000; got 1000"),
-        ({"length_penalty": 1e300}, "length_penalty must be at most 100; got 1e"),
         ({"max_ratio": 1e300}, r"max_ratio must be at most 1000; got 1e\+300"),
     ],
 )

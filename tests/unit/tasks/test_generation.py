@@ -4,24 +4,20 @@ import gzip
 import json
 
 import pytest
-import torch
 
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, read_recipe, recipe_from_table
 from regard.tasks.documents import (
     by_overlap,
-    cut_to,
     extracts,
     pairs_of,
-    parse_document,
     read_documents,
     sentences,
     source_of,
 )
 from regard.tasks.generation import DocumentData, DocumentExample, GenerationTask
-from regard.tasks.sequence_task import longest_output
-from regard.text import BadLines, Line, Pair, TokenizerConfig, train_tokenizer
+from regard.text import BadLines, Pair
 
 TALE = "A king was old. He had a son. The son was called Hans. Hans ran away."
 ROUND = "Rain fell. The king and the queen had a son. The queen and the son ran. It was old."
@@ -113,13 +109,6 @@ def test_what_a_summary_is_wanted_of_is_read_whole_by_the_recipes(name) -> None:
     assert asked == "Who ran? ‖ Hans ran away. A king was old."
 
 
-def test_the_recipe_that_copies_covers_and_lets_a_summary_be_as_long_as_its_document() -> None:
-    recipe = read_recipe(packaged_recipe("generation-copy"))
-    assert (recipe.model.copy, recipe.model.coverage) == (True, True)
-    limit = longest_output(torch.tensor([40]), recipe.decoding.max_ratio)
-    assert limit.tolist() == [50]
-
-
 def test_which_documents_are_shortened_is_said_and_checked() -> None:
     def told_reading(**data):
         recipe = recipe_from_table({"task": "generation", "data": data})
@@ -160,27 +149,6 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
     written(path, *lines[:9])
     with pytest.raises(DataError, match="at least 10 documents where"):
         read_parts(recipe)
-
-
-def test_what_is_beyond_the_longest_source_is_cut() -> None:
-    tokenizer = train_tokenizer(["abc de"], TokenizerConfig(type="words"))
-    assert cut_to("abc de abc de", tokenizer, 3) == "abc de abc"
-    assert cut_to("abc de", tokenizer, 3) == "abc de"
-
-
-def test_summaries_are_read_under_every_name_and_all_of_them(tmp_path) -> None:
-    record = {"document": TALE, "summary": "A son ran.", "summaries": ["Hans ran.", "A son ran."]}
-    (one,) = read_documents([written(tmp_path / "s.jsonl", json.dumps(record))], DocumentData())
-    assert one.answers == ("A son ran.", "Hans ran.")
-
-
-def test_objects_that_lack_the_names_of_the_recipe_are_read_by_the_usual_ones():
-    data = DocumentData(document="正文", answer="标题")
-    named = '{"正文": "长文。", "标题": "短题", "summary": "另一个"}'
-    usual = '{"document": "长文。", "summary": "短题"}'
-    for text in (named, usual):
-        found = parse_document(Line(text, "a.jsonl:1"), data, ".jsonl", with_answers=True)
-        assert (found.text, found.answers) == ("长文。", ("短题",))
 
 
 def test_questions_are_answered_by_sentences_of_the_document() -> None:

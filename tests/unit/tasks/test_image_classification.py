@@ -95,14 +95,10 @@ def test_a_record_is_a_picture():
         np.testing.assert_array_equal(job().request(given, "here").pixels, picture(2).pixels)
     with pytest.raises(DataError, match=r"here: pixels must be 4 × 4 × 1 .* got 4 × 5 × 1"):
         job().request({"pixels": [[0] * 5] * 4}, "here")
-
-
-def test_pictures_that_cannot_be_learned_from():
-    recipe = job().recipe
     with pytest.raises(DataError, match=r"pixels must be 4 × 4 × 1 .* got 2 × 4 × 1"):
-        ImageClassification.learn(recipe, [picture(1), picture(1, shape=(2, 4, 1))])
+        ImageClassification.learn(job().recipe, [picture(1), picture(1, shape=(2, 4, 1))])
     with pytest.raises(DataError, match="pictures that show something; every pixel is 0"):
-        ImageClassification.learn(recipe, [picture(0, "a"), picture(0, "b")])
+        ImageClassification.learn(job().recipe, [picture(0, "a"), picture(0, "b")])
 
 
 def test_a_folder_of_pictures_is_learned_from_and_a_file_is_asked_about(tmp_path: Path):

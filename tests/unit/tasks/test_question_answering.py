@@ -8,7 +8,7 @@ import torch
 
 from regard.errors import DataError, SettingError
 from regard.tasks import recipe_from_table
-from regard.tasks.baselines.sentences import SlidingWindow, sentences_of
+from regard.tasks.baselines.sentences import SlidingWindow
 from regard.tasks.question_answering import QuestionAnswering, SpanAnswer
 from regard.text.reading.questions import Answer, Question
 
@@ -138,16 +138,6 @@ def test_training_draws_one_of_several_answers():
     drawn = {job.collate(encoded, generator=generator)["starts"].item() for _ in range(40)}
     assert len(drawn) == 3
     assert len({job.collate(encoded)["starts"].item() for _ in range(9)}) == 1
-
-
-def test_held_out_questions_are_about_other_texts():
-    examples = [
-        question(text, context=f"{CONTEXT} {number}") for number in range(20) for text in ASKED
-    ]
-    rest, held = QuestionAnswering.hold_out(recipe(), examples)
-    assert held
-    assert len(rest) + len(held) == 40
-    assert not {e.context for e in rest} & {e.context for e in held}
 
 
 def test_figures_and_tables():

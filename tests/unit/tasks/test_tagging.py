@@ -55,13 +55,6 @@ def test_words_made_of_neighbours_share_their_pairs():
     assert job.encode([sentence("京|O 人|O")])[0]["parts"] == [[UNK_ID, second[1]], third]
 
 
-def test_words_are_read_from_no_parts_where_the_model_asks_for_none():
-    job = job_of(sentence("ab|X ba|Y"), parts="none")
-    assert len(job.part_ids) == 2
-    assert job.collate(job.encode([sentence("ab|X")]))["parts"] is None
-    assert "characters" not in job.facts()[0]
-
-
 def test_parts_and_rare_words_are_dropped_in_training_alone():
     job = job_of(sentence("ab|X ab|X cd|Y efg|Y"), drop_words=0.5, drop_parts=0.5)
     encoded = job.encode([sentence("ab|X cd|Y efg|Y")] * 200)
@@ -126,11 +119,6 @@ def test_schemes_that_mark_last_and_single_words_are_read_as_bio(tmp_path, tags)
     assert job.score([right], [found]) == {"accuracy": 100, "f1": 100}
     assert job.show(found, right) == "[abc PER][d LOC]e"
     assert job.tables([right], [found])[0].rows[1] == ("PER", 100.0, 100.0, 100.0, 1)
-
-
-def test_tags_that_are_numbers_without_names_are_called_so():
-    assert "numbers without names" in job_of(sentence("a|0 b|1")).facts()[-1]
-    assert not any("numbers" in fact for fact in job_of(sentence("a|B-1 b|O")).facts())
 
 
 @given(st.lists(st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-C", "I-C", "U-C"])))

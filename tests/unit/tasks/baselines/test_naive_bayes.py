@@ -50,11 +50,6 @@ def test_probabilities_of_long_texts_are_numbers():
     assert bayes.probabilities(texts["y"]) == {"y": 1.0, "n": 0.0}
 
 
-def test_what_is_known_of_a_text_is_its_grams_not_how_often():
-    examples = [("bad bad bad bad film", "no"), ("a bad film", "yes"), ("so bad", "yes")]
-    assert NaiveBayes(examples).label("bad") == "yes"
-
-
 def test_text_without_spaces_is_read_by_characters_and_threes_of_them():
     # One by one the characters of both labels are the same; their order tells.
     bayes = NaiveBayes([("甲乙丙丁", "no"), ("丁丙乙甲", "yes")])
