@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from tests.cases import pairwise
 
 from regard.kernels import threads
-from regard.kernels.threads import parallel_for
+from regard.kernels.threads import parallel_blocks, parallel_for
 
 
 @pytest.fixture(params=["torch's", "others"], autouse=True)
@@ -138,3 +139,18 @@ def test_what_fails_alone_leaves_the_number_as_it_was(three_threads):
     with pytest.raises(ValueError, match="no"), threads.alone():
         raise ValueError("no")
     assert torch.get_num_threads() == 3
+
+
+@pairwise(rows=[1, 7, 8, 15, 16, 17, 63, 64, 65, 129, 500], count=[1, 3])
+def test_blocks_are_even_and_none_is_a_handful(rows, count, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: count)
+    blocks = []
+    parallel_blocks(rows, lambda first, stop: blocks.append((first, stop)))
+    blocks.sort()
+    assert [first for first, _ in blocks] == [0, *(stop for _, stop in blocks[:-1])]
+    assert blocks[-1][1] == rows
+    sizes = [stop - first for first, stop in blocks]
+    assert max(sizes) - min(sizes) <= 1
+    assert min(sizes) >= min(rows, 8)
+    assert max(sizes) <= 64
+    assert (len(blocks) > 1) == (rows > 64 or (count > 1 and rows >= 16))

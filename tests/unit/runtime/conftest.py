@@ -1,10 +1,10 @@
 """Small models with random weights, and their steps beside those of what is made of them."""
 
 import copy
-import itertools
-import random
 
+import pytest
 import torch
+from tests.cases import two_by_two
 from torch import nn
 
 from regard.models import (
@@ -51,39 +51,25 @@ def recurrent_language_model(**options):
     return shaken(RecurrentLm(config, vocab_size=VOCAB))
 
 
+def pairwise(options):
+    """Settings in which any two values of two options meet at least once."""
+    return list(two_by_two(options))
+
+
+@pytest.fixture
+def threads():
+    """Whoever changes their number leaves it as it was."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
 def shaken(model: nn.Module):
     """The model with every weight a little elsewhere."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
     return model.eval()
-
-
-def pairwise(options):
-    """Settings in which any two values of two options meet at least once."""
-    names, draw = sorted(options), random.Random(0)
-    left = {
-        ((one, a), (other, b))
-        for one, other in itertools.combinations(names, 2)
-        for a in options[one]
-        for b in options[other]
-    }
-    chosen = []
-    while left:
-        (one, a), (other, b) = draw.choice(sorted(left, key=str))
-        drawn = [
-            {name: draw.choice(options[name]) for name in names} | {one: a, other: b}
-            for _ in range(30)
-        ]
-        best = max(drawn, key=lambda each: len(left & met_in(each)))
-        left -= met_in(best)
-        chosen.append(best)
-    return chosen
-
-
-def met_in(settings):
-    """The pairs of values of one choice of settings."""
-    return set(itertools.combinations(sorted(settings.items()), 2))
 
 
 def check_best(log_probs, values, tokens, hidden, *, atol=3e-5):

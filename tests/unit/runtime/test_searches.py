@@ -1,7 +1,6 @@
 """Searches with a prepared model find what they find with the model itself."""
 
 import random
-from functools import partial
 
 import pytest
 import torch
@@ -13,8 +12,6 @@ from regard.runtime.transformer import decoder
 
 from .conftest import (
     VOCAB,
-    language_model,
-    recurrent_language_model,
     recurrent_translator,
     translator,
 )
@@ -27,14 +24,6 @@ MODELS = [
     (translator, "int8"),
     (recurrent_translator, "float32"),
 ]
-
-
-@pytest.fixture
-def threads():
-    """Whoever changes their number leaves it as it was."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def ending(model, *, by=1.5):
@@ -110,28 +99,6 @@ def test_greedy_and_beam_find_the_same_with_a_recurrent_model(seed):
         num_layers=draw.randint(1, 2),
     )
     check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
-
-
-@pytest.mark.parametrize("prompt_lengths", [[0, 0, 0], [5, 2, 4], [30, 33, 1]], ids=str)
-@pytest.mark.parametrize(
-    "model",
-    [partial(language_model, positions="alibi"), recurrent_language_model],
-    ids=["Transformer", "recurrent"],
-)
-def test_texts_are_gone_on_with_as_by_the_model(model, prompt_lengths):
-    model = model()
-    made = prepared(model)
-    given = torch.randint(4, VOCAB, (3, max(prompt_lengths))), torch.tensor(prompt_lengths)
-    settings = {"batch_size": 3, "bos_id": BOS, "eos_id": EOS, "max_lengths": 20}
-    with torch.no_grad():
-        check_same(
-            [[one] for one in greedy(made.steps, made.start(*given), **settings)],
-            [[one] for one in greedy(model.steps, model.start(*given), **settings)],
-        )
-        check_same(
-            beam(made.steps, made.start(*given), **settings),
-            beam(model.steps, model.start(*given), **settings),
-        )
 
 
 @pytest.mark.usefixtures("threads")

@@ -1,11 +1,15 @@
 """States of a prepared model are values, though they share a store."""
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from regard.runtime import PreparedDecoder, PreparedRnnSeq2Seq, PreparedTransformer
-from regard.runtime.state import Store, begin
+from regard.runtime.state import Store, begin, empty
 
 from .conftest import VOCAB, language_model, recurrent_translator, translator
 
@@ -144,3 +148,27 @@ def test_a_chosen_row_brings_its_past_its_padding_and_its_sentence():
     assert chosen.store is state.store
     assert state.sentences.tolist() == [0, 1, 2]
     assert state.select(torch.zeros(0, dtype=torch.long)).sentences.tolist() == []
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 7), (3, 1000, 1000)])
+def test_room_can_be_filled_and_is_nobody_elses(shape):
+    one, other = empty(shape), empty(shape)
+    one[:], other[:] = 1, 2
+    assert one.shape == shape
+    assert one.dtype == np.float32
+    assert (one == 1).all()
+    assert (other == 2).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems are not asked for pages")
+def test_large_room_goes_back_to_the_system():
+    def resident():
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    for mebibytes in (4, 24, 4, 24):  # after which glibc would keep as much
+        room = empty((mebibytes, 2**18))
+        room[:] = 1
+        with_it = resident()
+        del room
+        assert with_it - resident() > 0.9 * mebibytes * 2**20

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from regard.runtime import PreparedRecurrentLm, prepared
+from regard.runtime import PreparedRecurrentLm
 from regard.runtime.recurrent import decoder
 
 from .. import conftest
@@ -44,15 +44,3 @@ def test_steps_are_the_models(options, monkeypatch):
 
 def test_an_elman_network_may_have_relus():
     check(recurrent_language_model(cell="rnn", activation="relu"), [3, 1], 5)
-
-
-def test_it_is_what_searches_are_given():
-    model = recurrent_language_model()
-    made = prepared(model)
-    assert isinstance(made, PreparedRecurrentLm)
-    assert made.is_recurrent
-    assert (made.max_length, made.output_dim, made.training) == (None, model.output_dim, False)
-    ids = torch.randint(4, VOCAB, (2, 5))
-    torch.testing.assert_close(made(ids), model(ids), atol=0, rtol=0)
-    torch.testing.assert_close(made.project(made(ids)), model.project(model(ids)), atol=0, rtol=0)
-    assert prepared(model.double()) is model

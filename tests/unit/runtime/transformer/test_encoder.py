@@ -37,14 +37,6 @@ PRECISIONS = ["float32", "int8"]
 WAYS = [encoder.MOST_BYTES, 0]
 
 
-@pytest.fixture
-def threads():
-    """Whoever changes their number leaves it as it was."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def drawn(lengths, *, longer=0):
     lengths = torch.tensor(lengths)
     return torch.randint(4, VOCAB, (len(lengths), int(lengths.max()) + longer)), lengths
@@ -139,13 +131,3 @@ def test_a_source_has_the_same_in_any_company_and_on_any_threads(precision, most
         for place, row in enumerate(rows):
             one, other = (each[:, : lengths[row]] for each in (part[:, place], whole[:, row]))
             np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS[1:])
-@pytest.mark.parametrize("values", ["states", "embeddings"])
-def test_in_int8_it_is_near_the_model_in_float32(precision, values):
-    model, given = translator(values=values), drawn([9, 6, 4])
-    with torch.no_grad():
-        right = PreparedTransformer(model)._read(*given)
-    found = read(PreparedTransformer(in_precision(model, precision)), given)
-    check_real(found, right, given[1], atol=0.03 * float(np.abs(right).max()))

@@ -5,7 +5,7 @@ import torch
 
 from regard.errors import ShapeError
 from regard.layers import RotaryPositions
-from regard.runtime import PreparedDecoder, prepared
+from regard.runtime import PreparedDecoder
 
 from ..conftest import VOCAB, check_steps, language_model, pairwise
 
@@ -95,19 +95,3 @@ def test_pairs_are_turned_as_their_kind_lies(pairs, num_heads):
     for layer in model.layers:
         layer.attend.rotary = RotaryPositions(24 // num_heads, pairs=pairs, base=50.0, max_length=9)
     check(model, [6, 2, 4], 9)
-
-
-def test_what_cannot_be_prepared_stays_as_it_is():
-    model = language_model().double()
-    assert PreparedDecoder.refuse(model) == "it is not in float32 on a CPU"
-    assert prepared(model) is model
-
-
-def test_what_stands_around_the_steps_is_the_models():
-    model = language_model()
-    made = prepared(model)
-    ids = torch.randint(4, VOCAB, (3, 5))
-    torch.testing.assert_close(made(ids), model(ids), atol=0, rtol=0)
-    states = model(ids)
-    torch.testing.assert_close(made.project(states), model.project(states), atol=0, rtol=0)
-    assert (made.max_length, made.output_dim) == (model.max_length, model.output_dim)

@@ -38,14 +38,6 @@ OPTIONS = {
 LENGTHS = [[7, 3, 5, 1, 7], [17, 9, 20], [90, 0, 200, 61, 33]]
 
 
-@pytest.fixture
-def threads():
-    """Whoever changes their number leaves it as it was."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def encoder(*, num_features=0, parts_vocab=0, **options):
     sizes = {"model_dim": 24, "num_heads": 3, "num_layers": 2, "ffn_dim": 29, "max_length": 250}
     config = EncoderConfig(**{**sizes, **options})
@@ -78,22 +70,16 @@ def calls(monkeypatch):
 
 
 @pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
-def test_it_reads_as_the_encoder_does(options, calls):
+@pytest.mark.parametrize("most", [encoders.MOST_BYTES, 0])
+def test_it_reads_as_the_encoder_does_in_one_loop_or_layer_by_layer(
+    options, most, calls, monkeypatch
+):
+    monkeypatch.setattr(encoders, "MOST_BYTES", most)
     reader = encoder(**options)
     made = PreparedReader(reader)
     for lengths in LENGTHS:
         check_reads(made, reader, *drawn(lengths))
-    assert calls
-
-
-@pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
-def test_large_layers_are_read_one_by_one_and_give_the_same(options, calls, monkeypatch):
-    monkeypatch.setattr(encoders, "MOST_BYTES", 0)
-    reader = encoder(**options)
-    made = PreparedReader(reader)
-    for lengths in LENGTHS:
-        check_reads(made, reader, *drawn(lengths))
-    assert not calls
+    assert bool(calls) == (most > 0)
 
 
 @pytest.mark.parametrize("given", ["segments", "parts", "features"])
@@ -122,29 +108,20 @@ def test_without_lengths_all_is_read():
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("most", [encoders.MOST_BYTES, 0])
-def test_what_a_text_gets_does_not_depend_on_the_others(
-    precision, count, most, threads, monkeypatch
+def test_what_a_text_gets_depends_neither_on_the_others_nor_on_the_threads(
+    precision, most, threads, monkeypatch
 ):
     monkeypatch.setattr(encoders, "MOST_BYTES", most)
-    torch.set_num_threads(count)
     made = PreparedReader(in_precision(encoder(), precision))
     ids, lengths = drawn([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 3)
     found = made(ids, lengths)
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        assert torch.equal(made(ids, lengths), found)
     for b, length in enumerate(lengths.tolist()):
         alone = made(ids[b : b + 1, :length], lengths[b : b + 1])
         assert torch.equal(found[b, :length], alone[0])
-
-
-def test_the_number_of_threads_changes_no_bit(threads):
-    made, given = PreparedReader(encoder()), drawn([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 4)
-    found = []
-    for count in (1, 2, 3):
-        torch.set_num_threads(count)
-        found.append(made(*given))
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
 
 
 def test_texts_too_long_for_learned_positions_are_refused_as_by_the_encoder():

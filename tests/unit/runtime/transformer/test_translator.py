@@ -3,14 +3,11 @@
 import pytest
 import torch
 
-from regard.attention import observe
-from regard.attention.observing import editing
-from regard.inference.look import mean_weights
 from regard.kernels.transformer import decoder as kernels
-from regard.runtime import PreparedTransformer, base, in_precision, prepared
+from regard.runtime import PreparedTransformer, base, in_precision
 from regard.runtime.transformer import decoder, encoder
 
-from ..conftest import VOCAB, check_steps, pairwise, rounded_copies, shaken, translator
+from ..conftest import VOCAB, check_steps, pairwise, rounded_copies, translator
 
 # Hundreds of steps, whose shapes checks would take longer than the steps.
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -107,35 +104,6 @@ def test_the_best_in_int8_are_those_of_its_step(options, rows):
         token = tokens[:, 0]
 
 
-def test_whoever_observes_the_best_is_shown_what_they_look_at():
-    model, given, token = translator(), source(), torch.full((5,), 2)
-    made = PreparedTransformer(model)
-    seen, right = [], []
-    with torch.no_grad():
-        state, ready = model.start(*given), made.start(*given)
-        with observe(right.append):
-            model.step(token, state)
-        with observe(seen.append):
-            made.steps.best(token, ready, 3, [])
-    right = [call for call in right if call.kind == "cross"]
-    assert [(call.kind, call.layer) for call in seen] == [("cross", 0), ("cross", 1)]
-    for one, other in zip(seen, right, strict=True):
-        torch.testing.assert_close(mean_weights(one), mean_weights(other), atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("rows", [1, 8, 9, 64, 65, 150])
-def test_all_rows_are_reached_in_blocks(rows):
-    model = translator()
-    made = PreparedTransformer(model)
-    given = torch.randint(4, VOCAB, (rows, 3)), torch.randint(1, 4, (rows,))
-    token = torch.randint(4, VOCAB, (rows,))
-    with torch.no_grad():
-        expected, _ = model.step(token, model.start(*given))
-    values, tokens, _ = made.steps.best(token, made.start(*given), 2, [])
-    torch.testing.assert_close(values, expected.topk(2).values, atol=3e-5, rtol=0)
-    torch.testing.assert_close(values, expected.gather(1, tokens), atol=3e-5, rtol=0)
-
-
 def test_more_tokens_than_there_are_end_in_nothing():
     made = PreparedTransformer(translator())
     values, tokens, _ = made.steps.best(
@@ -143,68 +111,6 @@ def test_more_tokens_than_there_are_end_in_nothing():
     )
     assert values[:, VOCAB - 2 :].eq(-torch.inf).all()
     assert sorted(tokens[0, : VOCAB - 2].tolist()) == [t for t in range(VOCAB) if t not in (0, 7)]
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"copy": True}, "it copies words"),
-        ({"positions": "t5"}, "its positions are relative"),
-        ({"positions": "relative"}, "its positions are relative"),
-        ({"score": "additive"}, "its score is no dot product"),
-        ({"norm_kind": "batch"}, "its norm is that of a batch"),
-    ],
-)
-def test_what_cannot_be_prepared_stays_as_it_is(options, reason):
-    model = translator(**options)
-    assert PreparedTransformer.refuse(model) == reason
-    assert prepared(model) is model
-
-
-@pytest.mark.parametrize("look", [observe, editing])
-def test_nothing_is_prepared_while_somebody_looks_or_edits(look):
-    model = translator()
-    with look(lambda call: None):
-        assert prepared(model) is model
-    assert prepared(model) is not model
-
-
-def test_only_float32_is_prepared():
-    model = translator()
-    assert isinstance(prepared(model), PreparedTransformer)
-    assert PreparedTransformer.refuse(model.double()) == "it is not in float32 on a CPU"
-    assert prepared(model) is model
-
-
-def test_nothing_is_prepared_where_loops_cannot_be_compiled(monkeypatch):
-    monkeypatch.setattr(base, "why_not", lambda: "numba is not here")
-    model = translator()
-    assert PreparedTransformer.refuse(model) == "numba is not here"
-    assert prepared(model) is model
-
-
-def test_what_stands_around_the_steps_is_the_models():
-    model = translator(positions="learned")
-    made = PreparedTransformer(model)
-    given = (*source(), torch.randint(4, VOCAB, (5, 3)))
-    states, _ = made(*given)
-    torch.testing.assert_close(states, model(*given)[0], atol=0, rtol=0)
-    torch.testing.assert_close(made.project(states), model.project(states), atol=0, rtol=0)
-    assert (made.max_length, made.begins_source) == (model.max_length, model.begins_source)
-    assert not prepared(model).training
-
-
-def test_what_is_prepared_again_has_learned_more():
-    model = translator()
-    given, token = source(), torch.full((5,), 2)
-    before, _ = prepared(model).step(token, prepared(model).start(*given))
-    shaken(model)
-    made = prepared(model)
-    after, _ = made.step(token, made.start(*given))
-    with torch.no_grad():
-        expected, _ = model.step(token, model.start(*given))
-    torch.testing.assert_close(after, expected, atol=3e-5, rtol=0)
-    assert (after - before).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("activation", OPTIONS["activation"])

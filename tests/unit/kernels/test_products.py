@@ -1,12 +1,13 @@
-"""Products in int8 beside the same in float64, by whichever instructions the processor has."""
+"""Packed products in int8 and float32 beside the same in float64, whatever the processor has."""
 
 import numba
 import numpy as np
 import pytest
+from llvmlite import ir
 from tests import cases
 
 from regard.kernels.products import int8, packed
-from regard.kernels.products.packed import pad
+from regard.kernels.products.packed import pack, pad
 
 f32 = np.float32
 
@@ -95,3 +96,64 @@ def test_a_processor_without_pairs_gets_the_same(monkeypatch):
     out = np.zeros((3, 16), f32)
     multiply_all(whole, int8.pack(weight), sizes, pad(scales, 8), pad(bias, 8), out)
     np.testing.assert_allclose(out[:, :9], right, rtol=1e-6, atol=1e-4)
+
+
+@numba.njit
+def multiply_plainly(states, weight, bias, out):
+    packed.plain_rows(states, weight, bias, out)
+
+
+def plain_product(states, weight, bias):
+    out = np.full((len(states), len(weight)), np.nan, f32)
+    multiply_plainly(states, pack(weight), pad(bias), out)
+    return out
+
+
+@cases.pairwise(rows=ROWS, outputs=OUTPUTS, inputs=INPUTS)
+def test_in_float32_they_are_those_of_the_formula(rows, outputs, inputs):
+    states, weight, scales, bias = draw(rows, outputs, inputs)
+    weight = weight.astype(f32) * scales[:, None]
+    right = states.astype(np.float64) @ weight.T.astype(np.float64) + bias
+    np.testing.assert_allclose(plain_product(states, weight, bias), right, rtol=1e-5, atol=3e-4)
+
+
+def test_in_float32_a_state_has_the_same_in_any_company():
+    states, weight, _, bias = draw(11, 61, 97)
+    weight = weight.astype(f32)
+    whole = plain_product(states, weight, bias)
+    for rows in ([0], [10], [7, 3], [9, 8, 1, 2, 5, 4, 0]):
+        part = plain_product(np.ascontiguousarray(states[rows]), weight, bias)
+        np.testing.assert_array_equal(part, whole[rows])
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_products_are_the_same_whatever_fits_into_a_register(width):
+    class Kind(packed._Plain):
+        sums, step = ir.VectorType(ir.FloatType(), width), 4 * width
+        heights, block = (8, 5, 4, 2, 1), 11
+
+    by_tiles = packed.tiling(Kind)
+
+    @numba.njit
+    def multiply_all(first, stop, states, weight, bias, out):
+        by_tiles(first, stop, states, weight, bias, bias, bias, bias, out)
+
+    for rows in (1, 7, 19):
+        states, weight, _, bias = draw(rows, 8 * width, 29)
+        weight = weight.astype(f32)
+        laid_out = np.ascontiguousarray(weight.reshape(8, width, 29).transpose(0, 2, 1))
+        out = np.full((rows, 8 * width), np.nan, f32)
+        multiply_all(0, 3, states, laid_out, bias, out)
+        assert np.isnan(out[:, 3 * width :]).all()
+        multiply_all(3, 8, states, laid_out, bias, out)
+        np.testing.assert_array_equal(out, plain_product(states, weight, bias))
+
+
+@pytest.mark.parametrize(
+    ("features", "held"), [("+avx2,+fma", {"avx2"}), (None, set()), ("+avx2,+avx512vnni", None)]
+)
+def test_loops_may_be_compiled_for_another_processor(features, held, monkeypatch):
+    monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", features or "")
+    both = {"avx2", "avx512vnni"}
+    assert {each for each in both if packed.has(each)} == (both if held is None else held)

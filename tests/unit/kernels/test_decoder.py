@@ -102,27 +102,6 @@ def test_a_row_looks_at_the_real_places_of_its_sentence():
         np.testing.assert_allclose(out[r], right, atol=2e-6)
 
 
-def test_scores_far_apart_neither_overflow_nor_vanish():
-    query, memory = 100 * draw(R, H * D), 100 * draw(3, 9, 2 * G * D)
-    seen, out = past(NO_STORE, NO_MEMORY), np.zeros((R, H * D), f32)
-    kernels.attend_to_memory(0, R, query, memory, seen, 0, options(), room(9), out)
-    for r, sentence in enumerate(seen.sentences):
-        real = memory[sentence, : seen.lengths[sentence]]
-        right = looked(query[r], real[:, : G * D], real[:, G * D :], 0.7)
-        np.testing.assert_allclose(out[r], right, atol=1e-3)
-
-
-def test_only_the_rows_asked_for_are_done():
-    projected, store = draw(R, (H + 2 * G) * D), draw(1, S, T, 2 * G * D)[0]
-    seen, before = past(NO_STORE, NO_MEMORY), store.copy()
-    whole, part = np.zeros((R, H * D), f32), np.zeros((R, H * D), f32)
-    kernels.attend_to_past(0, R, projected, store.copy(), seen, 3, options(), room(T), whole)
-    kernels.attend_to_past(1, 4, projected, store, seen, 3, options(), room(T), part)
-    np.testing.assert_array_equal(part[1:4], whole[1:4])
-    assert not part[[0, 4]].any()
-    np.testing.assert_array_equal(store[[0, 4], 3], before[[0, 4], 3])
-
-
 def normed(rows, weight, bias, eps, is_rms):
     rows = rows.astype(np.float64)
     if not is_rms:
@@ -242,11 +221,3 @@ def test_nan_is_never_hushed_up(place):
     values, _ = best(logits, 3)
     assert np.isnan(values[[2, 3]]).all()
     np.testing.assert_allclose(values[[0, 1]], best_by_hand(logits[:2], 3)[0], atol=3e-6)
-
-
-def test_only_the_rows_asked_for_get_tokens():
-    logits = draw(R, 70)
-    values, tokens = best(logits, 3, first=1, stop=3)
-    np.testing.assert_array_equal(values[1:3], best(logits, 3)[0][1:3])
-    assert (values[[0, 3, 4]] == 5).all()
-    assert (tokens[[0, 3, 4]] == -7).all()
