@@ -82,50 +82,35 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("heads", HEADS)
-def test_self_attention_is_the_paper_formula(heads):
-    layer = shaken(MultiHeadAttention(12, 6, **HEADS[heads], query_dim=11))
-    states = torch.randn(2, 5, 11).double()
-    out, cache = layer(states, mask=causal())
-    visible = torch.ones(5, 5, dtype=torch.bool).tril()
-    torch.testing.assert_close(out, by_formula(layer, states, states, visible=visible))
-    assert out.shape == (2, 5, HEADS[heads].get("output_dim", 12))
-    assert cache.length == 5
+# Options of a layer, and the widths of the states, the memory and, if they differ, the values.
+LAYOUTS = {
+    "its own states": ({"query_dim": 11}, (11, None, None)),
+    "a memory as wide": ({}, (12, 12, 12)),
+    "a memory": ({"key_value_dim": 7}, (12, 7, 7)),
+    "keys and values": ({"key_dim": 7, "value_dim": 5}, (12, 7, 5)),
+    "a width of keys": ({"key_dim": 7}, (12, 7, 7)),
+    "a width of values": ({"value_dim": 7}, (12, 7, 7)),
+}
 
 
 @pytest.mark.parametrize("heads", HEADS)
-def test_attention_over_a_memory_of_another_width(heads):
-    layer = shaken(MultiHeadAttention(12, 6, key_value_dim=7, **HEADS[heads]))
-    states, memory, values = (torch.randn(2, n, w).double() for n, w in ((5, 12), (4, 7), (4, 7)))
-    torch.testing.assert_close(layer(states, memory)[0], by_formula(layer, states, memory))
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_attention_is_the_paper_formula(heads, layout):
+    options, (width, key_dim, value_dim) = LAYOUTS[layout]
+    layer = shaken(MultiHeadAttention(12, 6, **HEADS[heads], **options))
+    states = torch.randn(2, 5, width).double()
+    if key_dim is None:
+        out, cache = layer(states, mask=causal())
+        visible = torch.ones(5, 5, dtype=torch.bool).tril()
+        torch.testing.assert_close(out, by_formula(layer, states, states, visible=visible))
+        assert out.shape == (2, 5, HEADS[heads].get("output_dim", 12))
+        assert cache.length == 5
+        return
+    memory, values = (torch.randn(2, 4, each).double() for each in (key_dim, value_dim))
     want = by_formula(layer, states, memory, values)
     torch.testing.assert_close(layer(states, memory, values)[0], want)
-
-
-@pytest.mark.parametrize("heads", HEADS)
-def test_keys_and_values_of_different_widths(heads):
-    layer = shaken(MultiHeadAttention(12, 6, key_dim=7, value_dim=5, **HEADS[heads]))
-    states, memory, values = (torch.randn(2, n, w).double() for n, w in ((3, 12), (4, 7), (4, 5)))
-    want = by_formula(layer, states, memory, values)
-    torch.testing.assert_close(layer(states, memory, values)[0], want)
-
-
-@pytest.mark.parametrize("given", [{"key_dim": 7}, {"value_dim": 7}])
-def test_of_key_and_value_width_one_is_enough(given):
-    layer = shaken(MultiHeadAttention(12, 3, **given))
-    states, memory = torch.randn(2, 3, 12).double(), torch.randn(2, 4, 7).double()
-    assert sorted(name for name, _ in layer.named_children()) == ["key", "output", "query", "value"]
-    torch.testing.assert_close(layer(states, memory)[0], by_formula(layer, states, memory))
-
-
-@pytest.mark.parametrize("heads", HEADS)
-def test_a_layer_for_its_own_states_may_look_at_a_memory_as_wide(heads):
-    layer = shaken(MultiHeadAttention(12, 6, **HEADS[heads]))
-    states, memory, values = (torch.randn(2, n, 12).double() for n in (5, 4, 4))
-    torch.testing.assert_close(layer(states, memory)[0], by_formula(layer, states, memory))
-    want = by_formula(layer, states, memory, values)
-    torch.testing.assert_close(layer(states, memory, values)[0], want)
-    torch.testing.assert_close(layer(states, states)[0], layer(states)[0])
+    if key_dim == value_dim:
+        torch.testing.assert_close(layer(states, memory)[0], by_formula(layer, states, memory))
 
 
 def test_a_group_is_heads_with_equal_keys_and_values():

@@ -81,16 +81,6 @@ def test_gradients_are_finite_where_nothing_is_copied_and_nothing_written():
     assert all(tensor.grad.isfinite().all() for tensor in given)
 
 
-def test_only_the_tokens_of_the_source_have_other_logits():
-    # What makes it cheap: of a vocabulary of thousands, a source has a few.
-    made, table = pointer(), torch.randn(V, C, dtype=torch.float64)
-    readout, _, _, source = parts()
-    found = made.logits(made(*parts()), C, lambda x: x @ table.T)
-    for row in range(2):
-        others = [w for w in range(V) if w not in source[row].tolist()]
-        assert torch.equal(found[row, others], (readout @ table.T)[row, others])
-
-
 def test_copy_attention_is_one_scaled_head():
     layer, n = CopyAttention(6), torch.tensor([5, 3])
     states, memory = torch.randn(2, 7, 6), torch.randn(2, 5, 6)

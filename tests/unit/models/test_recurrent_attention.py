@@ -1,7 +1,7 @@
 """Each way of looking at the source against its paper's formula, in plain float64 loops."""
 
 from itertools import product
-from math import exp, log, tanh
+from math import exp, tanh
 
 import pytest
 import torch
@@ -116,14 +116,6 @@ def test_local_m_is_a_softmax_around_the_number_of_the_step():
     assert_mixes(outputs, rows, expected)
 
 
-def test_local_m_sees_nothing_beyond_the_end():
-    look = bilinear()
-    outputs, rows = walk(Near(Q, 1, is_predictive=False), look, steps=9)
-    assert rows[5:, 1].eq(0).all()
-    assert outputs[8].context.eq(0).all()
-    assert rows[4, 1].sum() == 1
-
-
 def test_graves_window_is_a_sum_of_bumps_that_only_move_on():
     torch.manual_seed(5)
     way = Mixture(Q, 3).double()
@@ -217,26 +209,6 @@ def test_hard_attention_takes_the_best_place_in_use():
             assert torch.equal(output.context[row], memory(look).values[row, best])
             assert rows[step, row].argmax() == best
             assert rows[step, row].sum() == 1
-
-
-def test_hard_attention_draws_one_place_while_training():
-    look, known = bilinear(), memory(bilinear())
-    way = Sampled(mean_share=0.0).train()
-    output = way(look, queries(1)[0], known, way.start(known))
-    for row in range(B):
-        (index,) = (known.values[row] == output.context[row]).all(-1).nonzero()[0].tolist()
-        found = dict(enumerate(scores(look, queries(1)[0, row], known, row)))
-        chances = softmax(found)
-        torch.testing.assert_close(output.log_prob[row].exp().item(), chances[index])
-        entropy = -sum(chance * log(chance) for chance in chances.values())
-        torch.testing.assert_close(-output.penalty[row].item(), entropy)
-
-
-def test_places_are_drawn_as_often_as_their_weights_say():
-    weights = torch.tensor([0.1, 0.0, 0.6, 0.3])
-    torch.manual_seed(8)
-    counts = recurrent_attention.draw(weights.expand(4000, -1)).bincount(minlength=4) / 4000
-    torch.testing.assert_close(counts, weights, atol=0.03, rtol=0)
 
 
 def test_some_sentences_get_the_mean_at_every_step_of_training_and_no_reward():
