@@ -155,8 +155,8 @@ def test_windows_of_text_are_the_same_however_many_share_a_batch(recipe):
     for whole, *pieces in zip(wholes, *of_each, strict=True):
         batches = [batch for batch, _ in pieces if batch is not None]
         assert {cursor for _, cursor in pieces} == {whole[1]}
-        assert torch.cat([batch.ids for batch in batches]).equal(whole[0].ids)
-        assert torch.cat([batch.labels for batch in batches]).equal(whole[0].labels)
+        assert torch.cat([batch["ids"] for batch in batches]).equal(whole[0]["ids"])
+        assert torch.cat([batch["labels"] for batch in batches]).equal(whole[0]["labels"])
 
 
 def test_who_has_no_part_of_a_batch_is_given_none(recipe):
