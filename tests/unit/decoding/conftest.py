@@ -48,7 +48,32 @@ def random_tables(batch_size, vocab_size=5, seed=0, sharpness=2.0):
     return logits.log_softmax(-1)
 
 
+def run(search, tables, step=step, **settings):
+    """What a search answers of the model, seven tokens at most."""
+    options = {"batch_size": len(tables), "bos_id": BOS, "eos_id": EOS, "max_lengths": 7}
+    return search(step, start(tables), **options | settings)
+
+
+class Counting:
+    """The model's step, which notes how many rows it is given."""
+
+    def __init__(self):
+        self.rows = []
+
+    def __call__(self, token, state):
+        self.rows.append(len(token))
+        return step(token, state)
+
+
 @pytest.fixture
 def markov():
     """The model, its start and its ids."""
-    return SimpleNamespace(step=step, start=start, random_tables=random_tables, bos=BOS, eos=EOS)
+    return SimpleNamespace(
+        step=step,
+        start=start,
+        random_tables=random_tables,
+        bos=BOS,
+        eos=EOS,
+        run=run,
+        counting=Counting(),
+    )

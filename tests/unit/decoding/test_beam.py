@@ -5,21 +5,13 @@ import pytest
 import torch
 
 from regard.decoding import Average, Gnmt, beam, greedy
-from regard.errors import RunError, SettingError
+from regard.errors import SettingError
 
 PENALTIES = [0.0, 0.6, Average(), lambda length: float(1 + length // 3)]
 
 
-def search(markov, tables, *, max_lengths=6, step=None, **settings):
-    return beam(
-        step or markov.step,
-        markov.start(tables),
-        batch_size=len(tables),
-        bos_id=markov.bos,
-        eos_id=markov.eos,
-        max_lengths=max_lengths,
-        **settings,
-    )
+def search(markov, tables, **settings):
+    return markov.run(beam, tables, **{"max_lengths": 6} | settings)
 
 
 def scorer(penalty):
@@ -83,23 +75,10 @@ def test_a_wide_beam_finds_what_trying_all_answers_finds(markov, penalty):
 def test_agrees_with_plain_loops_that_stop_later(markov, beam_size, n_best, penalty):
     tables = markov.random_tables(31, seed=beam_size)
     limits = torch.randint(1, 11, (31,))
-    found = search(
-        markov,
-        tables,
-        max_lengths=limits,
-        beam_size=beam_size,
-        n_best=n_best,
-        length_penalty=penalty,
-    )
+    sizes = {"beam_size": beam_size, "n_best": n_best}
+    found = search(markov, tables, max_lengths=limits, length_penalty=penalty, **sizes)
     for table, limit, answers in zip(tables, limits.tolist(), found, strict=True):
-        expected = beam_by_hand(
-            table,
-            markov,
-            beam_size=beam_size,
-            n_best=n_best,
-            max_length=limit,
-            penalty=penalty,
-        )
+        expected = beam_by_hand(table, markov, max_length=limit, penalty=penalty, **sizes)
         assert [(one.tokens, one.is_finished) for one in answers] == [
             (tokens, finished) for tokens, _, finished in expected
         ]
@@ -112,30 +91,8 @@ def test_a_beam_of_one_is_greedy(markov):
     limits = torch.randint(1, 15, (37,))
     settings = {"forbidden": [2], "min_length": 1, "length_penalty": 1.0}
     wide = search(markov, tables, max_lengths=limits, beam_size=1, **settings)
-    plain = greedy(
-        markov.step,
-        markov.start(tables),
-        batch_size=37,
-        bos_id=markov.bos,
-        eos_id=markov.eos,
-        max_lengths=limits,
-        **settings,
-    )
+    plain = markov.run(greedy, tables, max_lengths=limits, **settings)
     assert [answers[0] for answers in wide] == plain
-
-
-def test_answers_are_sorted_and_distinct(markov):
-    for found in search(markov, markov.random_tables(23), beam_size=6, n_best=6):
-        order = [(not one.is_finished, -one.score) for one in found]
-        assert order == sorted(order)
-        assert len({(one.tokens, one.is_finished) for one in found}) == len(found)
-
-
-def test_more_answers_begin_with_the_fewer(markov):
-    tables = markov.random_tables(23)
-    many = search(markov, tables, beam_size=5, n_best=5, max_lengths=20)
-    few = search(markov, tables, beam_size=5, n_best=2, max_lengths=20)
-    assert [found[:2] for found in many] == few
 
 
 def test_equal_candidates_go_to_the_earlier_beginning_then_the_lower_id(markov):
@@ -155,18 +112,12 @@ def test_ties_at_the_edge_of_the_beam_take_the_lowest_ids(markov):
 def test_stops_as_soon_as_nothing_can_catch_up(markov):
     tables = torch.full((1, 5, 5, 5), 0.001).log()
     tables[..., markov.eos] = math.log(0.99)
-    steps = []
-
-    def counting(token, state):
-        steps.append(len(token))
-        return markov.step(token, state)
-
+    counting = markov.counting
     found = search(markov, tables, step=counting, max_lengths=50, beam_size=4)[0]
-    assert steps == [1]
+    assert counting.rows == [1]
     assert found[0].tokens == ()
-    steps.clear()
     search(markov, tables, step=counting, max_lengths=50, beam_size=4, n_best=4)
-    assert len(steps) > 1
+    assert len(counting.rows) > 2
 
 
 def test_goes_on_while_a_longer_answer_can_just_overtake(markov):
@@ -185,14 +136,8 @@ def test_sentences_that_stop_leave_the_batch(markov):
     tables[1] = torch.full((5, 5, 5), 0.001).log()
     tables[1, ..., markov.eos] = math.log(0.99)
     tables[0, ..., markov.eos] = tables[2, ..., markov.eos] = -30.0
-    sizes = []
-
-    def counting(token, state):
-        sizes.append(len(token))
-        return markov.step(token, state)
-
-    found = search(markov, tables, step=counting, max_lengths=4, beam_size=2)
-    assert sizes == [3, 4, 4, 4]
+    found = search(markov, tables, step=markov.counting, max_lengths=4, beam_size=2)
+    assert markov.counting.rows == [3, 4, 4, 4]
     assert [answers[0].is_finished for answers in found] == [False, True, False]
 
 
@@ -207,13 +152,6 @@ def test_unfinished_beginnings_fill_up_after_the_finished(markov):
     assert all(len(one.tokens) == 4 for one in found[1:])
 
 
-def test_fewer_answers_where_there_are_no_more(markov):
-    tables = torch.full((1, 5, 5, 5), -torch.inf)
-    tables[0, :, :, markov.eos] = 0.0
-    found = search(markov, tables, beam_size=4, n_best=4)[0]
-    assert [one.tokens for one in found] == [()]
-
-
 def test_a_sentence_without_a_possible_token_ends_there(markov):
     tables = markov.random_tables(2)
     tables[0, :, markov.bos] = tables[0, :, markov.bos].masked_fill(torch.arange(5) != 1, -math.inf)
@@ -225,17 +163,6 @@ def test_a_sentence_without_a_possible_token_ends_there(markov):
 def test_a_beam_may_be_wider_than_the_vocabulary(markov):
     found = search(markov, markov.random_tables(2), beam_size=40, n_best=40, max_lengths=2)
     assert all(len(answers) == 1 + 3 + 9 for answers in found)
-
-
-def test_no_sentences_give_no_answers(markov):
-    assert search(markov, markov.random_tables(0), max_lengths=torch.zeros(0).long()) == []
-
-
-def test_nan_is_named(markov):
-    tables = markov.random_tables(2)
-    tables[1] = torch.nan
-    with pytest.raises(RunError, match="log_probs must be numbers; got NaN"):
-        search(markov, tables)
 
 
 @pytest.mark.parametrize(

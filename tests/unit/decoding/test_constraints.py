@@ -11,14 +11,7 @@ from regard.errors import SettingError
 
 
 def search(markov, tables, phrases, **settings):
-    return beam(
-        markov.step,
-        markov.start(tables),
-        ranking=Required(phrases),
-        **{"batch_size": len(tables), "bos_id": markov.bos, "eos_id": markov.eos}
-        | {"max_lengths": 7}
-        | settings,
-    )
+    return markov.run(beam, tables, ranking=Required(phrases), **settings)
 
 
 def contains(tokens, phrase):
@@ -75,9 +68,7 @@ def test_phrases_are_held_where_there_is_just_room(markov, beam_size):
 
 def test_without_phrases_it_is_the_plain_beam(markov):
     tables = markov.random_tables(19)
-    common = {"batch_size": 19, "bos_id": markov.bos, "eos_id": markov.eos, "max_lengths": 7}
-    plain = beam(markov.step, markov.start(tables), n_best=4, **common)
-    assert search(markov, tables, [[]] * 19, n_best=4) == plain
+    assert search(markov, tables, [[]] * 19, n_best=4) == markov.run(beam, tables, n_best=4)
 
 
 def test_an_answer_does_not_depend_on_its_batch(markov):

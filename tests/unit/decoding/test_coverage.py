@@ -93,19 +93,6 @@ def test_without_weight_it_is_the_plain_beam(source):
     assert search(model, source, 0.0) == beam(model.step, state, n_best=5, **common)
 
 
-def test_a_heavy_weight_chooses_the_answer_that_looked_furthest(source):
-    model = made("rnn")
-    ways = {weight: search(model, source, weight) for weight in (0.0, 50.0)}
-    by_weight = {
-        weight: sum(
-            coverage_by_hand(model, row[None, :length], answers[0], None)
-            for row, length, answers in zip(source, LENGTHS.tolist(), found, strict=True)
-        )
-        for weight, found in ways.items()
-    }
-    assert by_weight[50.0] > by_weight[0.0]
-
-
 def test_whoever_else_watches_sees_the_same_calls(source):
     model, seen = made("transformer"), []
     with observe(seen.append):

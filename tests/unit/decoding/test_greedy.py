@@ -4,19 +4,10 @@ import pytest
 import torch
 
 from regard.decoding import Average, greedy
-from regard.errors import RunError, SettingError, ShapeError
 
 
-def search(markov, tables, *, max_lengths=8, step=None, **settings):
-    return greedy(
-        step or markov.step,
-        markov.start(tables),
-        batch_size=len(tables),
-        bos_id=markov.bos,
-        eos_id=markov.eos,
-        max_lengths=max_lengths,
-        **settings,
-    )
+def search(markov, tables, **settings):
+    return markov.run(greedy, tables, **{"max_lengths": 8} | settings)
 
 
 def by_hand(table, markov, max_length):
@@ -77,22 +68,9 @@ def test_forbidden_tokens_never_come(markov):
     assert not any(2 in one.tokens for one in search(markov, tables, forbidden=[2, 2]))
 
 
-def test_the_model_s_table_is_left_as_it_is(markov):
-    tables = markov.random_tables(3)
-    kept = tables.clone()
-    search(markov, tables, forbidden=[2], min_length=2)
-    assert tables.equal(kept)
-
-
 def test_finished_sentences_leave_the_batch(markov):
-    tables = markov.random_tables(40)
-    sizes = []
-
-    def counting(token, state):
-        sizes.append(len(token))
-        return markov.step(token, state)
-
-    search(markov, tables, step=counting, max_lengths=30)
+    search(markov, markov.random_tables(40), step=markov.counting, max_lengths=30)
+    sizes = markov.counting.rows
     assert sizes[0] == 40
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < 20
@@ -101,33 +79,8 @@ def test_finished_sentences_leave_the_batch(markov):
 def test_stops_when_all_are_finished(markov):
     tables = markov.random_tables(3)
     tables[..., markov.eos] = 5.0
-    steps = []
-
-    def counting(token, state):
-        steps.append(1)
-        return markov.step(token, state)
-
-    search(markov, tables, step=counting, max_lengths=30)
-    assert len(steps) == 1
-
-
-def test_a_sentence_without_a_possible_token_ends_there(markov):
-    tables = markov.random_tables(2)
-    tables[0] = -torch.inf
-    one = search(markov, tables)[0]
-    assert (one.tokens, one.log_prob, one.is_finished) == ((), 0.0, False)
-
-
-def test_no_sentences_give_no_answers(markov):
-    assert search(markov, markov.random_tables(0), max_lengths=torch.zeros(0).long()) == []
-
-
-def test_an_interrupt_passes_through(markov):
-    def interrupted(token, state):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        search(markov, markov.random_tables(2), step=interrupted)
+    search(markov, tables, step=markov.counting, max_lengths=30)
+    assert len(markov.counting.rows) == 1
 
 
 def test_no_graph_is_kept(markov):
@@ -139,28 +92,3 @@ def test_no_graph_is_kept(markov):
 
     search(markov, tables, step=watched)
     assert torch.is_grad_enabled()
-
-
-def test_nan_is_named(markov):
-    tables = markov.random_tables(2)
-    tables[1] = torch.nan
-    with pytest.raises(RunError, match="log_probs must be numbers; got NaN"):
-        search(markov, tables)
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"max_lengths": 0}, SettingError, "max_lengths must be at least 1; got 0"),
-        ({"min_length": -1}, SettingError, "min_length must be at least 0; got -1"),
-        ({"forbidden": [0]}, SettingError, r"forbidden must not hold eos_id; got eos_id=0"),
-        (
-            {"max_lengths": torch.tensor([3, 3, 3])},
-            ShapeError,
-            r"max_lengths must be one number, or one per sentence: \(2,\); got \(3,\)",
-        ),
-    ],
-)
-def test_wrong_settings_are_refused(markov, settings, error, message):
-    with pytest.raises(error, match=message):
-        search(markov, markov.random_tables(2), **settings)

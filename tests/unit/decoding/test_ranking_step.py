@@ -9,7 +9,7 @@ from regard.decoding import Average, RepetitionPenalty, Required, beam, greedy
 from regard.decoding.step import RankingStep
 from regard.errors import RunError
 
-from .conftest import BOS, EOS, random_tables, start, step
+from .conftest import BOS, EOS, random_tables, run, start, step
 
 PENALTIES = [0.0, 0.6, Average()]
 
@@ -90,28 +90,18 @@ def test_a_beam_finds_the_same(seed):
     assert set(ranked.asked) == {width + 1}
 
 
-@pytest.mark.parametrize("search", [greedy, beam])
-def test_rules_are_asked_for_all_numbers(search):
-    tables, ranked, rules = random_tables(5), Ranked(), [RepetitionPenalty(3.0)]
-    settings = {"batch_size": 5, "bos_id": BOS, "eos_id": EOS, "max_lengths": 6, "rules": rules}
-    assert search(ranked, start(tables), **settings) == search(step, start(tables), **settings)
-    assert set(ranked.asked) == {None}
-
-
-def test_other_rankings_are_asked_for_all_numbers():
+@pytest.mark.parametrize(
+    ("search", "settings"),
+    [
+        (greedy, {"rules": [RepetitionPenalty(3.0)]}),
+        (beam, {"rules": [RepetitionPenalty(3.0)]}),
+        (beam, {"beam_size": 4, "ranking": Required([[[4]]] * 5)}),
+    ],
+)
+def test_rules_and_other_rankings_are_asked_for_all_numbers(search, settings):
     tables, ranked = random_tables(5), Ranked()
-    settings = {"batch_size": 5, "bos_id": BOS, "eos_id": EOS, "max_lengths": 6}
-    settings |= {"beam_size": 4, "ranking": Required([[[4]]] * 5)}
-    assert beam(ranked, start(tables), **settings) == beam(step, start(tables), **settings)
+    assert run(search, tables, step=ranked, **settings) == run(search, tables, **settings)
     assert set(ranked.asked) == {None}
-
-
-@pytest.mark.parametrize("search", [greedy, beam])
-def test_nan_is_an_error(search):
-    tables = random_tables(3)
-    tables[1] = torch.nan
-    with pytest.raises(RunError, match="NaN"):
-        search(Ranked(), start(tables), batch_size=3, bos_id=BOS, eos_id=EOS, max_lengths=4)
 
 
 def test_finished_answers_leave_the_batch():
@@ -122,15 +112,16 @@ def test_finished_answers_leave_the_batch():
             rows.append(len(token))
             return super().best(token, state, count, hidden)
 
-    tables = random_tables(40, sharpness=1.0)
-    greedy(Watched(), start(tables), batch_size=40, bos_id=BOS, eos_id=EOS, max_lengths=30)
+    run(greedy, random_tables(40, sharpness=1.0), step=Watched(), max_lengths=30)
     assert rows[0] == 40
     assert rows[-1] < 8
     assert rows == sorted(rows, reverse=True)
 
 
-def test_a_search_of_nothing_finds_nothing():
-    tables = random_tables(1)[:0]
-    assert (
-        greedy(Ranked(), start(tables), batch_size=0, bos_id=BOS, eos_id=EOS, max_lengths=4) == []
-    )
+@pytest.mark.parametrize("search", [greedy, beam])
+def test_nan_is_named_and_a_search_of_nothing_finds_nothing(search):
+    tables = random_tables(3)
+    assert run(search, tables[:0], step=Ranked()) == []
+    tables[1] = torch.nan
+    with pytest.raises(RunError, match="must be numbers; got NaN"):
+        run(search, tables, step=Ranked())

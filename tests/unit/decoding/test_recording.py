@@ -8,32 +8,20 @@ from regard.errors import SettingError
 from regard.inference.searching import Recorder
 
 
-def search(markov, seed, step, start, beam_size=3):
+def recorded(search, recorder, markov, tables, **settings):
+    """A search of one sentence, driven by the recorder."""
+    options = {"batch_size": 1, "bos_id": markov.bos, "eos_id": markov.eos} | settings
+    return search(recorder.step, recorder.start(markov.start(tables)), **options)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_answers_are_the_same_and_can_be_followed_through_the_steps(markov, seed):
     tables = markov.random_tables(1, seed=seed)
-    return beam(
-        step,
-        start(markov.start(tables)),
-        batch_size=1,
-        bos_id=markov.bos,
-        eos_id=markov.eos,
-        max_lengths=7,
-        beam_size=beam_size,
-        n_best=beam_size,
-        forbidden=(markov.bos,),
-    )[0]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_recorded_search_finds_the_same_answers(markov, seed):
     recorder = Recorder(markov.step, top=5, forbidden=(markov.bos,))
-    plain = search(markov, seed, markov.step, lambda state: state)
-    assert search(markov, seed, recorder.step, recorder.start) == plain
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_every_answer_can_be_followed_through_the_steps(markov, seed):
-    recorder = Recorder(markov.step, top=5, forbidden=(markov.bos,))
-    for answer in search(markov, seed, recorder.step, recorder.start):
+    settings = {"max_lengths": 7, "beam_size": 3, "n_best": 3, "forbidden": (markov.bos,)}
+    answers = recorded(beam, recorder, markov, tables, **settings)
+    assert answers == markov.run(beam, tables, **settings)
+    for answer in answers[0]:
         path = [*answer.tokens, *([markov.eos] if answer.is_finished else [])]
         total = 0.0
         for number, token in enumerate(path):
@@ -47,14 +35,7 @@ def test_every_answer_can_be_followed_through_the_steps(markov, seed):
 def test_options_are_the_likeliest_tokens_that_are_allowed(markov):
     tables = markov.random_tables(1, seed=1)
     recorder = Recorder(markov.step, top=2, forbidden=(1,))
-    greedy(
-        recorder.step,
-        recorder.start(markov.start(tables)),
-        batch_size=1,
-        bos_id=markov.bos,
-        eos_id=markov.eos,
-        max_lengths=1,
-    )
+    recorded(greedy, recorder, markov, tables, max_lengths=1)
     (first,) = recorder.steps[0]
     wanted = tables[0, markov.bos, markov.bos].clone()
     wanted[1] = -torch.inf

@@ -76,11 +76,9 @@ def test_rules_change_nothing_they_are_given(log_probs, written):
 
 def searches(markov, tables, **settings):
     """What each search answers, with the log-probabilities."""
-    common = {"batch_size": len(tables), "bos_id": markov.bos, "eos_id": markov.eos}
-    common |= {"max_lengths": 7} | settings
-    yield [[one] for one in greedy(markov.step, markov.start(tables), **common)]
-    yield beam(markov.step, markov.start(tables), n_best=3, **common)
-    yield sample(markov.step, markov.start(tables), num_samples=5, **common)
+    yield [[one] for one in markov.run(greedy, tables, **settings)]
+    yield markov.run(beam, tables, n_best=3, **settings)
+    yield markov.run(sample, tables, num_samples=5, **settings)
 
 
 @pytest.mark.parametrize("min_length", [0, 3])
@@ -109,18 +107,9 @@ def test_a_wide_beam_with_rules_is_trying_all_answers_that_keep_them(markov):
             path = (markov.bos, markov.bos, *tokens, markov.eos)
             steps = zip(path, path[1:], path[2:], strict=False)
             best.append((sum(table[0][step].item() for step in steps), tokens))
-    found = beam(
-        markov.step,
-        markov.start(table),
-        batch_size=1,
-        bos_id=markov.bos,
-        eos_id=markov.eos,
-        max_lengths=5,
-        beam_size=99,
-        n_best=7,
-        length_penalty=0.0,
-        rules=[Prefix([[3, 2]]), NoRepeatedNgrams(2), Avoid([[2, 1]])],
-    )[0]
+    rules = [Prefix([[3, 2]]), NoRepeatedNgrams(2), Avoid([[2, 1]])]
+    sizes = {"max_lengths": 5, "beam_size": 99, "n_best": 7, "length_penalty": 0.0}
+    (found,) = markov.run(beam, table, rules=rules, **sizes)
     best.sort(reverse=True)
     found = [one for one in found if one.is_finished]
     assert [one.tokens for one in found] == [tokens for _, tokens in best[:7]]
@@ -173,10 +162,9 @@ def test_a_repetition_penalty_counts_in_the_log_probability(markov):
 )
 def test_rules_that_cannot_be_kept_are_refused_by_every_search(markov, settings, message):
     tables = markov.random_tables(2)
-    common = {"batch_size": 2, "bos_id": markov.bos, "eos_id": markov.eos, "max_lengths": 7}
     for search in (greedy, beam, sample):
         with pytest.raises(SettingError, match=message):
-            search(markov.step, markov.start(tables), **common, **settings)
+            markov.run(search, tables, **settings)
 
 
 @pytest.mark.parametrize(

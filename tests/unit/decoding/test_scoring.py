@@ -15,21 +15,15 @@ def score(markov, tables, answers, **settings):
 @pytest.mark.parametrize("rules", [[], [RepetitionPenalty(1.3)]], ids=["plain", "rules"])
 def test_answers_of_a_search_are_scored_as_the_search_did(markov, rules):
     tables = markov.random_tables(31)
-    common = {"batch_size": 31, "bos_id": markov.bos, "eos_id": markov.eos, "max_lengths": 2}
-    common |= {"rules": rules, "length_penalty": Average(0.7)}
+    settings = {"rules": rules, "length_penalty": Average(0.7)}
     for search, width in ((beam, {"beam_size": 1}), (sample, {})):
-        found = [one for (one,) in search(markov.step, markov.start(tables), **common, **width)]
+        answers = markov.run(search, tables, max_lengths=2, **settings, **width)
+        found = [one for (one,) in answers]
         for finished in (True, False):
             rows = [row for row, one in enumerate(found) if one.is_finished == finished]
             assert rows
-            scored = score(
-                markov,
-                tables[rows],
-                [found[row].tokens for row in rows],
-                ends=finished,
-                rules=rules,
-                length_penalty=Average(0.7),
-            )
+            tokens = [found[row].tokens for row in rows]
+            scored = score(markov, tables[rows], tokens, ends=finished, **settings)
             for row, one in zip(rows, scored, strict=True):
                 assert one.tokens == found[row].tokens
                 assert one.log_prob == pytest.approx(found[row].log_prob, abs=1e-5)

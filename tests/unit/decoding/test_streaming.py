@@ -4,11 +4,7 @@ import pytest
 import torch
 
 from regard.decoding import Draw, NoRepeatedNgrams, Prefix, greedy, sample, stream
-from regard.errors import RunError, SettingError, ShapeError
-
-
-def settings(markov, count):
-    return {"batch_size": count, "bos_id": markov.bos, "eos_id": markov.eos, "max_lengths": 8}
+from regard.errors import SettingError, ShapeError
 
 
 def collected(chosen, count, eos):
@@ -26,16 +22,16 @@ def collected(chosen, count, eos):
 @pytest.mark.parametrize("is_drawn", [False, True])
 def test_a_stream_has_the_tokens_of_the_search(markov, rules, is_drawn):
     tables = markov.random_tables(23)
-    common = settings(markov, 23) | {"rules": rules, "max_lengths": torch.randint(1, 9, (23,))}
+    common = {"rules": rules, "max_lengths": torch.randint(1, 9, (23,))}
     seeds = torch.arange(23)
     draw = Draw(seeds=seeds, top_p=0.9) if is_drawn else None
-    found = stream(markov.step, markov.start(tables), draw=draw, **common)
+    found = markov.run(stream, tables, draw=draw, **common)
     tokens, totals = collected(found, 23, markov.eos)
     if is_drawn:
-        answers = sample(markov.step, markov.start(tables), seeds=seeds, top_p=0.9, **common)
+        answers = markov.run(sample, tables, seeds=seeds, top_p=0.9, **common)
         wanted = [one for (one,) in answers]
     else:
-        wanted = greedy(markov.step, markov.start(tables), **common)
+        wanted = markov.run(greedy, tables, **common)
     assert tokens == [[*one.tokens, *[markov.eos] * one.is_finished] for one in wanted]
     assert totals == pytest.approx([one.log_prob for one in wanted], abs=1e-5)
 
@@ -50,7 +46,7 @@ def test_the_model_goes_on_only_when_asked_and_keeps_no_graph(markov):
         steps.append(len(token))
         return markov.step(token, state)
 
-    chosen = stream(counting, markov.start(tables), **settings(markov, 2))
+    chosen = markov.run(stream, tables, step=counting)
     assert steps == []
     assert [next(chosen).sentence for _ in range(3)] == [0, 1, 0]
     assert torch.is_grad_enabled()
@@ -59,28 +55,14 @@ def test_the_model_goes_on_only_when_asked_and_keeps_no_graph(markov):
     assert steps == [2, 2]
 
 
-def test_no_sentences_give_no_tokens(markov):
-    assert (
-        list(stream(markov.step, markov.start(markov.random_tables(0)), **settings(markov, 0)))
-        == []
-    )
-
-
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"max_lengths": 0}, SettingError, "max_lengths must be at least 1; got 0"),
         ({"rules": [Prefix([[1] * 9] * 2)]}, SettingError, "prefixes must be at most max_lengths"),
         ({"draw": Draw(seeds=torch.arange(3))}, ShapeError, "seeds must be one number, or one per"),
     ],
-    ids=["length", "prefix", "seeds"],
+    ids=["prefix", "seeds"],
 )
 def test_wrong_settings_are_refused_before_the_first_token(markov, changed, error, message):
     with pytest.raises(error, match=message):
-        stream(markov.step, markov.start(markov.random_tables(2)), **settings(markov, 2) | changed)
-
-
-def test_nan_is_named(markov):
-    tables = markov.random_tables(2) * torch.nan
-    with pytest.raises(RunError, match="log_probs must be numbers; got NaN"):
-        next(stream(markov.step, markov.start(tables), **settings(markov, 2)))
+        markov.run(stream, markov.random_tables(2), **changed)

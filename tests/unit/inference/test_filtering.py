@@ -54,11 +54,6 @@ def test_a_line_in_is_a_line_out(predictor: Predictor) -> None:
     assert all("\n" not in answer.text() for answer in found)
 
 
-def test_numbers_go_on_from_group_to_group(predictor: Predictor) -> None:
-    groups = answers([["我\n".encode()], ["爱\n".encode()]], predicting(predictor), name="in")
-    assert [answer.where for group in groups for answer in group] == ["in:1", "in:2"]
-
-
 def test_ten_thousand_characters_are_translated_in_parts(predictor: Predictor) -> None:
     (answer,) = answered(predictor, ("我" * 10_000).encode(), beam_size=1, attention=True)
     assert answer.answer.parts == 1250  # of the longest that the model was trained on

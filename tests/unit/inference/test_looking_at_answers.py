@@ -127,14 +127,6 @@ def test_words_have_their_tags_and_too_many_are_refused():
             look_into(labeller, "a b c d e")
 
 
-def test_chinese_characters_are_not_parted():
-    examples = [TaggedWords(("江", "在"), ("B-PER", "O"), ""), TaggedWords(("京",), ("B-LOC",), "")]
-    labeller = a_labeller("tagging", examples, RECURRENT)
-    (example,) = look_into(labeller, "江在京").examples
-    assert example.source == "江在京"
-    assert [(t.start, t.end) for t in example.source_tokens] == [(0, 1), (1, 2), (2, 3)]
-
-
 @pytest.mark.parametrize("model", [{"type": "recurrent"}, {"type": "decoder", "num_layers": 2}])
 def test_a_language_models_text_is_shaded_by_its_surprise(model):
     labeller = a_labeller(

@@ -81,15 +81,6 @@ def test_a_look_has_the_weights_of_each_step_of_its_own(name: str) -> None:
     assert (rows[1:] - rows[:-1]).abs().amax() > 0.05  # or any step's would do
 
 
-@pytest.mark.parametrize("name", ["rnn", "transformer"])
-def test_alignments_in_float32_are_as_close_as_that_is(name: str) -> None:
-    made = make_predictor(**MODELS[name])
-    for (best,), text in zip(made.translate(SENTENCES, attention=True), SENTENCES, strict=True):
-        if best.alignment is not None:
-            rows = made.attention(text, best.tokens).cross()[: len(best.tokens)]
-            torch.testing.assert_close(best.alignment.weights, rows, atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("most_bytes", [decoder.MOST_BYTES, 0], ids=["one loop", "many"])
 def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
@@ -115,9 +106,8 @@ def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
             assert (rows.amax() - rows.amin()) > 0.1
 
 
-@pytest.mark.parametrize("layers", [[0], [2, 0]])
-def test_some_layers_can_be_asked_for(layers: list[int]) -> None:
-    made = sharp("transformer")
+def test_some_layers_can_be_asked_for() -> None:
+    made, layers = sharp("transformer"), [2, 0]
     (best,) = made.translate(["我爱中国。"], beam_size=3, attention=True, layers=layers)[0]
     look = made.attention("我爱中国。", best.tokens)
     expected = torch.stack([look.cross(layer) for layer in layers]).mean(0)[: len(best.tokens)]
@@ -125,15 +115,10 @@ def test_some_layers_can_be_asked_for(layers: list[int]) -> None:
     torch.testing.assert_close(best.alignment.weights, expected, atol=1e-7, rtol=0)
 
 
-def test_only_the_best_of_several_has_its_alignment() -> None:
-    found = sharp("rnn").translate(["我爱中国。"], beam_size=4, n_best=3, attention=True)[0]
+def test_only_the_best_has_its_alignment_whose_links_leave_out_the_end_of_the_source() -> None:
+    (found,) = sharp("transformer").translate(["我爱中国。"], n_best=3, attention=True)
     assert [one.alignment is not None for one in found] == [True, False, False]
-
-
-def test_links_leave_out_the_end_of_the_source() -> None:
-    made = sharp("transformer")
-    (best,) = made.translate(["我爱中国。"], attention=True)[0]
-    assert best.alignment is not None
+    best = found.best
     most = best.alignment.weights.argmax(-1).tolist()
     places = len(best.alignment.source_pieces)
     assert best.alignment.weights.shape[1] == places + 1
@@ -155,34 +140,28 @@ def test_a_model_without_such_attention_says_so(
         make_predictor(**settings).translate(["我"], attention=True, layers=layers)
 
 
-def test_whoever_watches_a_translation_sees_what_they_saw_without_its_alignment() -> None:
-    made = sharp("transformer")
-    seen: list[list[tuple[str, int]]] = []
-    for attention in (False, True):
-        calls: list[tuple[str, int]] = []
-        with observe(lambda call, calls=calls: calls.append((call.kind, call.layer))):
-            made.translate(["我爱中国。"], beam_size=2, attention=attention)
-        seen.append(calls)
-    assert seen[0] == seen[1]
-    assert len(seen[0]) > 10
+def watched(made: Predictor, **settings: object) -> list[tuple[str, int]]:
+    """Kinds and layers of the calls of attention that a translation makes."""
+    calls: list[tuple[str, int]] = []
+    with observe(lambda call: calls.append((call.kind, call.layer))):
+        made.translate(["我爱中国。"], beam_size=2, **settings)
+    return calls
 
 
 @pytest.mark.usefixtures("as_users_have_it")
-def test_a_translator_that_is_warm_is_edited_and_watched_as_it_was() -> None:
+def test_a_translator_that_is_warm_or_aligns_is_edited_and_watched_as_it_was() -> None:
     made = make_predictor(**MODELS["transformer"])
     found: list[object] = []
-    seen: list[list[tuple[str, int]]] = []
+    seen = [watched(made, attention=True)]
     for is_warm in (False, True):
         if is_warm:
             made.warm_up()
         with editing(lambda call: Edit(call.mask, lambda out, value: out * 0)):
             found.append(made.translate(SENTENCES))
-        calls: list[tuple[str, int]] = []
-        with observe(lambda call, calls=calls: calls.append((call.kind, call.layer))):
-            made.translate(["我爱中国。"], beam_size=2)
-        seen.append(calls)
+        seen.append(watched(made))
     assert found[0] == found[1] != made.translate(SENTENCES)
-    assert seen[0] == seen[1]
+    assert seen[0] == seen[1] == seen[2]
+    assert len(seen[0]) > 10
 
 
 @pytest.mark.parametrize("width", [1, 4])
