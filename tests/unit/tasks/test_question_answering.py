@@ -8,7 +8,7 @@ import torch
 
 from regard.errors import DataError, SettingError
 from regard.tasks import recipe_from_table
-from regard.tasks.baselines.sentences import SlidingWindow
+from regard.tasks.baselines.sentences import SlidingWindow, sentences_of
 from regard.tasks.question_answering import QuestionAnswering, SpanAnswer
 from regard.text.reading.questions import Answer, Question
 
