@@ -11,7 +11,7 @@ import pytest
 from regard.errors import RunError
 from regard.runs import RunWarning
 from regard.runs import lock as lock_module
-from regard.runs.lock import Lock
+from regard.runs.lock import Lock, is_held
 
 # Holds the lock, and has a forked child that outlives it.
 _HOLDER = """
@@ -41,8 +41,11 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -
             )
             with pytest.raises(RunError, match=expected):
                 Lock(tmp_path)
+            assert is_held(tmp_path)
             holder.kill()
             holder.wait()
+            assert (tmp_path / "lock").read_text()  # it could not say that it went
+            assert not is_held(tmp_path)
             Lock(tmp_path).release()
         finally:
             holder.kill()

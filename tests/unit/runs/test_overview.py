@@ -1,14 +1,12 @@
 """What a folder's runs are at a glance: right figures, and a word on what cannot be read."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from regard.errors import RunError
 from regard.runs import Run
-from regard.runs.lock import Lock, is_held
+from regard.runs.lock import is_held
 from regard.runs.overview import find_runs, overview
 
 
@@ -113,32 +111,6 @@ def test_no_folder_is_an_error(tmp_path, name, got):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match=f"{name} must be a folder of runs; got {got}"):
         find_runs(tmp_path / name)
-
-
-_TRAINER = """
-import sys, time
-from pathlib import Path
-from regard.runs.lock import Lock
-lock = Lock(Path(sys.argv[1]))
-print("held", flush=True)
-time.sleep(60)
-"""
-
-
-def test_a_killed_process_holds_nothing_and_asking_does_not_get_in_the_way(tmp_path):
-    command = [sys.executable, "-c", _TRAINER, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "held\n"
-        assert is_held(tmp_path)
-        holder.kill()
-        holder.wait()
-    assert (tmp_path / "lock").read_text()  # it could not say that it went
-    assert not is_held(tmp_path)
-    (tmp_path / "b").mkdir()
-    lock = Lock(tmp_path / "b")
-    assert is_held(tmp_path / "b")
-    lock.release()
-    Lock(tmp_path).release()
 
 
 def test_a_lock_of_a_process_number_that_another_has_now_is_not_held(tmp_path):

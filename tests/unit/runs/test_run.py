@@ -85,16 +85,6 @@ def test_create_takes_over_what_a_killed_create_left(home: Path) -> None:
     assert not (home / ".tmp-run.json").exists()
 
 
-def test_only_one_may_train_and_all_may_read(home: Path) -> None:
-    run = Run.create(home, {}, "translation")
-    with pytest.raises(RunError, match=f"already in use by process {os.getpid()} on host"):
-        Run.open_for_training(home)
-    assert Run.open(home).task == "translation"
-    run.close()
-    run.close()
-    Run.open_for_training(home).close()
-
-
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="absent must be a run folder; got nothing there"):
         Run.open(tmp_path / "absent")

@@ -1,5 +1,4 @@
 import math
-import random
 from pathlib import Path
 from typing import Any
 
@@ -86,37 +85,6 @@ def test_tensors_without_data_or_dense_layout_are_refused_by_name() -> None:
         pack_tensors({"a.b": torch.eye(2).to_sparse()})
     with pytest.raises(RunError, match=r"w must be a dense tensor .* got a tensor without data"):
         pack_tensors({"w": torch.zeros(2, device="meta")})
-
-
-def test_adam_and_generators_go_on_exactly() -> None:
-    def updates(model: torch.nn.Linear, adam: torch.optim.Adam, dice: torch.Generator) -> None:
-        for _ in range(3):
-            adam.zero_grad()
-            model(torch.randn(7, 5, generator=dice)).square().sum().backward()
-            adam.step()
-
-    def make() -> tuple[torch.nn.Linear, torch.optim.Adam, torch.Generator]:
-        model = torch.nn.Linear(5, 3)
-        return model, torch.optim.Adam(model.parameters(), lr=0.1), torch.Generator()
-
-    model, adam, dice = make()
-    updates(model, adam, dice)
-    state = {
-        "model": model.state_dict(),
-        "adam": adam.state_dict(),
-        "dice": dice.get_state(),
-        "python": random.Random(5).getstate(),
-    }
-    loaded = through_bytes(state)
-    other, other_adam, other_dice = make()
-    other.load_state_dict(loaded["model"])
-    other_adam.load_state_dict(loaded["adam"])
-    other_dice.set_state(loaded["dice"])
-    assert same(loaded["adam"], adam.state_dict())
-    assert loaded["python"] == state["python"]
-    updates(model, adam, dice)
-    updates(other, other_adam, other_dice)
-    assert same(dict(other.state_dict()), dict(model.state_dict()))
 
 
 def test_names_that_would_meet_are_kept_apart() -> None:

@@ -1,5 +1,6 @@
 """A task small enough to train in milliseconds: each token has one right answer."""
 
+import os
 import signal
 from contextlib import nullcontext
 from types import MappingProxyType, SimpleNamespace
@@ -44,13 +45,12 @@ class ToyTask(TaskTraining):
         batch_size: Sentences in a batch.
         figures: What validations give, in turn; None measures.
         poisoned: The update whose states are NaN.
-        auxiliary: Weight of a further loss, the states' squares.
     """
 
-    def __init__(self, *, batch_size=2, figures=None, poisoned=None, auxiliary=0.0):
+    def __init__(self, *, batch_size=2, figures=None, poisoned=None):
         generator = torch.Generator().manual_seed(7)
         self.batch_size, self.figures = batch_size, None if figures is None else iter(figures)
-        self.poisoned, self.auxiliary, self.calls = poisoned, auxiliary, 0
+        self.poisoned, self.calls = poisoned, 0
         self.texts = [
             torch.randint(V, (1 + sample % 5,), generator=generator) for sample in range(SAMPLES)
         ]
@@ -75,16 +75,8 @@ class ToyTask(TaskTraining):
         states = model(batch)
         if self.calls == self.poisoned:
             states = states * torch.nan
-        auxiliary = self.auxiliary * states.square().sum() if self.auxiliary else None
         labels = (3 * batch + 1) % V
-        loss = backward_in_chunks(
-            states,
-            labels,
-            model.project,
-            auxiliary=auxiliary,
-            smoothing=smoothing,
-            scale=scale,
-        )
+        loss = backward_in_chunks(states, labels, model.project, smoothing=smoothing, scale=scale)
         return loss, len(labels)
 
     @torch.no_grad()
@@ -104,10 +96,11 @@ class Recorder(Callback):
     """Records its calls, and may do something after an update."""
 
     def __init__(self, after_update=None):
-        self.events, self.figures, self.after_update = [], [], after_update
+        self.events, self.figures, self.facts = [], [], []
+        self.after_update = after_update
 
     def on_start(self, facts, *, loss_unit, valid):
-        self.loss_unit = loss_unit
+        self.facts, self.loss_unit = list(facts), loss_unit
         self.events.append("started")
 
     def training(self, share):
@@ -145,6 +138,16 @@ def fit(path, *, task=None, model=None, reporter=None, **settings):
         return trainer, trainer.fit()
 
 
+def stopping(update, number=signal.SIGTERM):
+    """A recorder that is sent a signal after an update."""
+
+    def act(made):
+        if made == update:
+            os.kill(os.getpid(), number)
+
+    return Recorder(act)
+
+
 def contents(path):
     """The bytes that two equal trainings must share."""
     names = ["model.safetensors", "metrics.jsonl", "run.json"]
@@ -155,7 +158,13 @@ def contents(path):
 def toy():
     """Everything to train on the toy task with."""
     return SimpleNamespace(
-        Model=Toy, Task=ToyTask, Recorder=Recorder, fit=fit, contents=contents, samples=SAMPLES, V=V
+        Model=Toy,
+        Task=ToyTask,
+        Recorder=Recorder,
+        stopping=stopping,
+        fit=fit,
+        contents=contents,
+        V=V,
     )
 
 

@@ -39,16 +39,6 @@ def made(toy, tmp_path):
     return make, path
 
 
-def heard_by(toy):
-    """A recorder of the facts, too."""
-
-    class Recorder(toy.Recorder):
-        def on_start(self, facts, *, loss_unit, valid):
-            self.facts = list(facts)
-
-    return Recorder()
-
-
 # What may change, with what must be seen of it in the updates that follow.
 CHANGES = {
     "updates=9": lambda figures: len(figures) == 3,
@@ -70,7 +60,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", sorted(CHANGES))
 def test_a_run_goes_on_by_other_settings_and_remembers(toy, made, change):
     _, path = made
-    heard = heard_by(toy)
+    heard = toy.Recorder()
     limit = {"epochs=3": "none", "updates=9": "9"}.get(change, "12")
     settings = [f"training.updates={limit}", f"training.{change}"]
     found = resume(path, settings=parse_settings(settings), reporter=heard)
@@ -92,7 +82,7 @@ def test_other_settings_hold_whenever_it_goes_on_again(toy, made):
     resume(path, settings=parse_settings(["training.updates=12", "training.keep=3"]))
     run = Run.open(path)
     assert [each["update"] for each in run.changes] == [6, 9]
-    heard = heard_by(toy)
+    heard = toy.Recorder()
     resume(path, reporter=heard)
     assert Run.open(path).changes == run.changes
     assert [fact.partition(":")[0] for fact in heard.facts[-2:]] == [
@@ -112,7 +102,7 @@ def test_a_run_from_before_a_setting_goes_on_as_it_was_begun(toy, made):
     (path / "run.json").write_bytes(seal(card | {"recipe": checksum(content)}))
     for saved in Run.open(path).checkpoints():
         saved.delete()
-    heard = heard_by(toy)
+    heard = toy.Recorder()
     train(make(warmup=100), path, reporter=heard)
     rates = [figures["learning_rate"] for figures in heard.figures]
     assert rates == pytest.approx([0.0001 * update for update in range(1, 7)])

@@ -14,7 +14,7 @@ from regard.models import Encoder
 from regard.runs import Run
 from regard.runtime import PreparedReader
 from regard.tasks import TASKS, recipe_from_table
-from regard.text import BOS_ID, EOS_ID
+from regard.text import BOS_ID, EOS_ID, train_tokenizer
 from regard.training.session import fit as train
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "mat", "road", "and", "don't", "very"]
@@ -186,21 +186,18 @@ def test_a_writer_reads_a_source_as_pretraining_did(home, toy, begin, tmp_path):
     train(made, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
 
 
-def test_texts_that_were_never_told_apart_begin_alike(home, toy, begin, tmp_path):
+def test_segments_stay_where_texts_were_told_apart_and_else_begin_alike(home, toy, begin, tmp_path):
     before = Predictor.load(home / "pre").model.encoder.segments
     assert not torch.equal(before[0], before[1])
     trained = train(begin("pair_matching"), tmp_path / "run", reporter=toy.Recorder())
     segments = trained.predictor.model.reader.segments
     torch.testing.assert_close(segments, before[:1].expand(2, -1))
-
-
-def test_texts_that_were_told_apart_stay_so(toy, begin, tmp_path):
     data = {"train": "text.txt", "valid": "text.txt", "context": 16, "next_sentence": True}
     halves = begin("masked_language_modelling", data=data)
     before = train(halves, tmp_path / "halves", reporter=toy.Recorder()).predictor.model.encoder
     training = {**FEW, "learning_rate": 1e-12, "pretrained": str(tmp_path / "halves")}
     made = begin("pair_matching", training=training)
-    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
+    trained = train(made, tmp_path / "next", reporter=toy.Recorder())
     torch.testing.assert_close(trained.predictor.model.reader.segments, before.segments)
 
 
@@ -343,17 +340,8 @@ def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
     recipe = recipe_from_table(table, folder=tmp_path)
     train(recipe, tmp_path / "whole", reporter=toy.Recorder())
 
-    class Stopping(toy.Recorder):
-        def on_update(self, update):
-            super().on_update(update)
-            if update.number == 2:
-                import os
-                import signal
-
-                os.kill(os.getpid(), signal.SIGTERM)
-
     with pytest.raises(Interrupted):
-        train(recipe, tmp_path / "run", reporter=Stopping())
+        train(recipe, tmp_path / "run", reporter=toy.stopping(2))
     shutil.rmtree(tmp_path / "pre")
     train(recipe, tmp_path / "run", reporter=toy.Recorder())
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
@@ -401,35 +389,15 @@ def test_a_folder_without_a_run_is_named(toy, classifier, tmp_path):
 
 
 def test_a_saved_tokenizer_is_taken_as_it_is(home):
-    folder = home / "pre" / "tokenizer" / "text"
-    table = {"task": "classification", "data": {"train": "train.tsv"}}
-    made = recipe_from_table({**table, "tokenizer": {"folder": "pre/tokenizer/text"}}, folder=home)
-    assert made.tokenizer.folder == str(folder)
-    from regard.text import train_tokenizer
-
+    tokenizer = {"folder": "pre/tokenizer/text"}
+    table = {"task": "classification", "data": {"train": "train.tsv"}, "tokenizer": tokenizer}
+    made = recipe_from_table(table, folder=home)
     assert train_tokenizer([], made.tokenizer).vocab_size == 300
-    other = recipe_from_table(
-        {**table, "tokenizer": {"folder": "pre/tokenizer/text", "type": "words"}}, folder=home
-    )
+    tokenizer["type"] = "words"
     with pytest.raises(SettingError, match=r"tokenizer.type must be 'bpe', that of the tokenizer"):
-        train_tokenizer([], other.tokenizer)
+        train_tokenizer([], recipe_from_table(table, folder=home).tokenizer)
 
 
-def test_blanks_are_filled_in(home):
-    labeller = Predictor.load(home / "pre")
-    first, second = labeller.predict(["the [MASK] sat on [MASK].", {"text": "cat and <mask>"}])
-    assert [len(answer.likeliest) for answer in (first, second)] == [2, 1]
-    (best, share), *others = second.likeliest[0]
-    assert share >= max(p for _, p in others)
-    assert second.text().startswith(f"{best}/{share:.3f} ")
-    assert first.text().count("\t") == 1
-    assert second.to_dict()["blanks"][0][0] == {"piece": best, "probability": round(share, 6)}
-    # The guess is the model's own at that place, never the mask itself.
-    tokenizer, model = labeller.task.tokenizer, labeller.model
-    ids = [BOS_ID, *tokenizer.encode("cat and"), labeller.task.mask_id, EOS_ID]
-    with torch.no_grad():
-        logits = model.project(model(torch.tensor([ids]), torch.tensor([len(ids)])))[0, -2]
-    logits[labeller.task.mask_id] = -torch.inf
-    assert share == pytest.approx(float(logits.softmax(-1).max()), rel=1e-4)
+def test_a_text_without_a_blank_is_refused(home):
     with pytest.raises(DataError, match=r"record 1: text must have a blank to fill in, \[MASK\]"):
-        labeller.predict(["dog and dog."])
+        Predictor.load(home / "pre").predict(["dog and dog."])

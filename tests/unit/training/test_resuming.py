@@ -92,16 +92,6 @@ def test_an_error_inside_an_update_keeps_the_checkpoint_before(toy, tmp_path, mo
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
 
 
-def test_an_error_before_the_first_update_leaves_nothing(toy, tmp_path):
-    task = toy.Task()
-    task.backward = on_call(1, task.backward, PowerCut())
-    recorder = toy.Recorder()
-    with pytest.raises(PowerCut):
-        toy.fit(tmp_path / "run", task=task, reporter=recorder)
-    assert recorder.events == []
-    assert Run.open(tmp_path / "run").checkpoints() == []
-
-
 @pytest.mark.parametrize("option", ["average of the last", "early stopping", "epochs"])
 def test_checkpoints_by_the_clock_change_nothing_in_the_end(toy, tmp_path, option):
     settings = OPTIONS[option]
@@ -171,25 +161,11 @@ def test_stopped_by_a_signal_or_an_error(toy, tmp_path, option, number):
         assert toy.contents(path) == toy.contents(tmp_path / "whole")
 
 
-def test_stopped_at_every_update(toy, tmp_path):
-    settings = {"ema": 0.9, "accumulate": 2, "patience": 3, "keep": 2}
-    toy.fit(tmp_path / "whole", **settings)
-    path = tmp_path / "run"
-    for update in range(1, UPDATES):
-        recorder = toy.Recorder(at(update, lambda: os.kill(os.getpid(), signal.SIGTERM)))
-        with pytest.raises(Interrupted):
-            toy.fit(path, reporter=recorder, **settings)
-    toy.fit(path, **settings)
-    assert toy.contents(path) == toy.contents(tmp_path / "whole")
-    steps = [saved.step for saved in Run.open(path).checkpoints()]
-    assert steps == [saved.step for saved in Run.open(tmp_path / "whole").checkpoints()]
-
-
 def test_stopped_with_a_validation_still_to_come(toy, tmp_path):
     # The validation that is put off decides which weights are best.
     figures = [3.0, 1.0, 2.0, 2.0, 1.0, 2.0]
     toy.fit(tmp_path / "whole", task=toy.Task(figures=figures))
-    recorder = toy.Recorder(at(8, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+    recorder = toy.stopping(8)
     task = toy.Task(figures=figures)
     with pytest.raises(Interrupted):
         toy.fit(tmp_path / "run", task=task, reporter=recorder)
@@ -200,7 +176,7 @@ def test_stopped_with_a_validation_still_to_come(toy, tmp_path):
 
 
 def test_a_signal_during_the_last_update_does_not_keep_it_from_finishing(toy, tmp_path):
-    recorder = toy.Recorder(at(UPDATES, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+    recorder = toy.stopping(UPDATES)
     toy.fit(tmp_path / "run", reporter=recorder)
     assert Run.open(tmp_path / "run").is_finished
 
@@ -212,19 +188,3 @@ def test_a_finished_training_stays_as_it_is(toy, tmp_path):
     toy.fit(tmp_path / "run", reporter=recorder)
     assert toy.contents(tmp_path / "run") == before
     assert recorder.figures == []
-
-
-def test_a_damaged_checkpoint_is_passed_over(toy, tmp_path):
-    toy.fit(tmp_path / "whole")
-    with pytest.raises(PowerCut):
-        toy.fit(tmp_path / "run", reporter=toy.Recorder(at(10, cut)))
-    newest = Run.open(tmp_path / "run").newest_checkpoint()
-    file = newest.folder / "state.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
-    recorder = toy.Recorder()
-    with pytest.warns(UserWarning, match="damaged"):
-        toy.fit(tmp_path / "run", reporter=recorder)
-    assert ("resumed", 8) in recorder.events
-    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")

@@ -1,8 +1,6 @@
 """Whole trainings of the translation task, small ones."""
 
-import os
 import random
-import signal
 from itertools import islice
 
 import pytest
@@ -101,10 +99,6 @@ def test_digit_strings_are_learned_to_be_reversed(tmp_path, toy, model, training
     assert again == found
 
 
-def run_of(toy, path, recipe, **options):
-    return train(recipe, path, reporter=toy.Recorder(**options))
-
-
 SAMPLED = {"type": "bpe", "vocab_size": 290, "dropout": 0.3}
 
 
@@ -130,14 +124,9 @@ def test_segmentations_are_drawn_anew_each_epoch(toy, tmp_path, recipe):
 def test_an_interrupted_training_goes_on_to_the_same_bytes(toy, tmp_path, recipe, kind):
     tokenizer = {"sampled": SAMPLED, "words": {"type": "words", "shared": False}}[kind]
     made = recipe(tokenizer=tokenizer, updates=8, ema=0.9, accumulate=2)
-    run_of(toy, tmp_path / "whole", made)
-
-    def interrupt(update):
-        if update == 5:
-            os.kill(os.getpid(), signal.SIGINT)
-
+    train(made, tmp_path / "whole", reporter=toy.Recorder())
     with pytest.raises(Interrupted):
-        run_of(toy, tmp_path / "run", made, after_update=interrupt)
+        train(made, tmp_path / "run", reporter=toy.stopping(5))
     again = toy.Recorder()
     trained = resume(tmp_path / "run", reporter=again)
     assert ("resumed", 5) in again.events
@@ -148,7 +137,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(toy, tmp_path, recipe
 def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp_path, recipe):
     bytes_of = []
     for name, seed in (("one", 1), ("same", 1), ("other", 2)):
-        run_of(toy, tmp_path / name, recipe(seed=seed))
+        train(recipe(seed=seed), tmp_path / name, reporter=toy.Recorder())
         bytes_of.append((tmp_path / name / "model.safetensors").read_bytes())
     assert bytes_of[0] == bytes_of[1] != bytes_of[2]
 
@@ -179,14 +168,14 @@ def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp
 )
 def test_what_cannot_be_trained_leaves_no_folder(toy, tmp_path, recipe, change, error, message):
     with pytest.raises(error, match=message):
-        run_of(toy, tmp_path / "run", recipe(**change))
+        train(recipe(**change), tmp_path / "run", reporter=toy.Recorder())
     assert not (tmp_path / "run").exists()
 
 
 def test_validation_text_that_is_too_long_is_named(toy, tmp_path, recipe):
     (tmp_path / "valid.tsv").write_text("1234567890\t1\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"let in at least one pair; got 8, and all of 1 pairs"):
-        run_of(toy, tmp_path / "run", recipe(data={"max_length": 8}))
+        train(recipe(data={"max_length": 8}), tmp_path / "run", reporter=toy.Recorder())
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
@@ -205,15 +194,11 @@ def test_token_budget_and_pairs_to_translate_count(toy, tmp_path, recipe):
 
 
 def test_facts_are_told_before_training(toy, tmp_path, recipe):
-    facts = []
-
-    class Listening(toy.Recorder):
-        def on_start(self, told, **_):
-            facts.extend(told)
-
     with (tmp_path / "train.tsv").open("a", encoding="utf-8") as file:
         file.write("no tab here\n\n" + "1" * 300 + "\t1\n")
-    train(recipe(data={"on_bad_line": "skip"}), tmp_path / "run", reporter=Listening())
+    recorder = toy.Recorder()
+    train(recipe(data={"on_bad_line": "skip"}), tmp_path / "run", reporter=recorder)
+    facts = recorder.facts
     assert facts[:2] == [
         "80 pairs to train on, 9 to validate on",
         "characters tokenizer: 15 shared pieces",
@@ -269,13 +254,8 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
 
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
-    class Stopping(toy.Recorder):
-        def on_update(self, update):
-            if update.number == 4:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(recipe(), tmp_path / "run", reporter=Stopping())
+    with pytest.raises(Interrupted):
+        train(recipe(), tmp_path / "run", reporter=toy.stopping(4))
     before = (tmp_path / "train.tsv").read_text("utf-8")
     write_pairs(tmp_path / "train.tsv", digit_rows(81))
     with pytest.raises(RunError, match="must go on with the text it began with"):
@@ -295,15 +275,10 @@ def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
         "training": {"updates": 2, "batch_tokens": 120, "precision": "float32", "warmup": 1},
     }
     given = recipe_from_table(table, folder=tmp_path)
-    told = []
-
-    class Listening(toy.Recorder):
-        def on_start(self, facts, **_):
-            told.extend(facts)
-
-    made = train(given, tmp_path / "run", reporter=Listening())
+    recorder = toy.Recorder()
+    made = train(given, tmp_path / "run", reporter=recorder)
     assert made.predictor.recipe.data.target_language == "zh"
-    assert "en → zh" in told
+    assert "en → zh" in recorder.facts
     assert Run.open(tmp_path / "run").recipe["data"]["source_language"] == "en"
     train(given, tmp_path / "run", reporter=toy.Recorder())  # the same recipe goes on
     named = recipe_from_table(

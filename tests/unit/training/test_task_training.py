@@ -1,9 +1,7 @@
 """Whole trainings in one pass, small ones: classification, tagging, language modelling."""
 
 import json
-import os
 import random
-import signal
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +11,6 @@ from regard.cli.evaluate import evaluate
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
-from regard.inference.evaluation import evaluate_task
 from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.training import TrainingConfig
 from regard.training.distributed.world import BatchShard
@@ -118,11 +115,8 @@ def recipe(tmp_path):
 
 @pytest.mark.parametrize("task", sorted(CASES))
 def test_a_validation_asks_the_model_once_a_batch(recipe, task):
-    given = recipe(task)
-    parts = read_parts(given)
-    valid = parts.valid
-    learned = TASKS[task].task.learn(given, parts.train)
-    work = TaskTraining(learned, parts.train, valid, TrainingConfig(**TRAINING))
+    work = training_of(recipe(task))
+    valid = work.valid
     torch.manual_seed(1)
     model = work.build_model().eval()
     labeller, asked = Predictor(model, work.task), []
@@ -138,16 +132,20 @@ def test_a_validation_asks_the_model_once_a_batch(recipe, task):
     assert loss == pytest.approx(mean, rel=1e-4)
 
 
+def training_of(given):
+    """The training of a recipe, its vocabularies learned."""
+    parts = read_parts(given)
+    learned = TASKS[given.task].task.learn(given, parts.train)
+    return TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
+
+
 def shared(work, share):
     work.begin_epoch(0)
     return list(work.batches(0, 0, share))
 
 
 def test_windows_of_text_are_the_same_however_many_share_a_batch(recipe):
-    given = recipe("language_modelling")
-    parts = read_parts(given)
-    learned = TASKS["language_modelling"].task.learn(given, parts.train)
-    work = TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
+    work = training_of(recipe("language_modelling"))
     work.begin_epoch(0)
     wholes = list(work.batches(0, 0))
     of_each = [shared(work, BatchShard(rank, 3)) for rank in range(3)]
@@ -160,16 +158,13 @@ def test_windows_of_text_are_the_same_however_many_share_a_batch(recipe):
 
 
 def test_who_has_no_part_of_a_batch_is_given_none(recipe):
-    given = recipe("tagging")
-    parts = read_parts(given)
-    learned = TASKS["tagging"].task.learn(given, parts.train)
-    work = TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
+    work = training_of(recipe("tagging"))
     whole, _ = shared(work, BatchShard())[0]
     rows = len(whole["words"])
     found = [shared(work, BatchShard(rank, rows + 2))[0][0] for rank in range(rows + 2)]
     assert found.count(None) >= 2
     assert sum(len(batch["words"]) for batch in found if batch is not None) == rows
-    assert 1 < work.examples_a_batch < len(parts.train)
+    assert 1 < work.examples_a_batch < work.num_samples
 
 
 @pytest.mark.slow
@@ -201,35 +196,10 @@ def test_a_job_that_was_stopped_ends_with_the_same_bytes(toy, tmp_path, recipe, 
     changes = {"training": {"updates": 8, "validate_every": 4, "seed": 3}}
     train(recipe(task, **changes), tmp_path / "whole", reporter=toy.Recorder())
 
-    class Stopping(toy.Recorder):
-        def on_update(self, update):
-            super().on_update(update)
-            if update.number == 5:
-                os.kill(os.getpid(), signal.SIGTERM)
-
     with pytest.raises(Interrupted):
-        train(recipe(task, **changes), tmp_path / "run", reporter=Stopping())
+        train(recipe(task, **changes), tmp_path / "run", reporter=toy.stopping(5))
     train(recipe(task, **changes), tmp_path / "run", reporter=toy.Recorder())
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("task", sorted(CASES))
-def test_a_report_has_figures_baselines_tables_and_examples(toy, tmp_path, recipe, task):
-    trained = train(
-        recipe(task, training={"updates": 2, "validate_every": 2}),
-        tmp_path / "run",
-        reporter=toy.Recorder(),
-    )
-    job = trained.predictor.task
-    examples, known = job.read(job.recipe, "valid"), job.read(job.recipe, "train")
-    report = evaluate_task(trained.predictor, examples, known)
-    assert {figure.name for figure in report.figures} == set(job.metrics)
-    assert all(figure.low <= figure.value <= figure.high for figure in report.figures)
-    assert report.baselines
-    assert all(set(figures) == set(job.metrics) for figures in report.baselines.values())
-    text = str(report)
-    assert all(name in text for name in report.baselines)
-    assert len(report.examples) == min(10, len(examples))
 
 
 @pytest.mark.parametrize(

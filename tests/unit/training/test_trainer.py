@@ -76,23 +76,6 @@ def test_gradients_are_clipped_by_their_whole_norm(toy, tmp_path):
     assert seen == pytest.approx([min(norm, limit) for norm in reported], rel=1e-5)
 
 
-def test_auxiliary_loss_is_learned_and_not_reported(toy, tmp_path):
-    sizes, losses = [], []
-    for name, weight in (("without", 0.0), ("with", 100.0)):
-        recorder = toy.Recorder()
-        weights, _ = weights_after(
-            toy,
-            tmp_path / name,
-            model=fresh(toy, dropout=0.0),
-            task=toy.Task(auxiliary=weight),
-            reporter=recorder,
-        )
-        sizes.append(weights["table.weight"].norm().item())
-        losses.append(recorder.figures[0]["loss"])
-    assert sizes[1] < 0.95 * sizes[0]
-    assert losses[0] == losses[1]
-
-
 def test_final_weights_may_be_the_average_of_the_last_checkpoints(toy, tmp_path):
     # Four validations, then the candidates: last, best (the first), average.
     task = toy.Task(figures=[1.0, 2.0, 3.0, 4.0, 4.0, 1.0, 0.5])
@@ -114,21 +97,6 @@ def test_final_weights_are_the_best_by_validation(toy, tmp_path, chosen, step):
     saved = {one.step: one for one in Run.open(tmp_path / "run").checkpoints()}
     for name, tensor in saved[step].load_model().items():
         assert torch.equal(found[name], tensor)
-
-
-def test_bleu_can_choose_instead_of_the_loss(toy, tmp_path):
-    figures = [
-        {"loss": loss, "bleu": bleu} for loss, bleu in [(1.0, 9.0), (2.0, 30.0), (3.0, 20.0)]
-    ]
-    finals = [
-        {"loss": loss, "bleu": bleu} for loss, bleu in [(3.0, 20.0), (2.0, 30.0), (1.0, 10.0)]
-    ]
-    recorder = toy.Recorder()
-    task = toy.Task(figures=[*figures, *finals])
-    _, summary = toy.fit(tmp_path / "run", task=task, metric="bleu", reporter=recorder)
-    assert summary["weights"] == "best"
-    bests = [event[2] for event in recorder.events if event[0] == "validated"]
-    assert bests == [True, True, False]
 
 
 def test_training_stops_when_validation_no_longer_improves(toy, tmp_path):

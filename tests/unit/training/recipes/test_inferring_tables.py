@@ -52,24 +52,12 @@ def cell(kind, row):
 
 CONVOLUTION, CHINESE_LABELS = "classification-convolution", "classification-chinese"
 SHAPES = [
-    (
-        "CNN/DailyMail",
-        "id article highlights",
-        "hex en:80 en:12",
-        "summarisation document=article answer=highlights",
-    ),
     ("XSum", "document summary id", "en:80 en:12 id", "summarisation answer=summary"),
     ("AG News", "Class Index,Title,Description", "1|2|3|4 en:6 en:30", "asks"),
     ("AG News, no header", None, "1|2|3|4 en:6 en:30", "asks"),
     ("Chinese news", "标题 正文 分类", "zh:8 zh:60 体育|财经", "asks"),
     ("Yelp", "stars text", "1|2|3|4|5 en:40", f"{CONVOLUTION} label=stars"),
     ("Yelp, no header", None, "1|2|3|4|5 en:40", f"{CONVOLUTION} text=2 label=1"),
-    (
-        "Yelp, whole",
-        "review_id user_id business_id stars date text useful funny cool",
-        "code code code 1|2|3|4|5 date en:40 0|1|2 0|1 0|3",
-        f"{CONVOLUTION} label=stars",
-    ),
     (
         "IMDB",
         "review sentiment",
@@ -94,19 +82,6 @@ SHAPES = [
     ("tweets", "id date user text label", "id when user en:12 0|4", CONVOLUTION),
     ("Sentiment140", None, "0|4 id when NO_QUERY user en:12", f"{CONVOLUTION} text=6 label=1"),
     (
-        "airlines",
-        "tweet_id airline_sentiment airline_sentiment_confidence airline name text "
-        "tweet_created tweet_location",
-        "id neutral|positive|negative float United|Delta user en:16 date place",
-        f"{CONVOLUTION} label=airline_sentiment",
-    ),
-    (
-        "tweets of COVID",
-        "UserName ScreenName Location TweetAt OriginalTweet Sentiment",
-        "id id place date en:30 Neutral|Positive",
-        f"{CONVOLUTION} text=OriginalTweet label=Sentiment",
-    ),
-    (
         "Amazon",
         "Id ProductId UserId ProfileName HelpfulnessNumerator Score Time Summary Text",
         "n code code user 0|1|2 1|2|3|4|5 id en:4 en:60",
@@ -127,28 +102,10 @@ SHAPES = [
         "pair-matching first=text_a second=text_b",
     ),
     (
-        "SNLI, no header",
-        None,
-        "en:12 en:8 entailment|neutral|contradiction",
-        "pair-matching first=1 second=2 label=3",
-    ),
-    (
         "MNLI",
         "index pairID genre sentence1_parse sentence2_parse sentence1 sentence2 gold_label",
         "n code fiction|travel en:20 en:22 en:9 en:7 entailment|neutral",
         "pair-matching first=sentence1 second=sentence2 label=gold_label",
-    ),
-    (
-        "MRPC",
-        "Quality,#1 ID,#2 ID,#1 String,#2 String",
-        "0|1 id id en:20 en:18",
-        "pair-matching first=#1 String second=#2 String label=Quality",
-    ),
-    (
-        "Chinese pairs",
-        "句子1 句子2 是否相似",
-        "zh:12 zh:14 0|1",
-        "pair-matching first=句子1 second=句子2 label=是否相似",
     ),
     (
         "STS",
@@ -169,19 +126,7 @@ SHAPES = [
         "zh:12 zh:5 zh:80",
         "generation-copy document=段落 question=问题 answer=答案",
     ),
-    (
-        "Chinese summaries",
-        "原文 摘要",
-        "zh:90 zh:12",
-        "summarisation-chinese document=原文 answer=摘要",
-    ),
     ("headlines, no header", None, "en:60 en:6", "summarisation"),
-    (
-        "texts of two lengths",
-        "author date headlines read_more text ctext",
-        "user date en:9 url en:40 en:90",
-        "asks",
-    ),
     ("a source and its translation", "原文 译文", "zh:20 en:12", 'pairs columns=["原文", "译文"]'),
     ("languages and an id", "id en de", "n en:9 de:9", 'pairs columns=["en", "de"]'),
     ("an id, no header", None, "n en:9 de:9", "pairs columns=[2, 3]"),
@@ -200,12 +145,6 @@ SHAPES = [
         "date price float",
         r"no job fits: dates and numbers. .*regression x.tsv --set "
         r"""'data.inputs=\["open"\]' --set data.target=close""",
-    ),
-    (
-        "flats",
-        "id area floor rent",
-        "n price float price",
-        'regression inputs=["area", "floor"] target=rent',
     ),
     ("a target not last", "price area floor", "price float price", "regression target=price"),
     ("ids and texts", "id text", "n en:30", "no job fits: .*nothing to learn"),

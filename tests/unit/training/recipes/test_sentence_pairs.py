@@ -110,14 +110,6 @@ def test_time_is_chosen_where_none_is_set(tmp_path: Path) -> None:
     assert "--minutes sets another time" in "\n".join(chosen.reasons)
 
 
-def test_settings_go_over_what_is_chosen(tmp_path: Path) -> None:
-    settings = {"model.hidden_dim": 24, "training.minutes": 2, "data.max_length": 9}
-    recipe = recipe_for([corpus(tmp_path, 60)], settings).recipe
-    assert (recipe.model.hidden_dim, recipe.model.embed_dim) == (24, 128)
-    assert recipe.training["minutes"] == 2
-    assert recipe.data.max_length == 9
-
-
 def test_another_type_comes_with_its_own_settings(tmp_path: Path) -> None:
     settings = {
         "model.type": "transformer",
@@ -127,19 +119,6 @@ def test_another_type_comes_with_its_own_settings(tmp_path: Path) -> None:
     chosen = recipe_for([corpus(tmp_path, 60)], {"training.minutes": 1, **settings})
     assert chosen.recipe.model == TransformerConfig(model_dim=16, tie_embeddings="target")
     assert "model: transformer, as you set, with its usual settings" in chosen.reasons
-
-
-def test_the_same_text_gives_the_same_recipe(tmp_path: Path) -> None:
-    path = corpus(tmp_path, 500)
-    first, second = (recipe_for([path], {"training.minutes": 7}).recipe.table() for _ in range(2))
-    assert first == second
-
-
-def test_two_files_of_lines_are_one_corpus(tmp_path: Path) -> None:
-    (tmp_path / "a.zh").write_text("我\n你\n", "utf-8")
-    (tmp_path / "a.en").write_text("I\nYou\n", "utf-8")
-    recipe = recipe_for([tmp_path / "a.zh", tmp_path / "a.en"], {"training.minutes": 1}).recipe
-    assert recipe.files("train") == [tmp_path / "a.zh", tmp_path / "a.en"]
 
 
 def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
