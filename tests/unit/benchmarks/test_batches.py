@@ -31,17 +31,6 @@ def test_every_batch_reaches_the_budget_and_would_not_without_its_last_pair():
         assert max(longest[:-1], default=0) * (len(batch) - 1) < 256
 
 
-def test_sorted_batches_hold_less_padding():
-    source, target = make_pairs()
-
-    def share(*, sort: bool) -> float:
-        drawn = batches.draw(source, target, updates=10, budget=256, sort=sort)
-        real = sum(len(target[n]) + 1 for batch in drawn for n in batch)
-        return real / (256 * len(drawn))
-
-    assert share(sort=True) > 1.3 * share(sort=False)
-
-
 def test_a_batches_file_gives_back_its_pairs_and_counts_the_ends(tmp_path: Path):
     source, target = [[4, 5], [6]], [[7], [8, 9, 10]]
     batches.write(tmp_path / "b.jsonl", [[1, 0]], source, target)

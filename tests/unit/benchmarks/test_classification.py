@@ -38,12 +38,3 @@ def test_every_head_is_trained_for_its_epochs_and_nothing_is_chosen(bench, name)
     assert "ema" not in recipe.training
     few = bench.recipe(HEADS[name], "sst2", 2, 100)
     assert few.training["epochs"] == classification.SIZES[100]
-
-
-def test_what_was_measured_is_not_measured_again(bench):
-    assert bench.once("one", lambda: {"dev accuracy": 80.0}) == {"dev accuracy": 80.0}
-    assert bench.once("one", lambda: pytest.fail("again")) == {"dev accuracy": 80.0}
-
-
-def test_naive_bayes_is_measured_on_the_same_part(bench):
-    assert bench.bayes_on("sst2", 100, 1) == bench.bayes("sst2", 100, 1)

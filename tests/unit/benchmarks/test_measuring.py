@@ -22,10 +22,6 @@ def test_a_ratio_divides_within_a_round():
     assert ratio.relative == 0.0
 
 
-def test_spread_is_half_the_range_over_the_median():
-    assert measuring.Spread.of([9.0, 10.0, 13.0]).relative == pytest.approx(0.2)
-
-
 def test_a_record_holds_where_when_and_what(tmp_path: Path):
     figure = measuring.Figure(what="Speed", ours="2 ×", beside="peer: 1", note="±1 %")
     path = measuring.write_record(
@@ -84,14 +80,6 @@ def test_a_row_of_another_recipe_does_not_stay_in_the_record(put_rows):
     record = put_rows({"b": {"score": "3"}}, {"a": {"epochs": 9}, "b": {}})
     assert record["details"]["not measured"] == ["a"]
     assert [figure["ours"] for figure in record["figures"]] == ["3"]
-
-
-def test_children_get_the_threads_asked_for():
-    assert measuring.thread_environment(2)["OMP_NUM_THREADS"] == "2"
-
-
-def test_a_package_that_is_absent_has_no_version():
-    assert measuring.versions("no-such-package")["no-such-package"] is None
 
 
 @pytest.fixture

@@ -1,15 +1,21 @@
 """Every benchmark runs: each script once, in a process of its own, on sizes that mean nothing."""
 
+import gzip
 import json
+import multiprocessing
 import os
+import runpy
 import shutil
+import sys
+from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import IO
 
 import pytest
 from benchmarks import measuring
-from tests.unit.benchmarks.processes import run_module
-from tests.unit.benchmarks.tiny_corpora import cut
 
 ROOT = measuring.ROOT
 BENCHMARKS = ROOT / "benchmarks"
@@ -61,6 +67,39 @@ SMOKE: dict[str, tuple[str, ...]] = {
 ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
 UNRECORDED = {"language_modelling", "tables"}
+
+# Forks of a process that has imported torch, and nothing of ours: what a module reads from its
+# environment while it is imported is its own process's.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["torch", "torch._dynamo"])  # an optimizer imports the second
+
+# What the scripts read; the rest of the corpora is left out.
+FOLDERS = (
+    "acl-titles",
+    "brown",
+    "chnsenticorp-htl",
+    "classical-modern-zh",
+    "cmn-eng",
+    "cmrc2018",
+    "csl-titles",
+    "dialogsum",
+    "fairytaleqa",
+    "gutenberg-books",
+    "msra-ner-zh",
+    "multi30k",
+    "online-shopping-10cats",
+    "python-docs-en-zh",
+    "scitldr",
+    "squadshifts",
+    "sst2",
+    "tinyshakespeare",
+    "ud-english-ewt",
+    "wnut17",
+    "word-alignments",
+)
+_TAGGED = ("msra-ner-zh", "ud-english-ewt", "wnut17")
+_ENDINGS = (".gz", ".txt", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".en", ".de")
+_LINES, _TRAINING_LINES, _ARTICLES = 16, 200, 12
 
 
 def test_every_script_has_a_run() -> None:
@@ -130,3 +169,64 @@ def _kept() -> dict[str, float]:
     pages = [*ROOT.glob("README*"), ROOT / "docs" / "measured.md"]
     files = [*measuring.RECORDS.glob("*"), *(ROOT / "docs" / "figures").glob("*"), *pages]
     return {str(path): path.stat().st_mtime for path in files}
+
+
+def run_module(
+    module: str, arguments: list[str], *, cwd: Path, env: dict[str, str], said: Path
+) -> CompletedProcess[str]:
+    """Run ``python -m MODULE ARGUMENTS`` in a fork; what it prints is kept in a file."""
+    process = _FORKS.Process(target=_run, args=(module, arguments, cwd, env, said))
+    process.start()
+    process.join()
+    return CompletedProcess([module, *arguments], process.exitcode, "", said.read_text("utf-8"))
+
+
+def _run(module: str, arguments: list[str], cwd: Path, env: dict[str, str], said: Path) -> None:
+    with said.open("wb") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    os.chdir(cwd)
+    os.environ.update(env)
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def cut(corpora: Path, to: Path) -> Path:
+    """A folder of the same files, each with its first lines, or its first articles."""
+    for name in FOLDERS:
+        for path in sorted((corpora / name).rglob("*")):
+            if not (path.is_file() and path.name.endswith(_ENDINGS)):
+                continue
+            made = to / path.relative_to(corpora)
+            made.parent.mkdir(parents=True, exist_ok=True)
+            is_tagged = name in _TAGGED  # so few sentences lack tags: the same in each part
+            (read,) = (corpora / name).glob("*train*") if is_tagged else (path,)
+            with _opened(read, "rt") as file:
+                text = _beginning(file, read.name, is_tagged=is_tagged)
+            with _opened(made, "wt") as file:
+                file.write(text)
+    return to
+
+
+def _opened(path: Path, mode: str) -> IO[str]:
+    return (
+        gzip.open(path, mode, encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(mode, encoding="utf-8")
+    )
+
+
+def _beginning(file: IO[str], name: str, *, is_tagged: bool) -> str:
+    if ".json" in name and ".jsonl" not in name:
+        table = json.loads(file.read())
+        articles = table["data"][: _ARTICLES if "tr" in name else _ARTICLES // 4]
+        return json.dumps({**table, "data": [*_few(articles)]})
+    lines = "".join(islice(file, _TRAINING_LINES if "train" in name or "input" in name else _LINES))
+    return lines.rpartition("\n\n")[0] + "\n\n" if is_tagged else lines
+
+
+def _few(articles: list[dict[str, object]]) -> Iterator[dict[str, object]]:
+    """Articles, each with two of its paragraphs and two questions on each."""
+    for article in articles:
+        paragraphs = article["paragraphs"][:2]  # type: ignore[index]
+        yield {**article, "paragraphs": [{**each, "qas": each["qas"][:2]} for each in paragraphs]}

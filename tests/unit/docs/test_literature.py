@@ -12,81 +12,46 @@ ROWS = [row for row in TABLE.splitlines() if row.startswith("| 0") and row.count
 
 # The texts' parts, by what we call them: their own headings, abbreviated, or mended where they are
 # misspelt. Summaries repeat what is above them.
-PARTS: dict[str, dict[str, str]] = {
-    "000": {
-        "注意力提示": "注意力提示",
-        "生物学中的注意力提示": "生物学中的注意力提示",
-        "查询、键和值": "查询、键和值",
-        "生成数据集": "生成数据集",
-        "平均汇聚": "平均汇聚",
-        "非参数注意力汇聚": "非参数注意力汇聚",
-        "带参数注意力汇聚": "带参数注意力汇聚",
-        "批量矩阵乘法": "批量矩阵乘法",
-        "定义模型": "定义模型",
-        "训练": "训练",
-        "注意力评分函数": "注意力评分函数",
-        "掩蔽softmax操作": "掩蔽softmax操作",
-        "加性注意力": "加性注意力",
-        "缩放点积注意力": "缩放点积注意力",
-        "Bahdanau": "Bahdanau 注意力",
-        "多头注意力": "多头注意力",
-        "自注意力": "自注意力",
-        "比较": "比较卷积神经网络、循环神经网络和自注意力",
-        "位置编码": "位置编码",
-        "绝对位置信息": "绝对位置信息",
-        "相对位置信息": "相对位置信息",
-        "Transformer": "Transformer",
-        "模型": "模型",
-        "基于位置的前馈网络": "基于位置的前馈网络",
-        "残差连接和层规范化": "残差连接和层规范化",
-    },
-    "001": {
-        "RNN回顾": "RNN回顾",
-        "注意力": "注意力",
-        "键值对注意力": "键值对注意力",
-        "多头注意力": "多头注意力",
-        "自注意力": "自注意力",
-    },
-    "002": {
-        "引言": "引言",
-        "CNN": "CNN",
-        "memory networks": "memory networks",
-        "Encoder-Decoder": "Encoder-Decoder",
-        "Encoder": "Encoder",
-        "Layer Norm": "Layer Norm",
-        "Decoder": "Decoder",
-        "Attention": "Attention",
-        "Scaled Dot-Product": "Scaled Dot-Product Attention",
-        "缩放因子": "缩放因子",
-        "Masked": "Msasked",
-        "Multi-Head": "Multi-Head Attention",
-        "Self-Attention": "Self-Attention",
-        "Encoder-Decoder传递Attention": "Encoder-Decoder传递Attention",
-        "FFN": "Feed Forward NetWorks",
-        "Embeddings and Softmax": "Embeddings and Softmax",
-        "Positional Encoding": "Positional Encoding",
-        "优点": "优点",
-    },
-    "003": {
-        "1": "1.简介",
-        "2": "2.Background and History of Attention Mechanisms",
-        "2.1": "2.1 Introduction to Attention Mechanisms",
-        "2.1.1": "2.1.1 Basics of Attention Mechanisms",
-        "2.1.2": "2.1.2 Limitations of Previous Methods",
-        "2.2": "2.2 Types of Attention Mechanisms",
-        "2.3": "2.3 Applications of Attention Mechanisms in NLP",
-        "3": "3. General Models of Attention Mechanisms",
-        "4": "4. Code Implementations and Explanations of Scaled Dot-Product Attention",
-        "5.1": "5.1 Sentence Classification with Attention-based CNNs",
-        "5.2": "5.2 Language Modeling with Self-Attention",
-        "5.3": "5.3 Sentiment Analysis with BERT",
-    },
-    "004": {
-        "一": "一、语言模型实例",
-        "二": "二、一般模型",
-        "三": "三、自注意力模型(Self-Attention)",
-        "四": "四、Self-Attention模型的复杂度分析",
-    },
+_PARTS = {
+    "000": """
+    注意力提示 | 生物学中的注意力提示 | 查询、键和值 | 生成数据集 | 平均汇聚
+    | 非参数注意力汇聚 | 带参数注意力汇聚 | 批量矩阵乘法 | 定义模型 | 训练 | 注意力评分函数
+    | 掩蔽softmax操作 | 加性注意力 | 缩放点积注意力 | Bahdanau = Bahdanau 注意力 | 多头注意力
+    | 自注意力 | 比较 = 比较卷积神经网络、循环神经网络和自注意力 | 位置编码 | 绝对位置信息
+    | 相对位置信息 | Transformer | 模型 | 基于位置的前馈网络 | 残差连接和层规范化
+    """,
+    "001": """
+    RNN回顾 | 注意力 | 键值对注意力 | 多头注意力 | 自注意力
+    """,
+    "002": """
+    引言 | CNN | memory networks | Encoder-Decoder | Encoder | Layer Norm | Decoder
+    | Attention | Scaled Dot-Product = Scaled Dot-Product Attention | 缩放因子
+    | Masked = Msasked | Multi-Head = Multi-Head Attention | Self-Attention
+    | Encoder-Decoder传递Attention | FFN = Feed Forward NetWorks | Embeddings and Softmax
+    | Positional Encoding | 优点
+    """,
+    "003": """
+    1 = 1.简介 | 2 = 2.Background and History of Attention Mechanisms
+    | 2.1 = 2.1 Introduction to Attention Mechanisms
+    | 2.1.1 = 2.1.1 Basics of Attention Mechanisms
+    | 2.1.2 = 2.1.2 Limitations of Previous Methods | 2.2 = 2.2 Types of Attention Mechanisms
+    | 2.3 = 2.3 Applications of Attention Mechanisms in NLP
+    | 3 = 3. General Models of Attention Mechanisms
+    | 4 = 4. Code Implementations and Explanations of Scaled Dot-Product Attention
+    | 5.1 = 5.1 Sentence Classification with Attention-based CNNs
+    | 5.2 = 5.2 Language Modeling with Self-Attention | 5.3 = 5.3 Sentiment Analysis with BERT
+    """,
+    "004": """
+    一 = 一、语言模型实例 | 二 = 二、一般模型 | 三 = 三、自注意力模型(Self-Attention)
+    | 四 = 四、Self-Attention模型的复杂度分析
+    """,
+}
+PARTS = {
+    source: {
+        key: heading or key
+        for key, _, heading in (part.strip().partition(" = ") for part in text.split("|"))
+    }
+    for source, text in _PARTS.items()
 }
 # Headings that hold no more than the parts below them, summaries, and what ends a text.
 _NO_PARTS = {

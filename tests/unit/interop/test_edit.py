@@ -190,14 +190,6 @@ def test_nothing_is_left_of_it_after_the_block(model):
     assert not observing.is_edited()
 
 
-def test_changes_can_be_undone(model):
-    given = states(H)
-    with rg.edit(model) as edits:
-        edits.mute(0)
-        edits.clear()
-        assert torch.equal(model(*given), rg.attend(*given))
-
-
 @pytest.mark.usefixtures("as_users_have_it")
 def test_a_compiled_function_is_edited_too():
     given = states(H)

@@ -138,12 +138,6 @@ def test_rank_correlation_is_spearmans_also_with_ties(few):
     assert rank_correlation(one, other) == pytest.approx(spearmanr(one, other).statistic)
 
 
-def test_correlations_are_those_of_sizes():
-    found = rg.faithfulness(gpt2(), given(0))
-    one, other = found.evidence["removed"], found.evidence["attention"]
-    assert found.correlation["removed", "attention"] == rank_correlation(one.abs(), other.abs())
-
-
 def test_what_cannot_be_explained_is_an_error():
     model, inputs = bert(), given()
     with pytest.raises(ShapeError, match="inputs must be of one text; got input_ids of 2"):

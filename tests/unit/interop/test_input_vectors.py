@@ -94,14 +94,6 @@ FAMILIES = {
     "vit": (
         "ViTForImageClassification", "ViTConfig", SIZES | IMAGES, image, "vit.embeddings", 10,
     ),
-    "dinov2": (
-        "Dinov2ForImageClassification",
-        "Dinov2Config",
-        {name: size for name, size in (SIZES | IMAGES).items() if name != "intermediate_size"},
-        image,
-        "dinov2.embeddings",
-        10,
-    ),
     "whisper": (
         "WhisperForConditionalGeneration", "WhisperConfig", TWO_SIDED | WHISPER, sounds,
         ">model.encoder.layers.0", 8,

@@ -207,15 +207,6 @@ def test_a_target_is_explained_instead(folders: dict[str, Path]) -> None:
     (example,) = regard.look(model, tokenizer, CHINESE, target="we go").document.examples
     assert example.output == "we go"
     assert len(example.output_tokens) == len(tokenizer("we go").input_ids)
-    ids = torch.tensor([[0, *tokenizer("we go").input_ids[:-1]]])
-    with torch.no_grad():
-        model.set_attn_implementation("eager")
-        source = tokenizer(CHINESE, return_tensors="pt").input_ids
-        out = model(input_ids=source, decoder_input_ids=ids, output_attentions=True)
-    cross = [n for n, one in enumerate(example.summaries) if one.kind == "cross"]
-    torch.testing.assert_close(
-        rows(example, cross[0]), out.cross_attentions[0][0].double(), atol=2e-3, rtol=2e-3
-    )
 
 
 def test_three_thousand_tokens_make_a_small_page(folders: dict[str, Path]) -> None:
@@ -232,6 +223,8 @@ def test_a_live_look_answers_with_the_rows_of_long_texts(folders: dict[str, Path
     model, tokenizer = load_folder(folders["bert"])
     text = CHINESE * 40
     shown = regard.look(model, tokenizer, [CHINESE, text], layers=[1], heads=[0, 2], live=True)
+    for example in shown.document.examples:
+        assert [(one.layer, one.heads) for one in example.summaries] == [(1, (0, 2))]
     home = shown.serve()
     ids = tokenizer(text, return_tensors="pt").input_ids
     model.set_attn_implementation("eager")
@@ -248,14 +241,6 @@ def test_a_live_look_answers_with_the_rows_of_long_texts(folders: dict[str, Path
     assert regard.look(model, tokenizer, CHINESE * 40)._server is None
 
 
-def test_several_texts_and_some_layers_and_heads(folders: dict[str, Path]) -> None:
-    model, tokenizer = load_folder(folders["bert"])
-    shown = regard.look(model, tokenizer, [CHINESE, ENGLISH], layers=[1], heads=[0, 2])
-    assert [example.source for example in shown.document.examples] == [CHINESE, ENGLISH]
-    for example in shown.document.examples:
-        assert [(one.layer, one.heads) for one in example.summaries] == [(1, (0, 2))]
-
-
 def test_the_model_is_left_as_it_was(folders: dict[str, Path]) -> None:
     model, tokenizer = load_folder(folders["gpt2"])
     model.train()
@@ -263,14 +248,6 @@ def test_the_model_is_left_as_it_was(folders: dict[str, Path]) -> None:
     regard.look(model, tokenizer, ENGLISH)
     assert model.training
     assert model.config._attn_implementation == before
-
-
-def test_a_head_is_no_matter(folders: dict[str, Path]) -> None:
-    made = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"])
-    _, tokenizer = load_folder(folders["gpt2"])
-    with_head = regard.look(made, tokenizer, ENGLISH).document.examples[0]
-    without = regard.look(*load_folder(folders["gpt2"]), ENGLISH).document.examples[0]
-    torch.testing.assert_close(rows(with_head, 1), rows(without, 1), atol=1e-4, rtol=1e-4)
 
 
 def test_a_text_beyond_the_positions_is_refused_or_cut(folders: dict[str, Path]) -> None:

@@ -210,14 +210,6 @@ def test_exact_rows_of_what_was_kept():
         seen.rows(1, [9])
 
 
-def test_rows_that_were_not_kept_are_refused():
-    model = torchs()
-    with torch.no_grad(), rg.watch(model) as seen:
-        model(torch.randn(1, 5, 12))
-    with pytest.raises(SettingError, match="keep must be True; got False"):
-        seen.rows(0, [1])
-
-
 def test_rollout_through_the_layers_of_a_model():
     model = torchs()
     with torch.no_grad(), rg.watch(model, keep=True) as seen:
@@ -270,49 +262,22 @@ def test_a_model_is_what_it_was_before_also_after_an_error_and_nested(name):
 def test_parts_of_a_model_are_put_back_each_to_its_own():
     from transformers import CLIPConfig, CLIPModel
 
-    small = {
-        "hidden_size": 12,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 3,
-        "intermediate_size": 7,
-    }
-    model = CLIPModel(
-        CLIPConfig(
-            text_config={**small, "vocab_size": V, "max_position_embeddings": 16},
-            vision_config={**small, "image_size": 4, "patch_size": 2},
-        )
-    )
+    small = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 3}
+    text = {**small, "intermediate_size": 7, "vocab_size": V, "max_position_embeddings": 16}
+    vision = {**small, "intermediate_size": 7, "image_size": 4, "patch_size": 2}
+    model = CLIPModel(CLIPConfig(text_config=text, vision_config=vision)).eval()
     model.set_attn_implementation({"text_config": "eager", "vision_config": "sdpa"})
-    before = (
-        model.config._attn_implementation,
-        model.text_model.config._attn_implementation,
-        model.vision_model.config._attn_implementation,
-    )
-    with torch.no_grad(), rg.watch(model.eval()) as seen:
+
+    def names():
+        parts = (model, model.text_model, model.vision_model)
+        return [part.config._attn_implementation for part in parts]
+
+    before = names()
+    with torch.no_grad(), rg.watch(model) as seen:
         model(torch.randint(0, V, (1, 5)), torch.randn(1, 3, 4, 4))
     assert {each.name.split(".")[0] for each in seen} == {"text_model", "vision_model"}
-    assert before == (
-        model.config._attn_implementation,
-        model.text_model.config._attn_implementation,
-        model.vision_model.config._attn_implementation,
-    )
-    assert "eager" in before
-    assert "sdpa" in before
-
-
-def test_a_hugging_face_model_inside_another():
-    class Wrapped(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = llama()
-
-        def forward(self, ids):
-            return self.inner(ids).logits
-
-    model = Wrapped()
-    with torch.no_grad(), rg.watch(model) as seen:
-        model(torch.randint(4, V, (1, 6)))
-    assert [each.name for each in seen] == [f"inner.model.layers.{n}.self_attn" for n in range(3)]
+    assert names() == before
+    assert {"eager", "sdpa"} <= set(before)
 
 
 def test_names_that_are_not_there_are_errors():
@@ -337,14 +302,11 @@ def test_names_that_are_not_there_are_errors():
         look().summary(0, call=1)
     with pytest.raises(SettingError, match=r"layer must be one of those .*; got layer=3"):
         look().summary(3)
-
-
-def test_a_layer_of_several_kinds_must_be_told_which():
-    with torch.no_grad(), rg.watch(model := ours()) as seen:
-        model(**pair())
-    with pytest.raises(
-        SettingError, match=r"encoder 0 encoder\.0\.attend, .*; got layer=0, kind=None"
-    ):
+    with pytest.raises(SettingError, match="keep must be True; got False"):
+        look().rows(0, [1])
+    with torch.no_grad(), rg.watch(ours_ := ours()) as seen:
+        ours_(**pair())
+    with pytest.raises(SettingError, match=r"encoder 0 encoder\.0\.attend, .*layer=0, kind=None"):
         seen.summary(0)
     assert seen.summary(-1, "cross") is seen.summary(1, "cross")
 

@@ -1,9 +1,11 @@
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+import torch
 
-from regard.errors import DataError, RegardError
+from regard.errors import DataError
 from regard.viewer import (
     Change,
     Document,
@@ -15,6 +17,8 @@ from regard.viewer import (
     LayerSummary,
     Token,
     View,
+    beside,
+    importances_of,
     pack,
     pack_integers,
 )
@@ -57,17 +61,6 @@ def changed(**members: object) -> str:
 def changed_example(**members: object) -> str:
     first = {**json.loads(document().to_json())["examples"][0], **members}
     return changed(examples=[first])
-
-
-def test_document_survives_a_round_trip():
-    assert Document.from_json(document().to_json()) == document()
-
-
-def test_document_without_optional_members_survives_a_round_trip():
-    plain = Document(
-        title="", task="", model="", examples=(example(score=None, gold=None, maps=()),)
-    )
-    assert Document.from_json(plain.to_json()) == plain
 
 
 def test_weights_keep_four_significant_digits():
@@ -137,11 +130,6 @@ def test_unknown_members_are_skipped():
 def test_what_cannot_be_read_is_named(text: str, message: str):
     with pytest.raises(DataError, match=message):
         Document.from_json(text)
-
-
-def test_weights_that_are_not_numbers_are_refused():
-    with pytest.raises(RegardError, match="between 0 and 1; got nan"):
-        HeadMap(kind="cross", layer=0, head=0, rows=((float("nan"),),))
 
 
 H, N = 2, 3
@@ -273,3 +261,70 @@ def test_documents_of_version_1_are_still_read():
 def test_what_cannot_be_read_of_version_2_is_named(text: str, message: str):
     with pytest.raises(DataError, match=message):
         Document.from_json(text)
+
+
+JA = Example(
+    source="ja",
+    output="nee",
+    source_tokens=(Token(text="ja", start=0, end=2),),
+    output_tokens=(Token(text="nee", start=0, end=3),),
+)
+SMALL = Document(
+    title="Ja",
+    task="translation",
+    model="small",
+    examples=(JA, JA),
+    source_language="nl",
+    output_language="nl",
+    opening=View(kind="cross"),
+)
+LARGE = replace(
+    SMALL, title="Large", model="large", examples=(JA,), output_language="af", opening=None
+)
+
+
+def test_examples_of_both_follow_each_other_with_their_models_names():
+    both = beside(SMALL, LARGE)
+    assert [example.label for example in both.examples] == ["small", "small", "large"]
+    assert (both.title, both.model, both.opening) == ("Ja", "small · large", SMALL.opening)
+    assert (both.source_language, both.output_language) == ("nl", None)
+    assert Document.from_json(both.to_json()) == both
+
+
+def test_labels_may_be_given_or_are_the_titles_of_one_model():
+    edited = replace(SMALL, title="Muted", examples=(replace(JA, label="head 3"),))
+    both = beside(SMALL, edited)
+    assert [example.label for example in both.examples] == ["Ja", "Ja", "Muted: head 3"]
+    assert both.model == "small"
+    named = beside(SMALL, LARGE, labels=("before", "after"))
+    assert [example.label for example in named.examples] == ["before", "before", "after"]
+
+
+def test_what_cannot_be_told_apart_or_is_not_there_is_refused():
+    with pytest.raises(DataError, match=r"labels must differ; got 'Ja' twice\. Pass labels=\."):
+        beside(SMALL, SMALL)
+    with pytest.raises(DataError, match="documents must have examples to stand side by side"):
+        beside(SMALL, replace(LARGE, examples=()))
+
+
+def test_attention_comes_first_and_the_others_tell_how_they_agree_with_it():
+    found = importances_of(
+        SimpleNamespace(
+            output=(3, 17),
+            evidence={
+                "removed": torch.tensor([0.5, -1.23456789]),
+                "attention": torch.tensor([0.25, 0.75]),
+                "gradient": torch.zeros(2),
+            },
+            correlation={
+                ("removed", "gradient"): 0.9,
+                ("removed", "attention"): -0.5,
+                ("attention", "gradient"): float("nan"),
+            },
+        ),
+        output=3,
+    )
+    assert [one.method for one in found] == ["attention", "gradient × input", "leave one out"]
+    assert [one.correlation for one in found] == [None, None, -0.5]
+    assert found[2].values == (0.5, -1.235)
+    assert {one.output for one in found} == {3}

@@ -6,7 +6,7 @@ import torch
 
 import regard as rg
 from regard.errors import DataError, SettingError, ShapeError
-from regard.viewer import Example, page
+from regard.viewer import Example
 from regard.viewer.summaries import LONGEST_WITH_ROWS
 
 L, H, N, M = 2, 3, 5, 7
@@ -18,15 +18,6 @@ def example(*given, **options) -> Example:
 
 def made(*shape: int) -> torch.Tensor:
     return torch.rand(shape).softmax(-1)
-
-
-def test_a_square_matrix_is_a_text_that_looks_at_itself():
-    found = example(torch.eye(3))
-    assert [token.text for token in found.source_tokens] == ["1", "2", "3"]
-    (layer,) = found.summaries
-    assert (layer.kind, layer.heads) == ("encoder", (0,))
-    assert layer.rows.values().tolist() == [np.eye(3).tolist()]
-    assert "1" in page(rg.show(torch.eye(3), title="Identity").document)
 
 
 def test_names_of_queries_and_keys_make_two_texts():

@@ -11,7 +11,7 @@ import torch
 import regard as rg
 from regard.errors import SettingError
 from regard.viewer import Document, OneAttention, page, show
-from regard.viewer.notebook import RowServer, parse_query
+from regard.viewer.notebook import parse_query
 
 N, M = 3, 5
 
@@ -24,12 +24,6 @@ def inner(shown: object) -> str:
     """The page inside the frame."""
     found = re.search(r'srcdoc="([^"]*)"', shown._repr_html_())
     return html.unescape(found[1])
-
-
-def test_a_summary_is_shown_with_numbered_keys():
-    example = show(summary(M, M)).document.examples[0]
-    assert [token.text for token in example.source_tokens] == ["1", "2", "3", "4", "5"]
-    assert example.summaries[0].kind == "encoder"
 
 
 def test_a_summary_of_other_keys_is_of_two_texts():
@@ -130,14 +124,6 @@ def test_questions_that_cannot_be_answered_are_refused(question: str):
         parse_query(question)
 
 
-def test_two_servers_have_different_addresses():
-    servers = [RowServer(lambda *_: None) for _ in range(2)]
-    addresses = {server.address.rsplit(":", 1)[1].split("/", 1)[1] for server in servers}
-    assert len(addresses) == 2
-    for server in servers:
-        server.close()
-
-
 def test_a_page_is_served_with_its_rows_to_who_knows_the_address():
     document = Document(title="Served", task="", model="", examples=())
     shown = show(document, rows=lambda *_: np.eye(2))
@@ -154,12 +140,4 @@ def test_a_page_is_served_with_its_rows_to_who_knows_the_address():
             urllib.request.urlopen(other)
         assert refused.value.code == 404
         refused.value.close()
-    shown.close()
-
-
-def test_a_served_page_that_holds_all_asks_nobody():
-    document = Document(title="Served", task="", model="", examples=())
-    shown = show(document)
-    with urllib.request.urlopen(shown.serve()) as answer:
-        assert answer.read().decode() == page(document)
     shown.close()

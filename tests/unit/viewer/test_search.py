@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.viewer import Document, Example, SearchTree, Token
 from regard.viewer.search import Beginning, Extension, SearchAnswer
 
@@ -85,8 +85,3 @@ def test_a_search_that_contradicts_itself_is_refused(message: str) -> None:
     place[path[-1]] = value
     with pytest.raises(DataError, match=message.replace("search must have", "must have")):
         Document.from_json(json.dumps(members))
-
-
-def test_an_outcome_must_be_known() -> None:
-    with pytest.raises(SettingError, match="outcome must be one of dropped, ended, kept"):
-        Extension(text="", probability=0.1, outcome="lost")  # type: ignore[arg-type]

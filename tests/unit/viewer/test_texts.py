@@ -28,14 +28,6 @@ def test_text_is_put_together_from_pieces(pieces: list[str], text: str):
         assert bare == "" or token.text.endswith(bare)
 
 
-def test_signs_are_no_text():
-    assert [(t.start, t.end) for t in Text.of(["<s>", "▁a", "</s>"]).tokens] == [
-        (0, 0),
-        (0, 1),
-        (1, 1),
-    ]
-
-
 def test_pieces_are_looked_for_in_a_text():
     found = Text.of(["▁no", "▁no", "▁yes", "▁NO"], "no, no NO")
     assert [(t.start, t.end) for t in found.tokens] == [(0, 2), (4, 6), (6, 6), (7, 9)]
