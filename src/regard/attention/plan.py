@@ -127,24 +127,6 @@ def answer(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]
     return out, lse
 
 
-def make_plan(request: Request, pinned: str | None) -> Plan:
-    """Plan of a call: the chosen backend, the reason and the cost."""
-    backend = pick_backend(request, pinned)
-    refusals = []
-    name = ""
-    for name, other in BACKENDS.items():
-        if other is backend:
-            break
-        refusals.append(f"not {name}, since {_objection(other, request)}")
-    if pinned is not None:
-        reason = "asked for"
-    else:
-        reason = "; ".join(refusals) or "the fastest path that serves it"
-    return Plan(
-        name, reason, backend.notes(request), backend.bytes_beyond(request), _operations(request)
-    )
-
-
 @takes(AttendOptions)
 def explain(
     query: Float[Tensor, "*q N D"],
@@ -165,7 +147,22 @@ def explain(
     """
     given = options_of(explain, {**options, "return_lse": return_lse})
     request = make_request(query, key, key if value is None else value, given)
-    return make_plan(request, given.backend)
+    backend = pick_backend(request, given.backend)
+    refusals, name = [], ""
+    for name, other in BACKENDS.items():
+        if other is backend:
+            break
+        refusals.append(f"not {name}, since {_objection(other, request)}")
+    reason = "; ".join(refusals) or "the fastest path that serves it"
+    B, H, N, D = request.query.shape
+    M, E = request.value.shape[-2:]
+    return Plan(
+        name,
+        reason if given.backend is None else "asked for",
+        backend.notes(request),
+        backend.bytes_beyond(request),
+        2 * B * H * N * M * (D + E),
+    )
 
 
 def _objection(backend: Backend, request: Request) -> str | None:
@@ -226,12 +223,6 @@ class _Twice(torch.autograd.Function):
             grads = iter(tiled.chained(pairs, wanted, create_graph=True))
         needs = (leaf is not None and leaf.requires_grad for leaf in leaves)
         return (None, None, None, *(next(grads) if need else None for need in needs))
-
-
-def _operations(request: Request) -> int:
-    B, H, N, D = request.query.shape
-    M, E = request.value.shape[-2:]
-    return 2 * B * H * N * M * (D + E)
 
 
 def _metric(number: int) -> str:

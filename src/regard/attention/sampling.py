@@ -100,7 +100,8 @@ def sample_key(
     assert lse is not None
     log_prob = chosen - lse
     seen = (lse > float("-inf")).unsqueeze(-1)
-    context = _taken(inputs.value, index).masked_fill(~seen, 0)
+    of_values = index.unsqueeze(-1).expand(*index.shape, inputs.value.shape[-1])
+    context = inputs.value.gather(2, of_values).masked_fill(~seen, 0)
     log_prob = log_prob.masked_fill(~seen.squeeze(-1), float("-inf"))
     leading = request.leading
     return SampledKey(
@@ -125,8 +126,3 @@ def _draw(request: Request, inputs: BlockInputs) -> Int[Tensor, "B H N"]:
         places = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))
         rows_of(index, block).copy_(places.to(index.device)[best])
     return index
-
-
-def _taken(tensor: Tensor, index: Tensor) -> Float[Tensor, "B H N K"]:
-    """The row of (B, H, M, K) that each query drew."""
-    return tensor.gather(2, index.unsqueeze(-1).expand(*index.shape, tensor.shape[-1]))

@@ -1,6 +1,7 @@
 """Checks for scores and masks of one's own, by the standards of the built-in ones."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -10,7 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from regard.attention.attend import attend
 from regard.attention.masks.base import Mask, dense
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.grid import Band, Cover, Segments, as_tensor
+from regard.attention.masks.grid import Cover, as_tensor
+from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.reference import attend_by_loops
 from regard.attention.scores import Score
 from regard.errors import RegardError
@@ -86,9 +88,9 @@ def _check_score(
 
     tile = score.tile(query, key, *tensors)
     _demand(tile.shape == sizes, f"score.tile must have shape {sizes}; got {tuple(tile.shape)}.")
-    alone = torch.stack(
-        [pair(h)(query[b, h, n], key[b, h, m]) for b, h, n, m in _every(sizes)]
-    ).view(sizes)
+    every = product(*map(range, sizes))
+    each = [pair(h)(query[b, h, n], key[b, h, m]) for b, h, n, m in every]
+    alone = torch.stack(each).view(sizes)
     _demand(
         _close(tile, alone),
         "score must give a pair the same number in any company; "
@@ -213,19 +215,10 @@ def _check_form(bound: BoundMask, whole: Tensor) -> None:
     form = bound.form
     if form is None:
         return
-    inside = torch.zeros_like(whole)
     N, M = whole.shape[-2:]
-    if isinstance(form, Segments):
-        for one in form.segments:
-            part = inside if form.batch == 1 else inside[one.batch : one.batch + 1]
-            part[:, :, one.rows.start : one.rows.stop, one.keys.start : one.keys.stop] = True
-    band = form if isinstance(form, Band) else form.band
-    if band is not None:
-        in_band = torch.zeros(N, M, dtype=torch.bool)
-        for n in range(N):
-            seen = band.key_range(range(n, n + 1), M)
-            in_band[n, seen.start : seen.stop] = True
-        inside = inside & in_band if isinstance(form, Segments) else in_band.expand(whole.shape)
+    first, stop = (each[:, None, :, None] for each in KeyRanges.of(form, N, M, whole.device))
+    keys = torch.arange(M)
+    inside = ((keys >= first) & (keys < stop)).expand(whole.shape)
     _demand(not bool((whole & ~inside).any()), "mask.form must hold every visible pair.")
     _demand(
         not form.is_exact or torch.equal(whole, inside),
@@ -237,11 +230,6 @@ def _tiles(queries: int, keys: int) -> list[tuple[range, range]]:
     rows = [range(a, b) for a in range(queries) for b in range(a + 1, queries + 1)]
     columns = [range(a, b) for a in range(keys) for b in range(a + 1, keys + 1)]
     return [(r, c) for r in rows for c in columns]
-
-
-def _every(sizes: tuple[int, ...]) -> list[list[int]]:
-    found: list[list[int]] = torch.cartesian_prod(*map(torch.arange, sizes)).tolist()
-    return found
 
 
 def _close(one: Tensor, other: Tensor) -> bool:

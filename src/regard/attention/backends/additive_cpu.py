@@ -63,7 +63,11 @@ class AdditiveCpu(Backend):
             return "the weighting is not softmax"
         if request.position is not None:
             return "the bias is a rule of distances"
-        return _of_sizes(request)
+        if request.query.dtype is torch.float64:
+            return "it is for float32 and less"
+        if not request.query.numel():
+            return "there are no queries, or they have no hidden units"
+        return why_not()
 
     def notes(self, request: Request) -> tuple[str, ...]:
         if request.query.shape[2] <= _FEW_QUERIES:
@@ -86,14 +90,6 @@ class AdditiveCpu(Backend):
         job = BlockPass.of(request, Sizes(_PAIRS, rows, None, splits_heads=True))
         out, lse = _Additive.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
         return out.to(request.query.dtype), lse if request.return_lse else None
-
-
-def _of_sizes(request: Request) -> str | None:
-    if request.query.dtype is torch.float64:
-        return "it is for float32 and less"
-    if not request.query.numel():
-        return "there are no queries, or they have no hidden units"
-    return why_not()
 
 
 class _Factors(NamedTuple):

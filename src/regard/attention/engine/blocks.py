@@ -108,7 +108,8 @@ class Sizes(NamedTuple):
     def of(cls, request: Request, floats_per_pair: int, *, cuts_keys: bool) -> "Sizes":
         """The sizes for a request that holds so many numbers for each pair."""
         are_few = floats_per_pair <= _FEW_FLOATS
-        splits = are_few and _has_like_heads(request)
+        like_heads = request.score.has_like_heads and not request.tensors()
+        splits = are_few and like_heads and request.position is None
         numbers = _BLOCK_OF_PRODUCTS if are_few and not cuts_keys else _BLOCK
         if splits:
             numbers = _BLOCK_OF_HEADS if cuts_keys else 2 * _BLOCK_OF_HEADS
@@ -185,17 +186,12 @@ class BlockPass:
             heads = max(1, min(H, together) if self.sizes.splits_heads else H)
             parts = [keys] if most_keys is None else list(_cut(keys, most_keys))
             for batch in pieces(range(B), max(1, together // max(1, H))):
-                hidden = self._hidden(rows, parts, batch)
+                hidden = [self.mask and self.mask.hidden(rows, part, batch) for part in parts]
                 for some in pieces(range(H), heads):
                     yield tuple(
                         Block(batch, some, rows, part, of_heads(pairs, some))
                         for part, pairs in zip(parts, hidden, strict=True)
                     )
-
-    def _hidden(
-        self, rows: range, parts: list[tuple[range, ...]], batch: range
-    ) -> list[Tensor | None]:
-        return [self.mask and self.mask.hidden(rows, part, batch) for part in parts]
 
     def steps(self, block: Block, device: torch.device) -> Tensor:
         """How far the keys of a block are after its queries' places."""
@@ -390,11 +386,6 @@ def mixed_by(request: Request, inputs: BlockInputs, weights: Tensor) -> Tensor:
 def _all_steps(position: PositionBias, pairs: Tensor) -> Tensor:
     N, M = pairs.shape[-2:]
     return position.steps(Stretch(0, N), Stretch(0, M), (N, M), pairs.device)
-
-
-def _has_like_heads(request: Request) -> bool:
-    """Whether the score of a head is known not to depend on which one it is."""
-    return request.score.has_like_heads and not request.tensors() and request.position is None
 
 
 def pieces(whole: range, most: int) -> Iterator[range]:

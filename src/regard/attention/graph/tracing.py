@@ -122,7 +122,8 @@ def _guarded(
     seen = None
     if mask is not None and not is_flag:
         is_small = len(request.leading) == 2 and _is_known(B * N * M <= LARGEST_MASK)
-        if not (is_small and _is_of_places(as_mask(mask))):
+        # Of windows and tensors alone: in their numbers nothing can be wrong.
+        if not is_small or {"_Documents", "_Lengths"} & set(encode(as_mask(mask)).form.split()):
             return None
         grid = Grid((B,), H, N, M, request.query.device)
         as_mask(mask).check(grid)
@@ -167,11 +168,6 @@ def _guarded(
         out = out + torch.where(is_safe, other, other - out.detach())
     assert isinstance(out, Tensor)
     return out.reshape(*request.leading, *out.shape[2:])
-
-
-def _is_of_places(mask: Mask) -> bool:
-    """Whether a mask is made of windows and tensors, in whose numbers nothing can be wrong."""
-    return not {"_Documents", "_Lengths"} & set(encode(mask).form.split())
 
 
 def _kernel(form: DotForm, value: Tensor, seen: Tensor | None, *, is_flag: bool) -> Tensor:

@@ -157,6 +157,15 @@ def check_parameter(name: str, parameter: float | Tensor | None, query: Tensor) 
         )
 
 
+def check_number_of_heads(name: str, parameter: float | Tensor, query: Tensor) -> None:
+    """Raise ShapeError unless a parameter is one number, or one for each head."""
+    H = query.shape[-3]
+    if isinstance(parameter, Tensor) and parameter.shape not in ((), (1,), (1, 1), (H, 1)):
+        raise ShapeError(
+            f"{name} must have shape () or (H, 1) = ({H}, 1); got {tuple(parameter.shape)}."
+        )
+
+
 def check_same_width(query: Tensor, key: Tensor) -> None:
     """Raise ShapeError unless queries and keys are equally wide."""
     if query.shape[-1] != key.shape[-1]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from regard.attention.scores.base import (
     DotForm,
     Score,
+    check_number_of_heads,
     check_parameter,
     check_same_width,
     check_tensor,
@@ -175,17 +176,7 @@ class Cosine(Score):
 
     def check(self, query: Tensor, key: Tensor) -> None:
         check_same_width(query, key)
-        H = query.shape[-3]
-        if isinstance(self.temperature, Tensor) and self.temperature.shape not in (
-            (),
-            (1,),
-            (1, 1),
-            (H, 1),
-        ):
-            raise ShapeError(
-                f"temperature must have shape () or (H, 1) = ({H}, 1); "
-                f"got {tuple(self.temperature.shape)}."
-            )
+        check_number_of_heads("temperature", self.temperature, query)
 
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor

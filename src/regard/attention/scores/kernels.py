@@ -15,6 +15,7 @@ from torch import Tensor
 from regard.attention.scores.base import (
     DotForm,
     Score,
+    check_number_of_heads,
     check_parameter,
     check_same_width,
     given,
@@ -189,11 +190,7 @@ class StudentT(Score):
 
     def check(self, query: Tensor, key: Tensor) -> None:
         check_same_width(query, key)
-        H = query.shape[-3]
-        if isinstance(self.df, Tensor) and self.df.shape not in ((), (1,), (1, 1), (H, 1)):
-            raise ShapeError(
-                f"df must have shape () or (H, 1) = ({H}, 1); got {tuple(self.df.shape)}."
-            )
+        check_number_of_heads("df", self.df, query)
 
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
