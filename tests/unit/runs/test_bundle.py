@@ -64,13 +64,6 @@ def test_what_was_unpacked_goes_with_who_opened_it(bundle):
     assert not folder.exists()
 
 
-def test_an_unfinished_run_is_refused_and_nothing_is_written(tmp_path):
-    run = make_run(tmp_path / "begun", finished=False)
-    with pytest.raises(RunError, match="must have finished training; it has not"):
-        run.pack(tmp_path / "a.regard", readme=README)
-    assert not (tmp_path / "a.regard").exists()
-
-
 def test_a_full_disk_leaves_nothing_half_written(run, tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

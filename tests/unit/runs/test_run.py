@@ -279,16 +279,6 @@ def test_the_loser_of_two_starts_reads_who_was_first(home: Path) -> None:
         Run.create(home, {}, "translation")
 
 
-def test_opening_for_training_clears_what_a_kill_left(trained: Path) -> None:
-    for place in (trained, trained / "checkpoints"):
-        (place / ".tmp-x").mkdir()
-        (place / ".tmp-x" / "f").touch()
-    Run.open(trained)
-    assert (trained / ".tmp-x").exists()
-    Run.open_for_training(trained).close()
-    assert not list(trained.rglob(".tmp-*"))
-
-
 def test_a_torn_last_record_is_left_out_and_a_broken_one_before_is_named(trained: Path) -> None:
     path = trained / "metrics.jsonl"
     with path.open("ab") as file:

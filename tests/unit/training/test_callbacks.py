@@ -36,13 +36,6 @@ def fit(small_recipe, toy, tmp_path):
     return fit
 
 
-def test_one_that_derives_from_it_may_leave_a_method_out(fit):
-    class Quiet(Callback):
-        pass
-
-    assert fit("run", Quiet()).summary["updates"] == 6
-
-
 def test_every_update_and_validation_is_told(fit, tmp_path):
     watcher = Watcher()
     fit("run", watcher)

@@ -43,17 +43,12 @@ def made(toy, tmp_path):
 CHANGES = {
     "updates=9": lambda figures: len(figures) == 3,
     "epochs=3": lambda figures: len(figures) > 6,
-    "minutes=1": lambda figures: len(figures) == 6,
     "learning_rate=0.002": lambda figures: figures[0]["learning_rate"] < 0.002,
-    "schedule=constant": lambda figures: figures[0]["learning_rate"] == 0.01,
-    "warmup=1": lambda figures: figures[0]["learning_rate"] < 0.004,
     "warmup_share=none": lambda figures: figures[0]["learning_rate"] > 0.006,
     "batch_tokens=30": lambda figures: max(each["tokens"] for each in figures) <= 30,
     "accumulate=2": lambda figures: max(each["tokens"] for each in figures) > 60,
     "ema=0.9": lambda figures: len(figures) == 6,
-    "betas=[0.5,0.5]": lambda figures: len(figures) == 6,
     "patience=1": lambda figures: 0 < len(figures) <= 6,
-    "keep=2": lambda figures: len(figures) == 6,
 }
 
 

@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.text import BadLines
 from regard.training.corpora import cache as cache_module
 from regard.training.corpora import training_text
-from regard.training.corpora.cache import bad_lines_of, counted, default_cache, sum_of
+from regard.training.corpora.cache import default_cache, sum_of
 from regard.training.corpora.stored_text import StoredText
 from regard.training.corpora.training_text import LARGE, is_on_disk
 
@@ -23,11 +22,6 @@ def test_the_cache_is_the_users_own(home, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/somewhere")
     assert default_cache() == Path("/somewhere/.cache/regard/corpora")
-
-
-def test_a_folder_that_is_named_is_the_cache(recipe, pairs, tmp_path):
-    text = StoredText.of(recipe(), cache=tmp_path / "named")
-    assert text.folder.parent == tmp_path / "named"
 
 
 def test_the_sum_of_a_file_is_known_until_it_changes(tmp_path, monkeypatch):
@@ -73,13 +67,3 @@ def test_what_cannot_be_on_disk_says_why(recipe, monkeypatch, sections, message)
     assert not is_on_disk(recipe(**sections), "auto")
     with pytest.raises(SettingError, match=message):
         is_on_disk(recipe(**sections), "disk")
-
-
-def test_counts_of_lines_left_out_are_kept():
-    lines = BadLines()
-    for number in range(5):
-        lines.add("empty", f"line {number}")
-    found = bad_lines_of(counted(lines))
-    assert (found.counts, found.examples) == (lines.counts, lines.examples)
-    found.add("empty", "another")
-    assert lines.counts["empty"] == 5

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from regard.errors import DataError
-from regard.tasks import TASKS
-from regard.tasks.streaming import streamed
 from regard.text import BadLines, read_lines
 from regard.training.corpora import encoding
 from regard.training.corpora.encoding import Encoder
@@ -122,24 +120,20 @@ def test_what_differs_is_encoded_anew(recipe, cache, pairs, change):
     assert ids_of(encoded(recipe(**sections), cache)) != first
 
 
-def test_what_is_too_long_is_counted_whenever_it_is_asked_for(recipe, cache):
-    counts = []
-    for _ in range(2):
-        too_long = BadLines()
-        encoded(recipe(data={"max_length": 8}), cache, too_long=too_long)
-        counts.append(too_long)
-    assert counts[0].total > 10
-    assert counts[0] == counts[1]
-
-
-def test_lines_left_out_are_counted_whatever_chunk_they_are_in(recipe, cache, pairs):
+def test_what_is_left_out_is_counted_in_every_chunk_and_again_of_the_cache(recipe, cache, pairs):
     with (pairs / "a.tsv").open("a") as file:
         file.write("no tab\n" * 9)
-    bad = BadLines()
-    stored = encoded(recipe(data={"on_bad_line": "skip"}), cache, bad_lines=bad)
-    assert bad.counts == {"columns": 9}
-    assert bad.examples["columns"][0].startswith(f"{pairs / 'a.tsv'}:38: expected 2 columns")
-    assert len(stored) == 59
+    counts = []
+    for _ in range(2):
+        tallies = {"bad_lines": BadLines(), "too_long": BadLines()}
+        data = {"on_bad_line": "skip", "max_length": 8}
+        stored = encoded(recipe(data=data), cache, **tallies)
+        assert tallies["bad_lines"].counts == {"columns": 9}
+        first = tallies["bad_lines"].examples["columns"][0]
+        assert first.startswith(f"{pairs / 'a.tsv'}:38: expected 2 columns")
+        counts.append(tallies["too_long"])
+    assert counts[0] == counts[1]
+    assert counts[0].total == 59 - len(stored) > 10
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -203,20 +197,8 @@ def test_a_validation_file_holds_nothing_out(recipe, cache, tmp_path):
     assert len(text.encoded(text.learned(recipe), processes=1)) == 60
 
 
-def test_a_shard_cut_short_is_named(recipe, cache, pairs):
-    file = pairs / "b.tsv.gz"
-    file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(DataError, match=r"b\.tsv\.gz must be a whole compressed file"):
-        StoredText.of(recipe(), cache=cache)
-
-
 def test_a_text_with_no_pair_short_enough_is_an_error(recipe, cache):
     with pytest.raises(
         DataError, match=r"pairs that can be learned from; got none\. .*tsv:\d+: the"
     ):
         encoded(recipe(data={"max_length": 1}), cache)
-
-
-def test_every_task_that_can_be_streamed_says_how():
-    names = [name for name, entry in TASKS.items() if streamed(entry.task)]
-    assert names == ["language_modelling", "masked_language_modelling", "translation"]

@@ -49,14 +49,6 @@ def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sentence_pairs, "_CLOSED_VOCABULARY", 100)
 
 
-def test_lengths_of_sides_counted_alike_have_one_unit(tmp_path: Path) -> None:
-    chosen = recipe_for([corpus(tmp_path, 60, source="der {} Mann")], {"training.minutes": 3})
-    assert "3.0 and 11.0 words on average" in chosen.reasons[0]
-    (tmp_path / "ja.tsv").write_text("我爱你\t私は君を愛す\n" * 20, "utf-8")
-    chosen = recipe_for([tmp_path / "ja.tsv"], {"training.minutes": 3})
-    assert "3.0 and 6.0 characters on average" in chosen.reasons[0]
-
-
 @pytest.mark.usefixtures("little_is_much")
 def test_a_vocabulary_says_what_it_is_chosen_for(tmp_path: Path) -> None:
     path = tmp_path / "many.tsv"
