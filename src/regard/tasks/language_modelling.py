@@ -21,9 +21,9 @@ from regard.tasks.drawing import NOTHING, Drawing, check_drawn_length, pieces_te
 from regard.tasks.one_pass_task import Loss
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.running_text import Passage, RunningTextTask, perplexity
+from regard.tasks.settings import TextData
 from regard.tasks.streaming import Stored
 from regard.tasks.tables import Table
-from regard.tasks.text_settings import TextData
 from regard.text import (
     EOS_ID,
     BadLines,

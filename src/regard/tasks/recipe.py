@@ -21,15 +21,62 @@ SettingsT = TypeVar("SettingsT")
 HELD_OUT = "held out"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SplitFiles:
+    """The files of each part of the examples.
+
+    Attributes:
+        train: Training files.
+        valid: The same, for validation; empty takes a few examples from the training ones.
+        test: The same, for ``evaluate``; or ``held out`` of the training ones.
+
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range; or two
+            columns are one.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+
+    column_names: ClassVar[tuple[str, ...]] = ()  # the settings that name columns, each another one
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        given = {name: getattr(self, name) for name in self.column_names}
+        numbers = [column for column in given.values() if column]  # 0: it is not there
+        if len(set(numbers)) < len(numbers):
+            (*names, name), (*others, last) = given, map(str, given.values())
+            raise SettingError(
+                f"{', '.join(names)} and {name} must be different columns; got "
+                f"{', '.join(others)} and {last}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataFiles(SplitFiles):
+    """The files of a task's examples.
+
+    Attributes:
+        on_bad_line: Whether a line, or an example, that cannot be used is an ``error``, or is left
+            out (``skip``).
+    """
+
+    on_bad_line: OnBadLine = "error"
+
+
 class SequenceData:
     """Settings ``[data]`` of sequence-to-sequence tasks.
 
     Attributes:
-        source_language: Code of the source's language (``zh``), for metrics and pages.
-        target_language: Code of the target's language (``en``).
+        source_language: Code of the source's language (``zh``), for metrics and pages; None guesses
+            it.
+        target_language: Code of the target's language (``en``), likewise.
         max_length: Longest source, in tokens, that is read at once.
-        on_long: Whether what is beyond is left out of training (``skip``), or is an ``error``.
-        source_end: Whether the model reads an end token after the source.
+        on_long: In training, whether a text beyond max_length is left out (``skip``), or is an
+            ``error``.
+        source_end: Whether the model reads an end token after the source. Without it every place
+            that can be looked at is a piece of the sentence, which suits alignments.
     """
 
     __slots__ = ()
@@ -42,7 +89,7 @@ class SequenceData:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DataConfig(SequenceData):
+class DataConfig(DataFiles, SequenceData):
     """Where the sentence pairs are, and what they are.
 
     Attributes:
@@ -50,18 +97,15 @@ class DataConfig(SequenceData):
             target), or ``phrasebook``. Each may be a folder or a pattern (``shards/*.tsv.gz``).
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
+        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
         source_language: Code of the source's language (``zh``), for metrics and pages.
         target_language: Code of the target's language (``en``).
         columns: Columns of source, target and further references: numbers from 1, or names in the
             header, which are keys in JSONL and tables: ``translation.en`` for "en" in an object.
         max_length: Longest sentence, in tokens, that training takes.
-        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
-        on_long: The same for a sentence beyond max_length.
+        on_long: Whether a sentence beyond max_length is left out (``skip``), or is an ``error``.
         source_end: Whether the model reads an end token after the source. Without it every place
             that can be looked at is a piece of the sentence, which suits alignments.
-
-    Raises:
-        SettingError: A value is of another type, none of the choices, or out of range.
 
     Example:
         >>> from regard.config import build
@@ -72,44 +116,22 @@ class DataConfig(SequenceData):
         regard.errors.SettingError: data.on_long must be one of error, skip; got 'cut'.
     """
 
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
     source_language: str | None = None
     target_language: str | None = None
     columns: tuple[Column, ...] = ()
     max_length: Count = 256
-    on_bad_line: OnBadLine = "error"
     on_long: Literal["error", "skip"] = "skip"
     source_end: bool = True
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DocumentData(SequenceData):
-    """Where documents are, and what is to be said of them.
-
-    Raises:
-        SettingError: A value is none of the choices or out of range, or two columns are one.
-
-    Example:
-        >>> DocumentData(train="tales.tsv", question=2, answer=3).max_length
-        2048
-        >>> DocumentData(train="tales.tsv", question=2)
-        Traceback (most recent call last):
-        regard.errors.SettingError: document, question and answer must be different columns; got 1,
-        2 and 2.
+class DocumentData(DataFiles, SequenceData):
+    """Where documents are, and the questions, answers or summaries of them.
 
     Attributes:
         train: TSV or CSV files, or JSONL or tables (Parquet, Arrow) with "document" (or "context"),
             perhaps "question", and "answers" (a text or a list; or "answer", "summary",
             "summaries").
-        valid: The same, for validation; empty takes a few examples from the training text.
-        test: The same, for ``evaluate``; or ``held out`` of the training text.
-        source_language: Code of the documents' language, for metrics; None guesses it.
-        target_language: Code of the answers' language; None guesses it.
         document: Column of the document in a table: its number from 1, or its name in the header;
             a name is its key in JSONL, Parquet and Arrow, too.
         question: Column of the question; 0: there is none, and a summary is wanted.
@@ -120,14 +142,12 @@ class DocumentData(SequenceData):
         shortened: Which documents ``sentences`` shortens: ``all``; or only those ``asked`` about,
             and what a summary is wanted of is read whole.
         max_length: Longest source, in tokens, question and all; what is beyond is cut off.
-        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
-        on_long: In training, whether an answer beyond max_length is left out or an error.
-        source_end: Whether the model reads an end token after the source.
+
+    Example:
+        >>> DocumentData(train="tales.tsv", question=2, answer=3).max_length
+        2048
     """
 
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
     source_language: str | None = None
     target_language: str | None = None
     document: Column = 1
@@ -136,13 +156,10 @@ class DocumentData(SequenceData):
     sentences: Count | None = None
     shortened: Literal["all", "asked"] = "all"
     max_length: Count = 2048
-    on_bad_line: Literal["error", "skip"] = "error"
     on_long: Literal["error", "skip"] = "skip"
     source_end: bool = True
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_different_columns(document=self.document, question=self.question, answer=self.answer)
+    column_names: ClassVar[tuple[str, ...]] = ("document", "question", "answer")
 
 
 @runtime_checkable
@@ -177,13 +194,13 @@ class RecipeTable(TypedDict, total=False):
     """A recipe as TOML holds it.
 
     Attributes:
-        task: What is learned, such as ``translation``.
-        data: Where the text is.
-        tokenizer: How it is cut into pieces.
+        task: Its name, such as ``translation``.
+        data: Files of text.
+        tokenizer: Cuts the text into pieces.
         model: The architecture as ``type``, and its settings.
-        head: What stands on the model.
-        training: How it is trained.
-        decoding: How outputs are searched for.
+        head: On the model.
+        training: Of the model.
+        decoding: Search for outputs.
 
     Example:
         >>> from regard.tasks import recipe_from_table
@@ -207,19 +224,18 @@ class Recipe:
     """Everything that a training depends on.
 
     Attributes:
-        task: What is learned: ``translation``, or another of ``tasks/kinds.py``.
-        data: Where the text is; of the class that the task reads.
-        tokenizer: How it is cut into pieces; None where a task cuts nothing.
+        task: A name in ``TASKS``.
+        data: Of the class that the task reads.
+        tokenizer: None where a task cuts no text.
         model_type: Name of the architecture.
         model: Its settings.
-        head: Settings of what stands on it, such as how a text becomes one vector; None where a
-            task needs none.
+        head: Settings of its head, such as how a text becomes one vector; None without one.
         training: The ``[training]`` table, which training reads.
-        decoding: How outputs are searched for; None where none are.
-        folder: What relative paths in ``data`` start from.
-        name: What it is called: its file without the ending; None of one without a file.
-        given: What the text of the recipe said of ``tokenizer`` and ``model``, without defaults;
-            None where it was not read from any, so that every setting counts as said.
+        decoding: Of the search; None without one.
+        folder: Base of relative paths in ``data``.
+        name: Name of its file without the ending; None of one without a file.
+        given: Settings of ``tokenizer`` and ``model`` in the recipe's text, without defaults; None
+            where it was not read from any, so that every setting counts as given.
     """
 
     task: str = "translation"
@@ -240,16 +256,12 @@ class Recipe:
         """The files of ``train``, ``valid`` or ``test``, in the recipe's folder; none if unset.
 
         Raises:
-            DataError: A folder or pattern that is named stands for none, or one of them is missing.
+            DataError: A folder or pattern matches none, one is missing, or is a device.
         """
         return [file for files in self.sharded(split) for file in files]
 
     def sharded(self, split: str) -> list[list[Path]]:
-        """The files of each name in the recipe: see ``shards``.
-
-        Raises:
-            DataError: As ``files``; or one is a device, which need not end.
-        """
+        """The files of each name in the recipe, as ``files``: see ``shards``."""
         found = [shards(path, split) for path in self.named(split)]
         for file in (file for files in found for file in files):
             if file.is_char_device() or file.is_block_device():
@@ -281,7 +293,7 @@ class Recipe:
         return bool(self.data.test == HELD_OUT)
 
     def settings(self, kind: type[SettingsT]) -> SettingsT:
-        """The settings of a class that the recipe must have, in whichever section.
+        """The settings of this class, in whichever section; the recipe must have them.
 
         Example:
             >>> Recipe().settings(DataConfig).max_length
@@ -341,24 +353,8 @@ def check_framed_positions(model: HasPositions, most: int, tokenizer: TokenizerC
         )
 
 
-def check_different_columns(**columns: int | str) -> None:
-    """Raise SettingError if two of these columns are one; of what is not there it is 0."""
-    given = [column for column in columns.values() if column]
-    if len(set(given)) < len(given):
-        (*names, name), (*numbers, number) = columns, map(str, columns.values())
-        raise SettingError(
-            f"{', '.join(names)} and {name} must be different columns; got {', '.join(numbers)} "
-            f"and {number}."
-        )
-
-
 def tell_pieces(recipe: Recipe, count: int) -> str:
-    """How text is cut, in a line for people.
-
-    Args:
-        recipe: Of a task that cuts text.
-        count: Pieces of the vocabulary.
-    """
+    """How text is cut, in a line for people."""
     return f"{recipe.settings(TokenizerConfig).type} tokenizer: {count:,} pieces"
 
 

@@ -25,7 +25,7 @@ from regard.tasks import settings
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.held_out import Parts
 from regard.tasks.recipe import DataConfig, DocumentData, Recipe
-from regard.tasks.text_settings import TextData
+from regard.tasks.settings import TextData
 from regard.text import BadLines, TokenizerConfig
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ class TaskEntry:
 
     Attributes:
         data: The class of its ``[data]``.
-        tokenizer: The class of its ``[tokenizer]``; None if it cuts no text.
+        tokenizer: That of its ``[tokenizer]``; None if it cuts no text.
         cuts: Whether it always cuts text; else only where a recipe has ``[tokenizer]``.
-        models: Its architectures by ``model.type``: the first is the default.
-        head: The class of its ``[head]``; None if the model needs none.
-        decoding: The class of its ``[decoding]``; None if it searches for nothing.
-        begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
-        beside: Whether it reads texts beside each other, which a model may tell apart.
-        load: Gives the class that turns text into tensors and back, which needs torch.
+        models: Its architectures by ``model.type``, the default first.
+        head: The class of its ``[head]``; None without one.
+        decoding: That of its ``[decoding]``; None without a search.
+        begins: Whether all texts are read with the begin first; else ``tokenizer.begin`` says so.
+        beside: Whether texts are read together, which a model may tell apart.
+        load: Returns the class of the task, which needs torch.
 
     Example:
         >>> entry = TASKS["image_classification"]

@@ -10,9 +10,9 @@ from regard.errors import DataError
 from regard.tasks.checking import CheckedExample
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe
+from regard.tasks.settings import RunningTextData
 from regard.tasks.streaming import Chunk, EncodedT, Shard, StreamedTask
 from regard.tasks.task import AnswerT
-from regard.tasks.text_settings import RunningTextData
 from regard.text import BadLines, Line, normalize, read_lines
 from regard.text.reading.lines import readable, text_suffix
 from regard.text.reading.records import found_at, object_of

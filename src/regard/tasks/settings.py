@@ -1,4 +1,4 @@
-"""Settings ``[data]`` of the tasks that answer in one pass, without torch."""
+"""Settings ``[data]`` of tasks, without torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -6,40 +6,10 @@ from typing import Annotated, ClassVar, Literal
 from regard.checks import check_fraction, check_positive
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Share, Weight, at_least, check_fields
-from regard.tasks.recipe import check_different_columns
-from regard.tasks.text_settings import RunningTextData
-from regard.text.reading.records import OnBadLine
+from regard.tasks.recipe import DataFiles, SplitFiles
 from regard.text.reading.tables import Column
 
 WordPartsName = Literal["characters", "neighbours", "ngrams"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DataFiles:
-    """The files of a task's examples.
-
-    Attributes:
-        train: Training files.
-        valid: The same, for validation; empty takes a few examples from the training ones.
-        test: The same, for ``evaluate``; or ``held out`` of the training ones.
-        on_bad_line: Whether a line, or an example, that cannot be used is an ``error``, or is left
-            out (``skip``).
-
-    Raises:
-        SettingError: A value is of another type, none of the choices, or out of range; or two
-            columns are one.
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    on_bad_line: OnBadLine = "error"
-
-    column_names: ClassVar[tuple[str, ...]] = ()  # the settings that name columns, each another one
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_different_columns(**{name: getattr(self, name) for name in self.column_names})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -349,6 +319,55 @@ class TaggingData(DataFiles):
     max_length: Count = 256
 
     column_names: ClassVar[tuple[str, ...]] = ("word", "tag")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunningTextData(SplitFiles):
+    """Files of running text.
+
+    Attributes:
+        train: Text files, which may end in .gz or .zst; or JSONL or tables (Parquet, Arrow).
+        valid: The same, for validation; empty takes the end of the training text.
+        valid_share: How much of the training text its end is, where ``valid`` is empty.
+        column: The name of the text in JSONL and tables.
+    """
+
+    valid_share: Share = 0.05
+    column: str = "text"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextData(RunningTextData):
+    """Files of running text for a language model, and the windows it is read in.
+
+    Attributes:
+        context: Tokens that a training window holds.
+        overlap: Tokens of a window that evaluation has read before: each is scored once, with at
+            least so many before it, but for the first of a passage.
+
+    Raises:
+        SettingError: A value is out of range, or windows overlap by as much as they hold.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "language_modelling", "data": {"context": 64, "overlap": 32}}
+        >>> recipe_from_table(table).data.context
+        64
+        >>> TextData(overlap=256)
+        Traceback (most recent call last):
+        regard.errors.SettingError: overlap must be at least 0 and below context = 256; got 256.
+    """
+
+    context: Annotated[int, at_least(2)] = 256
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not 0 <= self.overlap < self.context:
+            raise SettingError(
+                f"overlap must be at least 0 and below context = {self.context}; "
+                f"got {self.overlap}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,8 +15,8 @@ from regard.progress import progress
 from regard.runs.files import checksums, explain_refusal, new_folder, sync_folder
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.held_out import valid_share
+from regard.tasks.settings import RunningTextData
 from regard.tasks.streaming import Chunk, Shard, Stored, StreamedTask, streamed
-from regard.tasks.text_settings import RunningTextData
 from regard.text import BadLines
 from regard.text.corpus import MappedArrays
 from regard.text.reading.encodings import encoded_as
