@@ -12,8 +12,8 @@ from regard.checks import check_at_least, check_positive
 from regard.decoding.greedy import write_all
 from regard.decoding.hypothesis import Hypothesis, check_numbers
 from regard.decoding.options import BoundOptions, SearchOptions
-from regard.decoding.step import StateT, Step
-from regard.errors import SettingError, ShapeError
+from regard.decoding.step import StateT, Step, bind
+from regard.errors import SettingError
 from regard.kernels import why_not
 from regard.kernels.threads import parallel_for
 
@@ -206,15 +206,7 @@ def bind_seeds(seeds: Seeds, batch_size: int, device: torch.device) -> Int[Tenso
     """One seed per sentence."""
     if isinstance(seeds, int):
         seeds %= 2**63
-    bound = torch.as_tensor(seeds, dtype=torch.long, device=device)
-    if bound.ndim == 0:
-        bound = bound.expand(batch_size)
-    if bound.shape != (batch_size,):
-        raise ShapeError(
-            f"seeds must be one number, or one per sentence: ({batch_size},); "
-            f"got {tuple(bound.shape)}."
-        )
-    return bound
+    return bind("seeds", seeds, batch_size, device)
 
 
 def uniform(seeds: Int[Tensor, " R"], copies: Int[Tensor, " R"], place: int) -> Float[Tensor, " R"]:

@@ -82,17 +82,25 @@ def bind_limits(
 ) -> Int[Tensor, " B"]:
     """The longest answer allowed to each sentence, one number a row."""
     check_at_least("batch_size", batch_size, 0)
-    limits = torch.as_tensor(max_lengths, dtype=torch.long, device=device)
-    if limits.ndim == 0:
-        limits = limits.expand(batch_size)
-    if limits.shape != (batch_size,):
-        raise ShapeError(
-            f"max_lengths must be one number, or one per sentence: ({batch_size},); "
-            f"got {tuple(limits.shape)}."
-        )
+    limits = bind("max_lengths", max_lengths, batch_size, device)
     if batch_size:
         check_at_least("max_lengths", int(limits.min()), 1)
     return limits
+
+
+def bind(
+    name: str, numbers: int | Int[Tensor, " B"], batch_size: int, device: torch.device | None
+) -> Int[Tensor, " B"]:
+    """One number for each sentence of a batch."""
+    bound = torch.as_tensor(numbers, dtype=torch.long, device=device)
+    if bound.ndim == 0:
+        bound = bound.expand(batch_size)
+    if bound.shape != (batch_size,):
+        raise ShapeError(
+            f"{name} must be one number, or one per sentence: ({batch_size},); "
+            f"got {tuple(bound.shape)}."
+        )
+    return bound
 
 
 class Allowed:

@@ -4,6 +4,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
@@ -25,6 +26,7 @@ from regard.inference.report import (
 from regard.metrics import MetricScore, References
 from regard.progress import progress as show_progress
 from regard.progress import track
+from regard.tasks import Parts
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import DataConfig
 from regard.tasks.sequence_task import SequenceTask
@@ -32,6 +34,8 @@ from regard.tasks.tables import Table
 from regard.tasks.task import Answer, AnyTask
 from regard.tasks.translation import TranslationTask
 from regard.text import Pair, PairLayout, read_pairs
+from regard.text.reading.encodings import encoded_as
+from regard.text.reading.sources import as_files
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
@@ -127,6 +131,24 @@ def evaluate_written(
         trivial=trivial,
         rouge="rouge_l" in task.metrics,
     )
+
+
+def read_data(task: AnyTask, data: object) -> tuple[Sequence[object], Sequence[object]]:
+    """Examples to evaluate on, of ``data`` or of the recipe's text, and the training examples."""
+    recipe = task.recipe
+    parts: Parts[object] = Parts((), ())
+    with encoded_as(recipe.encoding):
+        if recipe.training.get("corpus") != "disk":
+            with suppress(DataError):  # the training text may be gone
+                parts = task.read_parts(recipe)
+        if data is None:
+            examples = parts.test or task.read(recipe, "test")
+        else:
+            with as_files(data) as files:
+                examples = read_examples(task, files)
+    if not examples:
+        raise DataError("data must be given: the run's recipe names no text to test on.")
+    return examples, parts.train
 
 
 def read_examples(task: AnyTask, files: Sequence[Path]) -> Sequence[object]:

@@ -1,7 +1,6 @@
 """A trained run in use: records in, answers out; how good they are; what it looked at."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, cast
@@ -14,7 +13,7 @@ from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.devices import CPU, device_of, find_device
 from regard.devices.kinds import AUTO
-from regard.errors import DataError, RunError, SettingError
+from regard.errors import RunError, SettingError
 from regard.inference.look import Look, attention_to_source
 from regard.inference.preparation import Preparation, answer_in_one_pass, batch_tokens
 from regard.inference.requests import records_in, request_of_value
@@ -30,7 +29,6 @@ from regard.tasks import (
     AnyTask,
     DecodingConfig,
     OnePassTask,
-    Parts,
     Recipe,
     SequenceTask,
     recipe_from_table,
@@ -40,8 +38,6 @@ from regard.tasks.sequences import EncodedSequences
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.tasks.translations import Translations
 from regard.text import Pair, PairTokenizer, normalize
-from regard.text.reading.encodings import encoded_as
-from regard.text.reading.sources import as_files
 
 if TYPE_CHECKING:
     from regard.inference.report import AnswerReport, TextReport
@@ -71,11 +67,7 @@ class Predictor(Generic[AnswerT]):
         (['3', '3'], False)
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        task: Task[ExampleT, EncodedT, BatchT, AnswerT],
-    ) -> None:
+    def __init__(self, model: nn.Module, task: Task[ExampleT, EncodedT, BatchT, AnswerT]) -> None:
         self.model = model
         self.task: AnyTask = task
         self.preparation = Preparation()
@@ -148,11 +140,7 @@ class Predictor(Generic[AnswerT]):
 
     @property
     def sequence_task(self) -> SequenceTask:
-        """The task, which writes a text for a text.
-
-        Raises:
-            RunError: It is one of another kind.
-        """
+        """The task, which writes a text for a text; a RunError of one of another kind."""
         if not isinstance(self.task, SequenceTask):
             raise RunError(
                 f"run must be the run of a translator; it is one of {self.recipe.task}. "
@@ -201,11 +189,7 @@ class Predictor(Generic[AnswerT]):
         return self.predictions(requests, decoding=search, progress=progress)
 
     def search(self, settings: Mapping[str, JsonValue]) -> DecodingConfig | None:
-        """Settings of the search, some of them over those of the recipe; None without a search.
-
-        Raises:
-            SettingError: A setting is unknown or out of range, or nothing is searched for.
-        """
+        """Settings of the search, some of them over those of the recipe; None without a search."""
         if not self.writes:
             self._refuse_search(settings)
             return None
@@ -229,15 +213,7 @@ class Predictor(Generic[AnswerT]):
         layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[AnswerT]:
-        """The prediction for each request: see ``answers``; of a language model, continued texts.
-
-        Args:
-            requests: Examples; of a language model, texts to continue.
-            decoding: As for ``answers``, and so are the others.
-            attention: See there.
-            layers: See there.
-            progress: See there.
-        """
+        """The prediction for each request: see ``answers``; of a language model, continuations."""
         if isinstance(self.task, LanguageModelling):
             search = self._windowed(self.task, decoding)
             prompts = cast("Sequence[str]", requests)
@@ -253,12 +229,7 @@ class Predictor(Generic[AnswerT]):
         return decoding.method != "beam" and decoding.n_best == 1
 
     def stream(self, prompt: str, decoding: DecodingConfig | None = None) -> Iterator[str]:
-        """The only continuation of a prompt by a language model, piece by piece as it is written.
-
-        Raises:
-            RunError: The run is none of a language model.
-            SettingError: The method is beam, or several answers are wanted.
-        """
+        """The continuation of a prompt by a language model, piece by piece as it is written."""
         if not isinstance(self.task, LanguageModelling):
             raise RunError(
                 f"run must be of a language model to be streamed; it is one of {self.recipe.task}."
@@ -281,14 +252,13 @@ class Predictor(Generic[AnswerT]):
         layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[AnswerT]:
-        """The answer to each example, as the task's metrics take it; of running text, its surprise.
+        """The answer to each example, as the task's metrics take it; of running text, its −log p.
 
         Args:
             examples: As the task reads them.
-            decoding: The settings of the search, where one is needed; None takes the recipe's.
-            attention: Whether to note what the best output's tokens looked at, of one that is
-                searched for.
-            layers: Whose attention that is, counted from 0; None takes all layers.
+            decoding: As for ``translate`` where outputs are searched for, and so are the others.
+            attention: See there.
+            layers: See there.
             progress: Called after each batch with the number of examples in it.
         """
         if isinstance(self.task, OnePassTask):
@@ -357,17 +327,9 @@ class Predictor(Generic[AnswerT]):
         layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Translations]:
-        """Translations of parts of texts, as ``SequenceTask.encoded_parts`` cuts them.
-
-        Args:
-            parts: Each is read at once.
-            decoding: The settings of the search.
-            attention: As for ``translate``, and so are the others.
-            layers: See there.
-            progress: See there.
-        """
+        """As ``translate``, of parts of texts, as ``SequenceTask.encoded_parts`` cuts them."""
         task = self.sequence_task
-        search = SequenceSearch(
+        return SequenceSearch(
             self.preparation.of(self.seq2seq),
             task,
             Searcher(decoding, task.tokenizer.target),
@@ -375,8 +337,7 @@ class Predictor(Generic[AnswerT]):
             batch_tokens=batch_tokens(self.seq2seq, self.decoding.batch_tokens),
             attention=attention,
             layers=layers,
-        )
-        return search(parts, progress=progress)
+        )(parts, progress=progress)
 
     def _translate(
         self,
@@ -425,31 +386,20 @@ class Predictor(Generic[AnswerT]):
             DataError: The data cannot be read, or there is none.
             SettingError: A setting is unknown or out of range, or nothing is searched for.
         """
-        from regard.inference.evaluation import evaluate_task, evaluate_written, read_examples
+        from regard.inference.evaluation import evaluate_task, evaluate_written, read_data
 
         task = self.task
-        parts: Parts[object] = Parts((), ())
-        with encoded_as(self.recipe.encoding):
-            if self.recipe.training.get("corpus") != "disk":
-                with suppress(DataError):  # the training text may be gone
-                    parts = task.read_parts(self.recipe)
-            if data is None:
-                examples = parts.test or task.read(self.recipe, "test")
-            else:
-                with as_files(data) as files:
-                    examples = read_examples(task, files)
-        if not examples:
-            raise DataError("data must be given: the run's recipe names no text to test on.")
+        examples, train = read_data(task, data)
         if not isinstance(task, SequenceTask):
             self._refuse_search(decoding)
-            return evaluate_task(self, examples, parts.train, progress=progress)
+            return evaluate_task(self, examples, train, progress=progress)
         search, pairs = self.search(decoding), cast("Sequence[Pair]", examples)
         answers = self.answers(pairs, decoding=search, progress=progress)
         return evaluate_written(
             task,
             [cast(Translations, answer).best.text for answer in answers],
             pairs,
-            training_targets=[cast(Pair, each).target for each in parts.train],
+            training_targets=[cast(Pair, each).target for each in train],
         )
 
     def look(
@@ -503,21 +453,11 @@ def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) 
         SettingError: There is no such device, or it or the model cannot do this precision.
 
     Example:
-        Of a run that answers by the two points it knows:
+        Of a run that ``regard demo`` trains: ``load("regard-demo").predict("我爱中国")[0].text()``;
 
-        >>> import tempfile
-        >>> from regard.runs import Run
-        >>> from regard.tasks import TASKS, recipe_from_table
-        >>> from regard.text.reading.points import Point
-        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
-        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
-        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
-        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
-        ...     with run.new_tokenizer_folder() as folder:
-        ...         task.save(folder)
-        ...     run.finish(task.build_model().state_dict())
-        >>> load(home / "run", device="cpu").predict("0.5")[0].text()
-        '3'
+        >>> load("regard-demo/none")
+        Traceback (most recent call last):
+        regard.errors.RunError: regard-demo/none must be a run folder; got nothing there. ...
     """
     check_choice("precision", precision, Precision)  # before anything is read
     return Predictor.load(run, precision=precision, device=device)
