@@ -3,8 +3,10 @@ import json
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.inference.comparison import compare
+from regard.inference.comparison import compare, compare_answers
 from regard.inference.evaluation import evaluate, quality_by_length
+from regard.tasks.classification import Classification, LabelledText
+from regard.tasks.label_task import certain
 
 REFERENCES = [f"the number {n} comes before {n + 1}" for n in range(40)]
 SOURCES = [f"数字{n}在{n + 1}之前" + "呢" * n for n in range(40)]
@@ -151,3 +153,41 @@ def test_a_comparison_of_summaries_begins_with_rouge():
     found = compare(["a king", "a"], right, right, trials=50, rouge=True)
     names = [one.name for one in found.comparisons]
     assert names == ["ROUGE-L", "ROUGE-1", "ROUGE-2", "BLEU", "chrF2"]
+
+
+COUNT = 60
+ANSWERED = [LabelledText(f"text {n}", "ab"[n % 2], None, f"a.tsv:{n}") for n in range(COUNT)]
+RIGHT = [certain("ab"[n % 2]) for n in range(COUNT)]
+WRONG = [certain("ba"[n % 2]) for n in range(COUNT)]
+
+
+@pytest.fixture
+def task():
+    found = Classification.__new__(Classification)
+    found.labels = ["a", "b"]
+    return found
+
+
+def test_what_is_always_right_is_better_than_what_is_always_wrong(task):
+    found = compare_answers(task, WRONG, RIGHT, ANSWERED, trials=200)
+    by_name = {one.name: one for one in found.comparisons}
+    assert (by_name["accuracy"].first, by_name["accuracy"].second) == (0.0, 100.0)
+    assert by_name["accuracy"].p_value == pytest.approx(1 / 201)
+    assert (found.better, found.worse, found.equal) == (COUNT, 0, 0)
+    assert len(found.differences) == 4
+
+
+def test_a_lucky_answer_more_is_chance(task):
+    almost = [WRONG[0], *RIGHT[1:]]
+    found = compare_answers(task, almost, RIGHT, ANSWERED, trials=200)
+    assert found.comparisons[0].p_value > 0.5
+    assert (found.better, found.worse, found.equal) == (1, 0, COUNT - 1)
+    assert "1 texts better, 0 worse, 59 equal" in str(found)
+    assert found.to_dict()["comparisons"][0]["difference"] > 0
+
+
+def test_the_same_answers_do_not_differ(task):
+    found = compare_answers(task, RIGHT, RIGHT, ANSWERED, trials=3)
+    assert all(one.p_value == 1 for one in found.comparisons)
+    with pytest.raises(DataError, match="must have one answer for each example; got 59 and 60 for"):
+        compare_answers(task, RIGHT[1:], RIGHT, ANSWERED)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -70,24 +72,18 @@ def test_the_drawing_leaves_the_end_out_and_says_its_mass(look: Look) -> None:
     assert [line.split()[0] for line in lines] == ["我", "I", "love", "China"]
     assert ".90" in lines[1]
     assert "0.02 on average, at most 0.05, by love" in str(drawing)
+    with pytest.raises(SettingError, match="layer must be one with attention to the source"):
+        draw_attention(example(replace(look, maps=[])))
 
 
 def test_a_source_read_without_its_end_has_no_token_for_it(look: Look) -> None:
     bare = AttentionMap("cross", 0, look.maps[0].weights[:, :, :4])
-    shown = example(
-        Look(look.source, look.output, look.source_pieces, look.output_pieces, maps=[bare])
-    )
+    shown = example(replace(look, maps=[bare]))
     assert [token.text for token in shown.source_tokens] == ["我", "爱", "中", "国"]
     drawing = draw_attention(shown)
     assert drawing.left_on_end is None
     assert str(drawing) == drawing.text
     assert drawing.text.splitlines()[0].split() == ["我", "爱", "中", "国"]
-
-
-def test_a_model_without_attention_cannot_be_drawn(look: Look) -> None:
-    bare = Look(look.source, look.output, look.source_pieces, look.output_pieces, maps=[])
-    with pytest.raises(SettingError, match="layer must be one with attention to the source"):
-        draw_attention(example(bare))
 
 
 def test_looking_shows_the_model_s_own_translation(predictor: Predictor) -> None:

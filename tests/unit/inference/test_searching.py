@@ -5,16 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-import regard
 from regard.errors import DataError
 from regard.inference import Predictor
-from regard.inference.looking import document, look_at
 from regard.inference.searching import followed, searched
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
 from regard.tasks.translation import TranslationTask
 from regard.text.tokenizers.pieces import END
-from regard.viewer import Document
 
 
 def ready(predictor: Predictor) -> tuple[Seq2Seq, SequenceTask]:
@@ -81,31 +78,6 @@ def test_an_answer_that_was_cut_has_a_last_step_without_a_choice(predictor: Pred
     if not found.is_finished:
         assert search.steps[-1][search.path[-1]].extensions == ()
         assert search.probabilities[-1] is None
-
-
-def test_pages_carry_the_search_of_every_output_token(predictor: Predictor) -> None:
-    shown = look_at(predictor, "我爱中国。", beam_size=2)
-    assert shown.search is not None
-    assert len(shown.search.steps) == len(shown.output_tokens)
-    given = look_at(predictor, "我爱中国。", "I love China.")
-    assert given.search is not None
-    assert given.search.beam_size is None
-    assert len(given.search.steps) == len(given.output_tokens)
-    written = [step[0].text for step in given.search.steps]
-    assert written == ["", "I", " love", " China", "."]
-
-
-def test_an_edit_changes_the_probabilities_that_a_page_compares(predictor: Predictor) -> None:
-    with regard.edit(predictor.model) as edits:
-        edits.mute(layer=0, kind="cross")
-        before, after = edits.compare(lambda: look_at(predictor, "我爱中国。", "I love China."))
-    assert before == look_at(predictor, "我爱中国。", "I love China.")
-    assert before.search is not None
-    assert after.search is not None
-    assert after.search.probabilities != before.search.probabilities
-    pair = tuple(replace(one, label=name) for one, name in ((before, "whole"), (after, "muted")))
-    shown = document(predictor, pair, title="An edit")
-    assert Document.from_json(shown.to_json()).examples == pair
 
 
 def test_texts_that_are_not_read_at_once_are_refused(predictor: Predictor) -> None:

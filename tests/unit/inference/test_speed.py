@@ -25,9 +25,3 @@ def test_examples_are_answered_together_and_some_alone():
     figures = speed.to_dict()
     assert all(figures[name] > 0 for name in ("per_second", "alone_ms", "peak_mib", "threads"))
     assert f"{speed.per_second:,.1f} a second" in str(speed)
-
-
-def test_a_single_example_is_answered_at_most_twice():
-    calls = []
-    answer_timed(lambda examples, **_: calls.append(1) or examples, [7], device=torch.device("cpu"))
-    assert len(calls) <= 2
