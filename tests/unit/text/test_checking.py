@@ -1,5 +1,4 @@
 import json
-from itertools import islice
 
 import pytest
 
@@ -32,25 +31,16 @@ def findings(report):
     return {finding.kind: finding for finding in report.findings}
 
 
-def test_a_good_corpus_has_no_findings():
-    report = check_pairs(pairs(GOOD))
-    assert report.findings == ()
-    assert report.lines()[-1] == "No problems found."
-
-
-def test_sides_are_summed_up_in_words():
-    report = check_pairs(pairs(GOOD))
-    assert report.pairs == 3
+def test_sides_are_summed_up_in_words_or_characters():
+    steps = []
+    report = check_pairs(pairs(GOOD), progress=steps.append)
+    assert sum(steps) == STEPS
+    assert (report.pairs, report.findings, report.lines()[-1]) == (3, (), "No problems found.")
     assert report.source.script == "Han or kana"
-    assert report.target.lengths.unit == "words"
-    assert report.target.lengths.longest == 6
-    assert report.target.lengths.longest_where == "train.tsv:3"
-    assert report.target.lengths.mean == pytest.approx((4 + 2 + 6) / 3)
+    target = report.target.lengths
+    assert (target.longest, target.longest_where) == (6, "train.tsv:3")
+    assert target.mean == pytest.approx((4 + 2 + 6) / 3)
     assert (report.source.lengths.median, report.source.lengths.p95) == (5, 5)
-
-
-def test_a_side_without_spaces_is_summed_up_in_characters():
-    report = check_pairs(pairs(GOOD))
     assert (report.source.lengths.unit, report.target.lengths.unit) == ("characters", "words")
     assert "    4.3 characters on average, half at most 5" in "\n".join(report.lines())
     assert "    4.0 words on average, half at most 4" in "\n".join(report.lines())
@@ -73,12 +63,6 @@ def test_sides_are_summed_up_in_tokens_if_there_is_a_tokenizer():
     report = check_pairs(pairs(GOOD), tokenizer=tokenizer)
     assert report.target.lengths.unit == "tokens"
     assert report.target.lengths.longest == len(GOOD[2][1])
-
-
-def test_every_step_is_told():
-    steps = []
-    check_pairs(pairs(GOOD), progress=steps.append)
-    assert sum(steps) == STEPS
 
 
 def test_overlap_ignores_case_spaces_and_punctuation():
@@ -139,12 +123,6 @@ def test_characters_outside_the_tokenizer_are_found(type_, kind):
     assert "test.tsv:1: '🙂' in I love it 🙂" in examples
 
 
-def test_new_characters_are_told_without_a_tokenizer():
-    report = check_pairs(pairs(GOOD), held_out={"val": pairs([("我爱他", "I love Jo")], "val.tsv")})
-    found = findings(report)
-    assert found["new characters"].examples == ("val.tsv:1: 'J' in I love Jo",)
-
-
 def test_lines_left_out_are_told_with_their_reasons(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("我\tI\n\n你\n \tx\n", encoding="utf-8")
@@ -156,45 +134,20 @@ def test_lines_left_out_are_told_with_their_reasons(tmp_path):
     }
 
 
-def test_examples_are_as_many_as_asked_for():
-    report = check_pairs(pairs([GOOD[0]] * 9), examples=2)
-    assert findings(report)["duplicates"].count == 8
-    assert len(findings(report)["duplicates"].examples) == 2
-
-
 def test_the_report_is_plain_data():
-    report = check_pairs(pairs([*GOOD, GOOD[0]]), held_out={"val": pairs(GOOD, "val.tsv")})
+    given = pairs([*GOOD, *[GOOD[0]] * 3])
+    report = check_pairs(given, held_out={"val": pairs(GOOD, "val.tsv")}, examples=2)
+    are_problems = [finding.is_problem for finding in report.findings]
+    assert are_problems == sorted(are_problems, reverse=True)
+    assert findings(report)["duplicates"].count == 3
+    assert len(findings(report)["duplicates"].examples) == 2
     table = json.loads(json.dumps(report.to_dict()))
-    assert table["pairs"] == 4
+    assert table["pairs"] == 6
     assert table["held_out"] == {"val": 3}
-    assert {finding["kind"] for finding in table["findings"]} == {"duplicates", "overlap"}
+    assert {finding["kind"] for finding in table["findings"]} >= {"duplicates", "overlap"}
     assert table["source"]["lengths"]["longest"] == 5
-
-
-def test_problems_come_first():
-    kinds = [f.is_problem for f in check_pairs(pairs([*GOOD, GOOD[0], ("a", "我们")])).findings]
-    assert kinds == sorted(kinds, reverse=True)
-    assert set(kinds) == {True, False}
-
-
-def test_no_pairs_are_refused():
     with pytest.raises(DataError, match="must hold at least one pair"):
         check_pairs([])
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_multi30k_shows_its_known_oddities(corpora):
-    folder = corpora / "multi30k"
-    train = islice(read_pairs(folder / "train.en.gz", folder / "train.de.gz"), 17_000)
-    test = read_pairs(folder / "test_2017_flickr.en", folder / "test_2017_flickr.de")
-    report = check_pairs(train, held_out={"test": test})
-    counts = [finding.count for finding in report.findings if finding.kind == "overlap"]
-    assert counts == [1, 1]
-    assert findings(report)["markup"].count == 11
-    untranslated = findings(report)["lengths"].examples
-    assert [case.rpartition(" | ")[2] for case in untranslated] == ["@@", "@@"]
-    assert "exchanged" not in findings(report)
 
 
 @pytest.mark.data

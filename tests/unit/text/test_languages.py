@@ -1,6 +1,14 @@
 import pytest
 
-from regard.text.languages import main_script, misplaced, side_script
+from regard.text.languages import (
+    guess_language,
+    main_script,
+    markup,
+    misplaced,
+    misreading,
+    side_script,
+    stray_character,
+)
 
 CHINESE = ["我爱中国。", "Tom认识我。", "你好！", "东京是城市。", "他在看书。"]
 PLAIN = ["I love China.", "Tom knows me.", "Hello!", "Tokyo is a city.", "He reads."]
@@ -16,11 +24,7 @@ PLAIN = ["I love China.", "Tom knows me.", "Hello!", "Tokyo is a city.", "He rea
     ],
 )
 def test_the_main_script_is_that_of_most_letters(text, script):
-    assert main_script(text) == script
-
-
-def test_a_side_without_letters_has_no_script():
-    assert side_script(["1", "2"]) == ""
+    assert main_script(text) == script == side_script([text, "1"])
 
 
 def test_right_pairs_are_left_alone():
@@ -28,15 +32,78 @@ def test_right_pairs_are_left_alone():
         assert not any(misplaced(sources, targets).values())
 
 
-def test_exchanged_sides_are_found_by_script():
+def test_sides_in_the_others_script_are_found():
     sources, targets = [PLAIN[0], *CHINESE[1:]], [CHINESE[0], *PLAIN[1:]]
     assert misplaced(sources, targets)["exchanged"] == [0]
-
-
-def test_a_side_in_the_others_script_is_found():
     placement = misplaced(["Hello you", *CHINESE, "你"], ["Hi", *PLAIN, "我"])
     assert placement == {"exchanged": [], "source": [0], "target": [len(CHINESE) + 1]}
 
 
 def test_equal_sides_are_no_evidence():
     assert misplaced([*CHINESE, "Tom"], [*PLAIN, "Tom"])["source"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("我昨天和他一起去了北京。", "zh"),
+        ("私は昨日、彼と一緒に東京へ行きました。", "ja"),
+        ("나는 어제 그와 함께 서울에 갔다.", "ko"),
+        ("Я вчера ездил с ним в Москву.", "ru"),
+        ("The man and the woman are not in the house.", "en"),
+        ("Der Mann und die Frau sind nicht auf der Straße.", "de"),
+        ("L'homme et la femme ne sont pas dans la maison.", "fr"),
+        ("El hombre y la mujer no están en la casa.", "es"),
+        ("De man en de vrouw zijn niet op het plein.", "nl"),
+        ("他说「の」是一个日文的字，我不知道是什么意思。", "zh"),
+        ("12 345 — !?", None),
+        ("", None),
+    ],
+)
+def test_languages_are_known_by_letters_or_little_words(text: str, language: str | None) -> None:
+    assert guess_language([text] * 3) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("schöner Tag", "cp1252"),
+        ("schöner Tag", "latin-1"),
+        ("it’s ‘fine’", "cp1252"),
+        ("Это по-русски", "latin-1"),
+        ("我爱中国", "latin-1"),
+        ("我爱中国", "gb18030"),
+        ("他们在学校学", "gb18030"),
+    ],
+)
+def test_utf8_read_as_something_else_is_found(text, encoding):
+    read_wrongly = text.encode().decode(encoding)
+    assert "should be" in misreading(f"x {read_wrongly} y")
+    assert misreading(text) is None
+
+
+@pytest.mark.parametrize("text", ["a\ufffdb", "锟斤拷锟斤拷", "ï¿½"])
+def test_lost_characters_are_found(text):
+    assert "lost" in misreading(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Ärger à la carte", "联通", "À ÉTÉ", "«Ça va?»", "中国人民解放军", "Â", "Ünïcödé"],
+)
+def test_honest_text_is_not_suspected(text):
+    assert misreading(text) is None
+
+
+def test_stray_characters_are_named():
+    assert stray_character("it\x92s") == "U+0092"
+    assert stray_character("a\x00b") == "U+0000"
+    assert stray_character("\ue5d2") == "U+E5D2"
+    assert stray_character("é 我 👩‍🚀 e\u0301") is None
+
+
+def test_markup_is_entities_and_tags():
+    assert markup("stone &amp; tile") == "&amp;"
+    assert markup("it&#39;s") == "&#39;"
+    assert markup('<a href="x">y</a>') == '<a href="x">'
+    assert markup("R&D; 3 < 4 > 2; <3") is None

@@ -22,54 +22,49 @@ def zstd(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("name", "pack"), [("a.txt", bytes), ("a.txt.gz", gzip.compress), ("a.txt.zst", zstd)]
 )
-def test_lines_end_with_line_feeds_only(name, pack, tmp_path):
-    path = tmp_path / name
-    path.write_bytes(pack(TEXT.encode()))
+def test_lines_end_with_line_feeds_only(name, pack, write):
+    path = write(name, pack(TEXT.encode()))
     lines = list(read_lines(path))
     assert [line.text for line in lines] == LINES
     assert lines[3].where == f"{path}:4"
 
 
 @pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a.zst", zstd)])
-def test_compressed_files_may_be_concatenated(name, pack, tmp_path):
-    (tmp_path / name).write_bytes(pack(b"one\ntw") + pack(b"o\n") + pack(b""))
-    assert [line.text for line in read_lines(tmp_path / name)] == ["one", "two"]
+def test_compressed_files_may_be_concatenated(name, pack, write):
+    path = write(name, pack(b"one\ntw") + pack(b"o\n") + pack(b""))
+    assert [line.text for line in read_lines(path)] == ["one", "two"]
 
 
-def test_a_zstd_file_larger_than_a_block_is_read_whole(tmp_path):
+def test_a_zstd_file_larger_than_a_block_is_read_whole(write):
     lines = [f"line {number} " + "x" * 100 for number in range(50_000)]
-    (tmp_path / "a.zst").write_bytes(zstd("\n".join(lines).encode()))
-    assert [line.text for line in read_lines(tmp_path / "a.zst")] == lines
+    path = write("a.zst", zstd("\n".join(lines).encode()))
+    assert [line.text for line in read_lines(path)] == lines
 
 
 @pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a.zst", zstd)])
 @pytest.mark.parametrize("damage", ["cut", "changed", "other"])
-def test_a_damaged_compressed_file_is_named(name, pack, damage, tmp_path):
+def test_a_damaged_compressed_file_is_named(name, pack, damage, write):
     data = pack(b"".join(b"%d\n" % number for number in range(10_000)))
     broken = {"cut": data[: len(data) // 2], "changed": data[:20] + b"zzzz" + data[24:]}
-    (tmp_path / name).write_bytes(broken.get(damage, b"plain text\n"))
+    path = write(name, broken.get(damage, b"plain text\n"))
     with pytest.raises(DataError, match=r"a\.\w+ must be a whole compressed file; got: .*damaged"):
-        list(read_lines(tmp_path / name))
+        list(read_lines(path))
 
 
-def test_a_missing_file_offers_the_nearest(tmp_path):
-    (tmp_path / "train.tsv.gz").touch()
-    with pytest.raises(
-        DataError, match=r"train\.tsv must exist; it does not\. Did you mean .*\.gz"
-    ):
+def test_a_missing_file_offers_the_nearest(write, tmp_path):
+    write("train.tsv.gz", "")
+    message = r"train\.tsv must exist; it does not\. Did you mean .*\.gz"
+    with pytest.raises(DataError, match=message):
         list(read_lines(tmp_path / "train.tsv"))
     with pytest.raises(DataError, match=r"There is no folder .*nowhere\."):
         list(read_lines(tmp_path / "nowhere" / "train.tsv"))
-
-
-def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(DataError, match="must be a readable file; got: Is a directory"):
         list(read_lines(tmp_path))
 
 
-def test_what_is_not_utf8_is_named_by_byte_and_place(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"fine\nca\xe9f\n")
-    fine, bad = read_lines(tmp_path / "a.txt")
+def test_what_is_not_utf8_is_named_by_byte_and_place(write):
+    path = write("a.txt", b"fine\nca\xe9f\n")
+    fine, bad = read_lines(path)
     assert fine.problem is None
     assert bad.problem == "byte 0xE9 at place 3"
     assert bad.guess == ("WINDOWS-1252", "caéf")
@@ -87,48 +82,38 @@ def test_bad_lines_keep_three_messages_of_each_reason():
 
 
 @pytest.mark.parametrize(("name", "pack"), [("a.csv", bytes), ("a.csv.gz", gzip.compress)])
-def test_a_file_in_gbk_is_read_with_a_warning_that_says_so(tmp_path, name, pack):
-    path = tmp_path / name
-    path.write_bytes(pack("评论,标签\n我爱中国。,好\n".encode("gbk")))
+def test_a_file_in_gbk_is_read_with_a_warning_that_says_so(write, name, pack):
+    path = write(name, pack("评论,标签\n我爱中国。,好\n".encode("gbk")))
     with pytest.warns(GuessedEncodingWarning, match=r"is read as GB18030, in which it has '评论,"):
         assert [line.text for line in read_lines(path)] == ["评论,标签", "我爱中国。,好"]
 
 
-def test_lines_of_utf8_that_are_damaged_are_no_gbk(tmp_path):
+def test_lines_of_utf8_that_are_damaged_are_no_gbk(write):
     lines = ["我爱中国。".encode(), "我爱".encode()[:-1], "北京".encode("gbk")]
-    (tmp_path / "a.txt").write_bytes(b"\n".join(lines))
-    assert [line.problem is None for line in read_lines(tmp_path / "a.txt")] == [True, False, False]
+    path = write("a.txt", b"\n".join(lines))
+    assert [line.problem is None for line in read_lines(path)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
-    ("encoding", "given"),
-    [("utf-16", None), ("utf-32", None), ("cp1252", "latin-1"), ("big5", "Big5"), ("utf-8", "gbk")],
+    ("text", "encoding", "given"),
+    [
+        ("中文\nend", "utf-16", None),
+        ("中文\nend", "utf-32", None),
+        ("one\r\ntwo", "utf-16-le", None),
+        ("one\r\ntwo", "utf-16-be", None),
+        ("中文\nend", "utf-8", "utf-16"),
+        ("中文\nend", "utf-16-le", "utf-16"),
+        ("naïve\nend", "cp1252", "latin-1"),
+        ("中文\nend", "big5", "Big5"),
+        ("中文\nend", "utf-8", "gbk"),
+    ],
 )
-def test_a_file_in_another_encoding_is_read(tmp_path, encoding, given):
-    text = "naïve\nend" if encoding == "cp1252" else "中文\nend"
-    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+def test_a_file_in_another_encoding_is_read(write, text, encoding, given):
+    path = write("a.txt", text.encode(encoding))
     with encoded_as(given):
-        assert [line.text for line in read_lines(tmp_path / "a.txt")] == text.split("\n")
+        assert [line.text for line in read_lines(path)] == text.split()
         piped = list(decode_lines(text.encode(encoding).splitlines(), "stdin"))
-    assert given is None or piped[0].text == text.split("\n")[0]
-
-
-def test_utf16_without_a_mark_is_known_by_its_nuls(tmp_path):
-    for name in ("utf-16-le", "utf-16-be"):
-        (tmp_path / "a.txt").write_bytes("one\r\ntwo\r\n".encode(name))
-        assert [line.text for line in read_lines(tmp_path / "a.txt")] == ["one", "two"]
-
-
-def test_utf16_that_is_given_is_for_text_that_is_not_utf8(tmp_path):
-    for encoding in ("utf-8", "utf-16-le"):
-        (tmp_path / "a.txt").write_bytes("中文\nend".encode(encoding))
-        with encoded_as("utf-16"):
-            assert [line.text for line in read_lines(tmp_path / "a.txt")] == ["中文", "end"]
-
-
-def test_halves_of_characters_in_a_list_of_json_are_read(tmp_path):
-    (tmp_path / "a.json").write_text('[{"text": "\\ud800 a"}]', encoding="utf-8")
-    assert [line.text for line in read_lines(tmp_path / "a.json")] == ['{"text": "\\ud800 a"}']
+    assert given in (None, "utf-16") or piped[0].text == text.split()[0]
 
 
 def test_an_encoding_that_nobody_knows_is_refused():
@@ -136,21 +121,19 @@ def test_an_encoding_that_nobody_knows_is_refused():
         encoded_as("gkb").__enter__()
 
 
-def test_carriage_returns_end_lines_where_nothing_else_does(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"one\rtwo\r")
-    (tmp_path / "b.txt").write_bytes(b"one\rtwo\nend\r\n")
-    (tmp_path / "c.txt").write_bytes("一\r二".encode("utf-16"))
-    found = [[line.text for line in read_lines(tmp_path / f"{name}.txt")] for name in "abc"]
+def test_carriage_returns_end_lines_where_nothing_else_does(write):
+    contents = [b"one\rtwo\r", b"one\rtwo\nend\r\n", "一\r二".encode("utf-16")]
+    found = [[line.text for line in read_lines(write("a.txt", each))] for each in contents]
     assert found == [["one", "two"], ["one\rtwo", "end"], ["一", "二"]]
 
 
 @pytest.mark.parametrize("start", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
-def test_a_workbook_is_refused_with_what_to_do(tmp_path, start):
-    (tmp_path / "a.xlsx").write_bytes(start + b"\0" * 20)
+def test_a_workbook_is_refused_with_what_to_do(write, start):
+    path = write("a.xlsx", start + b"\0" * 20)
     with pytest.raises(DataError, match=r"a.xlsx must be text; got .*workbook.* CSV UTF-8"):
-        list(read_lines(tmp_path / "a.xlsx"))
+        list(read_lines(path))
     with pytest.raises(DataError, match=r"CSV UTF-8"):
-        text_suffix(tmp_path / "a.xlsx")
+        text_suffix(path)
 
 
 RECORDS = [{"text": "我", "label": "a"}, {"text": "[b", "label": "b"}]
@@ -172,10 +155,10 @@ RECORDS = [{"text": "我", "label": "a"}, {"text": "[b", "label": "b"}]
     ],
 )
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.ndjson", "a.txt"])
-def test_objects_of_json_are_read_however_they_stand(tmp_path, name, text):
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    assert text_suffix(tmp_path / name) == ".jsonl"
-    lines = [line.text for line in read_lines(tmp_path / name) if line.text]
+def test_objects_of_json_are_read_however_they_stand(write, name, text):
+    path = write(name, text)
+    assert text_suffix(path) == ".jsonl"
+    lines = [line.text for line in read_lines(path) if line.text]
     assert list(map(json.loads, lines)) == RECORDS
 
 
@@ -188,10 +171,10 @@ def test_objects_of_json_are_read_however_they_stand(tmp_path, name, text):
         ('[{"a": ' + "9" * 5001 + "}]", r"a number of thousands of digits"),
     ],
 )
-def test_json_that_does_not_parse_is_named(tmp_path, text, message):
-    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+def test_json_that_does_not_parse_is_named(write, text, message):
+    path = write("a.json", text)
     with pytest.raises(DataError, match=message):
-        list(read_lines(tmp_path / "a.json"))
+        list(read_lines(path))
 
 
 @pytest.mark.parametrize(
@@ -210,21 +193,21 @@ def test_json_that_does_not_parse_is_named(tmp_path, text, message):
         ("a.txt", f"one, two\nfour\n{'x' * 2**18}\n", ".txt"),
     ],
 )
-def test_first_lines_say_the_form_where_the_name_does_not(tmp_path, name, text, form):
-    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
-    assert text_suffix(tmp_path / name) == form
+def test_first_lines_say_the_form_where_the_name_does_not(write, name, text, form):
+    path = write(name, text)
+    assert text_suffix(path) == form
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz", "a.json.zst", "many.json"])
-def test_what_would_be_read_whole_is_of_bounded_size(tmp_path, name, monkeypatch):
+def test_what_would_be_read_whole_is_of_bounded_size(write, name, monkeypatch):
     monkeypatch.setattr(lines, "LONGEST", 1 << 20)
     monkeypatch.setattr(forms, "LONGEST", 1 << 20)
     end = "\n" if name == "many.json" else ""
     text = ("[" + end + ('{"text": "a"},' + end) * 80_000 + "{}]").encode()
     pack = {".gz": gzip.compress, ".zst": zstd}.get(Path(name).suffix, bytes)
-    (tmp_path / name).write_bytes(pack(text))
+    path = write(name, pack(text))
     with pytest.raises(DataError, match=r"less than 1 MiB; got .* which is JSONL. Convert"):
-        list(read_lines(tmp_path / name))
+        list(read_lines(path))
 
 
 def test_what_is_piped_in_is_converted_in_the_pipe():

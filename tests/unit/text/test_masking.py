@@ -21,6 +21,9 @@ def texts(B=40, N=500):
 def test_fifteen_in_a_hundred_are_guessed_and_of_those_eighty_ten_ten():
     ids, words = texts()
     found = masked(ids, words)
+    assert found.ids[~found.chosen].equal(ids[~found.chosen])
+    assert masked(ids, words).ids.equal(found.ids)
+    assert not masked(ids, words, 1).ids.equal(found.ids)
     share = found.chosen.float().mean()
     assert abs(share - 0.15) < 0.002
     of_chosen = found.ids[found.chosen], ids[found.chosen]
@@ -31,13 +34,6 @@ def test_fifteen_in_a_hundred_are_guessed_and_of_those_eighty_ten_ten():
     others = of_chosen[0][(of_chosen[0] != MASK) & (of_chosen[0] != of_chosen[1])]
     assert others.min() >= 5
     assert others.float().mean() == pytest.approx(VOCAB / 2, rel=0.1)
-
-
-def test_what_is_not_guessed_stays_as_it_is():
-    ids, words = texts(3, 50)
-    found = masked(ids, words)
-    assert found.ids[~found.chosen].equal(ids[~found.chosen])
-    assert not found.ids.equal(ids)
 
 
 def test_words_are_guessed_whole():
@@ -72,12 +68,6 @@ def test_every_word_has_the_same_chance_in_texts_of_every_length():
     assert chances.max() < 0.18
 
 
-def test_the_seed_decides():
-    ids, words = texts(3, 50)
-    assert masked(ids, words, 1).ids.equal(masked(ids, words, 1).ids)
-    assert not masked(ids, words, 1).ids.equal(masked(ids, words, 2).ids)
-
-
 def test_pieces_find_their_words():
     # 我爱|北京 in characters; a piece between words belongs to none.
     assert words_of_spans([(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 2), (2, 4)]) == [0, 0, 1, 1]
@@ -93,7 +83,5 @@ def test_what_is_wrong_is_named(unchecked_shapes):
         masked(ids, words, kept=0.6, swapped=0.6)
     with pytest.raises(SettingError, match="vocab_size must be at least 6; got 5"):
         masked(ids, words, vocab_size=5)
-    with pytest.raises(
-        ShapeError, match=r"words must have the shape of ids, \(2, 3\); got \(2, 2\)"
-    ):
+    with pytest.raises(ShapeError, match=r"words must have the shape of ids, \(2, 3\); got"):
         masked(ids, words[:, :2])

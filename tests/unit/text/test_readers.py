@@ -1,22 +1,9 @@
-import gzip
 import json
-from pathlib import Path
 
 import pytest
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines, PairLayout, read_pairs
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(name: str, content: str | bytes) -> Path:
-        data = content.encode() if isinstance(content, str) else content
-        path = tmp_path / name
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return path
-
-    return write_file
 
 
 def sides(pairs):
@@ -79,61 +66,51 @@ def test_jsonl_has_keys_of_its_own(write):
     assert sides(read_pairs(path, layout=layout)) == [("我", "I")]
 
 
+GOOD = {"a.tsv": "a\tb\n", "a.csv": "a,b\n", "a.jsonl": '{"source":"a","target":"b"}\n'}
+
+
 @pytest.mark.parametrize(
-    ("name", "content", "reason", "message"),
+    ("name", "line", "reason", "message"),
     [
-        (
-            "a.tsv",
-            "a\tb\nc\td\te\n",
-            "columns",
-            r"a\.tsv:2: expected 2 columns, found 3\. Is there a",
-        ),
-        ("a.tsv", "a\tb\nc\n", "columns", r"a\.tsv:2: expected 2 columns, found 1\. A tab must"),
-        ("a.tsv", "a\tb\n \tb\n", "empty source", r"a\.tsv:2: the source is empty\."),
-        ("a.tsv", "a\tb\na\t\u00a0\n", "empty target", r"a\.tsv:2: the target is empty\."),
-        ("a.tsv", b"a\tb\na\t\xff\n", "not UTF-8", r"a\.tsv:2: not UTF-8 \(byte 0xFF at place 3\)"),
-        ("a.jsonl", '{"source":"a","target":"b"}\n{"so', "JSON", r"a\.jsonl:2: not JSON: Untermin"),
+        ("a.tsv", "c\td\te", "columns", r"expected 2 columns, found 3\. Is there a tab inside"),
+        ("a.csv", "c,d,e", "columns", r"expected 2 columns, found 3\. Is there a delimiter"),
+        ("a.tsv", "c", "columns", r"expected 2 columns, found 1\. A tab must"),
+        ("a.tsv", " \tb", "empty source", r"the source is empty\."),
+        ("a.tsv", "a\t\u00a0", "empty target", r"the target is empty\."),
+        ("a.tsv", b"a\t\xff", "not UTF-8", r"not UTF-8 \(byte 0xFF at place 3\)"),
+        ("a.jsonl", '{"so', "JSON", r"not JSON: Untermin"),
+        ("a.jsonl", "[1]", "JSON", r"expected a JSON object"),
         (
             "a.jsonl",
-            '{"source":"a","target":"b"}\n[1]',
-            "JSON",
-            r"a\.jsonl:2: expected a JSON object",
-        ),
-        (
-            "a.jsonl",
-            '{"source":"a","target":"b"}\n{"src":"a"}',
+            '{"src":"a"}',
             "missing key",
-            r":2: expected the key 'source'; found 'src'\. Give the source the key 'source'",
+            r"expected the key 'source'; found 'src'\. Give the source the key 'source'",
         ),
         (
             "a.jsonl",
-            '{"source":"a","target":"b"}\n{"source":"a","target":[]}',
+            '{"source":"a","target":[]}',
             "empty target",
-            r"a\.jsonl:2: target must hold text; got \[\]\. Write the sentence there, or take",
+            r"target must hold text; got \[\]\. Write the sentence there, or take",
         ),
         (
             "a.jsonl",
-            '{"source":"a","target":"b"}\n{"source":null,"target":"b"}',
+            '{"source":null,"target":"b"}',
             "empty source",
-            r"a\.jsonl:2: source must hold text; got null\.",
+            r"source must hold text; got null\.",
         ),
         (
             "a.jsonl",
-            '{"source":"a","target":"b"}\n{"source":"a","references":[]}',
+            '{"source":"a","references":[]}',
             "empty target",
-            r"a\.jsonl:2: references must hold text; got \[\]\.",
+            r"references must hold text; got \[\]\.",
         ),
-        (
-            "a.jsonl",
-            '{"source":"a","target":"b"}\n{"source":3,"target":"b"}',
-            "not text",
-            r"a\.jsonl:2: source must be text; got 3\.",
-        ),
+        ("a.jsonl", '{"source":3,"target":"b"}', "not text", r"source must be text; got 3\."),
     ],
 )
-def test_a_bad_line_is_named_or_skipped_and_counted(write, name, content, reason, message):
-    path = write(name, content)
-    with pytest.raises(DataError, match=message):
+def test_a_bad_line_is_named_or_skipped_and_counted(write, name, line, reason, message):
+    data = GOOD[name].encode() + (line if isinstance(line, bytes) else line.encode())
+    path = write(name, data)
+    with pytest.raises(DataError, match=rf"{name}:2: {message}"):
         list(read_pairs(path))
     bad = BadLines()
     assert sides(read_pairs(path, on_bad_line="skip", bad_lines=bad)) == [("a", "b")]
@@ -146,15 +123,8 @@ def test_columns_chosen_must_be_there_on_every_line(write):
         list(read_pairs(path, layout=PairLayout(columns=(1, 2))))
     with pytest.raises(DataError, match=r"a\.tsv:1: expected 4 columns, found 3\."):
         list(read_pairs(path, layout=PairLayout(columns=(1, 4))))
-
-
-def test_a_third_column_at_once_tells_each_command_how_to_choose(write):
-    path = write("a.tsv", "a\tb\tx\n")
-    with pytest.raises(
-        DataError,
-        match=r"a\.tsv:1: expected 2 columns, found 3\. Say which to read: --columns 1 2 "
-        r"\(regard data\), or --set 'data\.columns=\[1,2\]' \(regard train\)\.$",
-    ):
+    cure = r"read: --columns 1 2 \(regard data\), or --set 'data\.columns=\[1,2\]' \(regard train\)"
+    with pytest.raises(DataError, match=rf"a\.tsv:1: expected 2 columns, found 3\. Say .* {cure}"):
         list(read_pairs(path))
 
 
@@ -172,39 +142,15 @@ def test_blank_lines_are_no_pairs(write):
     assert [(pair.source, pair.target) for pair in read_pairs(*sides)] == [("a", "c"), ("b", "d")]
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "a.tsv.gz"])
-def test_an_empty_file_is_named(write, name):
-    with pytest.raises(DataError, match=r"a\..* must hold sentence pairs; got an empty file"):
-        list(read_pairs(write(name, "")))
-
-
-@pytest.mark.parametrize(
-    ("content", "reasons", "first"),
-    [
-        ("a\nb\n", "columns: 2", r"expected 2 columns, found 1\. A tab must stand"),
-        ("a\tb\tc\n" * 3, "columns: 3", r"expected 2 columns, found 3\. Say which to read"),
-        ("é\tI\n".encode("cp1252"), "not UTF-8: 1", r"not UTF-8 \(byte 0xE9 at place 1\)\. Say"),
-    ],
-)
-def test_a_file_of_bad_lines_only_tells_their_reasons_and_the_first(write, content, reasons, first):
-    message = rf"got only lines that cannot be used \({reasons}\)\. .*a\.tsv:1: {first}"
-    with pytest.raises(DataError, match=message):
-        list(read_pairs(write("a.tsv", content), on_bad_line="skip"))
-
-
 def test_a_file_of_bad_lines_only_is_not_told_those_of_another(write):
     bad = BadLines()
     list(read_pairs(write("train.tsv", "a\tb\nc\n"), on_bad_line="skip", bad_lines=bad))
-    with pytest.raises(DataError, match=r"cannot be used \(columns: 2\)\. .*test\.tsv:1: expected"):
+    message = r"got only lines that cannot be used \(columns: 2\)\. .*test\.tsv:1: expected"
+    with pytest.raises(DataError, match=message):
         list(read_pairs(write("test.tsv", "a\nb\n"), on_bad_line="skip", bad_lines=bad))
     assert bad.counts == {"columns": 3}
-    with pytest.raises(DataError, match="got an empty file"):
+    with pytest.raises(DataError, match="must hold sentence pairs; got an empty file"):
         list(read_pairs(write("valid.tsv", ""), on_bad_line="skip", bad_lines=bad))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"nothing\.tsv must exist"):
-        list(read_pairs(tmp_path / "nothing.tsv"))
 
 
 def test_an_unknown_ending_lists_the_known_ones(write):
@@ -212,19 +158,18 @@ def test_an_unknown_ending_lists_the_known_ones(write):
         list(read_pairs(write("a.xml", "a,b\n")))
 
 
-def test_layouts_that_cannot_be_are_refused():
-    with pytest.raises(
-        SettingError,
-        match=r"columns must name the source's and the target's column; got 1 alone\. "
-        r"Name both: --columns 1 2 \(regard data\)",
-    ):
-        PairLayout(columns=(1,))
-    with pytest.raises(SettingError, match=r"columns must be at least 1; got \[0, 1\]"):
-        PairLayout(columns=(0, 1))
-    with pytest.raises(
-        SettingError, match=r"columns must differ from each other; got \[1, 1\]\. Name the source's"
-    ):
-        PairLayout(columns=(1, 1))
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ((1,), r"columns must name .* target's column; got 1 alone\. Name both: --columns 1 2"),
+        ((0, 1), r"columns must be at least 1; got \[0, 1\]"),
+        ((1, 1), r"columns must differ from each other; got \[1, 1\]\. Name the source's"),
+        ((1, "b"), r"columns must all be numbers, or all names; got \[1, 'b'\]"),
+    ],
+)
+def test_layouts_that_cannot_be_are_refused(columns, message):
+    with pytest.raises(SettingError, match=message):
+        PairLayout(columns=columns)
 
 
 @pytest.mark.data
@@ -233,16 +178,3 @@ def test_multi30k_with_its_tab_and_no_break_spaces(corpora):
     pairs = list(read_pairs(folder / "train.en.gz", folder / "train.de.gz"))
     assert len(pairs) == 29_000
     assert not any("\t" in pair.target or "\u00a0" in pair.target for pair in pairs)
-
-
-@pytest.mark.data
-def test_tatoeba_has_several_references(corpora):
-    layout = PairLayout(columns=(1, 2), merge_references=True)
-    pairs = list(read_pairs(corpora / "cmn-eng" / "test.tsv", layout=layout))
-    assert len(pairs) == 1000
-    assert sum(len(pair.references) for pair in pairs) == 1064
-
-
-def test_a_row_of_csv_is_not_told_of_tabs(write):
-    with pytest.raises(DataError, match=r"a.csv:2: expected 2 columns, found 3. Is there a delim"):
-        list(read_pairs(write("a.csv", "a,b\nc,d,e\n")))

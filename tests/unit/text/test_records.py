@@ -1,6 +1,5 @@
 """Labelled texts and tagged sentences from files, and what is said of lines that cannot be used."""
 
-import gzip
 import json
 
 import pytest
@@ -13,18 +12,12 @@ from regard.text.reading.tagged import read_tagged, read_words
 FIELDS = [Field("label", 1), Field("text", 3)]
 
 
-def write(path, text):
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_columns_and_keys_give_the_same_records(tmp_path):
+def test_columns_and_keys_give_the_same_records(write):
     rows = [("1", "酒店", "很好。"), ("0", "书", "never again")]
-    tsv = write(tmp_path / "a.tsv", "".join("\t".join(row) + "\n" for row in rows))
+    tsv = write("a.tsv", "".join("\t".join(row) + "\n" for row in rows))
     lines = [json.dumps({"label": int(a), "aspect": b, "text": c}) for a, b, c in rows]
-    jsonl = write(tmp_path / "a.jsonl", "\n".join(lines) + "\n")
-    packed = tmp_path / "a.tsv.gz"
-    packed.write_bytes(gzip.compress(tsv.read_bytes()))
+    jsonl = write("a.jsonl", "\n".join(lines) + "\n")
+    packed = write("a.tsv.gz", tsv.read_text())
     expected = [{"label": a, "text": c} for a, _, c in rows]
     for path in (tsv, jsonl, packed):
         read = list(read_records(path, FIELDS))
@@ -45,9 +38,9 @@ def test_columns_and_keys_give_the_same_records(tmp_path):
         ("a.jsonl", '{"label": true, "text": "x"}', r"a.jsonl:2: label must be text; got True"),
     ],
 )
-def test_a_line_that_cannot_be_used_is_named_or_left_out(tmp_path, name, line, message):
+def test_a_line_that_cannot_be_used_is_named_or_left_out(write, name, line, message):
     good = {"a.tsv": "1\tb\tc", "a.jsonl": '{"label": 1, "text": "c"}'}[name]
-    path = write(tmp_path / name, f"{good}\n{line}\n{good}\n")
+    path = write(name, f"{good}\n{line}\n{good}\n")
     with pytest.raises(DataError, match=message):
         list(read_records(path, FIELDS))
     bad = BadLines()
@@ -55,14 +48,13 @@ def test_a_line_that_cannot_be_used_is_named_or_left_out(tmp_path, name, line, m
     assert bad.total == 1
 
 
-def test_a_file_without_records_is_named(tmp_path):
+def test_a_file_without_records_is_named(write):
     with pytest.raises(DataError, match=r"a.tsv must hold records of label, text; got none"):
-        list(read_records(write(tmp_path / "a.tsv", ""), FIELDS))
+        list(read_records(write("a.tsv", ""), FIELDS))
     with pytest.raises(SettingError, match=r"the ending of .*a.xml must be one of .csv, .jsonl, "):
-        list(read_records(write(tmp_path / "a.xml", "x"), FIELDS))
-    (tmp_path / "b.tsv").write_bytes(b"1\tb\tcaf\xe9\n")
+        list(read_records(write("a.xml", "x"), FIELDS))
     with pytest.raises(DataError, match=r"b.tsv:1: not UTF-8"):
-        list(read_records(tmp_path / "b.tsv", FIELDS))
+        list(read_records(write("b.tsv", b"1\tb\tcaf\xe9\n"), FIELDS))
 
 
 CONLLU = """# sent_id = 1
@@ -75,8 +67,8 @@ CONLLU = """# sent_id = 1
 """
 
 
-def test_conllu_gives_words_without_contractions_and_empty_nodes(tmp_path):
-    read = list(read_tagged(write(tmp_path / "a.conllu", CONLLU)))
+def test_conllu_gives_words_without_contractions_and_empty_nodes(write):
+    read = list(read_tagged(write("a.conllu", CONLLU)))
     assert [(found.words, found.tags) for found in read] == [
         (("do", "n't"), ("AUX", "PART")),
         (("好",), ("ADJ",)),
@@ -84,18 +76,20 @@ def test_conllu_gives_words_without_contractions_and_empty_nodes(tmp_path):
     assert read[1].where.endswith("a.conllu:7")
 
 
-def test_columns_and_lists_give_the_same_sentences(tmp_path):
+def test_columns_and_lists_give_the_same_sentences(write):
     text = "x\t北\tB-LOC\nx\t京\tI-LOC\n\n\nx\t去\tO\n"
-    columns = list(read_tagged(write(tmp_path / "a.txt", text), word=2, tag=3))
-    records = [{"tokens": ["北", "京"], "tags": ["B-LOC", "I-LOC"]}, {"tokens": "去", "tags": "O"}]
-    records[1] = {"tokens": ["去"], "tags": ["O"]}
+    columns = list(read_tagged(write("a.txt", text), word=2, tag=3))
+    records = [
+        {"tokens": ["北", "京"], "tags": ["B-LOC", "I-LOC"]},
+        {"tokens": ["去"], "tags": ["O"]},
+    ]
     lines = "".join(json.dumps(record) + "\n" for record in records)
-    lists = list(read_tagged(write(tmp_path / "a.jsonl", lines)))
+    lists = list(read_tagged(write("a.jsonl", lines)))
     assert [(s.words, s.tags) for s in columns] == [(s.words, s.tags) for s in lists]
     assert len(columns) == 2
     # Names of one's own come first, and the usual ones stand in for them.
     records[0] |= {"字": ["东", "京"]}
-    named = write(tmp_path / "b.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+    named = write("b.jsonl", "".join(json.dumps(record) + "\n" for record in records))
     found = list(read_tagged(named, word="字", tag="标"))
     assert [s.words for s in found] == [("东", "京"), ("去",)]
 
@@ -105,27 +99,19 @@ def test_columns_and_lists_give_the_same_sentences(tmp_path):
     [
         ("a.txt", "a\n", r"a.txt:1: expected at least 2 columns, found 1. A tab must stand"),
         ("a.txt", "a\t \n", r"a.txt:1: the tag is empty"),
-        (
-            "a.jsonl",
-            '{"tokens": ["a"], "tags": []}',
-            r"tags must be as many as tokens, one each; got 0 for 1",
-        ),
+        ("a.jsonl", '{"tokens": ["a"], "tags": []}', r"tags must be as many as .*; got 0 for 1"),
         ("a.jsonl", '{"words": []}', r"a.jsonl:1: expected a JSON object"),
         ("a.conllu", "1\ta\n", r"a.conllu:1: expected at least 10 columns, found 2"),
         ("a.conllu", "# only\n", r"must hold sentences of words and tags; got none"),
     ],
 )
-def test_a_sentence_that_cannot_be_used_is_named(tmp_path, name, text, message):
+def test_a_sentence_that_cannot_be_used_is_named_or_left_out(write, name, text, message):
     with pytest.raises(DataError, match=message):
-        list(read_tagged(write(tmp_path / name, text)))
-
-
-def test_bad_sentences_can_be_left_out_and_are_counted(tmp_path):
-    bad = BadLines()
-    path = write(tmp_path / "a.txt", "a\tO\n\nb\n\nc\tO\n")
-    read = read_tagged(path, on_bad_line="skip", bad_lines=bad)
-    assert [found.words for found in read] == [("a",), ("c",)]
-    assert bad.total == 1
+        list(read_tagged(write(name, text)))
+    if name == "a.txt":
+        path, bad = write(name, f"a\tO\n\n{text}\nc\tO\n"), BadLines()
+        found = read_tagged(path, on_bad_line="skip", bad_lines=bad)
+        assert ([one.words for one in found], bad.total) == ([("a",), ("c",)], 1)
 
 
 WORDS = [("Ann", "B-PER"), ("saw", "O"), ("#", "O"), ("Rome", "B-LOC")]
@@ -146,20 +132,17 @@ BLOCK = "".join(f"{word}\t{tag}\n" for word, tag in WORDS)
         ("a.train", f"{BLOCK}\n"),
     ],
 )
-def test_comments_marks_of_documents_and_spaces_are_no_words(tmp_path, name, text):
-    path = write(tmp_path / name, text)
+def test_comments_marks_of_documents_and_spaces_are_no_words(write, name, text):
+    path = write(name, text)
     (found,) = read_tagged(path)
     assert list(zip(found.words, found.tags, strict=True)) == WORDS
     assert [one.words for one in read_words(path)] == [found.words]
 
 
-def test_pairs_without_an_agreed_label_are_left_out_and_counted(tmp_path):
+def test_pairs_without_an_agreed_label_are_left_out_and_counted(write):
     text = "gold_label\ttext\n-\tNobody agreed.\nneutral\tA room.\n"
     rows = [{"gold_label": label, "text": "A room."} for label in ("neutral", "-")]
-    for path in (
-        write(tmp_path / "a.tsv", text),
-        write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))),
-    ):
+    for path in (write("a.tsv", text), write("a.jsonl", "\n".join(map(json.dumps, rows)))):
         bad = BadLines()
         fields = [Field("text", 1), Field("label", "gold_label")]
         (found,) = read_records(path, fields, bad_lines=bad)

@@ -1,24 +1,25 @@
+import math
 import subprocess
 import sys
+from collections import Counter
+from itertools import product
+from random import Random
 
 import pytest
 
 from regard.errors import SettingError
-from regard.text.tokenizers.sentencepieces import train_sentencepiece
+from regard.text.tokenizers.sentencepieces import bpe_dropout, train_sentencepiece, unigram_sampling
 
 ENGLISH = ["the lower the newer", "newest and lowest news", "low new widest wider"] * 3
 CHINESE = ["我爱中国。", "你好！", "你爱我吗？"] * 3
 
 
-def test_full_width_punctuation_stays_as_it_is():
-    tokenizer = train_sentencepiece(CHINESE, kind="bpe", vocab_size=None)
-    assert tokenizer.decode(tokenizer.encode("你好，中国！？")) == "你好，中国！？"
-
-
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_space_that_the_corpus_never_had_comes_back(kind):
+@pytest.mark.parametrize("text", ["我 爱 Tom Smith", "你好，中国！？"])
+def test_a_space_that_the_corpus_never_had_comes_back(kind, text):
     tokenizer = train_sentencepiece(CHINESE, kind=kind, vocab_size=None)
-    assert tokenizer.decode(tokenizer.encode("我 爱 Tom Smith")) == "我 爱 Tom Smith"
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.encode_all([text], seed=1) == [tokenizer.encode(text)]
 
 
 def test_chinese_gets_no_space_in_front():
@@ -53,16 +54,13 @@ def test_the_largest_possible_vocabulary_is_named_and_works(kind):
     tokenizer = train_sentencepiece(ENGLISH, kind=kind, vocab_size=largest)
     assert tokenizer.vocab_size == largest
     assert train_sentencepiece(ENGLISH, kind=kind, vocab_size=None).vocab_size == largest
+    with pytest.raises(SettingError, match="must not be empty"):
+        train_sentencepiece(["  ", ""], kind=kind, vocab_size=None)
 
 
-def test_a_vocabulary_too_small_names_the_smallest():
+def test_the_smallest_possible_vocabulary_is_named():
     with pytest.raises(SettingError, match=r"vocab_size must be at least 27\d; got 200\."):
         train_sentencepiece(ENGLISH, kind="bpe", vocab_size=200)
-
-
-def test_text_without_words_is_refused():
-    with pytest.raises(SettingError, match="must not be empty"):
-        train_sentencepiece(["  ", ""], kind="bpe", vocab_size=None)
 
 
 @pytest.mark.parametrize(("kind", "noise"), [("bpe", 0.3), ("unigram", 0.1)])
@@ -92,13 +90,63 @@ def test_a_seed_draws_the_same_in_every_process():
     assert first.stdout.count(b"\n") == 2
 
 
-def test_without_noise_a_seed_changes_nothing():
-    tokenizer = train_sentencepiece(ENGLISH, kind="bpe", vocab_size=None)
-    assert tokenizer.encode_all(ENGLISH, seed=1) == tokenizer.encode_all(ENGLISH)
-
-
 def test_rare_characters_are_spelled_when_coverage_is_below_one():
     lines = ["ababab"] * 100 + ["x"]
     tokenizer = train_sentencepiece(lines, kind="bpe", vocab_size=None, character_coverage=0.99)
     assert [piece.text for piece in tokenizer.pieces("x")][-1] == "<0x78>"
     assert tokenizer.decode(tokenizer.encode("x")) == "x"
+
+
+@pytest.mark.parametrize(("kind", "noise"), [("bpe", 1e-12), ("unigram", 1e6)])
+def test_next_to_no_noise_gives_the_best_segmentation(kind, noise):
+    made = train_sentencepiece([*ENGLISH, *CHINESE], kind=kind, vocab_size=None, noise=noise)
+    lines = [*ENGLISH, "lowest newer widest", "Ünknown 🙂 wéird", "中国爱我", "new  wide "]
+    assert made.encode_all(lines, seed=1) == made.encode_all(lines)
+
+
+DRAWS = 4000
+
+
+def cuts(word):
+    """Every way to cut a word."""
+    for ends in product((False, True), repeat=len(word) - 1):
+        pieces, start = [], 0
+        for place, is_end in enumerate(ends, start=1):
+            if is_end:
+                pieces.append(word[start:place])
+                start = place
+        yield (*pieces, word[start:])
+
+
+def test_unigram_segmentations_come_as_often_as_their_probability_says():
+    scores = {"a": -2.0, "b": -1.5, "ab": -2.5, "ba": -3.0, "aba": -3.2}
+    alpha = 0.7
+    shares = {
+        pieces: math.exp(alpha * sum(map(scores.__getitem__, pieces)))
+        for pieces in cuts("ababa")
+        if all(piece in scores for piece in pieces)
+    }
+    assert unigram_sampling({"ab": -1.0}, 0.5)("abx", Random(1)) == ["ab", "x"]
+    cut, rng = unigram_sampling(scores, alpha), Random(3)
+    seen = Counter(tuple(cut("ababa", rng)) for _ in range(DRAWS))
+    assert seen.keys() <= shares.keys()
+    for pieces, share in shares.items():
+        expected = share / sum(shares.values())
+        error = 5 * math.sqrt(expected * (1 - expected) / DRAWS)
+        assert seen[pieces] / DRAWS == pytest.approx(expected, abs=error)
+
+
+def test_a_merge_is_left_out_as_often_as_the_rate_says():
+    # Two symbols, one merge: it is made unless it is left out.
+    cut, rng = bpe_dropout({"ab": -1.0}, 0.3), Random(3)
+    whole = sum(cut("ab", rng) == ["ab"] for _ in range(DRAWS)) / DRAWS
+    assert whole == pytest.approx(0.7, abs=5 * math.sqrt(0.21 / DRAWS))
+
+
+def test_merges_are_made_in_their_order_wherever_they_stand():
+    # "bc" first, then "ab" at the end, then "a" with "bc".
+    cut = bpe_dropout({"bc": -1.0, "ab": -2.0, "abc": -3.0}, 0.0)
+    assert cut("abcab", Random(1)) == ["abc", "ab"]
+    assert cut("aab", Random(1)) == ["a", "ab"]
+    assert cut("x", Random(1)) == ["x"]
+    assert bpe_dropout({"ab": -1.0}, 1 - 1e-12)("abab", Random(1)) == list("abab")

@@ -6,9 +6,6 @@ import json
 import pytest
 
 from regard.errors import DataError
-from regard.tasks import recipe_from_table
-from regard.tasks.classification import Classification
-from regard.tasks.documents import read_documents
 from regard.text import BadLines, PairLayout, read_pairs
 from regard.text.reading.lines import Line
 from regard.text.reading.records import read_records
@@ -16,11 +13,6 @@ from regard.text.reading.tables import Field, csv_rows, read_table, table_of
 from regard.text.reading.tagged import read_tagged, read_words
 
 LABELLED = [Field("text", 1), Field("label", 2)]
-
-
-def write(path, text):
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def records(path, fields=LABELLED):
@@ -40,14 +32,14 @@ def records(path, fields=LABELLED):
         ("a.jsonl", '{"sentence": "Good.", "label": 1}\n{"sentence": "Bad.", "label": 0}\n'),
     ],
 )
-def test_what_a_header_calls_text_and_label_is_found_and_is_no_example(tmp_path, name, text):
-    assert records(write(tmp_path / name, text)) == [("Good.", "1"), ("Bad.", "0")]
+def test_what_a_header_calls_text_and_label_is_found_and_is_no_example(write, name, text):
+    assert records(write(name, text)) == [("Good.", "1"), ("Bad.", "0")]
 
 
-def test_columns_and_keys_go_by_any_name(tmp_path):
+def test_columns_and_keys_go_by_any_name(write):
     fields = [Field("text", "what they wrote"), Field("label", "stars")]
-    table = write(tmp_path / "a.csv", "stars,what they wrote\n5,Fine\n")
-    lines = write(tmp_path / "a.jsonl", json.dumps({"stars": 5, "what they wrote": "Fine"}))
+    table = write("a.csv", "stars,what they wrote\n5,Fine\n")
+    lines = write("a.jsonl", json.dumps({"stars": 5, "what they wrote": "Fine"}))
     assert records(table, fields) == records(lines, fields) == [("Fine", "5")]
     with pytest.raises(DataError, match=r"a.csv:1: there is no column 'star' .* mean 'stars'\?"):
         records(table, [Field("text", 2), Field("label", "star")])
@@ -55,28 +47,27 @@ def test_columns_and_keys_go_by_any_name(tmp_path):
         records(lines, [Field("text", "stars"), Field("label", "star")])
 
 
-def test_numbers_that_were_chosen_hold_whatever_the_header_says(tmp_path):
-    path = write(tmp_path / "a.tsv", "text\ttranslation\tlabel\nGut\tGood\t1\n")
+def test_numbers_that_were_chosen_hold_whatever_the_header_says(write):
+    path = write("a.tsv", "text\ttranslation\tlabel\nGut\tGood\t1\n")
     assert records(path) == [("Gut", "1")] == records(path, [Field("text", 1), Field("label", 3)])
     fixed = [Field("text", 2, is_fixed=True), Field("label", 3, is_fixed=True)]
     assert records(path, fixed) == [("Good", "1")]
 
 
-def test_rows_that_are_no_header_stay(tmp_path):
-    path = write(tmp_path / "a.tsv", "The label\tgood\nA text\tbad\n")
+def test_rows_that_are_no_header_stay(write):
+    path = write("a.tsv", "The label\tgood\nA text\tbad\n")
     assert records(path) == [("The label", "good"), ("A text", "bad")]
 
 
-def test_cells_of_csv_hold_commas_quotes_and_line_ends(tmp_path):
-    path = write(tmp_path / "a.csv", '"One, ""two""\n\nthree",1\nlast,2\n')
+def test_cells_of_csv_hold_commas_quotes_and_line_ends(write):
+    path = write("a.csv", '"One, ""two""\n\nthree",1\nlast,2\n')
     rows = list(read_table(path, LABELLED).lines)
     assert [row.text for row in rows] == ['One, "two" three\t1', "last\t2"]
     assert [row.where for row in rows] == [f"{path}:1", f"{path}:4"]
 
 
-def test_a_row_of_csv_that_is_not_utf8_is_named(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("Café,1\n".encode("cp1252"))
+def test_a_row_of_csv_that_is_not_utf8_is_named(write):
+    path = write("a.csv", "Café,1\n".encode("cp1252"))
     with pytest.raises(DataError, match=r"a.csv:1: not UTF-8 .* reads 'Café,1' in WINDOWS-1252"):
         records(path)
 
@@ -94,19 +85,14 @@ ROWS = [f"row {n},+" for n in range(20)]
         (["fine,-", '"a stray quote,+', 'the last one",-,x'], 22),
     ],
 )
-def test_a_quote_that_does_not_close_spoils_its_own_row_only(tmp_path, stray, row):
-    path = write(tmp_path / "a.csv", "\n".join([*ROWS, *stray, *ROWS]))
+def test_a_quote_that_does_not_close_spoils_its_own_row_only(write, stray, row):
+    path = write("a.csv", "\n".join([*ROWS, *stray, *ROWS]))
     with pytest.raises(DataError, match=rf"a.csv:{row}: a quote opens in this row and does not cl"):
         records(path)
     bad = BadLines()
     found = list(read_records(path, LABELLED, on_bad_line="skip", bad_lines=bad))
     wrong_width = sum(line.endswith(",x") for line in stray)
     assert (len(found), bad.total) == (39 + len(stray) - wrong_width, 1 + wrong_width)
-
-
-def test_line_ends_in_quotes_stay_where_a_row_has_its_cells(tmp_path):
-    path = write(tmp_path / "a.csv", 'text,label,id\n"One, two\n\nthree",+,7\n"last\none",-,8\n')
-    assert records(path) == [("One, two three", "+"), ("last one", "-")]
 
 
 @pytest.mark.parametrize(
@@ -121,26 +107,20 @@ def test_line_ends_in_quotes_stay_where_a_row_has_its_cells(tmp_path):
         "text;label\nGood, really;1;;\n",
     ],
 )
-def test_csv_is_read_as_spreadsheets_write_it(tmp_path, text):
-    assert records(write(tmp_path / "a.csv", text)) == [("Good, really", "1")]
+def test_csv_is_read_as_spreadsheets_write_it(write, text):
+    assert records(write("a.csv", text)) == [("Good, really", "1")]
 
 
-def test_quotes_within_cells_are_kept(tmp_path):
-    path = write(
-        tmp_path / "a.csv", 'text,label\n"Great" tea,1\n"Say \\"no, no\\"",0\na 5" pipe,1\n'
-    )
+def test_quotes_within_cells_are_kept(write):
+    path = write("a.csv", 'text,label\n"Great" tea,1\n"Say \\"no, no\\"",0\na 5" pipe,1\n')
     assert records(path) == [('"Great" tea', "1"), ('Say "no, no"', "0"), ('a 5" pipe', "1")]
 
 
 def test_cells_may_hold_carriage_returns_and_be_long():
     csv.field_size_limit(2**17)  # as in a new process
+    assert list(csv_rows([])) == list(table_of([], ".csv", LABELLED).lines) == []
     lines = [Line("text,label", "a:1"), Line("a\rb,1", "a:2"), Line(f"{'x' * 2**18},0", "a:3")]
     assert [len(row.text.split("\t")) for row in csv_rows(lines)] == [2, 2, 2]
-
-
-def test_no_lines_are_no_table():
-    assert list(csv_rows([])) == []
-    assert list(table_of([], ".csv", LABELLED).lines) == []
 
 
 @pytest.mark.parametrize(
@@ -153,55 +133,29 @@ def test_no_lines_are_no_table():
         ("Hello,你好\n", ()),
     ],
 )
-def test_pairs_are_read_by_their_header(tmp_path, text, columns):
-    path = write(tmp_path / "a.csv", text)
+def test_pairs_are_read_by_their_header(write, text, columns):
+    path = write("a.csv", text)
     pairs = list(read_pairs(path, layout=PairLayout(columns=columns)))
     assert [(pair.source, pair.target) for pair in pairs] == [("Hello", "你好")]
 
 
-def test_names_of_columns_are_keys_of_pairs_in_jsonl(tmp_path):
-    path = write(tmp_path / "a.jsonl", '{"q": "Hello", "a": "你好"}\n')
+def test_names_of_columns_are_keys_of_pairs_in_jsonl(write):
+    path = write("a.jsonl", '{"q": "Hello", "a": "你好"}\n')
     (pair,) = read_pairs(path, layout=PairLayout(columns=("q", "a")))
     assert (pair.source, pair.target) == ("Hello", "你好")
 
 
-def test_documents_are_read_by_their_header(tmp_path):
-    path = write(tmp_path / "a.csv", 'title,abstract\nA title,"The, long text."\n')
-    recipe = recipe_from_table({"task": "generation"})
-    (found,) = read_documents([path], recipe.data)
-    assert (found.text, found.answers) == ("The, long text.", ("A title",))
-    named = recipe_from_table({"task": "generation", "data": {"document": "d", "answer": "s"}})
-    lines = write(tmp_path / "a.jsonl", '{"d": "The text.", "s": "It."}\n')
-    (found,) = read_documents([lines], named.data)
-    assert (found.text, found.answers) == ("The text.", ("It.",))
-
-
-def test_tagged_words_are_read_by_their_header(tmp_path):
+def test_tagged_words_are_read_by_their_header(write):
     text = "token\tner\nAnn\tB-PER\n\nruns\tO\n"
-    for path in (
-        write(tmp_path / "a.conll", text),
-        write(tmp_path / "a.csv", text.replace("\t", ",")),
-    ):
-        found = list(read_tagged(path))
-        assert [(one.words, one.tags) for one in found] == [
-            (("Ann",), ("B-PER",)),
-            (("runs",), ("O",)),
-        ]
-    lines = write(tmp_path / "a.jsonl", '{"words": ["Ann"], "ner_tags": ["B-PER"]}\n')
+    for path in (write("a.conll", text), write("a.csv", text.replace("\t", ","))):
+        found = [(one.words, one.tags) for one in read_tagged(path)]
+        assert found == [(("Ann",), ("B-PER",)), (("runs",), ("O",))]
+    lines = write("a.jsonl", '{"words": ["Ann"], "ner_tags": ["B-PER"]}\n')
     assert [one.tags for one in read_tagged(lines)] == [("B-PER",)]
 
 
-def test_a_header_that_nobody_knows_is_no_third_class(tmp_path):
-    rows = "".join(f"It is good {n}.,5\nIt is bad {n}.,1\n" for n in range(12))
-    path = write(tmp_path / "a.csv", f"what they wrote,stars given\n{rows}")
-    recipe = recipe_from_table({"task": "classification", "data": {"train": [str(path)]}})
-    assert {one.label for one in Classification.read(recipe, "train")} == {"1", "5"}
-
-
-def test_tagged_words_may_have_spaces_between_columns(tmp_path):
-    path = write(
-        tmp_path / "a.txt", "EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\nPeter NNP B-NP B-PER\n"
-    )
+def test_tagged_words_may_have_spaces_between_columns(write):
+    path = write("a.txt", "EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\nPeter NNP B-NP B-PER\n")
     found = [(one.words, one.tags) for one in read_tagged(path, tag=4)]
     assert found == [(("EU", "rejects"), ("B-ORG", "O")), (("Peter",), ("B-PER",))]
 
@@ -215,6 +169,6 @@ def test_tagged_words_may_have_spaces_between_columns(tmp_path):
         ("a.conllu", "# text = x\n1\tAnn\t_\n2-3\tdont\t_\n2\truns\t_\n\n1\tYes\t_\n"),
     ],
 )
-def test_words_whose_tags_are_asked_for(tmp_path, name, text):
-    found = list(read_words(write(tmp_path / name, text)))
+def test_words_whose_tags_are_asked_for(write, name, text):
+    found = list(read_words(write(name, text)))
     assert [(one.words, one.tags) for one in found] == [(("Ann", "runs"), None), (("Yes",), None)]

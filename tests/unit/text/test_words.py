@@ -1,7 +1,7 @@
 import pytest
 
 from regard.errors import SettingError
-from regard.text.tokenizers.words import train_list
+from regard.text.tokenizers.words import Vocabulary, train_list
 
 LINES = ["I love China.", "我爱中国。", "I don't."]
 
@@ -44,6 +44,8 @@ def test_vocab_size_keeps_the_most_frequent_and_still_spells():
 def test_a_vocabulary_larger_than_the_corpus_allows_names_the_largest():
     with pytest.raises(SettingError, match=r"at most 7; got 8\. .* vocab_size = 7"):
         train_list(["ab"], kind="characters", vocab_size=8)
+    with pytest.raises(SettingError, match="must not be empty"):
+        train_list([], kind="words", vocab_size=None)
 
 
 def test_min_count_leaves_rare_words_to_be_spelled():
@@ -51,13 +53,7 @@ def test_min_count_leaves_rare_words_to_be_spelled():
     assert texts(tokenizer, "bb aa") == ["bb", "␣", "a", "a"]
 
 
-def test_the_order_of_the_lines_does_not_matter():
-    one, other = (
-        train_list(lines, kind="words", vocab_size=None) for lines in (LINES, LINES[::-1])
-    )
-    assert one.encode("I love 中国") == other.encode("I love 中国")
-
-
-def test_no_text_is_refused():
-    with pytest.raises(SettingError, match="must not be empty"):
-        train_list([], kind="words", vocab_size=None)
+def test_unknown_words_share_ids_by_their_spelling():
+    words = Vocabulary.learn(["a", "b", "a"], min_count=2)
+    assert (words.ids(["a", "b"]), len(words)) == ([2, 1], 3)
+    assert Vocabulary(["a"], buckets=100).ids(["Wien", "a", "Graz", "Wien"]) == [36, 2, 73, 36]

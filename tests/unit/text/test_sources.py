@@ -1,12 +1,13 @@
 import json
 
+import numpy as np
 import pytest
 
 from regard.errors import DataError
 from regard.text.reading.encodings import GuessedEncodingWarning
 from regard.text.reading.lines import read_lines, text_suffix
 from regard.text.reading.records import read_records
-from regard.text.reading.sources import shards
+from regard.text.reading.sources import rows_of, shards, write_rows, write_table
 from regard.text.reading.tables import Field
 
 
@@ -21,49 +22,35 @@ def names(files):
     return [file.name for file in files]
 
 
-def test_a_file_stands_for_itself_though_it_is_not_there(tmp_path):
-    assert shards(tmp_path / "pairs.tsv") == [tmp_path / "pairs.tsv"]
-
-
 def test_a_file_with_signs_of_a_pattern_in_its_name_stands_for_itself(tmp_path):
     fill(tmp_path, "pairs[1].tsv", "pairs1.tsv")
     assert names(shards(tmp_path / "pairs[1].tsv")) == ["pairs[1].tsv"]
+    assert shards(tmp_path / "none.tsv") == [tmp_path / "none.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "message"),
+    [
+        ((), "*.tsv", r"\*\.tsv must fit some file; it fits none"),
+        (("_SUCCESS", ".crc"), "", "must hold files of text; got an empty folder"),
+        (
+            ("a.tsv.gz", "README.md"),
+            "",
+            r"one kind; got the endings \.md, \.tsv\.gz\. .*\*\.tsv\.gz",
+        ),
+        (("a.tsv", "a.parquet"), "", r"endings \.parquet, \.tsv\. .*\*\.tsv"),
+        (("a.tsv",), "../shardz", r"shardz must exist; it does not\. Did you mean .*shards\?"),
+    ],
+)
+def test_what_is_no_folder_of_text_is_named(tmp_path, files, path, message):
+    with pytest.raises(DataError, match=message):
+        shards(fill(tmp_path / "shards", *files) / path)
 
 
 def test_a_pattern_reaches_into_folders(tmp_path):
     fill(tmp_path / "a", "2.tsv")
     fill(tmp_path / "b", "1.tsv", "1.txt")
     assert names(shards(tmp_path / "**" / "*.tsv")) == ["2.tsv", "1.tsv"]
-
-
-def test_a_pattern_that_fits_nothing_is_an_error(tmp_path):
-    with pytest.raises(DataError, match=r"\*\.tsv must fit some file; it fits none"):
-        shards(tmp_path / "*.tsv")
-
-
-def test_a_folder_without_text_is_an_error(tmp_path):
-    with pytest.raises(DataError, match="must hold files of text; got an empty folder"):
-        shards(fill(tmp_path, "_SUCCESS", ".crc"))
-
-
-def test_a_folder_of_several_kinds_is_an_error(tmp_path):
-    with pytest.raises(
-        DataError, match=r"one kind; got the endings \.md, \.tsv\.gz\. .*\*\.tsv\.gz"
-    ):
-        shards(fill(tmp_path, "a.tsv.gz", "README.md"))
-
-
-def test_tables_beside_text_are_called_by_their_own_ending(tmp_path):
-    with pytest.raises(DataError, match=r"endings \.parquet, \.tsv\. .*\*\.tsv"):
-        shards(fill(tmp_path, "a.tsv", "a.parquet"))
-
-
-def test_a_folder_that_is_not_there_is_an_error_that_names_one_that_is(tmp_path):
-    fill(tmp_path / "shards", "a.tsv")
-    with pytest.raises(
-        DataError, match=r"shardz must exist; it does not\. Did you mean .*shards\?"
-    ):
-        shards(tmp_path / "shardz")
 
 
 @pytest.mark.parametrize("pattern", ["", "*", "train-*.tsv"])
@@ -91,11 +78,7 @@ def test_a_saved_data_set_has_its_files_in_its_own_order(tmp_path):
     (tmp_path / "a.arrow").unlink()
     with pytest.raises(DataError, match=r"files that its state\.json names; a\.arrow missing"):
         shards(tmp_path)
-
-
-def test_a_saved_data_set_of_chosen_rows_is_an_error(tmp_path):
-    state = {"_data_files": [{"filename": "a.arrow"}], "_indices_data_files": [{}]}
-    (tmp_path / "state.json").write_text(json.dumps(state))
+    (tmp_path / "state.json").write_text(json.dumps({**state, "_indices_data_files": [{}]}))
     with pytest.raises(DataError, match="flatten_indices"):
         shards(tmp_path)
 
@@ -138,3 +121,21 @@ def test_a_folder_of_texts_in_gbk_is_told_of_once(tmp_path):
     with pytest.warns(GuessedEncodingWarning) as told:
         texts = [json.loads(line.text)["text"] for line in read_lines(tmp_path)]
     assert (texts, len(told)) == (["今天的比赛结束了。"] * 2, 1)
+
+
+def test_data_in_memory_becomes_rows_and_rows_a_file():
+    frame = {"pixels": np.eye(2), "label": np.array([3, 4])}
+    expected = [{"pixels": [1.0, 0.0], "label": 3}, {"pixels": [0.0, 1.0], "label": 4}]
+    assert rows_of(frame) == rows_of(expected) == expected
+    assert rows_of(([[1.0], [float("nan")]], [3, 4])) == [[1.0, 3], [None, 4]]
+    assert write_rows([{"text": "Good.", "label": 1}]) == (
+        ".jsonl",
+        '{"text": "Good.", "label": 1}\n',
+    )
+    assert write_rows([["Good.", "yes"]]) == (".tsv", "Good.\tyes\n")
+    assert write_rows([[0.5, 2]]) == (".jsonl", '{"x1": 0.5, "y": 2}\n')
+    assert write_table([{"review": "Good, good."}]) == 'review\n"Good, good."\n'
+    assert write_table(expected) is None
+    for data, message in (([], "got none"), ([3], "row 1 is int '3'"), (3, "must be files, rec")):
+        with pytest.raises(DataError, match=message):
+            rows_of(data)

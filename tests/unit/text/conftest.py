@@ -1,0 +1,20 @@
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Writes bytes as they are, or text, compressed if the name ends in .gz."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            content = gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode()
+        path.write_bytes(content)
+        return path
+
+    return write_file
