@@ -25,28 +25,15 @@ _ROUNDINGS = 16
 
 
 class Case(NamedTuple):
-    """What the engine is given, and what the formula needs.
-
-    Attributes:
-        sizes: Of all axes.
-        score: One of ``SCORES``.
-        weighting: One of ``WEIGHTINGS``.
-        bias: One of ``BIASES``, or None.
-        mask: For the engine.
-        seen: The same as booleans, (B, H, N, M).
-        inputs: Query, key and value.
-        of_score: The tensors of the score.
-        of_bias: Those of the bias.
-        of_sink: The sink, if there is one.
-    """
+    """Inputs of the engine, and of the formula."""
 
     sizes: Sizes
-    score: str
+    score: str  # of SCORES, as the next two of their tables
     weighting: str
     bias: str | None
     mask: Mask | None
-    seen: Tensor
-    inputs: list[Tensor]
+    seen: Tensor  # the mask as booleans, (B, H, N, M)
+    inputs: list[Tensor]  # query, key and value
     of_score: list[Tensor]
     of_bias: list[Tensor]
     of_sink: list[Tensor]
@@ -97,33 +84,25 @@ class Case(NamedTuple):
         fields = ("inputs", "of_score", "of_bias", "of_sink")
         return self._replace(**{name: [next(rest) for _ in getattr(self, name)] for name in fields})
 
-    def backends(self, *, axes: int = 4, lse: bool = False, gradients: bool = False) -> list[str]:
+    def backends(self, *, lse: bool = False, gradients: bool = False) -> list[str]:
         """The paths that serve this call."""
         case = self.as_dtype(self.inputs[0].dtype, requires_grad=gradients)
         found = []
         for name in BACKENDS:
             try:
-                explain(*case.spread(axes), **case.options(), return_lse=lse, backend=name)
+                explain(*case.inputs, **case.options(), return_lse=lse, backend=name)
             except SettingError:
                 continue
             found.append(name)
         return found
 
     def attend(
-        self,
-        *,
-        backend: str | None = None,
-        axes: int = 4,
-        lse: bool = False,
-        gradients: bool = False,
+        self, *, backend: str | None = None, lse: bool = False, gradients: bool = False
     ) -> "Answer":
         """What the engine gives."""
         case = self.as_dtype(self.inputs[0].dtype, requires_grad=gradients)
-        found = attend(*case.spread(axes), **case.options(), return_lse=lse, backend=backend)
+        found = attend(*case.inputs, **case.options(), return_lse=lse, backend=backend)
         context, total = found if isinstance(found, tuple) else (found, None)
-        shape = (self.sizes.B, self.sizes.H, self.sizes.N)
-        context = context.reshape(*shape, -1)
-        total = total if total is None else total.reshape(shape)
         return case._answer(context, total, gradients)
 
     def formula(self, *, lse: bool = False, gradients: bool = False) -> "Answer":
@@ -156,12 +135,6 @@ class Case(NamedTuple):
             "bias": BIASES[self.bias].make(*self.of_bias) if self.bias else None,
             "weighting": WEIGHTINGS[self.weighting](*self.of_sink or [None]),
         }
-
-    def spread(self, axes: int) -> list[Tensor]:
-        """The inputs with two, three, four or five axes; those left out must be of size one."""
-        B = self.sizes.B
-        leading = {2: (), 3: (B,), 4: (B, -1), 5: (B, 1, -1)}[axes]
-        return [tensor.reshape(*leading, *tensor.shape[-2:]) for tensor in self.inputs]
 
     def _formula(self) -> tuple[Tensor, Tensor]:
         query, key, value = self.inputs

@@ -230,26 +230,6 @@ def test_the_steps_of_a_generation_are_joined(name):
         assert_close(seen.rows(layer, range(8)), whole[layer], atol=1e-5, rtol=1e-5)
 
 
-@torch.no_grad()
-def test_weights_that_were_asked_for_are_still_given():
-    model, given = make("deberta"), inputs("deberta")
-    with rg.watch(model):
-        by_name = model(**given, output_attentions=True)
-        model.config.output_attentions = True
-        by_config = model(**given)
-    assert len(by_name.attentions) == len(by_config.attentions) == 2
-
-
-@torch.no_grad()
-def test_chosen_heads_and_layers_are_those():
-    model, given = make("bloom"), inputs("bloom")
-    weights = model(**given, output_attentions=True).attentions[1]
-    with rg.watch(model, layers=1, heads=[4, 1], keep=True) as seen:
-        model(**given)
-    assert [(each.layer, each.heads) for each in seen] == [(1, (4, 1))]
-    assert torch.equal(seen.rows(1, range(N)), weights[:, [4, 1]])
-
-
 def test_what_gives_no_weights_is_refused_with_the_reason():
     def watched(model, **given):
         with torch.no_grad(), rg.watch(model):
@@ -285,14 +265,3 @@ def test_it_is_explained_where_a_token_stands_in_for_another():
     weights = torch.stack(model(**given, output_attentions=True).attentions)
     assert_close(found.evidence["attention"], weights.mean((0, 2))[0, 4])
     assert found.evidence["removed"].abs().max() > 1e-3
-
-
-def test_look_shows_the_page_of_such_a_model():
-    tokens = {"[PAD]": 0, "[UNK]": 1, **{f"w{n}": n for n in range(2, V)}}
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    tokenizer = Tokenizer(models.WordLevel(tokens, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]")
-    shown = rg.look(make("gpt_neo"), fast, "w5 w9 w7")
-    assert len(shown.document.examples) == 1

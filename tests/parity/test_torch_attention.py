@@ -156,35 +156,6 @@ def test_grouped_heads(G, backend):
     assert_same(out, want, [query, key, value], torch.float32)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("backend", [None, "sdpa", "dot_cpu", "tiled"])
-def test_inputs_of_any_strides(backend, dtype):
-    def strided():
-        across = torch.randn(2, 3, 8, 67).to(dtype).mT
-        gapped = torch.randn(2, 3, 134, 16).to(dtype)[:, :, ::2, ::2]
-        spread = torch.randn(2, 1, 1, 8).to(dtype).expand(2, 3, 67, 8)
-        return [tensor.detach().requires_grad_() for tensor in (across, gapped, spread)]
-
-    for inputs in itertools.permutations(strided()):
-        out = attend(*inputs, backend=backend)
-        assert_same(out, formula(*inputs), inputs, dtype)
-
-
-@pytest.mark.parametrize("sizes", [(0, 3, 5, 7), (2, 0, 5, 7), (2, 3, 0, 7), (2, 3, 5, 0)])
-def test_nothing_to_attend_with_or_to(sizes):
-    B, H, N, M = sizes
-    inputs = [torch.randn(B, H, n, 8).requires_grad_() for n in (N, M, M)]
-    out = attend(*inputs)
-    assert torch.equal(out, formula(*inputs))
-    out.sum().backward()
-    assert all(tensor.grad is None or tensor.grad.eq(0).all() for tensor in inputs)
-
-
-def test_values_beyond_half_precision_stay_finite():
-    full = torch.full((1, 1, 1, 64), 133120.0, dtype=torch.bfloat16)
-    assert torch.equal(attend(full, full, full), full)
-
-
 # nn.MultiheadAttention
 
 C, H = 12, 3
@@ -354,30 +325,6 @@ def test_inputs_without_a_batch(name, masks, average):
     torch.testing.assert_close(found[1], found[0])
 
 
-@pytest.mark.parametrize("batch_first", [True, False])
-@pytest.mark.parametrize(("B", "N", "M"), [(0, 5, 4), (2, 0, 4), (2, 5, 0)])
-def test_empty_inputs_of_layers(B, N, M, batch_first):
-    peer = torchs(batch_first=batch_first)
-    inputs = states_for(peer, B, N, M)
-    want = peer(*(t if batch_first else t.transpose(0, 1) for t in inputs))
-    out = on_the_engine(peer)(*(t if batch_first else t.transpose(0, 1) for t in inputs))
-    torch.testing.assert_close(out, want)
-    layer = MultiHeadAttention.from_torch(peer)
-    mixed, _ = layer(*inputs)
-    torch.testing.assert_close(mixed, want[0] if batch_first else want[0].transpose(0, 1))
-
-
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_a_mask_per_row_and_head_is_a_mask_for_each_row(need_weights):
-    peer = on_the_engine(torchs(batch_first=True))
-    inputs = states_for(peer)
-    masks = as_floats(torch.zeros(2, 5, 4).bool())
-    whole, _ = peer(*inputs, attn_mask=masks.repeat_interleave(H, dim=0), need_weights=need_weights)
-    for row in range(2):
-        alone, _ = peer(*(t[row : row + 1] for t in inputs), attn_mask=masks[row])
-        torch.testing.assert_close(whole[row : row + 1], alone)
-
-
 @pytest.mark.parametrize("given", [{}, ADDED["bias_kv"], ADDED["zero attn"]], ids=str)
 @pytest.mark.parametrize("is_bool", [True, False])
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -457,18 +404,6 @@ def test_automatic_precision():
             torch.autograd.grad(out.float().square().sum(), inputs), want, strict=True
         ):
             assert (grad - whole).norm() < 0.03 * whole.norm()
-
-
-def test_dropout_of_layers_is_for_training_and_keeps_the_mean():
-    peer = torchs(batch_first=True, dropout=0.4)
-    inputs = states_for(peer)
-    want, rows = copy.deepcopy(peer).eval()(*inputs)
-    for layer in (on_the_engine(peer), MultiHeadAttention.from_torch(peer)):
-        assert not torch.equal(layer(*inputs)[0], layer(*inputs)[0])
-        mean = torch.stack([layer(*inputs)[0].detach() for _ in range(600)]).mean(0)
-        assert (mean - want).abs().max() < 0.15 * (want - peer.out_proj.bias).abs().max()
-        torch.testing.assert_close(layer.eval()(*inputs)[0], want)
-    torch.testing.assert_close(on_the_engine(peer).train()(*inputs)[1], rows)
 
 
 def test_an_encoder_layer_with_a_hook_asks_the_attention_in_it():

@@ -11,12 +11,12 @@ from tests.formulas.sizes import Sizes
 from regard.attention import (
     Additive,
     Dot,
+    KeyValueCache,
     ScaledDot,
     Sparsemax,
     attend,
     causal,
     dense,
-    explain,
     lengths,
     weights,
 )
@@ -194,20 +194,6 @@ def test_nan_in_a_query_or_in_a_key_it_sees_is_no_zero(poisoned, keys, mask):
         assert torch.equal(attend(*inputs, mask=mask, backend=backend).isnan(), want)
 
 
-@pytest.mark.parametrize("sizes", [(4, 8, 64, 64), (1, 2, 256, 256)], ids=["short", "sdpa"])
-def test_so_does_it_where_gradients_are_wanted(sizes):
-    B, H, N, M = sizes
-    inputs = [torch.randn(B, H, n, 16).requires_grad_() for n in (N, M, M)]
-    clean = attend(*inputs, mask=causal())
-    value = inputs[2].detach().clone()
-    value[:, :, M // 2] = float("nan")
-    out = attend(*inputs[:2], value, mask=causal())
-    torch.testing.assert_close(out[:, :, : N // 2], clean[:, :, : N // 2])
-    assert out[:, :, N // 2 :].isnan().all()
-    (grad,) = torch.autograd.grad(out[:, :, : N // 2].sum(), inputs[0])
-    assert grad[:, :, : N // 2].isfinite().all()
-
-
 @pytest.mark.parametrize("filling", [float("inf"), float("-inf"), float("nan"), 3e38])
 @pytest.mark.parametrize("sizes", [(4, 8, 64, 64), (1, 2, 256, 256)], ids=["short", "sdpa"])
 def test_whatever_is_in_hidden_keys_gradients_are_those_without_it(sizes, filling):
@@ -223,29 +209,11 @@ def test_whatever_is_in_hidden_keys_gradients_are_those_without_it(sizes, fillin
         torch.testing.assert_close(filled, clean)
 
 
-def test_half_precision_training_runs_in_float32_on_a_cpu(make_inputs):
-    inputs = make_inputs(dtype=torch.bfloat16, value_dim=11, requires_grad=True)
-    plan = explain(*inputs, backend="sdpa")
-    assert any("float32" in note for note in plan.notes)
-    attend(*inputs, backend="sdpa").sum().backward()
-    assert inputs[0].grad.dtype == torch.bfloat16
-
-
 def test_autocast_does_not_narrow_what_was_given_wide(make_inputs):
     inputs = make_inputs(dtype=torch.float32, value_dim=11)
     want = attend(*inputs)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(attend(*inputs), want)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_weights_of_a_half_precision_score_are_worked_out_in_float32(make_inputs, dtype):
-    query, key, _ = make_inputs(dtype=dtype)
-    w = W.to(dtype)
-    rows = weights(query, key, score=Additive(w))
-    want = weights(query.float(), key.float(), score=Additive(w.float()))
-    assert rows.dtype == dtype
-    torch.testing.assert_close(rows.float(), want, atol=4e-3, rtol=0)
 
 
 def test_without_keys_or_without_width_there_is_no_division_by_zero():
@@ -299,3 +267,19 @@ def test_an_infinite_value_reaches_those_who_see_it_as_it_is():
 def test_a_sum_beyond_the_range_of_float16_is_no_infinity():
     assert is_finite(torch.full((70_000,), 1, dtype=torch.float16))
     assert not is_finite(torch.tensor([1, float("inf")], dtype=torch.float16))
+
+
+def test_positions_come_after_the_old_ones_and_the_old_cache_stays():
+    key, value = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 5, 13)
+    cache = KeyValueCache(key[:, :, :2], value[:, :, :2])
+    longer = cache.append(key[:, :, 2:], value[:, :, 2:])
+    assert (cache.length, longer.length) == (2, 5)
+    assert torch.equal(longer.key, key)
+    assert torch.equal(longer.value, value)
+
+
+def test_rows_are_chosen_repeated_and_dropped():
+    cache = KeyValueCache(torch.randn(3, 1, 2, 4), torch.randn(3, 1, 2, 4))
+    chosen = cache.select(torch.tensor([2, 2, 0]))
+    assert torch.equal(chosen.key, cache.key[[2, 2, 0]])
+    assert torch.equal(chosen.value, cache.value[[2, 2, 0]])

@@ -7,14 +7,12 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from regard.attention import (
-    Additive,
     ScaledDot,
     alibi,
     attend,
     causal,
     lengths,
     relative,
-    sample_key,
     shaw,
     weights,
 )
@@ -138,20 +136,6 @@ def test_gradients_flow_to_tables_and_inputs_twice(make_inputs, name, dropout):
     assert gradgradcheck(call, inputs, fast_mode=True)
 
 
-def test_rules_go_with_every_score(make_inputs):
-    w = double(D)
-    inputs = make_inputs()
-    tensor = (
-        -torch.tensor([1 / 16, 1 / 256, 1 / 4])[:, None, None] * torch.tensor(steps(N, M)).abs()
-    )
-    out = attend(*inputs, score=Additive(w), bias=alibi())
-    torch.testing.assert_close(out, attend(*inputs, score=Additive(w), bias=tensor.double()))
-    generator = torch.Generator().manual_seed(1)
-    drawn = sample_key(*inputs, bias=alibi(), generator=generator)
-    chosen = weights(*inputs[:2], bias=alibi()).gather(-1, drawn.index[..., None])[..., 0]
-    torch.testing.assert_close(drawn.log_prob, chosen.log())
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -180,11 +164,3 @@ def test_tables_that_do_not_fit_are_refused(make_inputs, make, message):
 def test_buckets_that_cannot_be_are_refused(rows, options, message):
     with pytest.raises((ShapeError, SettingError), match=message):
         relative(torch.zeros(rows, 2), **options)
-
-
-def test_weights_do_not_depend_on_the_values_of_distances():
-    query, key = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11)
-    keys_only, both = torch.randn(5, 11), torch.randn(5, 13)
-    with_values = weights(query, key, bias=shaw(keys_only, both))
-    assert with_values.equal(weights(query, key, bias=shaw(keys_only)))
-    assert with_values.shape == (2, 3, 5, 7)

@@ -1,9 +1,5 @@
 """The same bits run after run, forward and backward, for a fixed number of threads."""
 
-import hashlib
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -20,7 +16,6 @@ from regard.attention import (
     explain,
     lengths,
     relative,
-    sample_key,
     shaw,
     summarize,
     where,
@@ -98,18 +93,6 @@ def test_twice_the_same(name, threads):
     del between
 
 
-def test_twice_the_same_keys_are_drawn(threads):
-    query, key = torch.randn(B, H, N, D), torch.randn(B, H, M, D)
-    one, other = (
-        sample_key(
-            query, key, generator=torch.Generator().manual_seed(2), mask=lengths([9, 99, 211])
-        )
-        for _ in range(2)
-    )
-    assert torch.equal(one.index, other.index)
-    assert torch.equal(one.log_prob, other.log_prob)
-
-
 LOOKED_AT = {
     "plain": {},
     "causal": {"mask": causal(), "queries": slice(3, -7)},
@@ -133,34 +116,3 @@ def test_the_same_summary_by_any_number_of_threads(name):
         torch.set_num_threads(before)
     for other in found[1:]:
         assert all(torch.equal(found[0][each], other[each]) for each in other)
-
-
-def print_digests():
-    """What is run in a process of its own."""
-    torch.set_num_threads(2)
-    for name in calls():
-        print(name, digest_of(run(name)))
-    for name, options in LOOKED_AT.items():
-        torch.manual_seed(7)
-        query, key = (torch.randn(2, H, 701, D) for _ in range(2))
-        print(name, digest_of(summarize(query, key, **options).tensors().values()))
-
-
-def digest_of(tensors):
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(tensor.numpy().tobytes())
-    return digest.hexdigest()
-
-
-def test_the_same_in_every_process():
-    command = [sys.executable, "-W", "ignore", __file__]
-    one, other = (
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)
-    )
-    assert len(one.splitlines()) == len(calls()) + len(LOOKED_AT)
-    assert one == other
-
-
-if __name__ == "__main__":
-    print_digests()

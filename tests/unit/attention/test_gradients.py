@@ -15,7 +15,6 @@ from regard.attention import (
     documents,
     lengths,
     prefix,
-    shaw,
     window,
 )
 
@@ -89,16 +88,6 @@ def test_only_what_needs_a_gradient_gets_one(make_inputs, needs):
     assert [t.grad is not None for t in inputs] == [i in needs for i in range(4)]
 
 
-@pytest.mark.parametrize("score", [ScaledDot(), Additive(torch.ones(11))])
-def test_float32_gradients_agree_with_float64(make_inputs, score):
-    narrow = make_inputs(dtype=torch.float32, value_dim=11, requires_grad=True)
-    wide = [t.detach().double().requires_grad_() for t in narrow]
-    for inputs in (narrow, wide):
-        attend(*inputs, score=score, mask=lengths([4, 7])).square().sum().backward()
-    for one, other in zip(narrow, wide, strict=True):
-        torch.testing.assert_close(one.grad.double(), other.grad, atol=2e-5, rtol=0)
-
-
 COMPILED = {
     "additive_cpu": {"score": Additive(torch.linspace(-1, 1, 5))},
     "dot_cpu": {"weighting": Softmax(sink=0.5)},
@@ -149,26 +138,3 @@ def test_gradients_of_compiled_loops_are_those_of_differences(backend, mask):
         ]
         difference = (ends[0] - ends[1]) / (2 * step)
         torch.testing.assert_close(difference, (slope * way).sum().double(), atol=5e-3, rtol=1e-3)
-
-
-def test_gradients_are_the_same_whether_or_not_they_are_differentiated_again(make_inputs):
-    tables = [torch.randn(5, dim, dtype=torch.float64, requires_grad=True) for dim in (11, 13)]
-    inputs = [*make_inputs(requires_grad=True), *tables]
-    total = attend(*inputs[:3], bias=shaw(*tables)).square().sum()
-    once = torch.autograd.grad(total, inputs, retain_graph=True)
-    again = torch.autograd.grad(total, inputs, create_graph=True)
-    for one, other in zip(once, again, strict=True):
-        torch.testing.assert_close(one, other)
-
-
-@pytest.mark.parametrize("learned", [0, 1, 2])
-@pytest.mark.parametrize("score", [ScaledDot(), Additive(torch.ones(11, dtype=torch.float64))])
-def test_what_needs_no_gradient_does_not_stop_a_second_one(make_inputs, learned, score):
-    inputs = make_inputs()
-    inputs[learned].requires_grad_()
-
-    def call(tensor):
-        given = [tensor if place == learned else each for place, each in enumerate(inputs)]
-        return attend(*given, score=score).square()
-
-    assert gradgradcheck(call, inputs[learned], fast_mode=True)

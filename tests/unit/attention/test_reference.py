@@ -23,20 +23,6 @@ def test_two_keys_by_hand():
     torch.testing.assert_close(answer.lse, torch.tensor([[[math.log(4)]]]).double())
 
 
-def test_hidden_pairs_are_never_touched():
-    query, key = tensor([1.0]), tensor([0.0], [float("nan")])
-    answer = attend_by_loops(query, key, key, visible=torch.tensor([[True, False]]))
-    assert answer.context.item() == 0
-    assert answer.weights.tolist() == [[[[1.0, 0.0]]]]
-
-
-def test_nothing_to_see():
-    query = tensor([1.0])
-    answer = attend_by_loops(query, query, query, visible=torch.tensor([[False]]))
-    assert answer.context.item() == 0
-    assert answer.lse.item() == float("-inf")
-
-
 def test_query_heads_share_a_key_head_in_order():
     query = torch.ones(1, 4, 1, 1)
     value = torch.tensor([10.0, 20.0]).view(1, 2, 1, 1)

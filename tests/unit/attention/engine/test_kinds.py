@@ -2,7 +2,6 @@
 
 import gc
 import weakref
-from threading import Thread
 
 import pytest
 import torch
@@ -151,26 +150,3 @@ def test_nothing_that_is_remembered_keeps_tensors_or_masks():
     del inputs, mask
     gc.collect()
     assert [each() for each in left] == [None] * 5
-
-
-def test_threads_may_call_at_once(monkeypatch):
-    monkeypatch.setattr(kinds, "_MOST", 2)
-    mask, inputs, wrong = causal(), make(), []
-
-    def call():
-        for each in range(1, 60):
-            score = ScaledDot(scale=(each % 5 + 1) / 10)
-            try:
-                out = attend(*inputs, score=score, mask=mask)
-                torch.testing.assert_close(
-                    out, attend(*inputs, score=score, mask=mask, backend="tiled")
-                )
-            except Exception as error:
-                wrong.append(error)
-
-    threads = [Thread(target=call) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong

@@ -1,11 +1,8 @@
 """``attend`` inside ``torch.compile``: one graph, the numbers of eager calls."""
 
-import shutil
-
 import pytest
 import torch
 from tests.cases import slow_but
-from torch import nn
 
 from regard.attention import (
     Additive,
@@ -142,16 +139,6 @@ def test_one_graph_gives_answer_and_gradients(case):
     compiled, counter = traced(call, fullgraph=True)
     assert_same(call, compiled, [*inputs(), learned])
     assert counter.frame_count == 1
-
-
-@pytest.mark.parametrize(("axes", "sink"), [(2, None), (3, 0.5), (4, None)])
-def test_log_sum_exp_for_any_leading_axes(sink, axes):
-    def call(query, key, value):
-        out, lse = attend(query, key, value, weighting=Softmax(sink), return_lse=True)
-        return torch.cat([out, lse.unsqueeze(-1)], dim=-1)
-
-    tensors = [each.detach()[(0,) * (4 - axes)].requires_grad_() for each in inputs()]
-    assert_same(call, traced(call, fullgraph=True)[0], tensors)
 
 
 def names_in_graph(function, *tensors):
@@ -342,25 +329,3 @@ def test_what_is_wrong_is_said_as_without_a_compiler():
         traced(lambda q: attend(q, q, q[:, :, :2]))[0](query)
     with pytest.raises(SettingError, match=r"return_lse must go with Softmax\(\)"):
         traced(lambda q: attend(q, q, weighting=Hard(), return_lse=True))[0](query)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:dynamo_pgo force disabled")
-def test_inductor_gives_the_same_numbers():
-    if shutil.which("c++") is None and shutil.which("g++") is None:
-        pytest.skip("inductor needs a C++ compiler")
-
-    class Layer(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.w = nn.Parameter(torch.rand(D))
-
-        def forward(self, query, key, value, n):
-            one = attend(query, key, value, score=Additive(self.w), mask=lengths(n))
-            return one + attend(query, key, value, bias=alibi(), mask=window(2, 1))
-
-    layer = Layer()
-    tensors = [*inputs(), torch.tensor([3, 7])]
-    with torch.compiler.config.patch(force_disable_caches=True):
-        assert_same(layer, torch.compile(layer, fullgraph=True), tensors)

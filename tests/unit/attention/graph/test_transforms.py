@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch.func import grad, hessian, jacfwd, jacrev, vmap
+from torch.func import grad, jacfwd, jacrev, vmap
 
 from regard.attention import (
     Additive,
@@ -70,17 +70,6 @@ def test_jacobians_are_those_of_autograd(transform, case):
 
     want = torch.autograd.functional.jacobian(call, query)
     torch.testing.assert_close(transform(call)(query), want)
-
-
-def test_second_derivatives_and_the_log_sum_exp():
-    query, key, value = (t[:1, :1] for t in inputs())
-
-    def total(query):
-        out, lse = attend(query, key, value, mask=lengths(4), return_lse=True)
-        return out.square().sum() + lse.square().sum()
-
-    want = torch.autograd.functional.hessian(total, query)
-    torch.testing.assert_close(hessian(total)(query), want)
 
 
 def test_each_row_of_a_vmap_has_lengths_of_its_own_and_nan_stays_hidden():

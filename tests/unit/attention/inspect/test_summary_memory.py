@@ -12,9 +12,7 @@ from regard.attention import (
     alibi,
     causal,
     documents,
-    rows,
     summarize,
-    transposed,
     where,
     window,
 )
@@ -57,10 +55,3 @@ def test_neither_do_gradients():
         loss.backward()
 
     assert profiled(call).peak < MATRIX / 2
-
-
-def test_rows_and_transposed_hold_no_matrix():
-    query, key = drawn()
-    with torch.no_grad():
-        assert profiled(lambda: rows(query, key, [0, 3000])).peak < MATRIX / 2
-        assert profiled(lambda: transposed(query, key, torch.ones(N, 1))).peak < MATRIX / 2
