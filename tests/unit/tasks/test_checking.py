@@ -54,12 +54,6 @@ def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path: Path
     }  # fmt: skip
 
 
-def test_an_aspect_makes_another_text(tmp_path: Path):
-    train = GOOD.replace("\t", "\t水果\t") + "bad\t酒店\t味道很好1\n"
-    found = report(tmp_path, "classification", "tsv", {"train": train}, text=3, label=1, aspect=2)
-    assert "contradiction" not in findings(found)
-
-
 def test_tags_are_counted_and_unknown_ones_found(tmp_path: Path):
     train = "江\tB-PER\n民\tI-PER\n在\tO\n\n京\tB-LOC\n城\tI-LOC\n"
     found = report(tmp_path, "tagging", "conll", {"train": train, "test": "江\tB-ODD\n"})

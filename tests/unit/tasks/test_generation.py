@@ -1,6 +1,5 @@
 """Documents, questions about them and answers: how they are read, and what of them."""
 
-import gzip
 import json
 
 import pytest
@@ -27,20 +26,6 @@ RECORD = {"context": TALE, "question": "How was the son called?", "answers": ["H
 def written(path, *records):
     path.write_text("".join(f"{one}\n" for one in records), "utf-8")
     return path
-
-
-def test_records_and_columns_say_the_same(tmp_path) -> None:
-    jsonl = tmp_path / "tales.jsonl.gz"
-    jsonl.write_bytes(gzip.compress(json.dumps(RECORD).encode()))
-    (one,) = read_documents([jsonl], DocumentData())
-    assert (one.text, one.question, one.answers) == (TALE, RECORD["question"], ("Hans", "H."))
-    tsv = written(tmp_path / "tales.tsv", f"{RECORD['question']}\tHans\t{TALE}")
-    (other,) = read_documents([tsv], DocumentData(document=3, question=1, answer=2))
-    assert (other.text, other.question, other.answers) == (one.text, one.question, ("Hans",))
-    for key in ("answer", "summary"):
-        line = json.dumps({"document": TALE, key: "A son ran away."})
-        (summed,) = read_documents([written(tmp_path / "s.jsonl", line)], DocumentData())
-        assert (summed.question, summed.answers) == ("", ("A son ran away.",))
 
 
 @pytest.mark.parametrize(

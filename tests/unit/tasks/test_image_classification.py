@@ -10,7 +10,7 @@ import torch
 from regard.errors import DataError
 from regard.inference import Predictor
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.image_classification import ImageClassification, digits, shifted
+from regard.tasks.image_classification import ImageClassification, digits
 from regard.text.reading.pictures import Picture
 
 MODEL = {"patch": 2, "model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 8}
@@ -39,16 +39,6 @@ def test_pictures_are_moved_in_training_only():
     assert not torch.equal(moved, still)
     unmoved = job().collate(encoded, generator=torch.Generator().manual_seed(1))["pixels"]
     torch.testing.assert_close(unmoved, still)
-
-
-def test_moves_reach_every_place_and_bring_in_the_dark():
-    one = torch.zeros(200, 1, 3, 3)
-    one[:, :, 1, 1] = 1.0
-    found = shifted(one, 1, fill=-7.0, generator=torch.Generator().manual_seed(0))
-    places = {tuple(each.flatten().eq(1).nonzero().flatten().tolist()) for each in found}
-    assert places == {(place,) for place in range(9)}
-    corner = found[[each[0, 0, 0].eq(1).item() for each in found]][0, 0]
-    assert corner.tolist() == [[1.0, 0.0, -7.0], [0.0, 0.0, -7.0], [-7.0, -7.0, -7.0]]
 
 
 def test_baselines_are_those_of_their_names():

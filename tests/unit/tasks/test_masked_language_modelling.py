@@ -1,6 +1,7 @@
 """Masked language models: what is masked, what is asked, what is answered."""
 
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -151,21 +152,18 @@ def test_next_sentences_weigh_as_much_as_all_words(make):
     assert pairs == pytest.approx(100 * float(right.float().mean()), rel=1e-5)
 
 
-def test_windows_beyond_the_positions_are_named(tmp_path):
-    def build(data, model):
-        table = {"task": "masked_language_modelling", "data": data, "model": model}
-        recipe = recipe_from_table({**table, "tokenizer": {"type": "characters"}})
-        kind = TASKS["masked_language_modelling"].task
-        from regard.tasks.language_modelling import Passage
-
-        return kind.learn(recipe, [Passage(("ab",), "x:1")]).build_model()
-
-    with pytest.raises(SettingError, match=r"model.max_length must be at least data.context = 600"):
-        build({"context": 600}, {"max_length": 512})
-    with pytest.raises(SettingError, match=r"model.num_segments must be at least 2 with"):
-        build({"next_sentence": True}, {"num_segments": 1})
-    with pytest.raises(SettingError, match="context must be at least 8; got 5"):
-        build({"context": 5}, {})
+@pytest.mark.parametrize(
+    ("data", "model", "message"),
+    [
+        ({"context": 600}, {"max_length": 512}, "max_length must be at least data.context = 600"),
+        ({"next_sentence": True}, {"num_segments": 1}, "num_segments must be at least 2 with"),
+    ],
+)
+def test_windows_beyond_the_positions_are_named(make, data, model, message):
+    job, _ = make(**data)
+    job.recipe = replace(job.recipe, model=replace(job.recipe.model, **model))
+    with pytest.raises(SettingError, match=f"model.{message}"):
+        job.build_model()
 
 
 def test_chinese_words_are_found_by_what_is_repeated(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from regard.errors import DataError
-from regard.models import ClassifierConfig
 from regard.tasks import recipe_from_table
 from regard.tasks.multiple_choice import Choice, Choices, MultipleChoiceAnswering
 
@@ -104,20 +103,6 @@ def test_a_question_with_fewer_answers_never_gets_another(model):
     # The same alone: what stands beside it in a batch changes nothing.
     (alone,) = job.predict(network, job.collate(job.encode(examples()[1:])))
     assert alone.probabilities == pytest.approx(second.probabilities, abs=1e-5)
-
-
-def test_the_penalty_of_the_head_is_in_the_loss_that_is_trained_on():
-    def losses(penalty):
-        torch.manual_seed(0)
-        head = ClassifierConfig(pooling="structured", num_hops=3, penalty=penalty, dropout=0.0)
-        job = MultipleChoiceAnswering.learn(replace(recipe("match"), head=head), examples())
-        network, batch = job.build_model(), job.collate(job.encode(examples()))
-        return [job.loss(network.train(mode), batch)[0].item() for mode in (True, False)]
-
-    (none, measured), (once, same), (twice, _) = map(losses, (0.0, 1.0, 2.0))
-    assert once - none > 0.1
-    assert twice - none == pytest.approx(2 * (once - none), rel=1e-3)
-    assert measured == same
 
 
 def test_baselines_score_and_tables():

@@ -81,7 +81,7 @@ def test_labelled_pairs_of_tables(tmp_path):
 
 
 @pytest.mark.parametrize("model", ["esim", "match", "transformer"])
-def test_each_model_learns_four_pairs_and_padding_changes_nothing(fitted, model):
+def test_each_model_learns_four_pairs(fitted, model):
     job = PairMatching.learn(recipe(model), PAIRS)
     network, batch = fitted(job, PAIRS), job.collate(job.encode(PAIRS))
     answers = job.predict(network, batch)

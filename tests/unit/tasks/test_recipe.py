@@ -5,7 +5,7 @@ import pytest
 
 from regard.config import parse_settings, write_toml
 from regard.errors import SettingError
-from regard.models import RnnSeq2SeqConfig, TransformerConfig
+from regard.models import RnnSeq2SeqConfig
 from regard.runs.run import Run
 from regard.tasks import (
     DecodingConfig,
@@ -78,13 +78,6 @@ def test_a_table_gives_the_recipe_back(file, tmp_path):
     again = read_recipe(saved)
     assert again.table() == recipe.table()
     assert again.files("train") == recipe.files("train")
-
-
-def test_an_empty_table_is_the_paper_with_nothing_to_read():
-    recipe = recipe_from_table({})
-    assert recipe.model == TransformerConfig()
-    assert recipe.files("train") == []
-    assert not recipe.uses_phrasebook
 
 
 def test_the_phrasebook_is_no_file():

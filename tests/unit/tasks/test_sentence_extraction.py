@@ -101,18 +101,6 @@ def test_it_learns_which_sentences_are_taken_out(fitted) -> None:
     assert table.rows[1][1] == pytest.approx(100)
 
 
-def test_what_is_shown_has_the_share_of_each_sentence_at_its_begin() -> None:
-    task = learned()
-    (encoded,) = task.encode([ONE])
-    model = task.build_model().eval()
-    (answer,) = task.predict(model, task.collate([encoded]))
-    drawing = task.draw(model, ONE, encoded, answer)
-    assert len(drawing.prediction.values) == len(drawing.text.tokens) == len(encoded["ids"])
-    begins = [value for value in drawing.prediction.values if value]
-    assert begins == list(answer.probabilities)
-    assert answer.to_dict()["sentences"][0] == "Rain fell."
-
-
 def test_what_it_asks_and_what_cannot_be_asked(tmp_path) -> None:
     task = learned()
     assert task.request({"document": TALE}, "a").text == TALE

@@ -3,8 +3,6 @@
 import pytest
 
 from regard.errors import DataError
-from regard.inference import Predictor
-from regard.inference.looking import look_into
 from regard.tasks import recipe_from_table
 from regard.tasks.sentence_selection import SentenceSelection
 from regard.text import BadLines
@@ -94,17 +92,3 @@ def test_a_text_of_too_many_sentences_is_left_out_in_training_and_else_an_error(
         DataError, match=r"q\.jsonl:1: the text must have 1 to 2 sentences, .*got 3"
     ):
         job.encode(QUESTIONS)
-
-
-def test_each_hop_is_shown_looking_at_the_sentences():
-    job = job_of(num_hops=2)
-    predictor = Predictor(job.build_model(), job)
-    (example,) = look_into(predictor, f"Who built it?\t{TEXTS[0]}").examples
-    assert [token.text for token in example.source_tokens] == [
-        "Ann built the ship.",
-        "It sank near Hull.",
-        "Nobody was hurt.",
-    ]
-    assert len(example.output_tokens) == 1
-    assert [(shown.kind, shown.layer) for shown in example.maps] == [("cross", 0), ("cross", 1)]
-    assert sum(example.answer.values) == pytest.approx(1, abs=1e-3)

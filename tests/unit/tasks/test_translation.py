@@ -7,9 +7,8 @@ from torch import nn
 
 from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, recipe_from_table
-from regard.tasks.sequence_task import longest_output, states_and_labels
+from regard.tasks.sequence_task import states_and_labels
 from regard.tasks.translation import TranslationTask
-from regard.tasks.translations import Translations
 from regard.text import BadLines, Corpus, Pair, Sequences, batched, collate, encode_corpus
 
 TINY = {"type": "rnn_seq2seq", "embed_dim": 4, "hidden_dim": 5, "attention_dim": 3}
@@ -44,10 +43,6 @@ def read_training(recipe):
     return parts.train, parts.valid
 
 
-def tokenizer_of(recipe, pairs):
-    return TranslationTask.learn(recipe, pairs).tokenizer
-
-
 def sides(pairs):
     return [(pair.source, pair.target) for pair in pairs]
 
@@ -61,18 +56,6 @@ def test_one_file_of_pairs_or_two_of_lines(folder):
     both = recipe(folder, train=["side.zh", "side.en"])
     assert sides(read_split(both, "train")) == [("我", "I"), ("你", "you")]
     assert read_split(both, "valid") == []
-
-
-def test_references_are_merged_where_asked_for(folder):
-    merged = read_split(recipe(folder, valid="valid.tsv"), "valid", merge=True)
-    assert [(pair.source, pair.references) for pair in merged] == [("a", ("b", "e")), ("c", ("d",))]
-
-
-def test_three_files_are_refused(folder):
-    for name in "abc":
-        (folder / name).write_text("a\tb\n", "utf-8")
-    with pytest.raises(SettingError, match=r"data.train must be one file of pairs, .*got 3 files"):
-        read_split(recipe(folder, train=["a", "b", "c"]), "train")
 
 
 def test_the_phrasebook_comes_with_its_references(monkeypatch):
@@ -197,14 +180,6 @@ def test_languages_reach_who_shows_and_measures(folder):
     assert plain.value != chinese.value
 
 
-def test_of_a_long_source_the_beginning_is_shown(folder):
-    task = TranslationTask.learn(recipe(folder), [Pair("a b", "c d", ("c d",), "x:1")])
-    answer = Translations.of_nothing("")
-    for source, shown in (("a" * 160, "a" * 160), ("a" * 161, "a" * 159 + "…")):
-        found = task.show(Pair(source, "d", ("d",), "x:1"), answer)
-        assert found == f"{shown} →   (reference: d)"
-
-
 def test_one_vocabulary_or_two(folder):
     pairs = [Pair("a b", "c", ("c",), "x:1"), Pair("a", "d e f", ("d e f",), "x:2")]
     shared = TranslationTask.learn(recipe(folder), pairs).tokenizer
@@ -243,10 +218,6 @@ def test_only_real_tokens_are_learned_from():
     assert states[:, 0].tolist() == [2, 5, 6, 2, 4, 2]
     assert labels.tolist() == [5, 6, 3, 4, 3, 3]
     assert auxiliary == 7
-
-
-def test_outputs_may_grow_with_their_sources():
-    assert longest_output(torch.tensor([1, 10]), 1.5).tolist() == [11, 25]
 
 
 def test_groups_hold_the_shortest_first_and_keep_to_the_budget():
