@@ -5,17 +5,15 @@ process for each training and forking is safe only from a process with one threa
 """
 
 import json
-import os
 import random
 import shutil
-import signal
 import sys
-import threading
 import time
 import warnings
 from pathlib import Path
 
 import torch
+from killing import Fault, is_killed
 from rich.console import Console
 
 from regard.runs import Run, is_run
@@ -56,39 +54,10 @@ def recipe(folder: Path) -> Recipe:
     return recipe_from_table(table, folder=folder)
 
 
-class Reports:
-    """What is compared, and what went wrong."""
-
-    def __init__(self, home: Path) -> None:
-        self.home, self.kills, self.failures = home, 0, []
-        self.places: dict[str, int] = {}
-
-    def train(self, path: Path) -> None:
-        with (self.home / "log").open("a") as log:
-            reporter = ConsoleReporter(Console(file=log, width=200), quiet=True)
-            train(recipe(self.home), path, reporter=reporter)
-
-    def forked(self, path: Path, at: int, moment: str, seconds: float | None) -> bool:
-        """Train in a child that dies at a call to the disk or after a time; whether it died."""
-        child = os.fork()
-        if child == 0:
-            try:
-                with Fault(at, moment):
-                    self.train(path)
-            except BaseException as error:
-                (self.home / "error").write_text(f"{type(error).__name__}: {error}")
-                os._exit(1)
-            os._exit(0)
-        if seconds is not None:
-            timer = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))
-            timer.start()
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if seconds is not None:
-            timer.cancel()
-            timer.join()
-        if status == 1:
-            self.failures.append((self.home / "error").read_text())
-        return status == -signal.SIGKILL
+def fit(home: Path, path: Path) -> None:
+    with (home / "log").open("a") as log:
+        reporter = ConsoleReporter(Console(file=log, width=200), quiet=True)
+        train(recipe(home), path, reporter=reporter)
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -100,34 +69,33 @@ def main(home: Path, kills: int) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("error")
     write_corpus(home)
-    reports = Reports(home)
-    reports.train(home / "warm")  # what is slow or writes files only the first time
+    fit(home, home / "warm")  # what is slow or writes files only the first time
     started = time.perf_counter()
     with Fault() as fault:
-        reports.train(home / "whole")
+        fit(home, home / "whole")
     seconds = time.perf_counter() - started
     whole = contents(home / "whole")
-    dice, path, in_a_row = random.Random(2), home / "run", 0
-    while reports.kills < kills and not reports.failures:
+    dice, path, failures = random.Random(2), home / "run", []
+    done = in_a_row = 0
+
+    def is_struck(at: int, moment: str, delay: float | None = None) -> bool:
+        return is_killed(lambda: fit(home, path), at, moment, seconds=delay)
+
+    while done < kills and not failures:
         by_clock = dice.random() < 0.3
         at = 0 if by_clock else dice.randint(1, len(fault.calls))
         moment = dice.choice(["before", "inside", "after"])
-        delay = dice.uniform(0, seconds) if by_clock else None
-        died = reports.forked(path, at, moment, delay)
-        reports.kills += died
-        if died:
-            name = "clock" if by_clock else f"{moment} {fault.calls[at - 1]}"
-            reports.places[name] = reports.places.get(name, 0) + 1
+        died = is_struck(at, moment, dice.uniform(0, seconds) if by_clock else None)
+        done += died
         in_a_row += died
         if not died or in_a_row == 3:  # after three in a row, the fourth may finish
             in_a_row = 0
             if contents_or_none(path) is None:
-                reports.forked(path, 0, "before", None)
-            if not reports.failures and contents_or_none(path) != whole:
-                reports.failures.append(f"other bytes after {reports.kills} kills")
+                is_struck(0, "before")
+            if contents_or_none(path) != whole:
+                failures.append(f"other bytes after {done} kills")
             shutil.rmtree(path, ignore_errors=True)
-    found = {"kills": reports.kills, "calls": len(fault.calls), "places": reports.places}
-    sys.stdout.write(json.dumps(found | {"failures": reports.failures, "seconds": seconds}))
+    sys.stdout.write(json.dumps({"kills": done, "failures": failures}))
 
 
 def contents_or_none(path: Path) -> dict[str, bytes] | None:
@@ -136,6 +104,4 @@ def contents_or_none(path: Path) -> dict[str, bytes] | None:
 
 
 if __name__ == "__main__":
-    from killing import Fault
-
     main(Path(sys.argv[1]), int(sys.argv[2]))

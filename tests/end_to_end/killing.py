@@ -1,17 +1,10 @@
-"""Stops a Python program at its n-th dealing with the disk, as a kill or a full disk would.
-
-To count the dealings of a program, and then to kill it inside the 17th::
-
-    python killing.py count COUNT_FILE -m regard train recipe.toml run
-    python killing.py 17 inside -m regard train recipe.toml run
-"""
+"""Stops a program at its n-th dealing with the disk, as a kill or a full disk would."""
 
 import os
-import runpy
 import signal
-import sys
+import threading
+import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 OPERATIONS = ("write", "fsync", "replace", "rename", "unlink", "rmdir", "mkdir", "truncate")
@@ -19,13 +12,13 @@ OPERATIONS += ("ftruncate",)
 
 
 class Fault:
-    """Counts what the process asks of the disk through ``os``, and strikes at one of the calls."""
+    """Counts the calls of the process to the disk, and strikes before, inside or after one."""
 
     def __init__(
         self, at: int = 0, moment: str = "before", strike: Callable[[], Any] | None = None
     ) -> None:
-        self.at = at
-        self.moment = moment
+        self.at = at  # from 1; 0 only counts
+        self.moment = moment  # inside a write, half of it is done
         self.strike = strike or (lambda: os.kill(os.getpid(), signal.SIGKILL))
         self.calls: list[str] = []
         self._original = {name: getattr(os, name) for name in OPERATIONS}
@@ -57,25 +50,27 @@ class Fault:
         return call
 
 
-def main(arguments: list[str]) -> None:
-    first, second, *program = arguments
-    fault = Fault() if first == "count" else Fault(int(first), second)
-    with fault:
+def is_killed(
+    work: Callable[[], object], at: int, moment: str, *, seconds: float | None = None
+) -> bool:
+    """Work in a child that dies at a call to the disk or after a time; whether it died."""
+    child = os.fork()
+    if child == 0:
+        code = 1
         try:
-            _run_program(program)
+            with Fault(at, moment):
+                work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
-            if first == "count":
-                Path(second).write_text(str(len(fault.calls)))
-
-
-def _run_program(program: list[str]) -> None:
-    if program[0] == "-m":
-        sys.argv = program[1:]
-        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
-    else:
-        sys.argv = program
-        runpy.run_path(program[0], run_name="__main__")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+            os._exit(code)
+    timer = threading.Timer(seconds or 0, os.kill, (child, signal.SIGKILL))
+    if seconds is not None:
+        timer.start()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if seconds is not None:
+        timer.cancel()
+        timer.join()
+    assert status in (0, -signal.SIGKILL), "the child has failed; its traceback is above"
+    return status != 0

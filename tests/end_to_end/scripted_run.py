@@ -9,13 +9,13 @@ import json
 import os
 import random
 import shutil
-import signal
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
+from killing import Fault, is_killed
 
 from regard.errors import RunError
 from regard.runs import Run, average, is_run
@@ -90,14 +90,9 @@ class Report:
 
     def kill(self, path: Path, at: int, moment: str) -> bool:
         """Train in a process of its own that is killed; False if it ended before that."""
-        child = os.fork()
-        if child == 0:
-            with Fault(at, moment):
-                train(path)
-            os._exit(0)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        self.kills += status == -signal.SIGKILL
-        return status == -signal.SIGKILL
+        died = is_killed(lambda: train(path), at, moment)
+        self.kills += died
+        return died
 
     def expect_recovery(self, path: Path, what: str) -> None:
         """The folder can be read as it is, and going on makes it whole."""
@@ -172,6 +167,4 @@ def main(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    from killing import Fault
-
     main(Path(sys.argv[1]))

@@ -44,7 +44,7 @@ def blocks() -> dict[str, str]:
 
 
 BLOCKS = blocks()
-# A script with arguments: test_ctranslate2.py and test_graphs.py run them as such.
+# A script with arguments: tests/unit/export/test_programs.py runs them as such.
 SCRIPTS = [name for name, code in BLOCKS.items() if "sys.argv" in code]
 
 

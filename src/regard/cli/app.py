@@ -143,9 +143,9 @@ def _as_typed(message: str, arguments: Sequence[str]) -> str:
     for option in options:
         name = option.removeprefix("--").replace("-", "_")
         # A name of one word may be a word of the sentence elsewhere.
-        place = r"(?<![\w.-])" if "_" in name else "^"
+        start = r"(?<![\w.-])" if "_" in name else "^"
         if option.startswith("--") and name.isidentifier():
-            message = re.sub(rf"{place}{name}(?=[ ;,=.])", option, message)
+            message = re.sub(rf"{start}{name}(?=[ ;,=.])", option, message)
     return message
 
 
@@ -169,7 +169,7 @@ def _refused(error: OSError) -> int:
     return BAD_INPUT
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *where: object) -> None:
     note(f"warning: {_one_line(str(message))}")
 
 

@@ -87,8 +87,8 @@ def check(
         arguments = parse_arguments(files, source, target)
         recipe = _recipe(arguments, valid=valid, test=test, columns=columns, settings=settings)
         if recipe.task != "translation":
-            given: dict[str, object] = {"--columns": columns, "--run": run}
-            refuse(given, f"for {recipe.task}; it is for sentence pairs")
+            options: dict[str, object] = {"--columns": columns, "--run": run}
+            refuse(options, f"for {recipe.task}; it is for sentence pairs")
         tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
         with encoded_as(recipe.encoding), progress("checking", STEPS) as advance:
             report = TASKS[recipe.task].task.check(

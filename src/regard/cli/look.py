@@ -77,9 +77,9 @@ def look(
         model, run = run, None
     if model is not None:
         _check_absent("--beam-size", beam_size is not None, "a run")
-        given = _texts([text for text in (run, *texts) if text is not None], file)
-        shown, copies = _look_into_model(
-            model, given, target, chosen, truncate, allow_download, serve, device
+        all_texts = _texts([text for text in (run, *texts) if text is not None], file)
+        page, copies = _look_into_model(
+            model, all_texts, target, chosen, truncate, allow_download, serve, device
         )
     else:
         _check_absent("--truncate", truncate, "--model")
@@ -88,24 +88,26 @@ def look(
             raise SettingError(
                 "RUN must be given, or --model; got neither. See regard look --help."
             )
-        given = _lines_of(texts, file)
-        shown, copies = _look_into_run(Path(run), given, target, chosen, beam_size, serve, device)
-    examples = shown.document.examples
-    say("\n\n".join([draw_examples(examples, shown.document.opening), *copies]))
-    write_file(out, shown.page())
+        all_texts = _lines_of(texts, file)
+        page, copies = _look_into_run(
+            Path(run), all_texts, target, chosen, beam_size, serve, device
+        )
+    examples = page.document.examples
+    say("\n\n".join([draw_examples(examples, page.document.opening), *copies]))
+    write_file(out, page.page())
     note(f"wrote {out}")
     sizes = [len(each.source_tokens) for each in examples]
     sizes += [len(each.output_tokens) for each in examples]
     if not serve and max(sizes) > _LONG:
         note("its maps of long texts are pooled: --serve shows every weight while it runs")
-    address = shown.serve() if serve else out.resolve().as_uri()
+    address = page.serve() if serve else out.resolve().as_uri()
     if open_page:
         webbrowser.open(address)
     if serve:
         with suppress(KeyboardInterrupt):
             note(f"serving it at {address} (Ctrl-C to stop)")
             threading.Event().wait()
-        shown.close()
+        page.close()
 
 
 def _look_into_run(
@@ -171,9 +173,9 @@ def _look_into_model(
     from regard.interop.checkpoints.folder import load_folder
     from regard.interop.looking import look
 
-    found = find_device(device, setting="--device")
+    torch_device = find_device(device, setting="--device")
     loaded, tokenizer = load_folder(model, allow_download=allow_download)
-    nn.Module.to(loaded, found)  # of whose own ``to`` type checkers know nothing
+    nn.Module.to(loaded, torch_device)  # of whose own ``to`` type checkers know nothing
     layers, heads = chosen
     page = look(
         loaded,
@@ -198,20 +200,20 @@ def _is_checkpoint(folder: Path) -> bool:
 def _lines_of(texts: Sequence[str], file: Path | None) -> list[str]:
     """Texts for a run: those of the command line, and lines of the file; else of stdin."""
     lines = _lines(file) if file is not None else [] if texts else _piped()
-    given = [*texts, *(line for line in lines if line.strip())]
-    if not given:
+    all_texts = [*texts, *(line for line in lines if line.strip())]
+    if not all_texts:
         where = "the command" if file is None else str(file)
         raise DataError(
             f"text must be given to look into a run; got none in {where}. Write it behind the run, "
             "or a line each into --file."
         )
-    return given
+    return all_texts
 
 
-def _texts(given: Sequence[str], file: Path | None) -> list[str]:
+def _texts(all_texts: Sequence[str], file: Path | None) -> list[str]:
     """Texts for a model: words of the command line or of files that they name; else stdin."""
     named = [] if file is None else [_whole(file)]
-    texts = [*map(_text_of, given), *named] or ["\n".join(_piped())]
+    texts = [*map(_text_of, all_texts), *named] or ["\n".join(_piped())]
     if not all(text.strip() for text in texts):
         raise DataError(
             "text must be given to look into a model; got none. Write it behind the folder, name a "

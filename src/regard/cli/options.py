@@ -13,6 +13,7 @@ from regard.errors import SettingError
 
 if TYPE_CHECKING:
     from regard.config import JsonValue
+    from regard.tasks import TaskEntry
 
 # Settings by names that other tools have for them.
 _SETTINGS = {
@@ -126,7 +127,6 @@ def _way(name: str, ways: Mapping[tuple[str, ...], str]) -> str | None:
 
 
 def _setting(name: str, among: Sequence[str]) -> str | None:
-    from regard.cli.recipes import sections
     from regard.tasks import TASKS
 
     if name in _SETTINGS and _SETTINGS[name].partition(".")[0] in among:
@@ -193,3 +193,28 @@ class DecodingOptions:
 
 # Nothing said: everything as the recipe says.
 AS_THE_RECIPE_SAYS = DecodingOptions()
+
+
+def sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type]]]:
+    """For each table of recipes of these tasks, its headings and the classes that read it."""
+    from regard.training import TrainingConfig
+
+    names = ("data", "tokenizer", "model", "head", "training", "decoding")
+    tasks: dict[str, dict[tuple[str, type], list[str]]] = {name: {} for name in names}
+    for task, kind in kinds.items():
+        single = {name: getattr(kind, name) for name in ("data", "tokenizer", "head", "decoding")}
+        rows = [(name, f"[{name}]", config) for name, config in single.items() if config]
+        rows += [
+            ("model", f'[model] with type = "{name}"', architecture.config)
+            for name, architecture in kind.models.items()
+        ]
+        for name, heading, config in [*rows, ("training", "[training]", TrainingConfig)]:
+            tasks[name].setdefault((heading, config), []).append(task)
+    return {
+        name: [
+            (heading if len(of) == len(kinds) else f"{heading} of {', '.join(of)}", config)
+            for (heading, config), of in described.items()
+        ]
+        for name, described in tasks.items()
+        if described
+    }

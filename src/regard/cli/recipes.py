@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, TypedDict
 from cyclopts import App
 
 from regard.choices import choose
-from regard.cli.options import OPTIONS
+from regard.cli.options import OPTIONS, sections
 from regard.cli.output import say
 from regard.config import JsonValue, read_toml
 from regard.training.recipes.resolving import packaged_recipe, packaged_recipes
 
 if TYPE_CHECKING:
-    from regard.tasks import Recipe, TaskEntry
+    from regard.tasks import Recipe
 
-__all__ = ["packaged_recipe", "packaged_recipes", "recipes", "sections", "settings"]
+__all__ = ["packaged_recipe", "packaged_recipes", "recipes", "settings"]
 
 _FIGURES = files("regard") / "recipes" / "figures.json"
 _WIDTH = 80
@@ -61,10 +61,10 @@ def listed(job: str | None = None, /) -> None:
     Args:
         job: Only recipes of this task, or whose name has this in it; by default all.
     """
-    found = _rows(job)
-    if not found:
+    recipes_of_job = _rows(job)
+    if not recipes_of_job:
         choose("the job", job, dict.fromkeys(sorted({row[0] for row in _rows(None)})))
-    for task, rows in groupby(sorted(found), key=itemgetter(0)):
+    for task, rows in groupby(sorted(recipes_of_job), key=itemgetter(0)):
         say(f"{task}\n")
         for _, name, *others in rows:
             for text, indent in zip((name, *others), ("  ", "      "), strict=True):
@@ -158,31 +158,6 @@ def settings(what: str | None = None, /) -> None:
             for line in _described(config):
                 say(f"  {line}")
             say()
-
-
-def sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type]]]:
-    """For each table of recipes of these tasks, its headings and the classes that read it."""
-    from regard.training import TrainingConfig
-
-    names = ("data", "tokenizer", "model", "head", "training", "decoding")
-    tasks: dict[str, dict[tuple[str, type], list[str]]] = {name: {} for name in names}
-    for task, kind in kinds.items():
-        single = {name: getattr(kind, name) for name in ("data", "tokenizer", "head", "decoding")}
-        found = [(name, f"[{name}]", config) for name, config in single.items() if config]
-        found += [
-            ("model", f'[model] with type = "{name}"', architecture.config)
-            for name, architecture in kind.models.items()
-        ]
-        for name, heading, config in [*found, ("training", "[training]", TrainingConfig)]:
-            tasks[name].setdefault((heading, config), []).append(task)
-    return {
-        name: [
-            (heading if len(of) == len(kinds) else f"{heading} of {', '.join(of)}", config)
-            for (heading, config), of in described.items()
-        ]
-        for name, described in tasks.items()
-        if described
-    }
 
 
 def _described(config: type) -> Iterator[str]:

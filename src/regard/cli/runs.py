@@ -37,15 +37,15 @@ def runs(
     """
     from regard.runs.overview import find_runs
 
-    found, others = find_runs(folder)
+    overviews, others = find_runs(folder)
     if as_json:
-        say(json.dumps([run.to_dict() for run in found], indent=1, ensure_ascii=False))
-    elif found:
-        names = _distinct_names([run.run for run in found])
-        print_table(f"Runs in {folder}", COLUMNS, map(_row, names, found))
+        say(json.dumps([run.to_dict() for run in overviews], indent=1, ensure_ascii=False))
+    elif overviews:
+        names = _distinct_names([run.run for run in overviews])
+        print_table(f"Runs in {folder}", COLUMNS, map(_row, names, overviews))
     else:
         note(f"no runs in {folder}; regard train makes one")
-    for run in found:
+    for run in overviews:
         if run.problem is not None:
             note(f"warning: {run.problem}")
     if others:

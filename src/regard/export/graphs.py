@@ -100,7 +100,7 @@ class Axes(NamedTuple):
     @property
     def open(self) -> dict[int, str]:
         """The names of the open axes, by their places."""
-        return {place: axis for place, axis in enumerate(self.shape) if isinstance(axis, str)}
+        return {number: axis for number, axis in enumerate(self.shape) if isinstance(axis, str)}
 
     def __str__(self) -> str:
         return f"{str(self.dtype).removeprefix('torch.')} {' × '.join(map(str, self.shape))}"
@@ -258,14 +258,14 @@ def _ids_of(recipe: Recipe) -> str:
     """Describe what ids stand for, and in which order they come."""
     if recipe.task == "image_classification":
         return ""
-    said = "Of the ids, 0 is padding, 1 an unknown token, 2 the begin and 3 the end of a text."
+    reserved = "Of the ids, 0 is padding, 1 an unknown token, 2 the begin and 3 the end of a text."
     row = _ROWS.get(recipe.task)
     if recipe.task == "classification" and reads_parts(recipe.model):
         row = "the words"
     if recipe.task == "tagging":
         row = "the words" if recipe.tokenizer is None else "{begin}pieces-of-the-words 3"
     if row is None:
-        return f"{said}\n"
+        return f"{reserved}\n"
     begins = recipe.tokenizer is not None and recipe.settings(TokenizerConfig).begins
     end = " 3" if getattr(recipe.data, "source_end", True) else ""
-    return f"{said} A row is: `{row.format(begin='2 ' * begins, end=end)}`.\n"
+    return f"{reserved} A row is: `{row.format(begin='2 ' * begins, end=end)}`.\n"

@@ -98,7 +98,7 @@ def _texts(held: Held, run: Run, readme: str) -> Iterator[tuple[str, str]]:
     """The files of a folder that are text, but for its config."""
     if held.generation is not None:
         yield "generation_config.json", json.dumps(held.generation, indent=2) + "\n"
-    for place, tokenizer in held.tokenizers.items():
+    for folder, tokenizer in held.tokenizers.items():
         if (text := _written(held, tokenizer)) is None:
             continue
         settings = tokenizer_config(
@@ -106,8 +106,8 @@ def _texts(held: Held, run: Run, readme: str) -> Iterator[tuple[str, str]]:
             longest=held.longest,
             tells_segments=held.tells_segments,
         )
-        yield str(Path(place) / "tokenizer.json"), text
-        yield str(Path(place) / "tokenizer_config.json"), settings
+        yield str(Path(folder) / "tokenizer.json"), text
+        yield str(Path(folder) / "tokenizer_config.json"), settings
     yield README, _card(held, run, readme)
 
 
@@ -143,8 +143,8 @@ def _card(held: Held, run: Run, readme: str) -> str:
 def _languages(run: Run) -> Iterator[tuple[str, list[str]]]:
     data = run.recipe.get("data")
     table: dict[str, JsonValue] = data if isinstance(data, dict) else {}
-    found = (table.get(name) for name in ("source_language", "target_language", "language"))
-    yield "language", [each for each in found if isinstance(each, str)]
+    languages = (table.get(name) for name in ("source_language", "target_language", "language"))
+    yield "language", [each for each in languages if isinstance(each, str)]
 
 
 def _script(held: Held) -> str:

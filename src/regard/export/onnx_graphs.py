@@ -196,8 +196,8 @@ _OPERATORS = {
 def with_operators(model: nn.Module) -> nn.Module:
     """A copy of a model whose recurrent encoders are operators of ONNX, which torch cannot run."""
     copied = deepcopy(model)
-    found = [(name, each) for name, each in copied.named_modules() if _is_recurrent(each)]
-    for name, each in found:
+    recurrent = [(name, each) for name, each in copied.named_modules() if _is_recurrent(each)]
+    for name, each in recurrent:
         assert isinstance(each, RecurrentEncoder)
         copied.set_submodule(name, _OnnxRecurrence(each))
     return copied
@@ -221,7 +221,7 @@ class _OnnxRecurrence(nn.Module):
                 for end in ("", "_reverse")
             ]
             gates = [weight.chunk(len(order)) for weight in weights]
-            return torch.stack([torch.cat([each[place] for place in order]) for each in gates])
+            return torch.stack([torch.cat([each[gate] for gate in order]) for each in gates])
 
         for layer in range(self.num_layers):
             biases = [both(kind, layer) for kind in ("bias_ih", "bias_hh")]

@@ -210,11 +210,11 @@ class Batcher(Generic[K, T, R]):
         key = next(iter(batch)).key
         began = time.monotonic()
         try:
-            found = await asyncio.get_running_loop().run_in_executor(
+            results = await asyncio.get_running_loop().run_in_executor(
                 self._thread, self._work, key, items, lambda: _is_wanted(batch)
             )
-            if len(found) != len(items):
-                raise RuntimeError(f"work gave {len(found)} results for {len(items)} items")
+            if len(results) != len(items):
+                raise RuntimeError(f"work gave {len(results)} results for {len(items)} items")
         except Exception as error:  # whoever asked is told; the line goes on
             if len(batch) > 1:
                 for job, part in batch.items():
@@ -227,13 +227,13 @@ class Batcher(Generic[K, T, R]):
             return
         weight = sum(self._weigh(key, item) for item in items)
         self._note_speed(batch, weight / max(time.monotonic() - began, 1e-6))
-        self._hand_out(batch, found)
+        self._hand_out(batch, results)
 
-    def _hand_out(self, batch: dict[_Job[K, T, R], list[T]], found: Sequence[R]) -> None:
+    def _hand_out(self, batch: dict[_Job[K, T, R], list[T]], results: Sequence[R]) -> None:
         """Give each request its results, and whoever has all of them the answer."""
-        results = iter(found)
+        rest = iter(results)
         for job, part in batch.items():
-            job.results.extend(islice(results, len(part)))
+            job.results.extend(islice(rest, len(part)))
             if len(job.results) == len(job.items) and not job.future.done():
                 job.future.set_result(job.results)
                 self._forget(job)  # at once: its own call comes a moment later

@@ -139,8 +139,8 @@ class Guard:
                     f"{shown(packed.decode('latin-1'))}.",
                 )
 
-    def _check_token(self, given: bytes) -> None:
-        scheme, _, token = given.partition(b" ")
+    def _check_token(self, header: bytes) -> None:
+        scheme, _, token = header.partition(b" ")
         # Compared in a time that does not depend on how much of it is right.
         is_right = hmac.compare_digest(token.strip(), self._token or b"")
         if scheme.lower() != b"bearer" or not is_right:

@@ -123,7 +123,7 @@ def _stop_signals(server: uvicorn.Server) -> asyncio.Event:
     """Set at the first SIGTERM or Ctrl-C; at the next, the server leaves at once."""
     stop = asyncio.Event()
 
-    def told(number: int) -> None:
+    def receive(number: int) -> None:
         if stop.is_set() and number == signal.SIGINT:
             server.force_exit = True
             raise KeyboardInterrupt
@@ -131,7 +131,7 @@ def _stop_signals(server: uvicorn.Server) -> asyncio.Event:
 
     # After uvicorn has set its own, which would close the door before the work is done.
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told, number)
+        asyncio.get_running_loop().add_signal_handler(number, receive, number)
     return stop
 
 
@@ -169,8 +169,10 @@ def _listener(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:  # else the system takes another one, without a word
         raise SettingError(f"port must be between 0 and 65535; got {port}.")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+        )
+        family, kind, protocol, _, address = addresses[0]
         # With its protocol named: else asyncio leaves Nagle's algorithm on, 40 ms for each answer.
         listener = socket.socket(family, kind, protocol)
         try:
@@ -231,15 +233,15 @@ class Protocol(H11Protocol):
 
 def unreadable(error: BaseException | None) -> Problem:
     """The error answer for bytes that are no HTTP request."""
-    said = str(error or "")
-    if "Host:" in said:
-        got = "none" if said.startswith("Missing") else "several"
+    reason = str(error or "")
+    if "Host:" in reason:
+        got = "none" if reason.startswith("Missing") else "several"
         return Problem(
             400,
             f"Host must be given once in a request; got {got}. "
             "Send Host: and the name of the server.",
         )
-    reason = f"{said[0].lower()}{said[1:]}" if said else "something else"
+    reason = f"{reason[0].lower()}{reason[1:]}" if reason else "something else"
     return Problem(400, f"request must be HTTP/1.1; got {reason}.")
 
 
@@ -263,21 +265,21 @@ async def close_idle(connections: Collection[Any], patience: float) -> None:
     """Close connections that were idle or stuck for so long, else a few thousand leave no room."""
     loop = asyncio.get_running_loop()
     # What each was doing when it last got on: the answer it gave last, and the bytes not taken.
-    seen: dict[object, tuple[object, int, float]] = {}
+    idle: dict[object, tuple[object, int, float]] = {}
     while True:
         await asyncio.sleep(patience / 4)
         now = loop.time()
-        idle = {}
+        still_idle = {}
         for connection in list(connections):
             cycle = connection.cycle
             is_answering = cycle is not None and not cycle.response_complete
             left = connection.transport.get_write_buffer_size()
             if is_answering and not left:
                 continue
-            before, most, since = seen.get(connection, (None, 0, now))
+            before, most, since = idle.get(connection, (None, 0, now))
             taken = most - left
             is_stuck = before is cycle and 0 <= taken < max(1, _SLOWEST * (now - since))
-            idle[connection] = (cycle, most, since) if is_stuck else (cycle, left, now)
-            if now - idle[connection][2] >= patience:
+            still_idle[connection] = (cycle, most, since) if is_stuck else (cycle, left, now)
+            if now - still_idle[connection][2] >= patience:
                 connection.transport.abort()
-        seen = idle
+        idle = still_idle

@@ -235,30 +235,30 @@ class StrictRoute(APIRoute):
 def read_object(body: bytes) -> Mapping[str, JsonValue]:
     """The JSON object that a body is; a Problem if it is not UTF-8, not JSON, or not an object."""
     try:
-        found = _JSON.decode(body.decode("utf-8-sig"))  # some editors put a mark before it
+        members = _JSON.decode(body.decode("utf-8-sig"))  # some editors put a mark before it
     except UnicodeDecodeError as error:
         raise Problem(400, f"body must be UTF-8; got a bad byte at {error.start}.") from None
     except RecursionError:
         raise Problem(400, "body must be JSON; got brackets nested too deep.") from None
     except ValueError as error:
         raise Problem(400, f"body must be JSON; got {_said(error)}.") from None
-    if not isinstance(found, dict):
-        raise Problem(400, f"body must be a JSON object; got {shown(found)}.")
-    return found
+    if not isinstance(members, dict):
+        raise Problem(400, f"body must be a JSON object; got {shown(members)}.")
+    return members
 
 
 def inputs_of(request: TextsRequest, limits: Limits) -> list[Input]:
     """The texts or records of a request, each checked and with its name in the request."""
     names = [name for name in ("text", "texts", "records") if name in type(request).model_fields]
-    given = [name for name in names if getattr(request, name) is not None]
-    if len(given) != 1:
+    present = [name for name in names if getattr(request, name) is not None]
+    if len(present) != 1:
         *first, last = names
         raise Problem(
             422,
             f"request must have one of {', '.join(first)} and {last}; "
-            f"got {' and '.join(given) or 'none'}.",
+            f"got {' and '.join(present) or 'none'}.",
         )
-    (name,) = given
+    (name,) = present
     if request.text is not None:
         return [(checked(name, request.text, limits.max_length), name)]
     inputs = [(value, f"{name}[{place}]") for place, value in enumerate(getattr(request, name))]
@@ -318,12 +318,12 @@ def _said(error: ValueError) -> str:
 
 def _members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """An object of JSON, each of whose members has its own name."""
-    found: dict[str, JsonValue] = {}
+    members: dict[str, JsonValue] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise Problem(400, f"members must have different names; got {shown(name)} twice.")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _no_constant(name: str) -> NoReturn:

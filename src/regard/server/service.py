@@ -106,9 +106,9 @@ class Service:
     Example:
         >>> async def drawing(service):
         ...     request = ExplainRequest(mask="causal()", queries=2, keys=3)
-        ...     found = await service.explain(request, asyncio.Event().wait)
+        ...     plan = await service.explain(request, asyncio.Event().wait)
         ...     await service.close()
-        ...     return found["drawing"]
+        ...     return plan["drawing"]
         >>> print(asyncio.run(drawing(Service({}, Limits()))))
         1 1 .
         1 1 1

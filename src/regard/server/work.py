@@ -132,7 +132,7 @@ def _calls(predictor: Predictor, request: AttentionRequest) -> _Calls:
 
 def tile(calls: _Calls, request: RowsRequest) -> Float[Tensor, "N M"]:
     """Exact weights of the queries, keys, layer and head of a request."""
-    layers = {layer: seen for (kind, layer), seen in calls.items() if kind == request.kind}
+    layers = {layer: watched for (kind, layer), watched in calls.items() if kind == request.kind}
     if not layers:
         kinds = ", ".join(sorted({kind for kind, _ in calls})) or "none"
         raise SettingError(f"kind must be one the model has ({kinds}); got {request.kind!r}.")
@@ -149,7 +149,7 @@ def tile(calls: _Calls, request: RowsRequest) -> Float[Tensor, "N M"]:
     if not 0 <= first <= end <= M:
         raise SettingError(f"keys must be [first, end) within 0 and {M}; got [{first}, {end}].")
     weights = [
-        weights_of_row(seen, queries=queries)[..., first:end] for seen in chosen
+        weights_of_row(watched, queries=queries)[..., first:end] for watched in chosen
     ]  # (H, P, M) each
     if request.head == "mean":
         return torch.stack([each.mean(0) for each in weights]).mean(0)
@@ -201,7 +201,7 @@ def _check_wanted(is_wanted: Callable[[], bool]) -> None:
 
 
 def _size(calls: _Calls) -> int:
-    return sum(seen.query.numel() + seen.key.numel() for seen in calls.values())
+    return sum(watched.query.numel() + watched.key.numel() for watched in calls.values())
 
 
 def _listed(numbers: Iterable[int]) -> str:

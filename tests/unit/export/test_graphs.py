@@ -1,7 +1,6 @@
 """Runs as graphs, in both forms: the same numbers, whatever the sizes, without regard."""
 
 import errno
-import re
 import subprocess
 import sys
 import tomllib
@@ -13,7 +12,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from tests.unit.export.random_runs import PAIRS, translator, write_run
+from tests.unit.export.random_runs import write_run
 
 import regard
 from regard.errors import RunError, SettingError
@@ -401,35 +400,3 @@ def test_a_foreign_file_is_no_run(tmp_path, name):
         torch.save({}, file)
     with pytest.raises(RunError, match=f"{name} must be a"):
         Predictor.load(file)
-
-
-@pytest.mark.slow
-def test_the_script_of_the_page_decodes_as_we_do(tmp_path):
-    """Without torch and regard."""
-    run, out = tmp_path / "run", tmp_path / "out"
-    tokenizer = {"type": "bpe", "may_shrink": True, "shared": True}
-    options = {"data": {"max_length": 100}, "decoding": {"max_ratio": 2.0}}
-    predictor = translator(run, tokenizer=tokenizer, max_length=120, **options)
-    export_run(run, "onnx", out)
-    page = (Path(__file__).parents[3] / "docs" / "exporting.md").read_text("utf-8")
-    codes = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
-    script = next(code for code in codes if "onnxruntime" in code)
-    assert len(script.splitlines()) < 40
-    texts = [
-        *(source for source, _ in PAIRS),
-        "Anna",
-        "Äpfel und Birnen",
-        "«Tom»  sings",
-        "你好 😀",
-    ]
-    alone = 'import sys; sys.modules["torch"] = sys.modules["regard"] = None\n'
-    done = subprocess.run(
-        [sys.executable, "-c", alone + script, out],
-        input="\n".join(texts),
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    ours = predictor.translate(texts, beam_size=1)
-    assert done.stdout.splitlines() == [found[0].text for found in ours]
-    assert len(set(done.stdout.splitlines())) > 3

@@ -1,8 +1,9 @@
-"""The programs in READMEs of exports run as they stand, without regard, and answer as it does."""
+"""Programs of exports' READMEs and of the page run as they stand, and answer as regard does."""
 
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.unit.export.random_runs import (
@@ -36,8 +37,12 @@ ALONE = 'import sys\nsys.modules["regard"] = sys.modules["torch"] = None\n'
 def run_readme(folder, lines=(), *, before=ALONE):
     """What the only program of a README prints, line by line."""
     (code,) = re.findall(r"```python\n(.+?)```", (folder / "README.md").read_text("utf-8"), re.S)
+    return run_code(before + code, folder, lines)
+
+
+def run_code(code, folder, lines):
     done = subprocess.run(
-        [sys.executable, "-c", before + code],
+        [sys.executable, "-c", code, folder],
         input="".join(f"{line}\n" for line in lines),
         capture_output=True,
         encoding="utf-8",
@@ -136,3 +141,22 @@ def test_a_bundle_names_itself(tmp_path):
     assert "regard predict 'my run.regard' FILE" in FORMS["bundle"].usage(
         predictor, "my run.regard"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "package"), [("ctranslate2", "ctranslate2"), ("onnx", "onnxru")])
+def test_the_script_of_the_page_decodes_as_we_do(form, package, tmp_path):
+    options = {"data": {"max_length": 100}, "decoding": {"max_ratio": 2.0}}
+    predictor = translator(tmp_path / "run", tokenizer=TOKENIZERS["bpe"], max_length=120, **options)
+    export_run(tmp_path / "run", form, tmp_path / "out")
+    page = (Path(__file__).parents[3] / "docs" / "exporting.md").read_text("utf-8")
+    codes = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+    script = next(code for code in codes if package in code)
+    assert len(script.splitlines()) < 40
+    lines = [*LINES, "Äpfel und Birnen", "«Tom»  sings", "你好 😀"]
+    found = run_code(ALONE + script, tmp_path / "out", lines)
+    beam_size = 1 if form == "onnx" else predictor.decoding.beam_size
+    best = [each[0] for each in predictor.translate(lines, beam_size=beam_size)]
+    for ours, theirs in zip(best, found, strict=True):
+        assert theirs == ours.text or not ours.is_finished  # where CTranslate2 goes on for longer
+    assert len(set(found)) > 3

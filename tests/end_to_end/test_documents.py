@@ -1,0 +1,173 @@
+"""Documents in, answers and summaries out: trained, evaluated, asked and looked into by command."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+NAMES = ["Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz"]
+_TRAINING = {"training.updates": 3, "training.validate_every": 3, "training.validation_pairs": 3}
+_TRAINING |= {"tokenizer.type": "words", "tokenizer.vocab_size": "none", "data.max_length": 40}
+_TRANSFORMER = {"model.model_dim": 8, "model.num_heads": 2, "model.ffn_dim": 8}
+_RECURRENT = {"model.embed_dim": 8, "model.hidden_dim": 8, "model.attention_dim": 8}
+_LAYERS = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1}
+RECIPES = {
+    "generation-copy": _RECURRENT | {"training.metric": "rouge_l", "data.max_length": 24},
+    "summarisation": _TRANSFORMER | _LAYERS | {"decoding.max_ratio": 0.1},
+    "summarisation-pointer": _RECURRENT | {"decoding.max_ratio": 0.1},
+    "sentence-extraction": _TRANSFORMER | {"model.num_layers": 1},
+}
+WRITERS = ["summarisation", "summarisation-pointer"]
+Trained = Callable[[str], tuple[Path, Path]]
+
+
+def question(number: int) -> dict[str, Any]:
+    cat = f"the cat of {NAMES[number % 5]}"
+    story = f"Once there was {NAMES[number % 6]} the {number}th. The {cat[4:]} slept."
+    asked = f"Who slept beside {NAMES[number % 4]}?"
+    return {"context": story, "question": asked, "answers": ["the cat", cat]}
+
+
+def document(number: int) -> str:
+    name, other = NAMES[number % 6], NAMES[number % 5]
+    return f"Once there was {name} the {number}th. The cat of {other} slept. {name} left."
+
+
+def summarised(number: int) -> dict[str, Any]:
+    summaries = [f"{NAMES[number % 6]} left", "A cat slept"]
+    return {"document": document(number), "summary": summaries[0], "summaries": summaries[1:]}
+
+
+@pytest.fixture(scope="module")
+def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A maker of runs, trained when they are first asked for, and of their files to test on."""
+    home = tmp_path_factory.mktemp("documents")
+
+    def run(recipe: str) -> tuple[Path, Path]:
+        folder, test = home / recipe, home / f"{recipe}-test.jsonl"
+        if not folder.exists():
+            made = [*map(question if recipe == "generation-copy" else summarised, range(40))]
+            test.write_text("".join(f"{json.dumps(each)}\n" for each in made[:12]), "utf-8")
+            lines = [{k: v for k, v in each.items() if k != "summaries"} for each in made]
+            text = "".join(f"{json.dumps(each)}\n" for each in lines)
+            (home / "train.jsonl").write_text(text, "utf-8")
+            settings = {**_TRAINING, **RECIPES[recipe]}
+            options = [word for name, v in settings.items() for word in ("--set", f"{name}={v}")]
+            done = regard("train", recipe, home / "train.jsonl", "--run", folder, *options)
+            assert done.code == 0, done
+        return folder, test
+
+    return run
+
+
+def test_evaluation_begins_with_rouge_beside_sentences(regard, trained: Trained) -> None:
+    run, test = trained("generation-copy")
+    done = regard("evaluate", run, "--source", test, "--method", "greedy")
+    assert done.code == 0, done
+    assert done.out.index("ROUGE-L") < done.out.index("BLEU")
+    assert "the first sentence" in done.out
+    assert "the sentence that shares most words with the question" in done.out
+    refused = regard.refused("evaluate", run, "--source", test, "--target", test)
+    assert "--target must be left out for a run of generation" in refused
+    held_out = regard("evaluate", run, "--split", "valid", "--json")
+    assert json.loads(held_out.out)["scores"][0]["name"] == "ROUGE-L"
+
+
+def test_questions_are_answered_from_files_and_lines(regard, trained: Trained) -> None:
+    run, test = trained("generation-copy")
+    record = question(0)
+    line = f"{record['question']}\t{record['context']}\n".encode()
+    typed = json.loads(regard("predict", run, "--output-format", "jsonl", stdin=line).out)
+    first = json.loads(regard("predict", run, test, "--output-format", "jsonl").out.split("\n")[0])
+    # Others in the batch may change the last digit.
+    for name in ("score", "log_prob"):
+        assert typed.pop(name) == pytest.approx(first.pop(name), abs=1e-4)
+    assert typed == first
+    # The sentence that shares more with the question comes first; the source is cut, not in parts.
+    assert first["source"].startswith("Who slept beside Anna? ‖ The cat of Anna slept. Once")
+    long = regard("predict", run, stdin=("Who?\t" + "A cat slept. " * 99 + "\n").encode())
+    assert len(long.out.splitlines()) == 1
+    assert "parts" not in long.err
+
+
+def test_a_json_line_is_a_record_wherever_it_is_read(regard, trained: Trained, tmp_path) -> None:
+    run, _ = trained("generation-copy")
+    record = question(0)
+    lines = (f"{record['question']}\t{record['context']}", json.dumps(record))
+    typed, as_json = (
+        regard("predict", run, "--beam-size", 1, stdin=line.encode()).out for line in lines
+    )
+    assert typed == as_json
+    for line in lines:
+        looked = regard("look", run, line, "--out", tmp_path / "page.html")
+        assert looked.out.startswith("Who slept beside Anna? ‖ The cat of Anna slept."), looked
+    message = regard.refused("predict", run, stdin=b'{"text": "A cat."}\n')
+    assert "stdin:1: expected the key 'document' or 'context'; found 'text'" in message
+    scored = regard("predict", run, "--score", stdin=json.dumps(record).encode())
+    assert scored.code == 0, scored
+    assert scored.out.endswith("\tthe cat\n")
+
+
+@pytest.mark.parametrize("recipe", WRITERS)
+def test_a_summary_stands_beside_sentences_and_chance(regard, trained: Trained, recipe) -> None:
+    run, test = trained(recipe)
+    done = regard("evaluate", run, "--source", test, "--json")
+    assert done.code == 0, done
+    found = json.loads(done.out)
+    names = [score["name"] for score in found["scores"]]
+    assert names[:3] == ["ROUGE-L", "ROUGE-1", "ROUGE-2"]
+    assert all(score["margin"] is not None for score in found["scores"][:3])
+    assert "nrefs:2" in found["scores"][0]["signature"]
+    baselines = {one["name"]: one for one in found["baselines"]}
+    assert list(baselines)[:4] == [
+        "the first sentence",
+        "the first 2 words",
+        "the sentence nearest to all",
+        "TextRank's first sentence",
+    ]
+    assert all(0 < one["p_value"] <= 1 for one in baselines.values())
+    (table,) = found["tables"]
+    assert [row[0] for row in table["rows"]] == ["1-grams", "2-grams", "3-grams", "4-grams"]
+    assert len(found["outputs"]) == 10
+
+
+@pytest.mark.parametrize(("recipe", "layer"), [(WRITERS[0], 1), (WRITERS[1], 0)])
+def test_what_was_copied_is_told_and_drawn(regard, trained, tmp_path, recipe, layer) -> None:
+    run, _ = trained(recipe)
+    line = json.dumps({"document": document(3)}).encode()
+    done = regard("predict", run, "--attention", "--output-format", "jsonl", stdin=line)
+    assert done.code == 0, done
+    answer = json.loads(done.out)
+    assert len(answer["copied_from"]) == len(answer["output_tokens"]) == len(answer["attention"])
+    looked = regard("look", run, document(3), "--out", tmp_path / "page.html")
+    assert looked.code == 0, looked
+    if answer["translation"]:
+        assert "copied, from which character on: " in looked.out
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert f'"opening":{{"kind":"cross","layer":{layer},"head":"mean"}}' in page
+
+
+def test_two_summarisers_are_compared_by_rouge(regard, trained: Trained) -> None:
+    (one, test), (other, _) = map(trained, WRITERS)
+    compared = regard("evaluate", one, "--source", test, "--compare", other)
+    assert compared.code == 0, compared
+    text = compared.out[compared.out.index(f"{other} → {one}") :]
+    assert text.index("ROUGE-L") < text.index("ROUGE-1") < text.index("BLEU")
+
+
+def test_sentences_are_taken_out_as_they_stand(regard, trained: Trained) -> None:
+    run, test = trained("sentence-extraction")
+    done = regard("predict", run, test, "--output-format", "jsonl")
+    assert done.code == 0, done
+    for number, line in enumerate(done.out.splitlines()):
+        answer = json.loads(line)
+        assert answer["summary"] in document(number)
+        assert len(answer["sentences"]) == len(answer["probabilities"]) == 3
+    found = regard("evaluate", run, "--source", test)
+    assert found.code == 0, found
+    assert "beside it, TextRank's first sentence" in found.out
+    assert "nearest to the summary, which is not known" in found.out
