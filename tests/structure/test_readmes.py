@@ -1,9 +1,12 @@
 """The README is short, the Chinese one says the same, and their links lead somewhere."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from regard.version import __version__
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("README.md", "README.zh.md")
@@ -32,6 +35,11 @@ def links(text: str) -> list[str]:
     return re.findall(r"\]\(([^)]+)\)", without_code(text))
 
 
+def pages(text: str) -> list[str]:
+    """Its links but for those from one README to the other, in English."""
+    return [link.replace(".zh.md", ".md") for link in links(text) if link not in NAMES]
+
+
 def figures(text: str) -> list[list[str]]:
     """The numbers of every row of the table, in whatever order the language wants."""
     table = text.split("<!-- figures:begin -->")[1].split("<!-- figures:end -->")[0]
@@ -48,23 +56,9 @@ def test_it_is_read_in_a_minute(text: str):
     assert text.count("![") == 1
 
 
-def test_the_chinese_one_has_the_same_parts():
-    assert headings(CHINESE) == headings(ENGLISH)
-
-
-def test_the_chinese_one_has_the_same_commands_and_code():
-    assert blocks(CHINESE) == blocks(ENGLISH)
-
-
-def test_the_chinese_one_has_the_same_figures():
-    assert figures(CHINESE) == figures(ENGLISH)
-
-
-def test_the_chinese_one_leads_to_the_same_pages():
-    own = [link for link in links(CHINESE) if link not in NAMES]
-    assert [link.replace(".zh.md", ".md") for link in own] == [
-        link for link in links(ENGLISH) if link not in NAMES
-    ]
+@pytest.mark.parametrize("part", [headings, blocks, figures, pages])
+def test_the_chinese_one_has_the_same_headings_code_figures_and_links(part):
+    assert part(CHINESE) == part(ENGLISH)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -80,3 +74,12 @@ def is_generated(place: Path) -> bool:
     """Whether the documentation site makes that page; its own test says that it is there."""
     inside = place.resolve().relative_to(ROOT / "docs")
     return f": {str(inside).replace('.zh.md', '.md')}\n" in SITE
+
+
+def test_the_package_and_its_citation_have_its_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    text = (ROOT / "CITATION.cff").read_text("utf-8")
+    fields = dict(re.findall(r"^([\w-]+): *(.*)$", text, flags=re.MULTILINE))
+    assert project["version"] == fields["version"] == __version__
+    assert fields["license"] == "Apache-2.0"
+    assert {"cff-version", "message", "title", "authors", "abstract"} <= fields.keys()

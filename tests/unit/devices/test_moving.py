@@ -32,19 +32,11 @@ def test_tensors_of_a_batch_are_sent_and_what_it_was_made_of_is_not():
     assert found.inner.text == "a"
     assert found.made_of[0] is inner
     assert found.none is None
+    given = Inner("no tensor")
+    assert moved(given, META) is given
     pair = moved(Pair({"x": torch.zeros(1)}, 3), META)
     assert isinstance(pair, Pair)
     assert (pair.one["x"].device, pair.two) == (META, 3)
-
-
-def test_what_holds_no_tensor_stays_as_it_is():
-    given = Inner("no tensor")
-    assert moved(given, META) is given
-
-
-def test_on_a_cpu_nothing_is_touched():
-    batch = Outer(Inner(torch.zeros(2)), [])
-    assert moved(batch, torch.device("cpu")) is batch
 
 
 def drawn(made):

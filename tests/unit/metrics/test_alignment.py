@@ -11,12 +11,9 @@ def test_the_error_rate_of_a_worked_example():
     assert count_links(predicted, sure, possible).error_rate == 0
     # Without the possible link: 1 − (2 + 2) / 5.
     assert count_links(predicted, sure).error_rate == pytest.approx(0.2)
+    assert AlignmentCounts().error_rate == 0
     # One sure link missed as well: 1 − (1 + 1) / (2 + 2).
     assert count_links(predicted[1:], sure).error_rate == pytest.approx(0.5)
-
-
-def test_sure_links_are_possible_without_saying_so():
-    assert count_links([(0, 0)], {(0, 0)}, frozenset()).predicted_possible == 1
 
 
 def test_a_corpus_counts_links_and_not_sentences():
@@ -29,7 +26,3 @@ def test_words_without_gold_links_may_be_left_out():
     predicted, sure = [[(0, 0), (3, 1)]], [{(0, 0)}]
     assert alignment_error_rate(predicted, sure) == pytest.approx(1 - 2 / 3)
     assert alignment_error_rate(predicted, sure, linked_only=True) == 0
-
-
-def test_nothing_to_link_is_no_error():
-    assert AlignmentCounts().error_rate == 0

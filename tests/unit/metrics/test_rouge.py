@@ -5,7 +5,14 @@ import random
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.metrics import rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n
+from regard.metrics import (
+    novelty,
+    repetition,
+    rouge_l,
+    rouge_n,
+    sentence_rouge_l,
+    sentence_rouge_n,
+)
 from regard.metrics.rouge import common_length, first_words, words
 
 VOCABULARY = ["the", "king's", "king", "sad", "Sad,", "a", "(long)", "time", "3", "33", "kings."]
@@ -47,11 +54,6 @@ def test_an_interval_is_drawn_and_signed() -> None:
     assert rouge_l(outputs, references).margin is None
 
 
-def test_outputs_and_references_pair_up() -> None:
-    with pytest.raises(DataError):
-        rouge_l(["a"], ["a", "b"])
-
-
 def test_n_grams_count_as_often_as_both_have_them_and_the_best_reference_counts() -> None:
     output, references = "the king the king", [["the the king", "a mill"]]
     assert sentence_rouge_n([output], references, n=1) == [pytest.approx(100 * 6 / 7)]
@@ -60,9 +62,25 @@ def test_n_grams_count_as_often_as_both_have_them_and_the_best_reference_counts(
     assert sentence_rouge_n(["a"], ["a"], n=2) == [0]
     with pytest.raises(SettingError, match="n must be at least 1; got 0"):
         rouge_n(["a"], ["a"], n=0)
+    with pytest.raises(DataError):
+        rouge_l(["a"], ["a", "b"])
 
 
 def test_a_text_is_cut_after_so_many_of_its_words() -> None:
     assert first_words("İstanbul is, big", 2) == "İstanbul is"
     assert first_words("国王很 伤心。", 4) == "国王很 伤"
     assert first_words("a b.", 2) == "a b."
+
+
+def test_every_n_gram_counts_as_often_as_it_is_said() -> None:
+    outputs, sources = ["a cat sat and a dog", "dogs"], ["A cat sat.", "cats"]
+    assert novelty(outputs, sources, n=1) == pytest.approx(100 * 3 / 7)  # and, dog, dogs
+    assert novelty(outputs, sources, n=2) == pytest.approx(100 * 3 / 5)
+    assert novelty(outputs, sources, n=7) == 0
+    assert novelty(["国王伤心"], ["国王很伤心"], n=2) == pytest.approx(100 / 3)
+
+
+def test_what_another_output_has_said_is_no_repetition() -> None:
+    assert repetition(["a cat", "a cat"], n=1) == 0
+    assert repetition(["a cat and a cat", "a"], n=1) == pytest.approx(100 * 2 / 6)
+    assert repetition(["a cat and a cat"], n=2) == pytest.approx(25)
