@@ -80,8 +80,8 @@ class PositionBias(ABC):
     ) -> Int[Tensor, "n m"]:
         """How far ``keys`` are after the places of queries ``rows``, of (N, M) in all."""
         first = sizes[1] - sizes[0] if self.first is None else self.first
-        place = torch.arange(first + rows.start, first + rows.stop, device=device)
-        return torch.arange(keys.start, keys.stop, device=device) - place[:, None]
+        positions = torch.arange(first + rows.start, first + rows.stop, device=device)
+        return torch.arange(keys.start, keys.stop, device=device) - positions[:, None]
 
 
 def alibi(slopes: Float[Tensor, " H"] | None = None, *, first: int | None = None) -> PositionBias:

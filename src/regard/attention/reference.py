@@ -97,8 +97,8 @@ def _cut_off(scores: dict[int, Tensor], power: int) -> dict[int, Tensor]:
     """Weights ``max(0, score / power − τ) ** power`` with the τ that makes them sum to one."""
     # τ is found by halving; a step of Newton's method, which leaves it where it is, gives its
     # gradient.
-    shares = {m: score / power for m, score in scores.items()}
-    numbers = [share.item() for share in shares.values()]
+    halves = {m: score / power for m, score in scores.items()}
+    numbers = [scaled.item() for scaled in halves.values()]
     high = max(numbers, default=0.0)
     low = high - 1
     for _ in range(100):
@@ -107,8 +107,10 @@ def _cut_off(scores: dict[int, Tensor], power: int) -> dict[int, Tensor]:
             low = middle
         else:
             high = middle
-    kept = {m: share for m, share in shares.items() if share.item() > low}
-    slope = sum(power * (share.item() - low) ** (power - 1) for share in kept.values())
-    total = sum(((share - low) ** power for share in kept.values()), start=torch.zeros(()).double())
+    support = {m: scaled for m, scaled in halves.items() if scaled.item() > low}
+    slope = sum(power * (scaled.item() - low) ** (power - 1) for scaled in support.values())
+    total = sum(
+        ((scaled - low) ** power for scaled in support.values()), start=torch.zeros(()).double()
+    )
     threshold = low + (total - 1) / slope
-    return {m: (share - threshold) ** power for m, share in kept.items()}
+    return {m: (scaled - threshold) ** power for m, scaled in support.items()}

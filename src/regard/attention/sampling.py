@@ -60,16 +60,7 @@ def sample_key(
     Stochastic hard attention, Xu et al. (2015), section 4.1, https://arxiv.org/abs/1502.03044, in
     memory that grows with N. The mean of many draws is soft attention.
 
-    Takes what ``attend`` takes, and forms heads alike.
-
-    Args:
-        query: What is looked for, one vector per query.
-        key: What each position is matched on.
-        value: What each position gives. None gives the keys themselves.
-        score: How a query and a key match.
-        mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
-        generator: Where the draw's seed comes from. None is torch's own generator.
+    Takes what ``attend`` takes, and forms heads alike; the generator seeds the draw.
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together, or there are no keys.
@@ -81,7 +72,6 @@ def sample_key(
         ([0], [[1.0]])
     """
     value = key if value is None else value
-
     options = CallOptions(score, mask, bias, generator=generator, return_lse=True)
     request = make_request(query, key, value, options)
     if not request.key.shape[2]:

@@ -209,12 +209,12 @@ class _Additive(torch.autograd.Function):
         B, H, N, _ = query.shape
         out = query.new_zeros(B, H, N, value.shape[-1])
         top, total = query.new_zeros(B, H, N), query.new_zeros(B, H, N)
-        found = [tensor.detach().numpy() for tensor in (out, top, total)]
+        outputs = [tensor.detach().numpy() for tensor in (out, top, total)]
         factors = _Factors.of(query, key, w)
 
         def mix(work: _BlockArrays) -> None:
             def do(lanes: _Span, rows: _Span, number: int) -> None:
-                additive.forward(*work.inputs, *found, work.place, lanes, rows)
+                additive.forward(*work.inputs, *outputs, work.place, lanes, rows)
 
             work.parallel_for(max(1, _UNITS_OF_A_TASK // max(1, work.units)), do)
 

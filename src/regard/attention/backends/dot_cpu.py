@@ -154,9 +154,9 @@ def _keys_of_all(mask: BoundMask) -> KeyRanges | None:
     N, M = mask.grid.queries, mask.grid.keys
     seen = mask.dense()
     seen = seen.expand(*seen.shape[:-1], M).reshape(-1, M)
-    found = KeyRanges.of_all(seen, N, M)
-    lengths = (found.stop - found.first).clamp_min(0)[:, 0]
-    return found if torch.equal(lengths.long(), seen.sum(dim=1)) else None
+    ranges = KeyRanges.of_all(seen, N, M)
+    lengths = (ranges.stop - ranges.first).clamp_min(0)[:, 0]
+    return ranges if torch.equal(lengths.long(), seen.sum(dim=1)) else None
 
 
 def _ranges_of(mask: BoundMask | None) -> KeyRanges | None:

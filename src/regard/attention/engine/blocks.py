@@ -262,10 +262,10 @@ class GradientSums:
 
     def __init__(self, inputs: BlockInputs, wanted: Sequence[bool]) -> None:
         self.totals = [
-            (_zeros_by_column(tensor) if place in (1, 2) else torch.zeros_like(tensor))
+            (_zeros_by_column(tensor) if number in (1, 2) else torch.zeros_like(tensor))
             if want and tensor is not None
             else None
-            for place, (tensor, want) in enumerate(zip(inputs.flat(), wanted, strict=True))
+            for number, (tensor, want) in enumerate(zip(inputs.flat(), wanted, strict=True))
         ]
 
     def depend_on(self, tensor: Tensor) -> None:
@@ -275,9 +275,9 @@ class GradientSums:
 
     def add(self, block: Block, grads: Sequence[Tensor | None]) -> None:
         """Add the gradients of one block's inputs."""
-        for place, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
+        for number, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
             if total is not None and grad is not None:
-                _ADDERS.get(place, add_to_all)(total, block, grad)
+                _ADDERS.get(number, add_to_all)(total, block, grad)
 
 
 def floats_per_pair(request: Request) -> int:

@@ -62,7 +62,7 @@ class DotLoops:
         self.loops, self.job, self.scale, self.ranges, self.inputs = dot, job, scale, ranges, inputs
         name = job.weighting.compiled_as
         self.weighting = None if name is None else CODES[name]
-        self.share = inputs.query.shape[1] // inputs.key.shape[1]
+        self.group = inputs.query.shape[1] // inputs.key.shape[1]
         self._arrays = tuple(_array(tensor) for tensor in inputs[:3])
         width = job.shape[3]
         if ranges is not None:
@@ -78,7 +78,7 @@ class DotLoops:
         out = query.new_zeros(B, H, N, value.shape[-1])
         top = query.new_full((B, H, N), torch.finfo(query.dtype).min)
         total = query.new_zeros(B, H, N)
-        found = [tensor.numpy() for tensor in (out, top, total)]
+        outputs = [tensor.numpy() for tensor in (out, top, total)]
         for block in self._blocks():
             rows = _multiple(_TASK // self.cost, self.tile[0])
             lanes = max(1, _TASK // (self.cost * len(block.rows))) if rows >= len(block.rows) else 1
@@ -90,7 +90,7 @@ class DotLoops:
                     self.scale,
                     self.weighting,
                     block.pairs,
-                    *found,
+                    *outputs,
                     block.place,
                     *tasks[task],
                     block.is_last,
@@ -180,12 +180,12 @@ class DotLoops:
         H = self.job.shape[1]
         shared = sums.shared_bias
         units: dict[_Span, list[_Span]] = {}
-        for lane in range(0, len(block.batch) * H, self.share):
+        for lane in range(0, len(block.batch) * H, self.group):
             b, h = divmod(lane, H)
             owner = (b, h) if shared is None else (b % shared.shape[0], h % shared.shape[1])
-            units.setdefault(owner, []).append((lane, lane + self.share))
+            units.setdefault(owner, []).append((lane, lane + self.group))
         each = list(units.values())
-        several = max(1, _TASK // (self.cost * len(block.rows) * self.share))
+        several = max(1, _TASK // (self.cost * len(block.rows) * self.group))
         return [
             _joined(chain.from_iterable(each[start : start + several]))
             for start in range(0, len(each), several)

@@ -42,8 +42,8 @@ def gradients(
             continue
         outs, d_outs = zip(*ends, strict=True)
         own = [leaf for leaf in leaves if leaf is not None and leaf.requires_grad]
-        found = iter(torch.autograd.grad(outs, own, d_outs, allow_unused=True))
-        grads = [next(found) if t is not None and t.requires_grad else None for t in leaves]
+        computed = iter(torch.autograd.grad(outs, own, d_outs, allow_unused=True))
+        grads = [next(computed) if t is not None and t.requires_grad else None for t in leaves]
         sums.add(block, grads)
     return sums.totals
 

@@ -152,8 +152,8 @@ def _bits(seed: int, places: tuple[range, range, range, range], device: torch.de
 
 
 def _places(run: range, device: torch.device) -> Tensor:
-    place = torch.arange(run.start, run.stop, dtype=torch.int32, device=device)
-    return place.mul_(_signed(_GOLDEN))
+    positions = torch.arange(run.start, run.stop, dtype=torch.int32, device=device)
+    return positions.mul_(_signed(_GOLDEN))
 
 
 def _mix(bits: Tensor) -> Tensor:

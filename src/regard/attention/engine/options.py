@@ -52,15 +52,15 @@ def takes(options: type) -> Callable[[F], F]:
     """Decorate a function of ``**options``: its signature and help name each, with its default."""
 
     def decorate(function: F) -> F:
-        shown, kind = signature(function), Parameter.KEYWORD_ONLY
+        described, kind = signature(function), Parameter.KEYWORD_ONLY
         named = [
             Parameter(name, kind, default=CallOptions._field_defaults[name], annotation=annotation)
             for name, annotation in options.__annotations__.items()
         ]
-        own = list(shown.parameters.values())[:-1]
+        own = list(described.parameters.values())[:-1]
         positional = [each for each in own if each.kind is not kind]
         rest = [each for each in own if each.kind is kind]
-        vars(function)["__signature__"] = shown.replace(parameters=[*positional, *named, *rest])
+        vars(function)["__signature__"] = described.replace(parameters=[*positional, *named, *rest])
         return function
 
     return decorate

@@ -66,10 +66,10 @@ def forward(job: BlockPass, inputs: BlockInputs) -> tuple[Tensor, Tensor, Tensor
     top, total = query.new_zeros(B, H, N, 1), query.new_zeros(B, H, N, 1)
     if isinstance(job.weighting, Softmax):
         for parts in job.parts():
-            found = reduce(or_, (_partial(job, part, inputs) for part in parts))
-            rows_of(top, parts[0]).copy_(found.top)
-            rows_of(total, parts[0]).copy_(found.total)
-            rows_of(out, parts[0]).copy_(found.mixed / divisor(found.total))
+            partial = reduce(or_, (_partial(job, part, inputs) for part in parts))
+            rows_of(top, parts[0]).copy_(partial.top)
+            rows_of(total, parts[0]).copy_(partial.total)
+            rows_of(out, parts[0]).copy_(partial.mixed / divisor(partial.total))
     else:
         for block in job.blocks():
             weights = row_weights(job.weighting, job.scores_of(block, inputs))
@@ -266,9 +266,9 @@ def _block_gradients(
         grads.insert(2, None)
     grads.insert(2, d_value)
     grads[4:4] = [None, None]  # neither states nor a sink
-    for place, grad in d_tables.items():
-        own = grads[6 + place]
-        grads[6 + place] = grad if own is None else own + grad
+    for number, grad in d_tables.items():
+        own = grads[6 + number]
+        grads[6 + number] = grad if own is None else own + grad
     return grads
 
 
@@ -315,7 +315,7 @@ def _position_gradients(
     d_weights, *rest = torch.autograd.grad(
         moved, [weights, *apart], d_out, create_graph=again, allow_unused=True
     )
-    return d_weights, {place: grad for place, grad in enumerate(rest) if grad is not None}
+    return d_weights, {number: grad for number, grad in enumerate(rest) if grad is not None}
 
 
 # Numbers that are worth handing to a thread: a fraction of a millisecond.

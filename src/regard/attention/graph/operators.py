@@ -54,8 +54,8 @@ def attend_operator(
         request, backend = _request_of(leaves, form, integers, floats, learned)
         with torch.no_grad():
             if request.wants_grad and _is_tiled(request, backend):
-                found, top, total = tiled.forward(tiled.job_of(request), BlockInputs.of(request))
-                out, lse = found.to(query.dtype), (top + total.log()).squeeze(-1)
+                mixed, top, total = tiled.forward(tiled.job_of(request), BlockInputs.of(request))
+                out, lse = mixed.to(query.dtype), (top + total.log()).squeeze(-1)
                 sums = torch.cat([top, total], dim=-1)
             else:
                 out, wanted_lse = serve(request, backend)
@@ -108,8 +108,8 @@ def attend_backward(
             with torch.no_grad():
                 pairs = tiled.input_gradients(request, d_out, d_lse, answer)
         else:
-            found, lse = serve(request, backend)
-            pairs = [(found, d_out)] if lse is None else [(found, d_out), (lse, d_lse)]
+            mixed, lse = serve(request, backend)
+            pairs = [(mixed, d_out)] if lse is None else [(mixed, d_out), (lse, d_lse)]
         return _settled(tiled.chained(pairs, leaves))
 
 

@@ -57,8 +57,10 @@ def links_from_weights(weights: Float[Tensor, "T S"], *, mutual: bool = False) -
     # Of one sentence, lists are ten times as fast as tensors.
     most, source = weights.max(dim=1)
     return [
-        (place, target)
-        for target, (place, weight) in enumerate(zip(source.tolist(), most.tolist(), strict=True))
+        (position, target)
+        for target, (position, weight) in enumerate(
+            zip(source.tolist(), most.tolist(), strict=True)
+        )
         if weight > 0
     ]
 
@@ -148,8 +150,8 @@ def diagonal_links(source_length: int, target_length: int) -> list[Link]:
 def _membership(tokens: Sequence[Span], words: Sequence[Span]) -> Tensor:
     """(tokens, words): one where a token belongs to a word."""
     table = torch.zeros(len(tokens), len(words))
-    for place, (start, end) in enumerate(tokens):
+    for token, (start, end) in enumerate(tokens):
         shared = [min(end, stop) - max(start, begin) for begin, stop in words]
         if shared and max(shared) > 0:
-            table[place, shared.index(max(shared))] = 1
+            table[token, shared.index(max(shared))] = 1
     return table

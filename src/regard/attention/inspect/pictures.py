@@ -106,9 +106,9 @@ def _name(number: int, lead: torch.Size) -> str:
 
 def _colour(level: int) -> str:
     """One of sixteen colours, from dark to light."""
-    share = level / 15 * 2
-    low, high = (_DARK, _MIDDLE) if share <= 1 else (_MIDDLE, _LIGHT)
-    share = share if share <= 1 else share - 1
+    position = level / 15 * 2
+    low, high = (_DARK, _MIDDLE) if position <= 1 else (_MIDDLE, _LIGHT)
+    position = position if position <= 1 else position - 1
     return "#" + "".join(
-        f"{round(a + (b - a) * share):02x}" for a, b in zip(low, high, strict=True)
+        f"{round(a + (b - a) * position):02x}" for a, b in zip(low, high, strict=True)
     )

@@ -216,8 +216,8 @@ def _cut(job: BlockPass) -> tuple[list[_Task], list[range]]:
 def _pieces_of(block: Block) -> NDArray[np.int64]:
     """The keys of a block as the loop is told: first key, first column, column after the last."""
     stops = list(accumulate(map(len, block.keys)))
-    found = [(s.start, stop - len(s), stop) for s, stop in zip(block.keys, stops, strict=True)]
-    return np.array(found, np.int64)
+    rows = [(s.start, stop - len(s), stop) for s, stop in zip(block.keys, stops, strict=True)]
+    return np.array(rows, np.int64)
 
 
 def _hidden_of(block: Block) -> NDArray[np.generic]:

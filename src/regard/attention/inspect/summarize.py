@@ -58,13 +58,8 @@ def summarize(
         >>> seen.top_keys, seen.received
         (tensor([[0]]), tensor([0.6698, 0.3302]))
     """
-    return summary_of(
-        make_weights_request(query, key, options_of(summarize, options)),
-        top,
-        map,
-        queries,
-        start,
-    )
+    request = make_weights_request(query, key, options_of(summarize, options))
+    return summary_of(request, top, map, queries, start)
 
 
 def counted_of(request: Request, queries: Queries | None) -> Tensor | None:
@@ -101,11 +96,11 @@ def summary_of(
         counted = counted_of(request, queries)
         job, options = BlockPass.of_whole_rows(request), SummaryOptions(top, start, bucket)
         flat = inputs_of(request).flat()
-        found = Statistics(*_Statistics.apply(job, options, counted, *flat))  # type: ignore[no-untyped-call]
-        counts = found.lse.detach() != float("-inf")
+        statistics = Statistics(*_Statistics.apply(job, options, counted, *flat))  # type: ignore[no-untyped-call]
+        counts = statistics.lse.detach() != float("-inf")
         if counted is not None:
             counts = counts & counted
-        return _put_in_shape(request, found, counts, options, most)
+        return _put_in_shape(request, statistics, counts, options, most)
 
 
 class _Statistics(torch.autograd.Function):
@@ -155,10 +150,10 @@ def _by_formula(
 
 
 def _put_in_shape(
-    request: Request, found: Statistics, counts: Tensor, options: SummaryOptions, most: int
+    request: Request, statistics: Statistics, counts: Tensor, options: SummaryOptions, most: int
 ) -> Summary:
     lead, rank = request.leading, 2
-    named = {**found._asdict(), "counts": counts}
+    named = {**statistics._asdict(), "counts": counts}
     shaped = {name: tensor.reshape(*lead, *tensor.shape[rank:]) for name, tensor in named.items()}
     if before := options.start[1]:
         keys = shaped["top_keys"]

@@ -152,12 +152,12 @@ class Summary:
         )
         R, C = bucket_count(rows, N, bucket[0]), bucket_count(keys, M - keys, bucket[1])
         pooled = self.pooled.new_zeros(*self.lse.shape[:-1], R, C)
-        place = rows
+        position = rows
         for part in parts:
             columns = pooled.new_zeros(*part.pooled.shape[:-1], C)
             add_buckets(columns, keys, bucket[1], part.pooled, part.start[1], part.bucket[1])
-            add_buckets(pooled.mT, rows, bucket[0], columns.mT, place, part.bucket[0])
-            place += part.lse.shape[-1]
+            add_buckets(pooled.mT, rows, bucket[0], columns.mT, position, part.bucket[0])
+            position += part.lse.shape[-1]
         tensors = {
             name: torch.cat([part.tensors()[name] for part in parts], dim)
             for name, dim in _ALONG_QUERIES.items()
@@ -188,9 +188,9 @@ class Summary:
         }
         for name in ("lse", "entropy", "effective_keys", "distance", "first", "counts"):
             table[name] = getattr(self, name).flatten()
-        for place in range(self.top_keys.shape[-1]):
-            table[f"key_{place + 1}"] = self.top_keys[..., place].flatten()
-            table[f"weight_{place + 1}"] = self.top_weights[..., place].flatten()
+        for rank in range(self.top_keys.shape[-1]):
+            table[f"key_{rank + 1}"] = self.top_keys[..., rank].flatten()
+            table[f"weight_{rank + 1}"] = self.top_weights[..., rank].flatten()
         return table
 
     def save(self, path: str | Path) -> None:
@@ -255,9 +255,9 @@ class Summary:
         return replace(self, **changes, **others)  # type: ignore[arg-type]
 
     def _check_parts(self, others: tuple["Summary", ...]) -> None:
-        before, place = self, self.start[0]
+        before, position = self, self.start[0]
         for part in others:
-            place += before.lse.shape[-1]
+            position += before.lse.shape[-1]
             for name, ours, theirs in (
                 ("leading axes", before.lse.shape[:-1], part.lse.shape[:-1]),
                 ("number of top keys", before.top_keys.shape[-1], part.top_keys.shape[-1]),
@@ -272,11 +272,11 @@ class Summary:
                     "keys of a part must be the first keys of the next; got "
                     f"{before.received.shape[-1]} keys, then {part.received.shape[-1]}."
                 )
-            if (place - part.start[0]) % part.bucket[0]:
+            if (position - part.start[0]) % part.bucket[0]:
                 raise ShapeError(
                     f"a part of {part.lse.shape[-1]} queries in buckets of {part.bucket[0]} must "
-                    f"begin where a bucket does; got place {place}. "
-                    f"Make it with summarize(..., start=({place}, {part.start[1]}))."
+                    f"begin where a bucket does; got place {position}. "
+                    f"Make it with summarize(..., start=({position}, {part.start[1]}))."
                 )
             before = part
 

@@ -53,7 +53,8 @@ def weights(
         One row of weights per query; a row sums to one, or to zero if nothing is visible.
 
     Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
+        ShapeError: Shapes, dtypes or devices do not fit together, or there is no such place.
+        SettingError: An option is unknown or out of range.
 
     Example:
         >>> weights(torch.zeros(1, 4), torch.zeros(2, 4))
@@ -71,26 +72,19 @@ def rows(
 ) -> Float[Tensor, "*b P M"]:
     """The weights of some queries over every key: rows of what ``weights`` gives.
 
-    Differentiable; in float32 at least.
+    Differentiable; in float32 at least. Takes and raises what ``weights`` does.
 
     Args:
         query: All queries, since a mask or a bias may ask where they stand.
         key: What each position is matched on.
         places: Which queries, from 0, or from the last below 0.
-        **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together, or there is no such query.
-        SettingError: An option is unknown or out of range.
+        **options: See ``weights``.
 
     Example:
         >>> rows(torch.zeros(3, 4), torch.zeros(2, 4), [-1])
         tensor([[0.5000, 0.5000]])
     """
-    return rows_of(
-        make_weights_request(query, key, options_of(rows, options)),
-        places,
-    )
+    return rows_of(make_weights_request(query, key, options_of(rows, options)), places)
 
 
 def rows_of(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
@@ -100,13 +94,13 @@ def rows_of(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
         B, H, N, M = job.shape
         wanted = places_of(places, N, "query")
         most = max(1, _MOST_PAIRS // max(1, B * H * M))
-        found = [
+        parts = [
             _weights(job, inputs, some, (range(M),))
             for run in _runs(wanted)
             for some in _cut(run, most)
         ]
         empty = inputs.query.new_zeros(B, H, 0, M)
-        return _shaped(request, torch.cat([empty, *found], dim=-2))
+        return _shaped(request, torch.cat([empty, *parts], dim=-2))
 
 
 @takes(WeightsOptions)
@@ -121,18 +115,15 @@ def columns(
     """The weights of every query on some keys: columns of what ``weights`` gives.
 
     With the log-sum-exp of a summary, a softmax looks at those keys only; else, and with other
-    weightings, at all, a block at a time. Differentiable; in float32 at least.
+    weightings, at all, a block at a time. Differentiable; in float32 at least. Takes and raises
+    what ``weights`` does.
 
     Args:
         query: What is looked for.
         key: All keys.
         places: Which keys, from 0, or from the last below 0.
-        **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
+        **options: See ``weights``.
         lse: ``Summary.lse`` of the same call.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together, or there is no such key.
-        SettingError: An option is unknown or out of range.
 
     Example:
         >>> columns(torch.zeros(3, 4), torch.zeros(2, 4), [0]).T
@@ -154,15 +145,15 @@ def columns(
             known = known.reshape(B, H, N, 1)
             known = known.masked_fill(known == float("-inf"), 0)
         each = B * H * (M if known is None else len(wanted))
-        found = []
+        parts = []
         for some in _cut(range(N), max(1, _MOST_PAIRS // max(1, each))):
             if known is None:
-                found.append(_weights(job, inputs, some, (range(M),))[..., wanted])
+                parts.append(_weights(job, inputs, some, (range(M),))[..., wanted])
             else:
                 scores = _scores(job, inputs, some, pieces)[0]
-                found.append((scores - known[:, :, some.start : some.stop]).exp())
+                parts.append((scores - known[:, :, some.start : some.stop]).exp())
         empty = inputs.query.new_zeros(B, H, 0, len(wanted))
-        return _shaped(request, torch.cat([empty, *found], dim=-2))
+        return _shaped(request, torch.cat([empty, *parts], dim=-2))
 
 
 def matrix_of(request: Request) -> Float[Tensor, "*b N M"]:
@@ -205,9 +196,9 @@ def places_of(places: Places, size: int, what: str) -> list[int]:
         return list(range(size))[places]
     if isinstance(places, Tensor):
         places = places.tolist()
-    wanted = [int(place) + size * (int(place) < 0) for place in places]
-    for place, given in zip(wanted, places, strict=True):
-        if not 0 <= place < size:
+    wanted = [int(position) + size * (int(position) < 0) for position in places]
+    for position, given in zip(wanted, places, strict=True):
+        if not 0 <= position < size:
             raise ShapeError(f"places must be of the {size} {what} places; got {given}.")
     return wanted
 
@@ -225,8 +216,8 @@ def _cut(run: range, most: int) -> Iterator[range]:
     return (run[start : start + most] for start in range(0, len(run), most))
 
 
-def _shaped(request: Request, found: Tensor) -> Tensor:
-    return found.reshape(*request.leading, *found.shape[-2:])
+def _shaped(request: Request, weights: Tensor) -> Tensor:
+    return weights.reshape(*request.leading, *weights.shape[-2:])
 
 
 @runtime_checkable
@@ -255,27 +246,21 @@ def transposed(
     """``weightsᵀ · states``: for each key, the states of the queries, by how much they look at it.
 
     Of states that are all one, that is the mass a key receives; of one query's, its row. Memory
-    grows with N; differentiable, once.
+    grows with N; differentiable, once. Takes and raises what ``weights`` does.
 
     Args:
         query: What is looked for, one vector per query.
         key: What each position is matched on.
         states: What each query gives; broadcasts to (*batch, heads, N, E).
-        **options: ``score``, ``mask``, ``bias`` and ``weighting``, as ``attend`` takes them.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
-        SettingError: An option is unknown or out of range.
+        **options: See ``weights``.
 
     Example:
         >>> transposed(torch.zeros(3, 4), torch.zeros(2, 4), torch.ones(3, 1))
         tensor([[1.5000],
                 [1.5000]])
     """
-    return transposed_of(
-        make_weights_request(query, key, options_of(transposed, options)),
-        states,
-    )
+    request = make_weights_request(query, key, options_of(transposed, options))
+    return transposed_of(request, states)
 
 
 def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
@@ -295,8 +280,8 @@ def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[T
     inputs = inputs._replace(states=own.to(inputs.query.dtype))
     job = BlockPass.of_whole_rows(request)
     with without_autocast(request.query.device.type):
-        found: Tensor = _Transposed.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
-    return found.reshape(*request.leading, M, states.shape[-1])
+        sums: Tensor = _Transposed.apply(job, *inputs.flat())  # type: ignore[no-untyped-call]
+    return sums.reshape(*request.leading, M, states.shape[-1])
 
 
 def rollout(
@@ -354,8 +339,8 @@ def _back(call: SelfAttention, reached: Tensor) -> Tensor:
     """Rollout up to a layer's attention, (*batch, N, P): the mean over its heads."""
     has_heads = max(call.query.dim(), call.key.dim()) > 3
     states = reached.unsqueeze(-3) if has_heads and reached.dim() > 2 else reached
-    found = call.transposed(states)
-    return found.mean(dim=-3) if has_heads else found
+    sums = call.transposed(states)
+    return sums.mean(dim=-3) if has_heads else sums
 
 
 class _Transposed(torch.autograd.Function):

@@ -229,10 +229,12 @@ class _Both(Mask):
         if isinstance(one, Band) and isinstance(other, Band):
             return one & other
         # Documents are narrower than a band that is open on one side.
-        found, rest = (one, other) if isinstance(one, Segments) or other is None else (other, one)
-        if isinstance(found, Segments) and found.band is None and isinstance(rest, Band):
-            return replace(found, band=rest, is_exact=found.is_exact and rest.is_exact)
-        return None if found is None else found.inexact()
+        segments, rest = (
+            (one, other) if isinstance(one, Segments) or other is None else (other, one)
+        )
+        if isinstance(segments, Segments) and segments.band is None and isinstance(rest, Band):
+            return replace(segments, band=rest, is_exact=segments.is_exact and rest.is_exact)
+        return None if segments is None else segments.inexact()
 
 
 @final

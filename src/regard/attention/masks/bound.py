@@ -132,11 +132,11 @@ class BoundMask:
             smallest_gap: How many hidden keys between two pieces keep them apart.
         """
         every = range(self.grid.keys)
-        found = (
+        ranges = (
             self._seen(rows, every) if self.form is None else self.form.key_ranges(rows, every.stop)
         )
         joined: list[range] = []
-        for keys in found:
+        for keys in ranges:
             if joined and keys.start - joined[-1].stop < smallest_gap:
                 joined[-1] = range(joined[-1].start, max(joined[-1].stop, keys.stop))
             elif keys:

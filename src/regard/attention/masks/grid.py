@@ -97,20 +97,20 @@ class Segments:
 
     def key_ranges(self, rows: range, keys: int) -> list[range]:
         """The keys that some query of ``rows`` may see, from the first piece to the last."""
-        found = []
+        ranges = []
         for one in self._meeting(rows):
             those = range(max(rows.start, one.rows.start), min(rows.stop, one.rows.stop))
             reach = range(keys) if self.band is None else self.band.key_range(those, keys)
-            found.append(range(max(reach.start, one.keys.start), min(reach.stop, one.keys.stop)))
-        return sorted((one for one in found if one), key=lambda one: one.start)
+            ranges.append(range(max(reach.start, one.keys.start), min(reach.stop, one.keys.stop)))
+        return sorted((one for one in ranges if one), key=lambda one: one.start)
 
     def _meeting(self, rows: range) -> Iterator[Segment]:
         """The pieces that hold some of ``rows``, found without going through all."""
         for b in range(self.batch):
-            place = bisect_right(
+            first = bisect_right(
                 self.segments, (b, rows.start), key=lambda r: (r.batch, r.rows.stop)
             )
-            for one in map(self.segments.__getitem__, range(place, len(self.segments))):
+            for one in map(self.segments.__getitem__, range(first, len(self.segments))):
                 if one.batch != b or one.rows.start >= rows.stop:
                     break
                 yield one

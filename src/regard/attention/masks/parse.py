@@ -139,9 +139,9 @@ def _check(text: str) -> None:
         )
     for number in re.finditer(r"[0-9]+", text):
         if len(number[0]) > 10 or int(number[0]) > LARGEST:
-            shown = number[0] if len(number[0]) <= 20 else f"{number[0][:20]}…"
+            digits = number[0] if len(number[0]) <= 20 else f"{number[0][:20]}…"
             raise SettingError(
-                f"mask must have numbers up to {LARGEST}; got {shown!r} at character "
+                f"mask must have numbers up to {LARGEST}; got {digits!r} at character "
                 f"{number.start() + 1}."
             )
     if (count := len(re.findall("[&|]", text)) + 1) > MOST:
@@ -236,9 +236,9 @@ class _Builder:
         value = self._value(node)
         is_absent = value is None and allowed != NUMBER
         if is_absent or _depth(value) not in _AXES[allowed]:
-            shown = re.match(r"[\w-]+|.", self._text[self._place(node) :])
+            token = re.match(r"[\w-]+|.", self._text[self._place(node) :])
             raise SettingError(
-                f"{name} must be {allowed}; got {shown[0] if shown else 'the end'!r} at character "
+                f"{name} must be {allowed}; got {token[0] if token else 'the end'!r} at character "
                 f"{self._place(node) + 1}."
             )
         return value
@@ -284,5 +284,5 @@ def _depth(value: Value) -> int | None:
 
 
 def _hint(name: str, names: Collection[str]) -> str:
-    found = nearest(name, names)
-    return f" Did you mean {found!r}?" if found else ""
+    close = nearest(name, names)
+    return f" Did you mean {close!r}?" if close else ""

@@ -307,26 +307,28 @@ class _Documents(Mask):
     def form(self, grid: Grid) -> Form | None:
         queries, keys = self._at_hand
         B = max(len(queries), len(keys))
-        found: list[Segment] = []
+        segments: list[Segment] = []
         for b in range(B):
             of_queries, of_keys = (_runs(ids[b % len(ids)]) for ids in (queries, keys))
             if of_queries is None or of_keys is None:
                 return None
-            found += [Segment(b, rows, of_keys.get(n, range(0))) for n, rows in of_queries.items()]
-        return Segments(tuple(found), B, None, is_exact=True)
+            segments += [
+                Segment(b, rows, of_keys.get(n, range(0))) for n, rows in of_queries.items()
+            ]
+        return Segments(tuple(segments), B, None, is_exact=True)
 
 
 def _runs(ids: Tensor) -> dict[int, range] | None:
     """Where each number stands, or None if one stands in two places."""
     numbers, counts = torch.unique_consecutive(ids, return_counts=True)
-    found: dict[int, range] = {}
+    runs: dict[int, range] = {}
     start = 0
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        if number in found:
+        if number in runs:
             return None
-        found[number] = range(start, start + count)
+        runs[number] = range(start, start + count)
         start += count
-    return found
+    return runs
 
 
 def where(visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> Mask:
