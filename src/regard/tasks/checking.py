@@ -126,7 +126,7 @@ def check_examples(
     """
     bad_lines = BadLines()
     every = {split: read(split, bad_lines) for split in _SPLITS}
-    splits = {split: found for split, found in every.items() if found}
+    splits = {split: part for split, part in every.items() if part}
     if "train" not in splits:
         raise DataError("data.train must name examples to check; got none.")
     train = splits["train"]
@@ -148,7 +148,7 @@ def check_examples(
     places = [one.where for one in train]
     return ExamplesReport(
         unit=unit,
-        counts={split: len(found) for split, found in splits.items()},
+        counts={split: len(part) for split, part in splits.items()},
         labels=dict(labels.most_common()),
         lengths=lengths_of([one.text for one in train], places) if are_texts else None,
         findings=tuple(sorted(findings, key=lambda finding: not finding.is_problem)),
@@ -160,11 +160,11 @@ def _overlaps(splits: _Splits) -> Iterator[_Note]:
     first: dict[str, str] = {}
     for one in splits["train"]:
         first.setdefault(one.text, one.where)
-    for split, found in splits.items():
+    for split, part in splits.items():
         if split != "train":
             cases = [
                 f"{one.where} = {first[one.text]}: {_short(one.text)}"
-                for one in found
+                for one in part
                 if one.text in first
             ]
             meaning = f"texts of {split} that occur in training, so that results flatter"
@@ -173,11 +173,11 @@ def _overlaps(splits: _Splits) -> Iterator[_Note]:
 
 def _labels(splits: _Splits, counts: Mapping[str, int]) -> Iterator[_Note]:
     """Labels that training does not have, or hardly has."""
-    for split, found in splits.items():
+    for split, part in splits.items():
         if split != "train" and counts:
             cases = [
                 f"{one.where}: {label!r}: {_short(one.text)}"
-                for one in found
+                for one in part
                 for label in dict.fromkeys(one.labels)
                 if label not in counts
             ]
@@ -211,8 +211,8 @@ def _encodings(splits: _Splits) -> Iterator[_Note]:
     for kind, test, meaning, is_problem in SPOILT:
         cases = [
             f"{one.where}: {sign}: {_short(one.text)}"
-            for found in splits.values()
-            for one in found
+            for part in splits.values()
+            for one in part
             if (sign := one.sign(test))
         ]
         yield kind, cases, meaning, is_problem

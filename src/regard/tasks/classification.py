@@ -40,8 +40,6 @@ class Classification(LabelTask[LabelledText]):
     """Texts to labels.
 
     Args:
-        recipe: The settings.
-        tokenizer: Learned from the training texts; a ``Speller`` where words are read from parts.
         labels: In order of their numbers.
         aspects: In order of their numbers, from 1.
 

@@ -47,7 +47,6 @@ class ImageClassification(LabelTask[Picture]):
     """Pictures to labels.
 
     Args:
-        recipe: The settings.
         labels: In order of their numbers.
         shape: Rows, columns and channels of every picture.
         mean: Of the training pixels.
@@ -86,14 +85,14 @@ class ImageClassification(LabelTask[Picture]):
         if not names and not recipe.named("train") and data.example == "digits":
             return digits(split)
         lines = Handling(on_bad_line=data.on_bad_line, bad_lines=bad_lines)
-        found: list[Picture] = []
+        pictures: list[Picture] = []
         for name in names:
             if name.is_dir() and any(each.is_dir() for each in name.iterdir()):
-                found += read_picture_folder(name, size=data.size, **lines)
+                pictures += read_picture_folder(name, size=data.size, **lines)
             else:
                 for file in shards(name, split):
-                    found += read_pictures(file, **lines)
-        return found
+                    pictures += read_pictures(file, **lines)
+        return pictures
 
     @classmethod
     def subject(cls, example: Picture) -> str:
@@ -203,19 +202,19 @@ class ImageClassification(LabelTask[Picture]):
         self, train: Sequence[Picture], examples: Sequence[Picture]
     ) -> dict[str, list[str]]:
         """The label of the nearest mean picture, and of the nearest picture."""
-        places, asked = (
+        known_pixels, pixels = (
             torch.tensor(np.stack([example.pixels.ravel() for example in each]))
             for each in (train, examples)
         )
-        known = [example.label or "" for example in train]
-        names = sorted(set(known))
-        rows = {name: [at for at, label in enumerate(known) if label == name] for name in names}
-        means = torch.stack([places[rows[name]].mean(0) for name in names])
-        by_mean = torch.cdist(asked, means).argmin(-1).tolist()
-        by_picture = torch.cdist(asked, places).argmin(-1).tolist()
+        labels = [example.label or "" for example in train]
+        names = sorted(set(labels))
+        rows = {name: [at for at, label in enumerate(labels) if label == name] for name in names}
+        means = torch.stack([known_pixels[rows[name]].mean(0) for name in names])
+        by_mean = torch.cdist(pixels, means).argmin(-1).tolist()
+        by_picture = torch.cdist(pixels, known_pixels).argmin(-1).tolist()
         return {
             "nearest mean": [names[at] for at in by_mean],
-            "nearest picture": [known[at] for at in by_picture],
+            "nearest picture": [labels[at] for at in by_picture],
         }
 
     def draw(
@@ -265,13 +264,13 @@ def digits(split: str) -> list[Picture]:
             'data.example = "digits" must have scikit-learn; it is not installed. Run: pip install '
             '"regard[vision]". Or name files of pictures: data.train.'
         ) from None
-    found = load_digits()
+    dataset = load_digits()
     first, last = _DIGITS
     part = {"train": slice(first), "valid": slice(first, last), "test": slice(last, None)}[split]
     return [
-        Picture(pixels.astype(np.float32)[..., None], str(label), f"digits {split}:{place}")
-        for place, (pixels, label) in enumerate(
-            zip(found.images[part], found.target[part], strict=True), 1
+        Picture(pixels.astype(np.float32)[..., None], str(label), f"digits {split}:{number}")
+        for number, (pixels, label) in enumerate(
+            zip(dataset.images[part], dataset.target[part], strict=True), 1
         )
     ]
 

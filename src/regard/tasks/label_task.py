@@ -318,8 +318,8 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledT]
     ) -> dict[str, float]:
         """Accuracy, and F1 averaged over labels where ``metrics`` names it, in percent."""
-        given, right = _labels(answers, examples)
-        figures = {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
+        predicted, true = _labels(answers, examples)
+        figures = {"accuracy": accuracy(predicted, true), "f1": macro_f1(predicted, true)}
         return {name: figures[name] for name in self.metrics}
 
     def example_score(self, answer: LabelPrediction, example: LabelledT) -> float:
@@ -348,12 +348,12 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledT]
     ) -> list[Table]:
         """Figures by label and by group, and the confusion matrix."""
-        given, right = _labels(answers, examples)
-        hits = {"accuracy": [float(a == b) for a, b in zip(given, right, strict=True)]}
+        predicted, true = _labels(answers, examples)
+        hits = {"accuracy": [float(a == b) for a, b in zip(predicted, true, strict=True)]}
         groups = [self.groups(example) for example in examples]
         titles = groups[0] if groups else ()
         by = [by_group(title, [each[title] for each in groups], hits) for title in titles]
-        return [label_table(by_label(given, right)), *by, confusion_table(given, right)]
+        return [label_table(by_label(predicted, true)), *by, confusion_table(predicted, true)]
 
     def prediction(self, answer: LabelPrediction) -> Prediction:
         """The labels with their probabilities, the likeliest first."""
@@ -377,13 +377,13 @@ def certain(label: str) -> LabelPrediction:
 
 def learn_labels(labels: Iterable[str | None]) -> list[str]:
     """The labels of training in order of their numbers; DataError if there are fewer than two."""
-    found = sorted({label for label in labels if label is not None})
-    if len(found) < 2:
+    names = sorted({label for label in labels if label is not None})
+    if len(names) < 2:
         raise DataError(
-            f"data.train must hold at least two different labels; got {found}. "
+            f"data.train must hold at least two different labels; got {names}. "
             "Is data.label the label's column? `regard train FILE` alone guesses which it is."
         )
-    return found
+    return names
 
 
 def has_header(rows: Sequence[tuple[str, str]]) -> bool:

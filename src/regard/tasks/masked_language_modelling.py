@@ -98,8 +98,6 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
     mask is one id more than the tokenizer has, so that a reader without it has the same ids.
 
     Args:
-        recipe: The settings.
-        tokenizer: Learned from the training text.
         words: Finds the words of a line.
 
     Example:

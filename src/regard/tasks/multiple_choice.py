@@ -77,10 +77,6 @@ class Choice(Answer):
 class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
     """Questions with answers to choose from to the right ones.
 
-    Args:
-        recipe: Whose settings hold.
-        tokenizer: Learned from questions, answers and texts of training.
-
     Example:
         >>> from regard.tasks import recipe_from_table
         >>> asked = Choices("Who was old?", "A king was old.", ("a dog", "the king"), 1, "a:1")
@@ -148,12 +144,12 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         """Ids of each answer, after its question, beside the text."""
         longest = self.data.max_length
         # The question's end asks.
-        parts = {"kept": slice(-self.data.max_answer, None), "other_kept": slice(longest)}
+        parts = {"part": slice(-self.data.max_answer, None), "other_part": slice(longest)}
         cut = text_cutter(self.tokenizer)
         for example in examples:
-            text, asked = cut(example.context), cut(example.text)
+            text, question = cut(example.context), cut(example.text)
             too_long.add_cut("text", example.where, size=len(text.ids), longest=longest)
-            answers = [joined(asked, cut(choice)) for choice in example.choices]
+            answers = [joined(question, cut(choice)) for choice in example.choices]
             pairs = [self.encode_pair(answer, text, **parts) for answer in answers]
             yield {"pairs": pairs, "choices": example.choices, "right": example.right}
 
@@ -236,23 +232,23 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
 
     def draw(self, model: nn.Module, example: Choices, encoded: Sample, answer: Choice) -> Drawing:
         """Question and text, the attention of the chosen answer to the text, and each choice."""
-        cut, pair, asked = self.tokenizer.pieces, encoded["pairs"][answer.place], example.text
-        end = len(asked)
-        tokens = [Token(text=each.text, start=each.start, end=each.end) for each in cut(asked)]
+        cut, pair, question = self.tokenizer.pieces, encoded["pairs"][answer.place], example.text
+        end = len(question)
+        tokens = [Token(text=each.text, start=each.start, end=each.end) for each in cut(question)]
         tokens.append(Token(text=END, start=end, end=end))
         tokens += [
             Token(text=each.text, start=each.start + end + 1, end=each.end + end + 1)
             for each in cut(answer.answer)
         ]
-        read = Text(text=f"{asked} {answer.answer}", tokens=tuple(tokens[-len(pair["ids"]) :]))
+        read = Text(text=f"{question} {answer.answer}", tokens=tuple(tokens[-len(pair["ids"]) :]))
         context = self.drawn_text(example.context, len(pair["other"]))
-        found = self.cross_attentions(("answer", read), ("text", context), row=answer.place)
-        shares = zip(example.choices, answer.probabilities, strict=True)
+        attentions = self.cross_attentions(("answer", read), ("text", context), row=answer.place)
+        choices = zip(example.choices, answer.probabilities, strict=True)
         return Drawing(
-            text=words_text((asked, example.context), "\n"),
+            text=words_text((question, example.context), "\n"),
             output=words_text([answer.answer]),
-            cross_attentions=found[::-1],
-            prediction=Prediction(labels=likeliest_first(shares)),
+            cross_attentions=attentions[::-1],
+            prediction=Prediction(labels=likeliest_first(choices)),
         )
 
     def show(self, example: Choices, answer: Choice) -> str:

@@ -100,7 +100,7 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             first, second = cut(example.first), cut(example.second)
             size = max(len(first.ids), len(second.ids))
             too_long.add_cut("text", example.where, size=size, longest=longest)
-            pair = self.encode_pair(second, first, kept=part, other_kept=part)
+            pair = self.encode_pair(second, first, part=part, other_part=part)
             yield {**pair, "label": self.number(example)}
 
     def length(self, sample: Sample) -> int:

@@ -59,8 +59,6 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
     """Questions to stretches of their texts.
 
     Args:
-        recipe: Whose settings hold.
-        tokenizer: Learned from questions and texts of training.
         may_have_none: Whether training had questions that their texts do not answer, so that "no
             answer" is one.
 
@@ -108,9 +106,9 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         """Ids of each question and its text, and the first and last token of each answer."""
         most, cut = self.data.max_question, text_cutter(self.tokenizer)
         for example in examples:
-            text, asked = cut(example.context), cut(example.text)
-            too_long.add_cut("question", example.where, size=len(asked.ids), longest=most)
-            sample = self.encode_pair(text, asked, other_kept=slice(most))
+            text, question = cut(example.context), cut(example.text)
+            too_long.add_cut("question", example.where, size=len(question.ids), longest=most)
+            sample = self.encode_pair(text, question, other_part=slice(most))
             sample["spans"], sample["context"] = text.spans, example.context
             sample["answers"] = [_tokens_of(text.spans, a.start, a.end) for a in example.answers]
             yield sample
@@ -222,19 +220,19 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         """The text and the question, their attention in the answer's window; the answer marked."""
         spans, windows = encoded["spans"], self._windows(encoded)
         text = spans_text(encoded["context"], spans)
-        asked = self.drawn_text(example.text, len(encoded["other"]))
+        question = self.drawn_text(example.text, len(encoded["other"]))
         begins = [place for place, (start, _) in enumerate(spans) if start == answer.start]
         held = (row for row, window in enumerate(windows) if begins and begins[0] in window)
-        row, found = next(held, 0), answer.answer or "no answer"
+        row, label = next(held, 0), answer.answer or "no answer"
         is_inside = (answer.start <= start < answer.end for start, _ in spans)
         return Drawing(
             text=text,
-            output=words_text([found]),
+            output=words_text([label]),
             cross_attentions=self.cross_attentions(
-                ("text", text), ("question", asked), read=windows[row], row=row
+                ("text", text), ("question", question), read=windows[row], row=row
             ),
             prediction=Prediction(
-                labels=((found, answer.probability),),
+                labels=((label, answer.probability),),
                 tags=tuple("answer" if inside else "" for inside in is_inside),
             ),
         )

@@ -63,7 +63,6 @@ class Regression(OnePassTask[Point, Guess]):
     """Points to numbers.
 
     Args:
-        recipe: The settings.
         inputs: Names of the inputs.
         origin: Subtracted from each input.
         step: Divides it then.
@@ -240,15 +239,15 @@ class Regression(OnePassTask[Point, Guess]):
                 raise DataError(
                     f"{where}: expected {len(self.names)} numbers ({names}), found {len(cells)}."
                 )
-            found = dict(zip(self.names, cells, strict=True))
+            values = dict(zip(self.names, cells, strict=True))
         else:
             missing = [name for name in self.names if name not in record]
             if missing:
                 raise DataError(
                     f"{where}: {missing[0]} must be given; got {', '.join(record) or 'nothing'}."
                 )
-            found = {name: _written(record[name], name, where) for name in self.names}
-        inputs = tuple(number_of(found[name], name, where) for name in self.names)
+            values = {name: _written(record[name], name, where) for name in self.names}
+        inputs = tuple(number_of(values[name], name, where) for name in self.names)
         return Point(inputs, None, self.names, where)
 
     def samples(
@@ -288,8 +287,8 @@ class Regression(OnePassTask[Point, Guess]):
         if own.ge(0).any():
             others = ~documents(own, torch.arange(len(self.places), device=own.device))
         places, seen = moved((self.places, self.seen), own.device)
-        found: Tensor = model(batch["inputs"], places, seen, mask=others)
-        return found
+        numbers: Tensor = model(batch["inputs"], places, seen, mask=others)
+        return numbers
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Guess]:
         """The number at each point."""
@@ -297,9 +296,9 @@ class Regression(OnePassTask[Point, Guess]):
 
     def score(self, answers: Sequence[Guess], examples: Sequence[Point]) -> dict[str, float]:
         """Root of the mean squared error; share of the variance that is explained."""
-        guessed, right = _columns(answers, examples)
-        errors = (guessed - right) ** 2
-        spread = ((right - right.mean()) ** 2).sum()
+        predicted, true = _columns(answers, examples)
+        errors = (predicted - true) ** 2
+        spread = ((true - true.mean()) ** 2).sum()
         r2 = 1 - errors.sum() / spread if spread else 0.0
         return {"rmse": float(errors.mean() ** 0.5), "r2": float(r2)}
 
@@ -324,14 +323,14 @@ class Regression(OnePassTask[Point, Guess]):
 
     def tables(self, answers: Sequence[Guess], examples: Sequence[Point]) -> list[Table]:
         """Errors by the size of the target."""
-        guessed, right = _columns(answers, examples)
+        predicted, true = _columns(answers, examples)
         rows = []
-        for part in np.array_split(np.argsort(right, kind="stable"), _PARTS):
+        for part in np.array_split(np.argsort(true, kind="stable"), _PARTS):
             if len(part):
-                errors = guessed[part] - right[part]
+                errors = predicted[part] - true[part]
                 figures = (
-                    right[part[0]],
-                    right[part[-1]],
+                    true[part[0]],
+                    true[part[-1]],
                     errors.mean(),
                     (errors**2).mean() ** 0.5,
                 )
@@ -380,5 +379,5 @@ def _written(value: object, name: str, where: str) -> str:
 def _columns(
     answers: Sequence[Guess], examples: Sequence[Point]
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    guessed = np.array([answer.value for answer in answers])
-    return guessed, np.array([_target(example) for example in examples])
+    predicted = np.array([answer.value for answer in answers])
+    return predicted, np.array([_target(example) for example in examples])

@@ -65,8 +65,6 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
     """Documents to some of their sentences.
 
     Args:
-        recipe: The settings.
-        tokenizer: Of the documents.
         sentences: Number of sentences in a summary.
 
     Example:

@@ -63,7 +63,6 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
     """Questions to sentences of their texts.
 
     Args:
-        recipe: Whose settings hold.
         words: Of questions and texts of training.
 
     Example:
@@ -198,7 +197,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
     ) -> dict[str, list[SentenceAnswer]]:
         """The first sentence, the longest, and the one that shares most words with the question."""
         names = ("first sentence", "longest sentence", "word overlap")
-        found: dict[str, list[SentenceAnswer]] = {name: [] for name in names}
+        predicted: dict[str, list[SentenceAnswer]] = {name: [] for name in names}
         window = SlidingWindow(())
         for example in examples:
             spans = sentences_of(example.context)
@@ -208,9 +207,9 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
             ]
             longest = max(spans, key=lambda span: span[1] - span[0])
             nearest = spans[shared.index(max(shared))]
-            for answers, span in zip(found.values(), (spans[0], longest, nearest), strict=True):
+            for answers, span in zip(predicted.values(), (spans[0], longest, nearest), strict=True):
                 answers.append(_sentence(example.context, span, 1.0))
-        return found
+        return predicted
 
     def draw(
         self, model: nn.Module, example: Question, encoded: Sample, answer: SentenceAnswer

@@ -51,10 +51,10 @@ def label_table(scores: Sequence[LabelScore], name: str = "label", title: str = 
     return Table(f"by {title}", (name, "precision", "recall", "F1", "count"), rows)
 
 
-def confusion_table(given: Sequence[str], right: Sequence[str]) -> Table:
+def confusion_table(predicted: Sequence[str], true: Sequence[str]) -> Table:
     """The confusion matrix: true labels in rows, predicted ones in columns, most frequent first."""
-    counts = confusion(given, right)
-    labels = [score.label for score in sorted(by_label(given, right), key=lambda s: -s.count)]
+    counts = confusion(predicted, true)
+    labels = [score.label for score in sorted(by_label(predicted, true), key=lambda s: -s.count)]
     columns = labels[:_MOST_LABELS]
     rows: list[tuple[str | int, ...]] = [
         (row, *(counts.get((row, column), 0) for column in columns)) for row in columns
@@ -115,8 +115,8 @@ def question_word(question: str) -> str:
         >>> question_word("In what year did how many leave?"), question_word("泡泡堂是谁开发的？")
         ('what', '谁')
     """
-    found = _ASKED.search(question.lower())
-    return "other" if found is None else found[0]
+    match = _ASKED.search(question.lower())
+    return "other" if match is None else match[0]
 
 
 def kind_of_answer(answer: str) -> str:

@@ -89,7 +89,6 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     """Words to tags.
 
     Args:
-        recipe: The settings.
         tokenizer: Cuts words into pieces; None reads them whole.
         words: Those of the training text.
         parts: Their parts, where they are also read from these.
@@ -232,8 +231,8 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
             if len(words) == 1 and all(len(word) == 1 for word in self.words[:200]):
                 words = list(words[0])
         else:
-            found = record.get("tokens")
-            tokens = found if isinstance(found, list) else []
+            listed = record.get("tokens")
+            tokens = listed if isinstance(listed, list) else []
             words = [normalize(word) if isinstance(word, str) else "" for word in tokens]
         if not words or not all(words):
             raise DataError(f"{where}: tokens must hold words to tag; got {record!r}.")
@@ -318,10 +317,10 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
 
     def score(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> dict[str, float]:
         """Accuracy of tags; F1 of whole entities where tags mark them, else averaged over tags."""
-        given, right = [each.tags for each in answers], self._right(examples)
-        flat = _flat(given), _flat(right)
+        predicted, gold = [each.tags for each in answers], self._right(examples)
+        flat = _flat(predicted), _flat(gold)
         is_marked = marks_entities(self.tags)
-        f1 = entity_scores(given, right)[0].f1 if is_marked else macro_f1(*flat)
+        f1 = entity_scores(predicted, gold)[0].f1 if is_marked else macro_f1(*flat)
         return {"accuracy": accuracy(*flat), "f1": f1}
 
     def example_score(self, answer: Tags, example: TaggedWords) -> float:
@@ -333,22 +332,22 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     ) -> dict[str, list[Tags]]:
         """Tags looked up in the training text, by word and, of entities, by their words."""
         train = [self._known(example) for example in train]
-        found = {"each word's most frequent tag": most_frequent_tags(train, examples)}
+        predicted = {"each word's most frequent tag": most_frequent_tags(train, examples)}
         if marks_entities(self.tags):
             rows = entities_of_training(train, examples)
-            found["entities met in training"] = [as_known(tags, self.tags) for tags in rows]
+            predicted["entities met in training"] = [as_known(tags, self.tags) for tags in rows]
         return {
             name: [Tags(each.words, tags) for each, tags in zip(examples, rows, strict=True)]
-            for name, rows in found.items()
+            for name, rows in predicted.items()
         }
 
     def tables(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> list[Table]:
         """By entity type or by tag, known words and unknown ones, the confusion matrix."""
-        given, right = [each.tags for each in answers], self._right(examples)
-        flat = (_flat(given), _flat(right))
+        predicted, gold = [each.tags for each in answers], self._right(examples)
+        flat = (_flat(predicted), _flat(gold))
         first = label_table(by_label(*flat))
         if marks_entities(self.tags):
-            first = label_table(entity_scores(given, right)[1], "type", "type of entity")
+            first = label_table(entity_scores(predicted, gold)[1], "type", "type of entity")
         words = (self.word_ids.ids(_folded(word, self.data) for word in e.words) for e in examples)
         groups = ["unknown" if n == UNK_ID else "known from training" for n in _flat(words)]
         hits = {"accuracy": [float(a == b) for a, b in zip(*flat, strict=True)]}

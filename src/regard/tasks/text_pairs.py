@@ -60,13 +60,13 @@ def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
     inside = [(piece.start, piece.end) for piece in pieces]
     words: list[str] = []
     spans: list[tuple[int, int]] = []
-    place = 0
+    start_of_word = 0
     for word in split_words(plain):
         bare = word.strip(" ")
         if bare:
             words.append(bare if any(char.isalnum() for char in bare) else "")
-            spans.append((place + word.index(bare[0]), place + len(word)))
-        place += len(word)
+            spans.append((start_of_word + word.index(bare[0]), start_of_word + len(word)))
+        start_of_word += len(word)
     return CutText(
         [piece.id for piece in pieces],
         [(places[start], places[max(start, end - 1)] + 1) for start, end in inside],
@@ -157,20 +157,20 @@ class PairReading:
         return reader
 
     def encode_pair(
-        self, text: CutText, other: CutText, *, kept: slice = _ALL, other_kept: slice = _ALL
+        self, text: CutText, other: CutText, *, part: slice = _ALL, other_part: slice = _ALL
     ) -> Sample:
         """The sample of a pair: ``ids`` and ``features`` of the text, ``other`` of the other.
 
-        ``kept`` and ``other_kept`` are the tokens that stay; features are of all. The other has
+        ``part`` and ``other_part`` are the tokens that stay; features are of all. The other has
         none unless both stand in one row, and the model reads features.
         """
         model = pair_model(self.recipe)
         of_both = model.reads_features and not model.reads_apart
         return {
-            "ids": text.ids[kept],
-            "other": other.ids[other_kept],
-            "features": match_features(text, other)[kept],
-            "other_features": match_features(other, text)[other_kept] if of_both else None,
+            "ids": text.ids[part],
+            "other": other.ids[other_part],
+            "features": match_features(text, other)[part],
+            "other_features": match_features(other, text)[other_part] if of_both else None,
         }
 
     def collate_pairs(self, pairs: Sequence[Sample], *, every: int = 1) -> Batch:

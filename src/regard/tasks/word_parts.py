@@ -183,13 +183,13 @@ class Speller:
 
     def pieces(self, text: str) -> list[Piece]:
         """The words of ``normalize(text)`` with their places in it."""
-        found, end = [], 0
+        pieces, end = [], 0
         for unit in self._split(normalize(text)):
             end += len(unit)
             for word in _cut([unit]):
                 (number,) = self.words.ids([word])
-                found.append(Piece(word, number, end - len(word), end))
-        return found
+                pieces.append(Piece(word, number, end - len(word), end))
+        return pieces
 
     def encode(self, text: str) -> Spelled:
         """The ids of a text's words and of their parts."""
@@ -244,13 +244,13 @@ def pieces_of(words: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
     """
     text = joined_words(words)
     if normalize(text) == text:
-        spans, place = [], 0
+        spans, start = [], 0
         for word in words:
-            place = text.index(word, place)
-            spans.append((place, place := place + len(word)))
-        found = _pieces_in(text, spans, tokenizer)
-        if all(found):
-            return found
+            start = text.index(word, start)
+            spans.append((start, start := start + len(word)))
+        pieces = _pieces_in(text, spans, tokenizer)
+        if all(pieces):
+            return pieces
     return [tokenizer.encode(word) or [UNK_ID] for word in words]
 
 
@@ -289,7 +289,7 @@ def _pieces_in(
     """The pieces that begin in each span, a space before it among them; none if two share one."""
     pieces = tokenizer.pieces(text)
     owners = words_of_spans([(piece.start, piece.end) for piece in pieces], spans)
-    found: list[list[int]] = [[] for _ in spans]
+    ids: list[list[int]] = [[] for _ in spans]
     waiting: list[int] = []
     for piece, owner in zip(pieces, owners, strict=True):
         waiting.append(piece.id)
@@ -297,9 +297,9 @@ def _pieces_in(
             continue
         if piece.end > spans[owner][1]:
             return [[]]
-        found[owner] += waiting
+        ids[owner] += waiting
         waiting = []
-    return found
+    return ids
 
 
 def _ends(word: str) -> str:

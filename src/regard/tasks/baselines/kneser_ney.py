@@ -55,13 +55,13 @@ class KneserNey:
 
     def log_probs(self, ids: Int64[np.ndarray, " ids"]) -> Float64[np.ndarray, " predicted"]:
         """The log-probability of each token but the first, after as many as there are before it."""
-        found = np.full(len(ids) - 1, 1 / self._size)
+        probabilities = np.full(len(ids) - 1, 1 / self._size)
         for length, order in enumerate(reversed(self._orders), 1):
             # The first tokens have fewer before them, and keep the probability of shorter n-grams.
             skipped = max(0, length - 2)
             grams = self._grams(ids, length)[1 if length == 1 else 0 :]
-            found[skipped:] = self._interpolated(order, grams, found[skipped:])
-        logs: Float64[np.ndarray, " n"] = np.log(found)
+            probabilities[skipped:] = self._interpolated(order, grams, probabilities[skipped:])
+        logs: Float64[np.ndarray, " n"] = np.log(probabilities)
         return logs
 
     def _interpolated(

@@ -46,14 +46,14 @@ class NaiveBayes:
 
     def label(self, text: str) -> str:
         """The most probable label."""
-        found = self._joint(text)
-        return max(found, key=found.__getitem__)
+        scores = self._joint(text)
+        return max(scores, key=scores.__getitem__)
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Of each label, given the text."""
-        found = self._joint(text)
-        best = max(found.values())
-        shares = {label: math.exp(each - best) for label, each in found.items()}
+        scores = self._joint(text)
+        best = max(scores.values())
+        shares = {label: math.exp(each - best) for label, each in scores.items()}
         total = sum(shares.values())
         return {label: share / total for label, share in shares.items()}
 
@@ -120,14 +120,14 @@ def _split_at(scores: Sequence[float], labels: Sequence[str]) -> tuple[float, st
     """Where scores part two labels best: from there on the first label, below it the second."""
     names = sorted(set(labels))
     order = sorted(range(len(scores)), key=lambda place: scores[place])
-    found = []
+    splits = []
     for above, below in ((names[0], names[-1]), (names[-1], names[0])):
         right = labels.count(above)
-        found.append((right, scores[order[0]], above, below))
+        splits.append((right, scores[order[0]], above, below))
         for place, after in zip(order, [*order[1:], None], strict=True):
             right += (labels[place] == below) - (labels[place] == above)
             threshold = math.inf if after is None else scores[after]
             if threshold > scores[place]:
-                found.append((right, threshold, above, below))
-    _, threshold, above, below = max(found)
+                splits.append((right, threshold, above, below))
+    _, threshold, above, below = max(splits)
     return threshold, above, below

@@ -41,14 +41,14 @@ def words_of(text: str) -> list[Word]:
         >>> [word.text for word in words_of("It's 5 p.m.")]
         ["it's", '5', 'p', '.', 'm', '.']
     """
-    found, place = [], 0
+    words, start_of_word = [], 0
     for word in split_words(re.sub(r"\s", " ", text)):
-        shown = word.strip(" ")
-        if shown:
-            start = place + len(word) - len(word.lstrip(" "))
-            found.append(Word(shown.lower(), start, start + len(shown)))
-        place += len(word)
-    return found
+        bare = word.strip(" ")
+        if bare:
+            start = start_of_word + len(word) - len(word.lstrip(" "))
+            words.append(Word(bare.lower(), start, start + len(bare)))
+        start_of_word += len(word)
+    return words
 
 
 def sentences_of(text: str) -> list[tuple[int, int]]:
@@ -60,13 +60,13 @@ def sentences_of(text: str) -> list[tuple[int, int]]:
         ['It rained.', 'We stayed in!', '他来了。', '我走了。']
     """
     cuts = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
-    found = []
+    spans = []
     for start, end in pairwise(cuts):
         sentence = text[start:end]
         if any(char.isalnum() for char in sentence):
             first = start + len(sentence) - len(sentence.lstrip())
-            found.append((first, first + len(sentence.strip())))
-    return found
+            spans.append((first, first + len(sentence.strip())))
+    return spans
 
 
 class SlidingWindow:
@@ -141,15 +141,15 @@ class SlidingWindow:
                 found.setdefault(shared, []).append(sentence)
         return found[max(found)]
 
-    def _candidates(self, sentence: Sequence[Word], asked: set[str]) -> list[list[Word]]:
+    def _candidates(self, sentence: Sequence[Word], question_words: set[str]) -> list[list[Word]]:
         """The stretches of a sentence that may be an answer."""
-        found: list[list[Word]] = [[]]
+        candidates: list[list[Word]] = [[]]
         for word in sentence:
-            if word.is_mark or word.text in asked or word.text in self._frequent:
-                found.append([])
+            if word.is_mark or word.text in question_words or word.text in self._frequent:
+                candidates.append([])
             else:
-                found[-1].append(word)
-        return [each[:_LONGEST] for each in found if each]
+                candidates[-1].append(word)
+        return [each[:_LONGEST] for each in candidates if each]
 
 
 @lru_cache(maxsize=256)  # of one text there are several questions
