@@ -21,7 +21,7 @@ from regard.training.recipes.resolving import (
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
-    from regard.training.recipes.resolving import InferredTask, InferredTasks
+    from regard.training.recipes.inferred_task import InferredTask, InferredTasks
 
 FileT = TypeVar("FileT", str, Path)
 # The files of a split, as options take them.

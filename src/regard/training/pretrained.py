@@ -34,7 +34,7 @@ _TASKS = {
     "gpt2": ("language_modelling", "decoder"),
 }
 # What a recipe says that is of no use without it.
-_TO_BE_NAMED = "?"
+_PLACEHOLDER = "?"
 # The task whose outputs are written by a decoder of its own, on an encoder that has read.
 _WRITING, _ENCODER = "generation", READERS["transformer"]
 # What a run keeps of running text, and settings that may differ from those of pretraining.
@@ -57,11 +57,6 @@ _NAMES = {
     "norm.": "encoder_norm.",
     "positions.": "positions.",
 }
-
-
-def is_checkpoint(path: Path) -> bool:
-    """Whether a folder holds a model in Hugging Face's layout, whole or not."""
-    return path.is_dir() and any((path / name).is_file() for name in (CONFIG, WEIGHTS))
 
 
 def checkpoint_recipe(path: Path) -> RecipeTable:
@@ -134,7 +129,7 @@ class Pretrained:
             )
         before = run.recipe if run is not None else self._reader_of(recipe.task)
         kind, there = TASKS[recipe.task], TASKS[before["task"]]
-        given = _said(recipe)
+        given = _given_settings(recipe)
         type_before = str(before["model"]["type"])
         self._check("model", before["model"], _chosen(given["model"], {"type"}))
         if kind.models.get(type_before) != there.models.get(type_before):
@@ -175,7 +170,11 @@ class Pretrained:
             found, wanted = known[name], tensor
             if name.endswith("embedding.weight") and len(found) != len(wanted):
                 found, wanted = found[:size], wanted[:size]
-            self._check_size(name, found, wanted)
+            if found.shape != wanted.shape:
+                raise SettingError(
+                    f"training.pretrained must name a run of the same vocabulary; got {self.path}, "
+                    f"whose {name} is {list(found.shape)}, not {list(wanted.shape)}."
+                )
             wanted.copy_(found)
         pooler = _pooler(model)
         if pooler is not None and (learned := self._pooler()):
@@ -206,7 +205,7 @@ class Pretrained:
         tokenizer = getattr(before.task, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
         known = _only(before.model, reader).state_dict()
-        if _SEGMENTS in known and not _told_apart(before.task.recipe):
+        if _SEGMENTS in known and not _distinguishes_segments(before.task.recipe):
             known[_SEGMENTS] = known[_SEGMENTS][:1].expand_as(known[_SEGMENTS])
         return known, size
 
@@ -235,7 +234,7 @@ class Pretrained:
         return recipe
 
     def _checkpoint(self) -> RecipeTable:
-        if not is_checkpoint(self.path):
+        if not any((self.path / name).is_file() for name in (CONFIG, WEIGHTS)):
             raise RunError(
                 f"training.pretrained must name the folder of a run; got {str(self.path)!r}, which "
                 "holds none, and no checkpoint with config.json and model.safetensors. "
@@ -268,20 +267,13 @@ class Pretrained:
                     "begin with another run."
                 )
 
-    def _check_size(self, name: str, tensor: Tensor, wanted: Tensor) -> None:
-        if tensor.shape != wanted.shape:
-            raise SettingError(
-                f"training.pretrained must name a run of the same vocabulary; got {self.path}, "
-                f"whose {name} is {list(tensor.shape)}, not {list(wanted.shape)}."
-            )
-
 
 def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | None]:
     """The recipe, complete, and the run that ``training.pretrained`` names; None if none."""
     name = recipe.training.get("pretrained")
     if name is None:
         return recipe, None
-    if name == _TO_BE_NAMED:
+    if name == _PLACEHOLDER:
         raise SettingError(
             "training.pretrained must name what training begins with; got nothing. Name a run of "
             "masked_language_modelling, or a folder with BERT or RoBERTa: "
@@ -295,7 +287,7 @@ def _chosen(table: Mapping[str, JsonValue], names: Collection[str]) -> dict[str,
     return {name: value for name, value in table.items() if name in names}
 
 
-def _said(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
+def _given_settings(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
     """Settings of tokenizer and model in a recipe, as they were given if that is known."""
     if recipe.given is not None:
         return recipe.given
@@ -303,7 +295,7 @@ def _said(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
     return {"tokenizer": table.get("tokenizer", {}), "model": table["model"]}
 
 
-def _told_apart(recipe: Recipe) -> bool:
+def _distinguishes_segments(recipe: Recipe) -> bool:
     """Whether training met texts beside each other."""
     return bool(getattr(recipe.data, "next_sentence", TASKS[recipe.task].beside))
 

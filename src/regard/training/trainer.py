@@ -158,10 +158,13 @@ class Trainer(Generic[BatchT]):
             self.world.broadcast_weights(self.model)
             self.strategy.load_weights()
             self._random, self._saved_at = random_states(self.device), time.perf_counter()
-            cure = resume_command(self.run, "training.compile=false")
-            compiling = compiled(self.model, cure=cure) if self.config.compile else nullcontext()
+            run, config = self.run, self.config
+            cure = resume_command(run, "training.compile=false")
+            compiling = compiled(self.model, cure=cure) if config.compile else nullcontext()
             with (
-                out_of_memory_told(self._describe_memory),
+                out_of_memory_told(
+                    lambda: describe_memory(run, config, self.device, self.position.update)
+                ),
                 compiling,
                 self._interruption,
                 self._saved_on_leaving(),
@@ -333,9 +336,6 @@ class Trainer(Generic[BatchT]):
         factor = 1.0 if limit is None or norm <= limit else limit / norm
         torch._foreach_mul_(grads, factor / tokens)
         return norm
-
-    def _describe_memory(self) -> str:
-        return describe_memory(self.run, self.config, self.device, self.position.update)
 
     def _owes_validation(self) -> bool:
         """Whether one is due: it may have been put off by an interruption."""

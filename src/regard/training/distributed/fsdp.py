@@ -19,15 +19,15 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.utils import get_total_norm
 
 from regard.layers.block import TransformerBlock
-from regard.training.distributed.strategies import Strategy
 from regard.training.distributed.world import World, lost_process_errors
 from regard.training.optimization import Optimizers
 
 
-class FSDP(Strategy):
-    """A model sharded over processes: the full one validates, a sharded copy learns."""
+class FSDP:
+    """A model sharded over processes, which call a method together: a sharded copy learns."""
 
     is_sharded = True
+    reduced: Sequence[nn.Parameter] = ()  # FSDP reduces gradients in the backward pass
 
     def __init__(self, model: nn.Module, world: World, device: torch.device) -> None:
         self.model, self.learner = model, deepcopy(model)
@@ -45,11 +45,6 @@ class FSDP(Strategy):
             if isinstance(part, FSDPModule):
                 part.set_gradient_divide_factor(1.0)  # sums, not means
                 part.set_force_sum_reduction_for_comms(True)
-
-    @property
-    def reduced(self) -> Sequence[nn.Parameter]:
-        """None: FSDP reduces gradients in the backward pass."""
-        return ()
 
     @torch.no_grad()
     def load_weights(self) -> None:

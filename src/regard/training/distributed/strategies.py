@@ -1,7 +1,7 @@
-"""Training strategies: a model on one device, replicated over processes, or sharded by FSDP."""
+"""Training strategies: a model on one device or replicated over processes, or sharded by FSDP."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,46 +12,20 @@ from regard.training.distributed.world import World
 from regard.training.optimization import Optimizers
 from regard.training.settings import TrainingConfig
 
-
-class Strategy(ABC):
-    """A model in training; where weights are sharded, all processes must call a method together."""
-
-    learner: nn.Module
-    is_sharded: bool
-
-    @property
-    @abstractmethod
-    def reduced(self) -> Sequence[nn.Parameter]:
-        """Parameters whose gradients are summed over processes after the backward pass."""
-
-    @abstractmethod
-    def load_weights(self) -> None:
-        """Copy the weights of the model into the learner."""
-
-    @abstractmethod
-    def store_weights(self) -> None:
-        """Copy the weights of the learner into the model."""
-
-    @abstractmethod
-    def state(self, optimizer: Optimizers) -> tuple[dict[str, Tensor], dict[str, object]]:
-        """The full weights and the full state of the optimizer."""
-
-    @abstractmethod
-    def restore(self, optimizer: Optimizers, state: Mapping[str, object]) -> None:
-        """Load the full state of an optimizer."""
-
-    @abstractmethod
-    def norm(self, gradients: Sequence[Tensor]) -> float:
-        """The norm of all gradients as one vector."""
+if TYPE_CHECKING:
+    from regard.training.distributed.fsdp import FSDP
 
 
-class _Replica(Strategy):
-    """A model that this process has whole: the learner is the model."""
+class DataParallel:
+    """A model that this process has whole, alone or as one of several: the learner is the model."""
 
     is_sharded = False
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, is_single: bool) -> None:
         self.learner = model
+        learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        # Parameters whose gradients are summed over processes after the backward pass.
+        self.reduced = [] if is_single else learned
 
     def load_weights(self) -> None:
         """Nothing: learner and model are one."""
@@ -72,32 +46,12 @@ class _Replica(Strategy):
         return float(get_total_norm(gradients))
 
 
-class SingleDevice(_Replica):
-    """A model that one process trains."""
-
-    @property
-    def reduced(self) -> Sequence[nn.Parameter]:
-        """None: there is no other process."""
-        return ()
-
-
-class DataParallel(_Replica):
-    """A replica of a model that several processes train."""
-
-    @property
-    def reduced(self) -> Sequence[nn.Parameter]:
-        """All trained parameters."""
-        return [parameter for parameter in self.learner.parameters() if parameter.requires_grad]
-
-
 def choose_strategy(
     model: nn.Module, config: TrainingConfig, world: World, device: torch.device
-) -> Strategy:
+) -> "DataParallel | FSDP":
     """The strategy for a world; ``training.shard`` chooses FSDP among several processes."""
-    if world.is_single:
-        return SingleDevice(model)
-    if not config.shard:
-        return DataParallel(model)
+    if world.is_single or not config.shard:
+        return DataParallel(model, is_single=world.is_single)
     from regard.training.distributed.fsdp import FSDP  # its imports take a second
 
     return FSDP(model, world, device)
