@@ -20,8 +20,11 @@ from regard.layers import (
     RotaryPositions,
     ShawPositions,
 )
+from regard.layers.attention import KERNELS
 
 B, N, M, C, K, H = 2, 7, 9, 12, 5, 3
+STATES, MEMORY = torch.randn(B, N, C), torch.randn(B, M, K)
+SHORT, LONG = torch.tensor([4, 7]), torch.tensor([4, 9])
 
 # torch's own warning about an autograd function that a compiler traces.
 pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
@@ -52,101 +55,79 @@ def assert_same(layer, call, *inputs):
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
 
 
-def states(dtype=torch.float32):
-    return torch.randn(B, N, C, dtype=dtype)
-
-
-OVER_ITSELF = {
-    "plain": ({}, lambda n: {}),
-    "causal and lengths": ({}, lambda n: {"mask": causal() & lengths(n)}),
-    "window": ({}, lambda n: {"mask": window(2, 1)}),
-    "alibi": ({}, lambda n: {"bias": alibi(), "mask": causal()}),
-    "dropout": ({"dropout": 0.3}, lambda n: {"mask": lengths(n)}),
-    "grouped": ({"num_key_heads": 1}, lambda n: {"mask": lengths(n)}),
-    "rotary": ({"rotary": RotaryPositions(C // H)}, lambda n: {"mask": causal()}),
-    "gaussian": ({"score": Gaussian(nn.Parameter(torch.full((H, 1), 1.5)))}, lambda n: {}),
-}
-
-
-@pytest.mark.parametrize("case", slow_but(["causal and lengths"], OVER_ITSELF))
-def test_heads_over_their_own_states(case):
-    options, rest = OVER_ITSELF[case]
+def heads(rest=lambda n: {}, **options):
+    """Heads over their own states."""
     layer = MultiHeadAttention(C, H, **options)
-    n = torch.tensor([4, 7])
-    assert_same(layer, lambda layer, states, n: layer(states, **rest(n))[0], states(), n)
+    return layer, lambda layer, x, n: layer(x, **rest(n))[0], (STATES, SHORT)
 
 
-@pytest.mark.slow
-def test_heads_in_half_precision():
-    layer = MultiHeadAttention(C, H).bfloat16()
-    assert_same(layer, lambda layer, states: layer(states)[0], states(torch.bfloat16))
+def single(layer, memory=STATES, n=SHORT, has_one_query=False):
+    """A layer of one head over a memory."""
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("positions", [RelativePositions(H), ShawPositions(C // H, max_distance=2)])
-def test_heads_with_learned_positions(positions):
-    layer = nn.ModuleDict({"attend": MultiHeadAttention(C, H), "positions": positions})
-    assert_same(layer, lambda each, x: each["attend"](x, bias=each["positions"]())[0], states())
-
-
-@pytest.mark.slow
-def test_heads_over_a_memory():
-    layer = MultiHeadAttention(C, H, key_value_dim=K)
-    memory, n = torch.randn(B, M, K), torch.tensor([4, 9])
-    assert_same(layer, lambda layer, x, m, n: layer(x, m, mask=lengths(n))[0], states(), memory, n)
-
-
-@pytest.mark.slow
-def test_steps_with_a_cache():
-    def decode(layer, states):
-        cache, out = layer.empty_cache(B), []
-        for place in range(3):
-            mixed, cache = layer(states[:, place : place + 1], cache=cache)
-            out.append(mixed)
-        return torch.cat(out, dim=1)
-
-    assert_same(MultiHeadAttention(C, H), decode, states())
-
-
-@pytest.mark.parametrize("has_one_query", [True, False])
-def test_additive_attention(has_one_query):
     def ask(layer, query, memory, n):
         query = query[:, 0] if has_one_query else query
         return layer(query, layer.prepare(memory), memory, mask=lengths(n))
 
-    memory, n = torch.randn(B, M, K), torch.tensor([4, 9])
-    assert_same(AdditiveAttention(C, K, 8), ask, states(), memory, n)
+    return layer, ask, (STATES, memory, n)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "layer",
-    [
-        DotAttention(),
-        BilinearAttention(C, C),
-        LocationAttention(C, N),
-        *(KernelAttention(name, bandwidth=6.0) for name in ("gaussian", "laplace", "box")),
-        KernelAttention("epanechnikov", bandwidth=9.0),
-    ],
-)
-def test_other_single_heads(layer):
-    n = torch.tensor([4, 7])
-    assert_same(
-        layer, lambda layer, x, n: layer(x, layer.prepare(x), x, mask=lengths(n)), states(), n
-    )
+def with_positions(positions):
+    layer = nn.ModuleDict({"attend": MultiHeadAttention(C, H), "positions": positions})
+    return layer, lambda each, x: each["attend"](x, bias=each["positions"]())[0], (STATES,)
 
 
-def test_pooling():
-    layer = AttentionPooling(C, num_queries=2)
-    n = torch.tensor([4, 7])
-    assert_same(layer, lambda layer, x, n: layer(x, mask=lengths(n)), states(), n)
+def decode(layer, states):
+    cache, out = layer.empty_cache(B), []
+    for place in range(3):
+        mixed, cache = layer(states[:, place : place + 1], cache=cache)
+        out.append(mixed)
+    return torch.cat(out, dim=1)
 
 
-def test_a_learned_sink():
-    layer = nn.ParameterDict({"sink": torch.zeros(H)})
+def with_sink(layer, states):
+    split = states.view(B, N, H, C // H).transpose(1, 2)
+    return attend(split, split, weighting=Softmax(layer["sink"]), mask=causal())
 
-    def ask(layer, states):
-        heads = states.view(B, N, H, C // H).transpose(1, 2)
-        return attend(heads, heads, weighting=Softmax(layer["sink"]), mask=causal())
 
-    assert_same(layer, ask, states())
+CASES = {
+    "plain": heads(),
+    "causal and lengths": heads(lambda n: {"mask": causal() & lengths(n)}),
+    "window": heads(lambda n: {"mask": window(2, 1)}),
+    "alibi": heads(lambda n: {"bias": alibi(), "mask": causal()}),
+    "dropout": heads(lambda n: {"mask": lengths(n)}, dropout=0.3),
+    "grouped": heads(lambda n: {"mask": lengths(n)}, num_key_heads=1),
+    "rotary": heads(lambda n: {"mask": causal()}, rotary=RotaryPositions(C // H)),
+    "gaussian": heads(score=Gaussian(nn.Parameter(torch.full((H, 1), 1.5)))),
+    "half precision": (
+        MultiHeadAttention(C, H).bfloat16(),
+        lambda layer, x: layer(x)[0],
+        (STATES.bfloat16(),),
+    ),
+    "relative": with_positions(RelativePositions(H)),
+    "shaw": with_positions(ShawPositions(C // H, max_distance=2)),
+    "memory": (
+        MultiHeadAttention(C, H, key_value_dim=K),
+        lambda layer, x, m, n: layer(x, m, mask=lengths(n))[0],
+        (STATES, MEMORY, LONG),
+    ),
+    "cache": (MultiHeadAttention(C, H), decode, (STATES,)),
+    "additive, one query": single(AdditiveAttention(C, K, 8), MEMORY, LONG, has_one_query=True),
+    "additive": single(AdditiveAttention(C, K, 8), MEMORY, LONG),
+    "dot": single(DotAttention()),
+    "bilinear": single(BilinearAttention(C, C)),
+    "location": single(LocationAttention(C, N)),
+    **{each: single(KernelAttention(each, bandwidth=9.0)) for each in KERNELS},
+    "pooling": (
+        AttentionPooling(C, num_queries=2),
+        lambda layer, x, n: layer(x, mask=lengths(n)),
+        (STATES, SHORT),
+    ),
+    "sink": (nn.ParameterDict({"sink": torch.zeros(H)}), with_sink, (STATES,)),
+}
+QUICK = ["causal and lengths", "additive, one query", "additive", "pooling", "sink"]
+
+
+@pytest.mark.parametrize("case", slow_but(QUICK, CASES))
+def test_a_layer_is_one_graph_with_the_same_numbers(case):
+    layer, call, inputs = CASES[case]
+    assert_same(layer, call, *inputs)

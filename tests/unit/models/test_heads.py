@@ -20,6 +20,8 @@ from regard.models import (
     best_spans,
 )
 
+from .conftest import train
+
 B, N, VOCAB = 32, 9, 23
 SIZES = {
     "bag": {"embed_dim": 16},
@@ -55,16 +57,6 @@ def texts(seed, *shape):
 def lengths_of(seed, count=B, longest=N):
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(3, longest + 1, (count,), generator=generator)
-
-
-def train(model, loss_of, *, steps=80, lr=1e-2):
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    for seed in range(steps):
-        loss = loss_of(seed)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return model.eval()
 
 
 @pytest.mark.parametrize(

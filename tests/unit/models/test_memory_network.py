@@ -8,6 +8,8 @@ from regard.attention import observe
 from regard.errors import ShapeError
 from regard.models import MemoryNetwork, MemoryNetworkConfig
 
+from .conftest import train
+
 B, M, J, Q, VOCAB = 2, 5, 4, 3, 17
 
 
@@ -106,7 +108,6 @@ def test_finds_the_sentence_that_answers(facts, hops):
     """ "a b": the question is a, the answer the sentence that begins with it; or with its b."""
     torch.manual_seed(0)
     model = made(hops, dim=32)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     generator = torch.Generator().manual_seed(0)
 
     def case(count):
@@ -120,13 +121,12 @@ def test_finds_the_sentence_that_answers(facts, hops):
         return sentences, names.gather(1, asked[:, None]) + 1, answer
 
     five = torch.full((64,), 5)
-    for _ in range(350 if facts == 2 else 150):
+
+    def loss_of(_):
         sentences, question, answer = case(64)
-        loss = F.cross_entropy(model(sentences, five, question), answer)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 40)
-        optimizer.step()
+        return F.cross_entropy(model(sentences, five, question), answer)
+
+    train(model, loss_of, steps=350 if facts == 2 else 150, lr=5e-3, clip=40)
     sentences, question, answer = case(64)
     assert (model(sentences, five, question).argmax(-1) == answer).float().mean() > 0.85
 

@@ -7,6 +7,8 @@ from torch.nn import functional as F
 from regard.attention import observe
 from regard.models import VisionTransformer, VisionTransformerConfig
 
+from .conftest import train
+
 SMALL = {"model_dim": 16, "num_heads": 2, "num_layers": 2, "ffn_dim": 16, "dropout": 0.0}
 SIZE, K = (4, 6), 3
 
@@ -54,9 +56,5 @@ def test_it_learns_where_the_light_is():
     pictures = 0.3 * torch.randn(60, 1, *SIZE)
     for picture, label in zip(pictures, labels, strict=True):
         picture[:, :, 2 * label : 2 * label + 2] += 1
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(60):
-        optimizer.zero_grad()
-        F.cross_entropy(model(pictures), labels).backward()
-        optimizer.step()
-    assert (model.eval()(pictures).argmax(-1) == labels).float().mean() > 0.95
+    train(model, lambda _: F.cross_entropy(model(pictures), labels), steps=60, lr=3e-3)
+    assert (model(pictures).argmax(-1) == labels).float().mean() > 0.95
