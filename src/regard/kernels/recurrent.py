@@ -32,7 +32,7 @@ class Weights(NamedTuple):
     input_biases: Float32[np.ndarray, "L gp"]
     hidden: Float32[np.ndarray, "L g h p"]
     hidden_biases: Float32[np.ndarray, "L gp"]
-    ask: Float32[np.ndarray, "a h p"]
+    query_map: Float32[np.ndarray, "a h p"]
     units: Float32[np.ndarray, " A"]  # of an additive score; else the score is a dot product
     readout: Float32[np.ndarray, "o J p"]  # of state, embedding (Bahdanau) and context
     readout_bias: Float32[np.ndarray, " op"]
@@ -44,8 +44,8 @@ class Options(NamedTuple):
     """Kind of the decoder."""
 
     cell: int  # index in ``CELLS``
-    asks_before: bool  # the state before the token is the query (Bahdanau)
-    asks_after: bool  # the state after it is, and the answer an input of the next step (Luong)
+    attends_before: bool  # the state before the token is the query (Bahdanau)
+    attends_after: bool  # the state after it is, and the answer an input of the next step (Luong)
 
 
 class Memory(NamedTuple):
@@ -81,19 +81,19 @@ def _score(query, key, units):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped-def]
+def _attend(first, queries, weights, memory, contexts):  # type: ignore[no-untyped-def]
     """Context of each row's query; both begin with row ``first``."""
-    asked = queries
-    if weights.ask.size:
-        asked = np.empty((queries.shape[0], memory.keys.shape[2]), np.float32)
-        nothing = np.zeros(weights.ask.shape[0] * OUTPUTS, np.float32)
-        plain_rows(queries, weights.ask, nothing, asked)
+    projected = queries
+    if weights.query_map.size:
+        projected = np.empty((queries.shape[0], memory.keys.shape[2]), np.float32)
+        nothing = np.zeros(weights.query_map.shape[0] * OUTPUTS, np.float32)
+        plain_rows(queries, weights.query_map, nothing, projected)
     scores = np.empty(memory.keys.shape[1], np.float32)
     for r in range(queries.shape[0]):
         sentence = memory.sentences[first + r]
         count = memory.lengths[sentence]
         for m in range(count):
-            scores[m] = _score(asked[r], memory.keys[sentence, m], weights.units)
+            scores[m] = _score(projected[r], memory.keys[sentence, m], weights.units)
         to_weights(scores[:count])
         context = contexts[r]
         for e in range(context.size):
@@ -120,16 +120,16 @@ def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
             state[i] = new + update * (state[i] - new)
     else:
         for i in range(h):
-            keep_in = sigmoid(inputs[i] + hidden[i])
-            forget = sigmoid(inputs[h + i] + hidden[h + i])
-            show = sigmoid(inputs[2 * h + i] + hidden[2 * h + i])
+            input_gate = sigmoid(inputs[i] + hidden[i])
+            forget_gate = sigmoid(inputs[h + i] + hidden[h + i])
+            output_gate = sigmoid(inputs[2 * h + i] + hidden[2 * h + i])
             new = tanh(inputs[3 * h + i] + hidden[3 * h + i])
-            cell[i] = forget * cell[i] + keep_in * new
-            state[i] = show * tanh(cell[i])
+            cell[i] = forget_gate * cell[i] + input_gate * new
+            state[i] = output_gate * tanh(cell[i])
 
 
 @shared
-def _begin(token, before, places, weights, options, kept, embedded, states):  # type: ignore[no-untyped-def]
+def _begin(token, before, places, weights, options, carried, embedded, states):  # type: ignore[no-untyped-def]
     """Recurrent states of rows, their tokens' embeddings, and each layer's states."""
     L, rows, h = states.shape
     width = _width(options.cell, h)
@@ -137,13 +137,13 @@ def _begin(token, before, places, weights, options, kept, embedded, states):  # 
         row = weights.embedding[token[r]]
         for x in range(row.size):
             embedded[r, x] = row[x] * weights.embedding_scale
-        copy(before[places[r]], kept[r])
+        copy(before[places[r]], carried[r])
         for layer in range(L):
-            copy(kept[r, layer * width : layer * width + h], states[layer, r])
+            copy(carried[r, layer * width : layer * width + h], states[layer, r])
 
 
 @shared
-def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untyped-def]
+def _advance_all(kind, inputs, weights, carried, states):  # type: ignore[no-untyped-def]
     """Advance all layers' states in place."""
     L, rows, h = states.shape
     width, G = _width(kind, h), weights.hidden.shape[1] * OUTPUTS
@@ -154,7 +154,7 @@ def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untype
         plain_rows(below, weight, weights.input_biases[layer], of_inputs)
         plain_rows(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
         for r in range(rows):
-            row = kept[r, layer * width : (layer + 1) * width]
+            row = carried[r, layer * width : (layer + 1) * width]
             _advance(kind, of_inputs[r], of_hidden[r], row[:h], row[h:])
             copy(row[:h], states[layer, r])
 
@@ -163,22 +163,22 @@ def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untype
 def _read(options, embedded, context, top, weights, answers):  # type: ignore[no-untyped-def]
     """Readout of a step: by maxout over pairs, by tanh, or by a linear map."""
     rows, h, E = len(top), top.shape[1], context.shape[1]
-    seen = np.empty((rows, weights.readout.shape[1]), np.float32)
-    made = np.empty((rows, weights.readout.shape[0] * OUTPUTS), np.float32)
+    joined = np.empty((rows, weights.readout.shape[1]), np.float32)
+    mapped = np.empty((rows, weights.readout.shape[0] * OUTPUTS), np.float32)
     for r in range(rows):
-        copy(top[r], seen[r, :h])
-        if options.asks_before:
-            copy(embedded[r], seen[r, h : seen.shape[1] - E])
-        copy(context[r], seen[r, seen.shape[1] - E :])
-    plain_rows(seen, weights.readout, weights.readout_bias, made)
+        copy(top[r], joined[r, :h])
+        if options.attends_before:
+            copy(embedded[r], joined[r, h : joined.shape[1] - E])
+        copy(context[r], joined[r, joined.shape[1] - E :])
+    plain_rows(joined, weights.readout, weights.readout_bias, mapped)
     for r in range(rows):
         for c in range(answers.shape[1]):
-            if options.asks_before:
-                answers[r, c] = max(made[r, 2 * c], made[r, 2 * c + 1])
-            elif options.asks_after:
-                answers[r, c] = tanh(made[r, c])
+            if options.attends_before:
+                answers[r, c] = max(mapped[r, 2 * c], mapped[r, 2 * c + 1])
+            elif options.attends_after:
+                answers[r, c] = tanh(mapped[r, c])
             else:
-                answers[r, c] = made[r, c]
+                answers[r, c] = mapped[r, c]
 
 
 @compiled
@@ -190,25 +190,26 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
     inputs = np.empty((rows, weights.first.shape[1]), np.float32)
     states = np.empty((L, rows, h), np.float32)
     context = np.empty((rows, memory.values.shape[2]), np.float32)
-    kept, found = after[first:stop], answers[first:stop]
-    _begin(token[first:stop], before, places[first:stop], weights, options, kept, embedded, states)
-    if options.asks_before:
-        _look(first, states[L - 1], weights, memory, context)
+    carried, outputs = after[first:stop], answers[first:stop]
+    own = places[first:stop]
+    _begin(token[first:stop], before, own, weights, options, carried, embedded, states)
+    if options.attends_before:
+        _attend(first, states[L - 1], weights, memory, context)
         _copy_all(context, inputs[:, X:])
-    elif options.asks_after:
-        _copy_all(kept[:, kept.shape[1] - (inputs.shape[1] - X) :], inputs[:, X:])
+    elif options.attends_after:
+        _copy_all(carried[:, carried.shape[1] - (inputs.shape[1] - X) :], inputs[:, X:])
     _copy_all(embedded, inputs[:, :X])
-    _advance_all(options.cell, inputs, weights, kept, states)
-    if options.asks_after:
-        _look(first, states[L - 1], weights, memory, context)
+    _advance_all(options.cell, inputs, weights, carried, states)
+    if options.attends_after:
+        _attend(first, states[L - 1], weights, memory, context)
     if weights.readout.size:
-        _read(options, embedded, context, states[L - 1], weights, found)
+        _read(options, embedded, context, states[L - 1], weights, outputs)
     else:
-        _copy_all(states[L - 1], found)
-    if options.asks_after:
-        _copy_all(found, kept[:, kept.shape[1] - found.shape[1] :])
+        _copy_all(states[L - 1], outputs)
+    if options.attends_after:
+        _copy_all(outputs, carried[:, carried.shape[1] - outputs.shape[1] :])
     if logits.shape[1]:
-        plain_rows(found, weights.table, weights.table_bias, logits[first:stop])
+        plain_rows(outputs, weights.table, weights.table_bias, logits[first:stop])
 
 
 class EncoderWeights(NamedTuple):
@@ -239,8 +240,8 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignor
     T, rows, h = begins.size - 1, begins[1], weight.shape[1]
     states, cells = np.zeros((rows, h), np.float32), np.zeros((rows, h), np.float32)
     of_hidden = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
-    for turn in range(T):
-        t = T - 1 - turn if way else turn
+    for iteration in range(T):
+        t = T - 1 - iteration if way else iteration
         begin, real = begins[t], begins[t + 1] - begins[t]
         plain_rows(states[:real], weight, bias, of_hidden[:real])
         for r in range(real):

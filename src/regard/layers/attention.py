@@ -124,7 +124,7 @@ class AdditiveAttention(ScoredAttention):
         nn.init.uniform_(self.w, -sqrt(6 / (hidden_dim + 1)), sqrt(6 / (hidden_dim + 1)))
 
     def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M h"]:
-        """The projected keys of a memory: compute them once, pass them to every step."""
+        """The projected keys of a memory."""
         keys: Tensor = self.key(memory)
         return keys.to(memory.dtype)
 
@@ -138,8 +138,8 @@ class AdditiveAttention(ScoredAttention):
         return Additive(self.w)
 
 
-class _AsTheyAre(ScoredAttention, ABC):
-    """One that asks with the query itself."""
+class _PlainQuery(ScoredAttention, ABC):
+    """Attention whose queries are not projected."""
 
     @final
     def ask(self, query: Float[Tensor, "*batch Q"]) -> Float[Tensor, "*batch Q"]:
@@ -147,8 +147,8 @@ class _AsTheyAre(ScoredAttention, ABC):
         return query
 
 
-class _OverMemory(_AsTheyAre, ABC):
-    """One whose keys are the memory itself."""
+class _PlainMemory(_PlainQuery, ABC):
+    """Attention whose keys are the memory itself."""
 
     @final
     def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
@@ -156,7 +156,7 @@ class _OverMemory(_AsTheyAre, ABC):
         return memory
 
 
-class DotAttention(_OverMemory):
+class DotAttention(_PlainMemory):
     """Attention by the dot product of a query and a memory state; nothing is learned.
 
     Luong et al. (2015), https://arxiv.org/abs/1508.04025, equation 8, *dot*; scaled, Vaswani et al.
@@ -183,7 +183,7 @@ class DotAttention(_OverMemory):
         return ScaledDot() if self.is_scaled else Dot()
 
 
-class BilinearAttention(_OverMemory):
+class BilinearAttention(_PlainMemory):
     """Attention by ``qᵀ W k``: Luong et al. (2015), equation 8, *general*.
 
     Args:
@@ -225,7 +225,7 @@ KERNELS: dict[str, Callable[[Tensor], Score]] = {
 }
 
 
-class KernelAttention(_OverMemory):
+class KernelAttention(_PlainMemory):
     """Nadaraya-Watson regression: values weighted by a kernel of the distance to their keys.
 
     Args:
@@ -270,7 +270,7 @@ class KernelAttention(_OverMemory):
         return self.kernel(self.bandwidth.to(dtype))
 
 
-class LocationAttention(_AsTheyAre):
+class LocationAttention(_PlainQuery):
     """Attention to places: a query says which positions count, whatever stands there.
 
     ``softmax(W q)``: Luong et al. (2015), equation 9, *location*.

@@ -203,29 +203,29 @@ class TransformerBlock(nn.Module):
             memory_mask: Which of its positions a state may look at.
             packing: Where the positions of packed states stand.
         """
-        kept: KeyValueCache | None = None
+        after: KeyValueCache | None = None
         if self.distances is not None:
             bias = self.distances()
 
-        def look_around(inputs: Tensor) -> Tensor:
-            nonlocal kept
+        def self_attention(inputs: Tensor) -> Tensor:
+            nonlocal after
             mixed: Tensor
             with at(self.kind, self.layer):
-                mixed, kept = self.attend(
+                mixed, after = self.attend(
                     inputs, mask=mask, bias=bias, cache=cache, packing=packing
                 )
             return mixed
 
-        def look_at_memory(inputs: Tensor) -> Tensor:
+        def cross_attention(inputs: Tensor) -> Tensor:
             assert self.look is not None
             with at("cross", self.layer):
                 mixed: Tensor = self.look(inputs, memory, mask=memory_mask, packing=packing)[0]
             return mixed
 
-        states = self.attend_residual(states, look_around)
+        states = self.attend_residual(states, self_attention)
         if self.look_residual is not None:
-            states = self.look_residual(states, look_at_memory)
-        return self.feed_residual(states, self.feed), kept
+            states = self.look_residual(states, cross_attention)
+        return self.feed_residual(states, self.feed), after
 
     def project_memory(
         self, memory: Tensor, values: Tensor | None, *, packing: Packing | None
@@ -293,22 +293,22 @@ class BlockStack(nn.ModuleList):
                 f"past must have a cache for each of {len(self)} layers; got {len(past)}. "
                 "Begin with empty_caches(batch)."
             )
-        kept = []
+        next_caches = []
         caches: Iterable[KeyValueCache | None] = repeat(None) if past is None else past
         memories: Iterable[KeyValueCache | None] = memory or repeat(None)
-        for block, cache, known in zip(self, caches, memories, strict=False):
+        for block, cache, projected in zip(self, caches, memories, strict=False):
             states, after = block(
                 states,
                 mask=mask,
                 bias=bias,
                 cache=cache,
-                memory=known,
+                memory=projected,
                 memory_mask=memory_mask,
                 packing=packing,
             )
             if past is not None and after is not None:
-                kept.append(after)
-        return states, tuple(kept)
+                next_caches.append(after)
+        return states, tuple(next_caches)
 
     def empty_caches(self, batch: int) -> tuple[KeyValueCache, ...]:
         """A past of no positions yet, for ``batch`` rows."""

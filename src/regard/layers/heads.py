@@ -145,14 +145,14 @@ _ADDED = ("bias_k", "bias_v")
 
 def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, *_: object) -> None:
     """Rename torch's weights, if there are any, to ours: a hook of ``load_state_dict``."""
-    found = {
+    peers = {
         name: state_dict.pop(prefix + name)
         for name in (*_JOINT, *_SEPARATE, *_ADDED)
         if prefix + name in state_dict
     }
-    if not found:
+    if not peers:
         return
-    if _ADDED[0] in found:
+    if _ADDED[0] in peers:
         raise SettingError(
             f"state_dict must hold weights of states only; got {prefix}bias_k and {prefix}bias_v. "
             "Keys and values that are added to those of the memory have no place here."
@@ -162,7 +162,7 @@ def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, 
             "num_key_heads must be num_heads to take the weights of nn.MultiheadAttention; "
             f"got {layer.num_key_heads}, {layer.num_heads}."
         )
-    parts = {"weight": _weights(found), "bias": _thirds(found.get("in_proj_bias"))}
+    parts = {"weight": _weights(peers), "bias": _thirds(peers.get("in_proj_bias"))}
     for name, which in PROJECTIONS.items():
         if getattr(layer, name, None) is None:
             continue
@@ -174,10 +174,10 @@ def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, 
             state_dict[f"{prefix}output.{kind}"] = state_dict.pop(theirs)
 
 
-def _weights(found: dict[str, Tensor]) -> list[Tensor] | None:
-    if all(name in found for name in _SEPARATE):
-        return [found[name] for name in _SEPARATE]
-    return _thirds(found.get("in_proj_weight"))
+def _weights(peers: dict[str, Tensor]) -> list[Tensor] | None:
+    if all(name in peers for name in _SEPARATE):
+        return [peers[name] for name in _SEPARATE]
+    return _thirds(peers.get("in_proj_weight"))
 
 
 def _thirds(joint: Tensor | None) -> list[Tensor] | None:

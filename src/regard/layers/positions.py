@@ -124,12 +124,7 @@ class LearnedPositions(nn.Module):
     def forward(
         self, states: Float[Tensor, "*batch N C"], *, first: int | Int[Tensor, " R"] = 0
     ) -> Float[Tensor, "*batch N C"]:
-        """The states with their positions added.
-
-        Args:
-            states: One vector per position.
-            first: The position of the first of them; one for each row where they differ. Places
-                below 0, before a row begins, are taken for 0.
+        """The states with their positions added; see :meth:`SinusoidalPositions.forward`.
 
         Raises:
             ShapeError: A position lies beyond ``max_length``.
@@ -153,11 +148,9 @@ def added_positions(
     name: str, model_dim: int, *, max_length: int
 ) -> SinusoidalPositions | LearnedPositions | None:
     """Position embedding to add where a config says ``sinusoidal`` or ``learned``; else None."""
-    if name == "sinusoidal":
-        return SinusoidalPositions(model_dim)
     if name == "learned":
         return LearnedPositions(model_dim, max_length=max_length)
-    return None
+    return SinusoidalPositions(model_dim) if name == "sinusoidal" else None
 
 
 def turned_positions(name: str, head_dim: int) -> "RotaryPositions | None":
@@ -166,12 +159,12 @@ def turned_positions(name: str, head_dim: int) -> "RotaryPositions | None":
 
 
 def _end(first: int | Tensor, count: int) -> int:
-    """The place after the last of ``count`` states from ``first`` on, of whatever row."""
+    """The position after the last of ``count`` states from ``first`` on, of any row."""
     return count + (int(first.max()) if isinstance(first, Tensor) else first)
 
 
 def _places(first: int | Tensor, count: int, device: torch.device) -> Tensor:
-    """The places of ``count`` states from ``first`` on: (N,), or (R, N) where rows differ."""
+    """The positions of ``count`` states from ``first`` on: (N,), or (R, N) where rows differ."""
     ahead = torch.arange(count, device=device)
     return (first[:, None] + ahead).clamp(min=0) if isinstance(first, Tensor) else ahead + first
 

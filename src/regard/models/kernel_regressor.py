@@ -80,8 +80,8 @@ class KernelRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         asked = np.array(validate_data(self, X, dtype=np.float64, reset=False))
-        found = self._guess(self._model(self.bandwidth_), torch.from_numpy(asked)).numpy()
-        return found[:, 0] if self.is_flat_ else found
+        guesses = self._guess(self._model(self.bandwidth_), torch.from_numpy(asked)).numpy()
+        return guesses[:, 0] if self.is_flat_ else guesses
 
     def _model(self, bandwidth: float) -> KernelRegression:
         config = KernelRegressionConfig(kernel=self.kernel, bandwidth=float(bandwidth))  # type: ignore[arg-type]

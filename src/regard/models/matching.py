@@ -68,21 +68,21 @@ class Esim(PairClassifier):
         a = self.read(self.dropout(self.embedding(first)), first_lengths)[0]
         b = self.read(self.dropout(self.embedding(second)), second_lengths)[0]
         with at("cross", 0):
-            found_in_b = attend(a, b, score=Dot(), mask=visible(second_lengths))
+            context_of_a = attend(a, b, score=Dot(), mask=visible(second_lengths))
         with at("cross", 1):
-            found_in_a = attend(b, a, score=Dot(), mask=visible(first_lengths))
+            context_of_b = attend(b, a, score=Dot(), mask=visible(first_lengths))
         pooled = [
-            *self._compose(a, found_in_b, first_lengths),
-            *self._compose(b, found_in_a, second_lengths),
+            *self._compose(a, context_of_a, first_lengths),
+            *self._compose(b, context_of_b, second_lengths),
         ]
         decided = torch.tanh(self.decide(self.dropout(torch.cat(pooled, dim=-1))))
         logits: Tensor = self.output(self.dropout(decided))
         return logits
 
-    def _compose(self, own: Tensor, found: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and maximum of a text read beside what it found in the other."""
-        beside = torch.cat([own, found, own - found, own * found], dim=-1)
-        narrow = torch.relu(self.compare(beside))
+    def _compose(self, own: Tensor, context: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and maximum of a text read beside its context in the other."""
+        both = torch.cat([own, context, own - context, own * context], dim=-1)
+        narrow = torch.relu(self.compare(both))
         states = self.read_again(self.dropout(narrow), lengths)[0]
         return self.mean(states, lengths), self.maximum(states, lengths)
 
@@ -170,10 +170,10 @@ class MatchReader(PairReader):
         if not self.config.compares:
             return states
         states = self.dropout(states)
-        asking = states if self.similarity is None else self.similarity(states)
+        queries = states if self.similarity is None else self.similarity(states)
         with at("cross", 2):
-            found = attend(asking, read, score=Dot(), mask=mask)
-        compared = self.compare(torch.cat([states, found, states * found], -1)).relu()
+            context = attend(queries, read, score=Dot(), mask=mask)
+        compared = self.compare(torch.cat([states, context, states * context], -1)).relu()
         again: Tensor = self.read_again(self.dropout(compared), lengths)[0]
         return again
 
@@ -271,8 +271,8 @@ class MemoryNetwork(nn.Module):
         values = self._memory(sentences, self.mix, self.mix_order[places])
         for hop in range(self.config.num_hops):
             with at("cross", hop):
-                found = attend(u[:, None], memory, values, score=Dot(), mask=mask)
-            u = self.between(u) + found[:, 0]
+                context = attend(u[:, None], memory, values, score=Dot(), mask=mask)
+            u = self.between(u) + context[:, 0]
         if self.answer is not None:
             words: Tensor = self.answer(u)
             return words

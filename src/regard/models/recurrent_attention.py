@@ -1,7 +1,7 @@
-"""How a recurrent decoder looks at the source, step by step: one class for each variant.
+"""Attention of a recurrent decoder to the source, step by step: one class for each variant.
 
-A variant is given the score's layer, the query and what it remembers of earlier steps; it gives a
-context, and whatever else that step brought about.
+A variant takes the score's layer, the query and its own state; it gives a context, and whatever
+else the step brought about.
 """
 
 from dataclasses import dataclass

@@ -36,11 +36,11 @@ class Architecture(Generic[ModelT]):
 
     Attributes:
         config: Its settings.
-        load: Gives its class, which needs torch; settings are told and checked without.
+        load: Gives its class, which needs torch; settings are described and checked without.
 
     Example:
-        >>> found = LANGUAGE_MODELS["recurrent"]
-        >>> model = found.load()(found.config(embed_dim=8, hidden_dim=6), vocab_size=11)
+        >>> entry = LANGUAGE_MODELS["recurrent"]
+        >>> model = entry.load()(entry.config(embed_dim=8, hidden_dim=6), vocab_size=11)
         >>> type(model).__name__, model.output_dim
         ('RecurrentLm', 8)
     """
@@ -122,14 +122,14 @@ def register_model(name: str, config: type[object], model: "type[nn.Module]") ->
         >>> LANGUAGE_MODELS.pop("calm").load() is Calm
         True
     """
-    found = [tables for kind, tables in _TABLES.items() if issubclass(model, getattr(models, kind))]
-    if not found:
+    bases = [kind for kind in _TABLES if issubclass(model, getattr(models, kind))]
+    if not bases:
         kinds = ", ".join(sorted(_TABLES))
         raise SettingError(f"model must derive from one of {kinds}; got {model.__name__}.")
     if missing := sorted(getattr(model, "__abstractmethods__", ())):
         raise SettingError(f"{model.__name__} must have {', '.join(missing)}; it has not.")
-    for table in found[0]:
-        there = table.get(name)
-        if there and (there.config, there.load()) != (config, model):
+    for table in _TABLES[bases[0]]:
+        known = table.get(name)
+        if known and (known.config, known.load()) != (config, model):
             raise SettingError(f"name must be of no other model; got {name!r}. Choose another.")
-        table[name] = there or Architecture(config, lambda: model)
+        table[name] = known or Architecture(config, lambda: model)

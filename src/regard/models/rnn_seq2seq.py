@@ -352,17 +352,17 @@ def _variant(config: RnnSeq2SeqConfig) -> AttentionVariant | None:
     """How the decoder looks at the source; None if it does not."""
     if config.attention == "none":
         return None
-    asked = {
+    is_chosen = {
         "mixture": config.attention == "mixture",
         "hard": config.hard,
         "local": config.local != "none",
         "coverage": config.coverage,
         "none": True,
     }
-    return _VARIANTS[next(name for name, is_on in asked.items() if is_on)](config)
+    return _VARIANTS[next(name for name, is_on in is_chosen.items() if is_on)](config)
 
 
 def _stacked(steps: list[Tensor | None]) -> Tensor | None:
-    """Steps side by side, (B, T, ...); None if there are none of them."""
-    found = [step for step in steps if step is not None]
-    return torch.stack(found, 1) if found else None
+    """Stack steps, (B, T, ...); None if there are none."""
+    present = [step for step in steps if step is not None]
+    return torch.stack(present, 1) if present else None

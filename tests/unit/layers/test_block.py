@@ -1,11 +1,13 @@
-"""Layers one on the other: what they keep of a stream."""
+"""The feed-forward sublayer, and what a stack of layers keeps of a stream."""
+
+import math
 
 import pytest
 import torch
 
 from regard.attention import causal
 from regard.errors import SettingError
-from regard.layers import BlockStack, TransformerBlock
+from regard.layers import BlockStack, FeedForward, TransformerBlock
 
 
 @pytest.fixture
@@ -35,3 +37,55 @@ def test_a_stream_that_never_began_is_refused(stack):
         SettingError, match=r"a cache for each of 2 layers; got 0\. Begin with empty_caches\(batch"
     ):
         stack(step, past=past)
+
+
+C, F = 3, 5
+FORMULAS = {
+    "relu": lambda x: max(0.0, x),
+    "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
+}
+
+
+@pytest.mark.parametrize("activation", sorted(FORMULAS))
+def test_result_is_equation_2(activation):
+    layer = FeedForward(C, F, activation=activation).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    states = torch.randn(2, 7, C, dtype=torch.float64)
+    W1, b1 = layer.inner.weight.tolist(), layer.inner.bias.tolist()
+    W2, b2 = layer.outer.weight.tolist(), layer.outer.bias.tolist()
+    act = FORMULAS[activation]
+    found = layer(states)
+    for b in range(2):
+        for t in range(7):
+            x = states[b, t].tolist()
+            hidden = [act(sum(W1[f][c] * x[c] for c in range(C)) + b1[f]) for f in range(F)]
+            out = [sum(W2[c][f] * hidden[f] for f in range(F)) + b2[c] for c in range(C)]
+            assert found[b, t].tolist() == pytest.approx(out)
+
+
+def test_weights_begin_xavier_uniform_and_biases_zero():
+    layer = FeedForward(64, 200)
+    bound = math.sqrt(6 / 264)
+    for linear in (layer.inner, layer.outer):
+        assert 0.95 * bound < linear.weight.abs().max().item() <= bound
+        assert not linear.bias.any()
+
+
+def test_unknown_activation_is_named_with_the_nearest():
+    with pytest.raises(SettingError, match=r"activation must be .*got 'relo'. Did you mean 'relu'"):
+        FeedForward(C, F, activation="relo")
+
+
+def test_swiglu_is_its_papers_equation_6():
+    layer = FeedForward(C, F, activation="swiglu").double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    W, V = layer.inner.weight.chunk(2)
+    b, c = layer.inner.bias.chunk(2)
+    states = torch.randn(7, C, dtype=torch.float64)
+    gate = states @ W.T + b
+    inner = gate / (1 + (-gate).exp()) * (states @ V.T + c)
+    torch.testing.assert_close(layer(states), layer.outer(inner))
+    fresh, bound = FeedForward(64, 200, activation="swiglu"), math.sqrt(6 / 264)
+    assert 0.95 * bound < fresh.inner.weight.abs().max().item() <= bound

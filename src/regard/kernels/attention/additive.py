@@ -109,12 +109,12 @@ def _lane(of_pairs, b, h):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _adjust(scores, bias, hidden, n):  # type: ignore[no-untyped-def]
+def _adjust(scores, bias, masked, n):  # type: ignore[no-untyped-def]
     """Add bias and mask to a query's scores."""
     for m in range(bias.shape[1]):
         scores[m] += bias[n, m]
-    for m in range(hidden.shape[1]):
-        if hidden[n, m]:
+    for m in range(masked.shape[1]):
+        if masked[n, m]:
             scores[m] = -np.inf
 
 
@@ -166,13 +166,13 @@ def _empty(rows, begin, features):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _see(seen, hidden, n, m, end):  # type: ignore[no-untyped-def]
+def _mark_visible(visible, masked, n, m, end):  # type: ignore[no-untyped-def]
     """Mark the visible ones of four keys; returns their number."""
     count = 0
     for i in range(4):
-        is_seen = m + i < end and not (hidden.size and hidden[n, m + i])
-        seen[i] = is_seen
-        count += is_seen
+        is_visible = m + i < end and not (masked.size and masked[n, m + i])
+        visible[i] = is_visible
+        count += is_visible
     return count
 
 
@@ -200,16 +200,16 @@ def _score_four(query, rest, w, keys, units, numbers):  # type: ignore[no-untype
 
 
 @uncounted_part
-def _hide(seen, units, numbers):  # type: ignore[no-untyped-def]
+def _zero_masked(visible, units, numbers):  # type: ignore[no-untyped-def]
     """Zero the units and weights of masked pairs."""
     for i in range(4):
-        if not seen[i]:
+        if not visible[i]:
             units[:, i * _ROW : i * _ROW + _ROW] = f32(0)
             numbers[i], numbers[_DROPPED + i] = f32(0), f32(0)
 
 
 @shared
-def _weigh(numbers, bias, factor, n, m, end, best, scale):  # type: ignore[no-untyped-def]
+def _to_weights(numbers, bias, factor, n, m, end, best, scale):  # type: ignore[no-untyped-def]
     """Turn scores of four pairs to weights."""
     if bias.size:
         for i in range(min(4, end - m)):
@@ -244,24 +244,24 @@ def _value_four(numbers, d_out, values):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _value_each(numbers, d_out, values, seen):  # type: ignore[no-untyped-def]
+def _value_each(numbers, d_out, values, visible):  # type: ignore[no-untyped-def]
     """Accumulate gradients of visible pairs alone, where the gradient has a NaN or an infinity."""
     for i in range(4):
-        if seen[i]:
+        if visible[i]:
             for e in range(d_out.size):
                 numbers[_SLOPE + i] += d_out[e] * values[i * _ROW + e]
                 values[_OF_VALUE + i * _ROW + e] += numbers[_DROPPED + i] * d_out[e]
 
 
 @shared
-def _lower(numbers, seen, d_scores, n, m, mean):  # type: ignore[no-untyped-def]
+def _to_score_gradients(numbers, visible, d_scores, n, m, mean):  # type: ignore[no-untyped-def]
     """Turn gradients of four weights to those of their scores."""
     for i in range(4):
         slope = numbers[_SLOPE + i] * numbers[_DROPPED + i] - numbers[i] * mean
-        numbers[_SLOPE + i] = slope if seen[i] else f32(0)
+        numbers[_SLOPE + i] = slope if visible[i] else f32(0)
     if d_scores.size:
         for i in range(4):
-            if seen[i]:
+            if visible[i]:
                 d_scores[n, m + i] = numbers[_SLOPE + i]
 
 
@@ -282,36 +282,36 @@ def _unit_four(numbers, keys, units, size):  # type: ignore[no-untyped-def]
 
 
 @written_in
-def _add_up(asks, rest, w, pairs, sums, place, rows):  # type: ignore[no-untyped-def]
+def _add_up(of_queries, rest, w, pairs, sums, place, rows):  # type: ignore[no-untyped-def]
     """Add what some queries and some keys have in each other's gradients, and in that of ``w``."""
-    query, top, total, d_out, mean, d_query = asks
-    hidden, bias, factor, d_scores = pairs
-    of_keys, of_values, of_query, seen, numbers = sums
+    query, top, total, d_out, mean, d_query = of_queries
+    masked, bias, factor, d_scores = pairs
+    of_keys, of_values, of_query, visible, numbers = sums
     n0, first, end = place
     for n in range(rows[0], rows[1]):
         if total[n0 + n] == 0:  # nothing is seen
             continue
-        question, given, common = query[n0 + n], d_out[n0 + n], mean[n0 + n]
+        query_n, d_out_n, mean_n = query[n0 + n], d_out[n0 + n], mean[n0 + n]
         for m in range(first, end, 4):
             keys, values = of_keys[(m - first) // 4], of_values[(m - first) // 4]
-            count = _see(seen, hidden, n, m, end)
+            count = _mark_visible(visible, masked, n, m, end)
             if count == 0:
                 continue
             numbers[:] = f32(0)
             for c in range(keys.shape[0]):
                 part = slice(c * _ROW, min(w.size, c * _ROW + _ROW))
-                others = None if rest is None else keys[c]
-                _score_four(question[part], others, w[part], keys[c], of_query[c], numbers)
-            _weigh(numbers, bias, factor, n, m, end, top[n0 + n], f32(1) / total[n0 + n])
+                rests = None if rest is None else keys[c]
+                _score_four(query_n[part], rests, w[part], keys[c], of_query[c], numbers)
+            _to_weights(numbers, bias, factor, n, m, end, top[n0 + n], f32(1) / total[n0 + n])
             if count < 4:
-                _hide(seen, of_query, numbers)
+                _zero_masked(visible, of_query, numbers)
             for c in range(values.shape[0]):
-                part = slice(c * _ROW, min(given.size, c * _ROW + _ROW))
-                if count == 4 or np.isfinite(common):
-                    _value_four(numbers, given[part], values[c])
+                part = slice(c * _ROW, min(d_out_n.size, c * _ROW + _ROW))
+                if count == 4 or np.isfinite(mean_n):
+                    _value_four(numbers, d_out_n[part], values[c])
                 else:
-                    _value_each(numbers, given[part], values[c], seen)
-            _lower(numbers, seen, d_scores, n, m, common)
+                    _value_each(numbers, d_out_n[part], values[c], visible)
+            _to_score_gradients(numbers, visible, d_scores, n, m, mean_n)
             for c in range(keys.shape[0]):
                 _unit_four(numbers, keys[c], of_query[c], min(w.size - c * _ROW, _ROW))
         _empty(of_query, _OF_QUERY, d_query[n0 + n])
@@ -324,7 +324,7 @@ def forward(
     rest: Float32[np.ndarray, "b h M D"] | None,
     value: Float32[np.ndarray, "b h M E"],
     w: Float32[np.ndarray, "Hw D"],
-    hidden: UInt8[np.ndarray, "..."],
+    masked: UInt8[np.ndarray, "..."],
     bias: Float32[np.ndarray, "..."],
     factor: Float32[np.ndarray, "..."],
     out: Float32[np.ndarray, "B H N E"],
@@ -339,16 +339,16 @@ def forward(
     scores = np.empty(last - first, f32)
     for lane in range(lanes[0], lanes[1]):
         b, h = lane // width, lane % width
-        kept = (b0 + b - kb, h0 + h - kh)
-        keys, values = key[kept][first:last], value[kept][first:last]
-        others = None if rest is None else rest[kept][first:last]
+        key_index = (b0 + b - kb, h0 + h - kh)
+        keys, values = key[key_index][first:last], value[key_index][first:last]
+        rests = None if rest is None else rest[key_index][first:last]
         weights = w[(h0 + h) % w.shape[0]]
-        biased, unseen = bias[_lane(bias, b, h)], hidden[_lane(hidden, b, h)]
+        biased, masked_pairs = bias[_lane(bias, b, h)], masked[_lane(masked, b, h)]
         times = factor[_lane(factor, b, h)]
         for n in range(rows[0], rows[1]):
-            asks = query[b0 + b, h0 + h, n0 + n]
-            _score_all(asks, keys, others, weights, scores)
-            _adjust(scores, biased, unseen, n)
+            own = query[b0 + b, h0 + h, n0 + n]
+            _score_all(own, keys, rests, weights, scores)
+            _adjust(scores, biased, masked_pairs, n)
             best, powers = _to_powers(scores)
             _mix(scores, times, n, powers, values, out[b0 + b, h0 + h, n0 + n])
             top[b0 + b, h0 + h, n0 + n], total[b0 + b, h0 + h, n0 + n] = best, powers
@@ -381,7 +381,7 @@ def backward(
     rest: Float32[np.ndarray, "b h M D"] | None,
     value: Float32[np.ndarray, "b h M E"],
     w: Float32[np.ndarray, "Hw D"],
-    hidden: UInt8[np.ndarray, "..."],
+    masked: UInt8[np.ndarray, "..."],
     bias: Float32[np.ndarray, "..."],
     factor: Float32[np.ndarray, "..."],
     top: Float32[np.ndarray, "B H N"],
@@ -403,26 +403,26 @@ def backward(
     of_keys, of_values, of_query, _, _ = sums
     for lane in range(lanes[0], lanes[1]):
         b, h = lane // width, lane % width
-        at, kept = (b0 + b, h0 + h), (b0 + b - kb, h0 + h - kh)
-        asks = query[at], top[at], total[at], d_out[at], mean[at], d_query[at]
+        at, key_index = (b0 + b, h0 + h), (b0 + b - kb, h0 + h - kh)
+        of_queries = query[at], top[at], total[at], d_out[at], mean[at], d_query[at]
         pairs = (
-            hidden[_lane(hidden, b, h)],
+            masked[_lane(masked, b, h)],
             bias[_lane(bias, b, h)],
             factor[_lane(factor, b, h)],
             d_scores[_lane(d_scores, b, h)],
         )
         for m0 in range(first, last, _KEYS):
             some = slice(m0, min(last, m0 + _KEYS))
-            _fill(of_keys, 0, key[kept][some])
+            _fill(of_keys, 0, key[key_index][some])
             if rest is not None:
-                _fill(of_keys, _REST, rest[kept][some])
-            _fill(of_values, 0, value[kept][some])
+                _fill(of_keys, _REST, rest[key_index][some])
+            _fill(of_values, 0, value[key_index][some])
             corner = (n0, m0 - first, some.stop - first)
             for n in range(rows[0], rows[1], _QUERIES):
                 queries = (n, min(n + _QUERIES, rows[1]))
-                _add_up(asks, rest, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
+                _add_up(of_queries, rest, w[(h0 + h) % w.shape[0]], pairs, sums, corner, queries)
                 for m in range(m0, some.stop):
                     four, row = (m - m0) // 4, (m - m0) % 4 * _ROW
-                    _empty(of_keys[four], _OF_KEY + row, d_key[kept][m])
-                    _empty(of_values[four], _OF_VALUE + row, d_value[kept][m])
+                    _empty(of_keys[four], _OF_KEY + row, d_key[key_index][m])
+                    _empty(of_values[four], _OF_VALUE + row, d_value[key_index][m])
                 _empty(of_query, _OF_W, d_w[at])

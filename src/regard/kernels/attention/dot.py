@@ -46,26 +46,26 @@ def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte] * 13)
-        of_module = builder.module
-        function = cgutils.get_or_insert_function(of_module, kind, _SYMBOL)
+        module = builder.module
+        function = cgutils.get_or_insert_function(module, kind, _SYMBOL)
 
         def by_reference(place):  # type: ignore[no-untyped-def]
             if place in (6, 8, 11):
                 return builder.inttoptr(arguments[place], byte)
-            kept = cgutils.alloca_once_value(builder, arguments[place])
-            return builder.bitcast(kept, byte)
+            pointer = cgutils.alloca_once_value(builder, arguments[place])
+            return builder.bitcast(pointer, byte)
 
-        given = [by_reference(place) for place in range(13)]  # type: ignore[no-untyped-call]
-        builder.call(function, given)
+        pointers = [by_reference(place) for place in range(13)]  # type: ignore[no-untyped-call]
+        builder.call(function, pointers)
         return context.get_dummy_value()
 
     letter, size, number, address = types.uint8, types.int32, types.float32, types.intp
-    given = (letter, letter, size, size, size, number, address, size, address, size, number)
-    return types.void(*given, address, size), generate
+    kinds = (letter, letter, size, size, size, number, address, size, address, size, number)
+    return types.void(*kinds, address, size), generate
 
 
 @inlined
-def _multiply(turn_a, turn_b, m, n, k, scale, a, b, kept, c):  # type: ignore[no-untyped-def]
+def _multiply(turn_a, turn_b, m, n, k, scale, a, b, beta, c):  # type: ignore[no-untyped-def]
     _sgemm(
         turn_a,
         turn_b,
@@ -77,7 +77,7 @@ def _multiply(turn_a, turn_b, m, n, k, scale, a, b, kept, c):  # type: ignore[no
         i32(a.shape[1]),
         b.ctypes.data,
         i32(b.shape[1]),
-        f32(kept),
+        f32(beta),
         c.ctypes.data,
         i32(c.shape[1]),
     )
@@ -98,10 +98,10 @@ def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def give_back(scale, weights, given, out):  # type: ignore[no-untyped-def]
-    """Adds ``scale · weightsᵀ @ given`` to ``out``; the first columns of ``weights`` count."""
+def add_transposed(scale, weights, rows, out):  # type: ignore[no-untyped-def]
+    """Adds ``scale · weightsᵀ @ rows`` to ``out``; the first columns of ``weights`` count."""
     m, e = out.shape
-    _multiply(_NO, _YES, e, m, given.shape[0], scale, given, weights, 1, out)
+    _multiply(_NO, _YES, e, m, rows.shape[0], scale, rows, weights, 1, out)
 
 
 class Pairs(NamedTuple):
@@ -132,7 +132,7 @@ class Place(NamedTuple):
 
 
 @inlined
-def _reach(first, stop, n0, n1):  # type: ignore[no-untyped-def]
+def _tile_range(first, stop, n0, n1):  # type: ignore[no-untyped-def]
     """End of a tile, and the range of its keys; it ends before queries with disjoint keys."""
     low, high = first[n0], stop[n0]
     for n in range(n0 + 1, n1):
@@ -153,13 +153,13 @@ def _tile_of(pairs, place, b, n0, last):  # type: ignore[no-untyped-def]
     n1 = min(n0 + place.tile, last)
     if pairs.first.size:
         b = b % pairs.first.shape[0]
-        n1, low, high = _reach(pairs.first[b], pairs.stop[b], n0, n1)
+        n1, low, high = _tile_range(pairs.first[b], pairs.stop[b], n0, n1)
         return n1, max(place.key, low), min(place.stop, high)
     return n1, place.key, place.stop
 
 
 @inlined
-def _seen(pairs, b, n, m0, m1):  # type: ignore[no-untyped-def]
+def _visible_range(pairs, b, n, m0, m1):  # type: ignore[no-untyped-def]
     """Visible range of keys ``m0`` to ``m1``, counted from ``m0``."""
     if pairs.first.size:
         b = b % pairs.first.shape[0]
@@ -185,9 +185,9 @@ def _adjust(row, pairs, place, b, h, n, m0, N):  # type: ignore[no-untyped-def]
         hidden = pairs.hidden
         b, h, n = b - place.batch, h - place.head, n - place.row
         at = (b % hidden.shape[0], h % hidden.shape[1], n % hidden.shape[2])
-        unseen = hidden[at][m0 - place.key :]
+        masked = hidden[at][m0 - place.key :]
         for m in range(row.size):
-            row[m] = f32(-np.inf) if unseen[m] else row[m]
+            row[m] = f32(-np.inf) if masked[m] else row[m]
 
 
 @inlined
@@ -212,7 +212,7 @@ def _drop(row, pairs, b, h, n, m0):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _clear_beside(row, low, high):  # type: ignore[no-untyped-def]
+def _zero_outside(row, low, high):  # type: ignore[no-untyped-def]
     """Zero the masked keys on both sides."""
     for m in range(low):
         row[m] = f32(0)
@@ -265,11 +265,11 @@ def forward(
 ) -> None:
     """Mixed values of some queries, the best score of each, and the sum of powers over it."""
     N = query.shape[2]
-    share = query.shape[1] // key.shape[1]
+    repeats = query.shape[1] // key.shape[1]
     scores = np.empty((place.tile, place.width + _GAP), f32)
     for lane in range(lanes[0], lanes[1]):
         b, h = place.batch + lane // place.heads, place.head + lane % place.heads
-        keys, values, mixed = key[b, h // share], value[b, h // share], out[b, h]
+        keys, values, mixed = key[b, h // repeats], value[b, h // repeats], out[b, h]
         n0 = rows[0]
         while n0 < rows[1]:
             n1, low, high = _tile_of(pairs, place, b, n0, rows[1])
@@ -277,8 +277,8 @@ def forward(
                 m1 = min(high, m0 + place.width)
                 score_all(scale, query[b, h, n0:n1], keys[m0:m1], scores)
                 for n in range(n0, n1):
-                    first, stop = _seen(pairs, b, n, m0, m1)
-                    _clear_beside(scores[n - n0, : m1 - m0], first, stop)
+                    first, stop = _visible_range(pairs, b, n, m0, m1)
+                    _zero_outside(scores[n - n0, : m1 - m0], first, stop)
                     row = scores[n - n0, first:stop]
                     _adjust(row, pairs, place, b, h, n, m0 + first, N)
                     at = (b, h, n)
@@ -345,25 +345,25 @@ def backward(
 ) -> None:
     """Add some queries' part to all gradients."""
     N = query.shape[2]
-    share = query.shape[1] // key.shape[1]
+    repeats = query.shape[1] // key.shape[1]
     scores = np.empty((place.tile, place.width + _GAP), f32)
     slopes = np.empty((place.tile, place.width + _GAP), f32)
     for lane in range(lanes[0], lanes[1]):
         b, h = place.batch + lane // place.heads, place.head + lane % place.heads
-        g = h // share
+        g = h // repeats
         n0 = rows[0]
         while n0 < rows[1]:
             n1, low, high = _tile_of(pairs, place, b, n0, rows[1])
-            asks, given = query[b, h, n0:n1], d_out[b, h, n0:n1]
+            queries, grads = query[b, h, n0:n1], d_out[b, h, n0:n1]
             for m0 in range(low, high, place.width):
                 m1 = min(high, m0 + place.width)
                 keys, values = key[b, g, m0:m1], value[b, g, m0:m1]
-                score_all(scale, asks, keys, scores)
-                score_all(1.0, given, values, slopes)
+                score_all(scale, queries, keys, scores)
+                score_all(1.0, grads, values, slopes)
                 for n in range(n0, n1):
-                    first, stop = _seen(pairs, b, n, m0, m1)
-                    _clear_beside(scores[n - n0, : m1 - m0], first, stop)
-                    _clear_beside(slopes[n - n0, : m1 - m0], first, stop)
+                    first, stop = _visible_range(pairs, b, n, m0, m1)
+                    _zero_outside(scores[n - n0, : m1 - m0], first, stop)
+                    _zero_outside(slopes[n - n0, : m1 - m0], first, stop)
                     row, grad = scores[n - n0, first:stop], slopes[n - n0, first:stop]
                     at = (b, h, n)
                     _adjust(row, pairs, place, b, h, n, m0 + first, N)
@@ -380,7 +380,7 @@ def backward(
                         _drop(row, pairs, b, h, n, m0 + first)
                     _collect(grad, d_bias, d_steps, b, h, n, m0 + first, N)
                 here = slice(m0 - origin[1], m1 - origin[1])
-                give_back(1.0, scores, given, d_value[b - origin[0], g, here])
-                give_back(scale, slopes, asks, d_key[b - origin[0], g, here])
+                add_transposed(1.0, scores, grads, d_value[b - origin[0], g, here])
+                add_transposed(scale, slopes, queries, d_key[b - origin[0], g, here])
                 mix_into(scale, slopes, keys, d_query[b, h, n0:n1])
             n0 = n1

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from regard.kernels.compiling import cgutils, intrinsic, shared, types
 from regard.kernels.elementary import to_weights
-from regard.kernels.products.packed import OUTPUTS, further, fused, read, read_everywhere
+from regard.kernels.products.packed import OUTPUTS, fused, offset, read, read_everywhere
 
 f32 = np.float32
 _NUMBER, _SIZE = ir.FloatType(), ir.IntType(64)
@@ -59,7 +59,7 @@ def _registers(builder: ir.IRBuilder, dim: ir.Value) -> tuple[ir.Value, ir.Value
 
 def _place(builder: ir.IRBuilder, places: ir.Value, m: ir.Value, width: ir.Value) -> ir.Value:
     """Offset of a key or value in the store."""
-    return builder.mul(read(builder, further(builder, places, 8, m), _SIZE), width)
+    return builder.mul(read(builder, offset(builder, places, 8, m), _SIZE), width)
 
 
 def _write(builder: ir.IRBuilder, number: ir.Value, at: ir.Value) -> None:
@@ -77,33 +77,34 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
         last = builder.sdiv(builder.sub(count, ir.Constant(_SIZE, 1)), ir.Constant(_SIZE, OUTPUTS))
         with _heads(builder, key_heads, per) as (h, _):
             place = builder.add(scores, builder.mul(h, row))
-            _write(builder, _HIDDEN, further(builder, place, _WIDE, last))
+            _write(builder, _HIDDEN, offset(builder, place, _WIDE, last))
         total = cgutils.alloca_once(builder, _VECTOR)
         more = cgutils.alloca_once(builder, _NUMBER)
         with cgutils.for_range(builder, count) as of_key:
             begin = builder.add(keys, _place(builder, places, of_key.index, width))
             with _heads(builder, key_heads, per) as (h, g):
-                asked = builder.add(query, builder.mul(h, size))
-                given = builder.add(begin, builder.mul(g, size))
+                query_head = builder.add(query, builder.mul(h, size))
+                key_head = builder.add(begin, builder.mul(g, size))
                 builder.store(_NOTHING, total)
                 with cgutils.for_range(builder, steps) as step:
                     one, other = (
-                        read(builder, further(builder, each, _WIDE, step.index), _VECTOR)
-                        for each in (asked, given)
+                        read(builder, offset(builder, each, _WIDE, step.index), _VECTOR)
+                        for each in (query_head, key_head)
                     )
                     builder.store(fused(builder, one, other, builder.load(total)), total)
                 builder.store(_summed(builder, builder.load(total)), more)
                 with cgutils.for_range(builder, rest) as left:
-                    behind = (further(builder, each, _WIDE, steps) for each in (asked, given))
+                    both = (query_head, key_head)
+                    behind = (offset(builder, each, _WIDE, steps) for each in both)
                     one, other = (
-                        read(builder, further(builder, each, 4, left.index), _NUMBER)
+                        read(builder, offset(builder, each, 4, left.index), _NUMBER)
                         for each in behind
                     )
                     product = builder.fmul(one, other)
                     builder.store(builder.fadd(builder.load(more), product), more)
                 place = builder.add(scores, builder.mul(h, row))
-                found = builder.fmul(builder.load(more), scale)
-                _write(builder, found, further(builder, place, 4, of_key.index))
+                scaled = builder.fmul(builder.load(more), scale)
+                _write(builder, scaled, offset(builder, place, 4, of_key.index))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 8, types.float32, types.int64, types.int64), generate
@@ -123,7 +124,7 @@ def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim
             builder.store(_NOTHING if kind is _VECTOR else ir.Constant(kind, 0.0), total)
             with cgutils.for_range(builder, count) as of_key:
                 at = builder.add(begin, _place(builder, places, of_key.index, width))
-                weight = further(builder, weights, 4, of_key.index)
+                weight = offset(builder, weights, 4, of_key.index)
                 if kind is _VECTOR:
                     share = read_everywhere(builder, weight, _NUMBER, _VECTOR)
                     added = fused(builder, share, read(builder, at, kind), builder.load(total))
@@ -138,11 +139,11 @@ def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim
             begin = builder.add(values, builder.mul(g, size))
             to = builder.add(out, builder.mul(h, size))
             with cgutils.for_range(builder, steps) as step:
-                places_of_step = (further(builder, each, _WIDE, step.index) for each in (begin, to))
+                places_of_step = (offset(builder, each, _WIDE, step.index) for each in (begin, to))
                 sum_up(_VECTOR, shares, *places_of_step)
             with cgutils.for_range(builder, rest) as left:
-                behind = (further(builder, each, _WIDE, steps) for each in (begin, to))
-                sum_up(_NUMBER, shares, *(further(builder, each, 4, left.index) for each in behind))
+                behind = (offset(builder, each, _WIDE, steps) for each in (begin, to))
+                sum_up(_NUMBER, shares, *(offset(builder, each, 4, left.index) for each in behind))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 10), generate

@@ -71,22 +71,22 @@ def _within(place, low, high):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _cut_to_seen(pieces, seen, b, n, spans):  # type: ignore[no-untyped-def]
+def _cut_to_seen(pieces, visibility, b, n, spans):  # type: ignore[no-untyped-def]
     """The columns that a query may see, from where to where in each piece."""
     for p in range(len(pieces)):
         start, stop = pieces[p, 1], pieces[p, 2]
         spans[p, 0], spans[p, 1] = start, stop
-        if seen.first.size:
-            b = b % len(seen.first)
+        if visibility.first.size:
+            b = b % len(visibility.first)
             to_column = start - pieces[p, 0]
-            spans[p, 0] = _within(i64(seen.first[b, n]) + to_column, start, stop)
-            spans[p, 1] = _within(i64(seen.stop[b, n]) + to_column, spans[p, 0], stop)
+            spans[p, 0] = _within(i64(visibility.first[b, n]) + to_column, start, stop)
+            spans[p, 1] = _within(i64(visibility.stop[b, n]) + to_column, spans[p, 0], stop)
 
 
 @inlined
-def _hide(row, hidden):  # type: ignore[no-untyped-def]
-    for m in range(hidden.size):
-        row[m] = _NOTHING if hidden[m] else row[m]
+def _mask_row(row, masked):  # type: ignore[no-untyped-def]
+    for m in range(masked.size):
+        row[m] = _NOTHING if masked[m] else row[m]
 
 
 @inlined
@@ -103,16 +103,16 @@ def _find_tops(row, spans, tops, group):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _offer(values, places, kept, start, stop, bound, ranked):  # type: ignore[no-untyped-def]
+def _insert_best(values, places, best_values, start, stop, bound, ranked):  # type: ignore[no-untyped-def]
     """Insert a range's best values, equals in order, none below ``bound``; returns their number."""
-    last = len(kept) - 1
+    last = len(best_values) - 1
     for m in range(start, stop):
-        if values[m] >= bound and values[m] > (kept[last] if ranked > last else _NOTHING):
+        if values[m] >= bound and values[m] > (best_values[last] if ranked > last else _NOTHING):
             at = ranked if ranked < last else last
-            while at > 0 and kept[at - 1] < values[m]:
-                kept[at], places[at] = kept[at - 1], places[at - 1]
+            while at > 0 and best_values[at - 1] < values[m]:
+                best_values[at], places[at] = best_values[at - 1], places[at - 1]
                 at -= 1
-            kept[at], places[at] = values[m], m
+            best_values[at], places[at] = values[m], m
             ranked += i64(ranked <= last)
     return ranked
 
@@ -121,7 +121,7 @@ def _offer(values, places, kept, start, stop, bound, ranked):  # type: ignore[no
 def _rank(row, spans, tops, group, groups, values, columns):  # type: ignore[no-untyped-def]
     """Columns of the best scores, of equals the first; passes over groups whose top is too low."""
     last, none = len(values) - 1, i64(0)  # a plain 0 would be compiled apart
-    count = _offer(tops, columns, values, none, groups, _NOTHING, none)
+    count = _insert_best(tops, columns, values, none, groups, _NOTHING, none)
     bound = values[last] if count > last else _NOTHING
     count, at = none, 0
     for p in range(len(spans)):
@@ -129,7 +129,7 @@ def _rank(row, spans, tops, group, groups, values, columns):  # type: ignore[no-
         while start < stop:
             if tops[at] >= bound:
                 end = _within(start + group, start, stop)
-                count = _offer(row, columns, values, start, end, bound, count)
+                count = _insert_best(row, columns, values, start, end, bound, count)
             start, at = start + group, at + 1
     return count
 
@@ -160,7 +160,7 @@ def _log_of(total, sink):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _of_row(row, pieces, spans, best, seen, found, place, at):  # type: ignore[no-untyped-def]
+def _of_row(row, pieces, spans, best, visibility, output, place, at):  # type: ignore[no-untyped-def]
     """Statistics of a row; returns the factor of its exponentials, 0 where no key is visible."""
     total, energy, distance = f32(0), f32(0), f32(0)
     for p in range(len(pieces)):
@@ -171,27 +171,27 @@ def _of_row(row, pieces, spans, best, seen, found, place, at):  # type: ignore[n
     if total == 0:
         return f32(0)
     # A sink far above the best score would lose its digits in float32.
-    rest = _log_of(f64(total), f64(seen.sinks[at[1] % len(seen.sinks)]) - f64(best))
-    share = f32(power_of(-rest))
-    entropy = (rest * total - energy) * share
-    found.lse[at] = best + rest
-    found.entropy[at] = 0.0 if entropy < 0 else entropy
-    found.distance[at] = distance * share
+    rest = _log_of(f64(total), f64(visibility.sinks[at[1] % len(visibility.sinks)]) - f64(best))
+    scale = f32(power_of(-rest))
+    entropy = (rest * total - energy) * scale
+    output.lse[at] = best + rest
+    output.entropy[at] = 0.0 if entropy < 0 else entropy
+    output.distance[at] = distance * scale
     if pieces[0, 0] == 0 and spans[0, 0] == 0 and spans[0, 1] > 0:
-        found.first[at] = row[0] * share
-    return share
+        output.first[at] = row[0] * scale
+    return scale
 
 
 @inlined
-def _gather(row, spans, share, sums):  # type: ignore[no-untyped-def]
+def _gather(row, spans, scale, sums):  # type: ignore[no-untyped-def]
     for p in range(len(spans)):
         part, total = row[spans[p, 0] : spans[p, 1]], sums[spans[p, 0] : spans[p, 1]]
         for m in range(part.size):
-            total[m] += part[m] * share
+            total[m] += part[m] * scale
 
 
 @inlined
-def _give(pieces, sums, received, pooled, place):  # type: ignore[no-untyped-def]
+def _flush(pieces, sums, received, pooled, place):  # type: ignore[no-untyped-def]
     """Add the sums of columns to the keys and to a row of the map, and zero them."""
     for p in range(len(pieces)):
         start, stop = pieces[p, 1], pieces[p, 2]
@@ -220,9 +220,9 @@ def _key_of(pieces, column):  # type: ignore[no-untyped-def]
 def summarize(
     scores: Float32[np.ndarray, "b h n m"],
     pieces: Int64[np.ndarray, "P 3"],
-    hidden: Bool[np.ndarray, "..."],
-    seen: Visibility,
-    found: Output,
+    masked: Bool[np.ndarray, "..."],
+    visibility: Visibility,
+    output: Output,
     place: Place,
 ) -> None:
     """Write the statistics of some rows of scores, and add to the mass that keys receive."""
@@ -230,32 +230,34 @@ def summarize(
     spans = np.zeros((len(pieces), 2), np.int64)
     group = _SMALL_GROUP if width <= _SHORT else _GROUP
     tops = np.empty(width // group + len(pieces), f32)
-    best_count = found.top_keys.shape[3]
+    best_count = output.top_keys.shape[3]
     values, columns = np.empty(best_count, f32), np.empty(best_count, np.int64)
     sums = np.zeros(width, f32)
     for lane in range(lanes * heads):
         i, j = lane // heads, lane % heads
         b, h = place.batch + i, place.head + j
-        received, pooled = found.received[b, h], found.pooled[b, h]
+        received, pooled = output.received[b, h], output.pooled[b, h]
         bucket = -1
         for r in range(rows):
             n, row = place.row + r, scores[i, j, r]
-            _cut_to_seen(pieces, seen, b, n, spans)
-            if hidden.size:
-                of_row = (i % hidden.shape[0], j % hidden.shape[1], r % hidden.shape[2])
-                _hide(row, hidden[of_row])
+            _cut_to_seen(pieces, visibility, b, n, spans)
+            if masked.size:
+                of_row = (i % masked.shape[0], j % masked.shape[1], r % masked.shape[2])
+                _mask_row(row, masked[of_row])
             best, groups = _find_tops(row, spans, tops, group)
             count = _rank(row, spans, tops, group, groups, values, columns) if best_count else 0
-            share = _of_row(row, pieces, spans, best, seen, found, place, (b, h, n))
+            scale = _of_row(row, pieces, spans, best, visibility, output, place, (b, h, n))
             for k in range(count):
-                found.top_weights[b, h, n, k] = row[columns[k]] * share
-                found.top_keys[b, h, n, k] = _key_of(pieces, columns[k])
-            if share == 0 or (seen.counted.size and not seen.counted[b % len(seen.counted), n]):
+                output.top_weights[b, h, n, k] = row[columns[k]] * scale
+                output.top_keys[b, h, n, k] = _key_of(pieces, columns[k])
+            if scale == 0 or (
+                visibility.counted.size and not visibility.counted[b % len(visibility.counted), n]
+            ):
                 continue
             own = (place.rows + n) // place.row_width
             if own != bucket and bucket >= 0:
-                _give(pieces, sums, received, pooled[bucket], place)
+                _flush(pieces, sums, received, pooled[bucket], place)
             bucket = own
-            _gather(row, spans, share, sums)
+            _gather(row, spans, scale, sums)
         if bucket >= 0:
-            _give(pieces, sums, received, pooled[bucket], place)
+            _flush(pieces, sums, received, pooled[bucket], place)

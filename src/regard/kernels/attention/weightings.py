@@ -38,12 +38,12 @@ def gradient(
     weighting: int,
     weights: Float32[np.ndarray, "n M"],
     grad: Float32[np.ndarray, "n M"],
-    found: Float32[np.ndarray, "n M"],
+    slopes_out: Float32[np.ndarray, "n M"],
 ) -> None:
     """Gradient of the scores from weights and their gradient."""
     for n in range(weights.shape[0]):
-        found[n] = grad[n]
-        slope(weighting, weights[n], found[n])
+        slopes_out[n] = grad[n]
+        slope(weighting, weights[n], slopes_out[n])
 
 
 @inlined

@@ -75,10 +75,10 @@ def _round_rows(first, stop, states, out, begins, sizes):  # type: ignore[no-unt
         row, target = states[r], out[r]
         size = largest_absolute(row)
         sizes[r] = size / most
-        share = most / size if size > f32(0) else f32(0)
+        factor = most / size if size > f32(0) else f32(0)
         total = i32(0)
         for c in range(inputs):
-            number = whole(row[c] * share)
+            number = whole(row[c] * factor)
             target[c] = number
             total += i32(target[c])
         for c in range(inputs, target.size):

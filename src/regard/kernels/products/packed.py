@@ -77,7 +77,7 @@ def pad(numbers: Float32[np.ndarray, " O"], outputs: int = OUTPUTS) -> Float32[n
     return np.pad(numbers, (0, missing)) if missing else numbers
 
 
-def further(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
+def offset(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
     """The address ``count · size`` further on."""
     return builder.add(begin, builder.mul(size, ir.Constant(ir.IntType(64), count)))
 
@@ -97,12 +97,12 @@ def read_everywhere(
     return builder.shuffle_vector(alone, nothing, places)
 
 
-def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Value) -> ir.Value:
+def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, addend: ir.Value) -> ir.Value:
     """``one · other + added``, rounded once, in every tile alike."""
-    kind = ir.FunctionType(added.type, [added.type] * 3)
-    name = f"llvm.fma.v{added.type.count}f32"
+    kind = ir.FunctionType(addend.type, [addend.type] * 3)
+    name = f"llvm.fma.v{addend.type.count}f32"
     fused = cgutils.get_or_insert_function(builder.module, kind, name)
-    return builder.call(fused, [one, other, added])
+    return builder.call(fused, [one, other, addend])
 
 
 class _Plain:
@@ -112,7 +112,7 @@ class _Plain:
     heights, block = (8, 5, 4, 2, 1) if OUTPUTS == 16 else (4, 2, 1), 256
 
     @classmethod
-    def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+    def initial(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
         return ir.Constant(cls.sums, [0.0] * cls.sums.count)
 
     @classmethod
@@ -124,13 +124,13 @@ class _Plain:
         return read_everywhere(builder, at, ir.FloatType(), cls.sums)
 
     @classmethod
-    def added(
+    def accumulate(
         cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
     ) -> ir.Value:
         return fused(builder, state, weights, total)
 
     @classmethod
-    def finished(
+    def finish(
         cls, builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
         return builder.fadd(total, read(builder, bias, cls.sums))
@@ -144,7 +144,7 @@ class Pairs:
     block = 256
 
     @staticmethod
-    def begun(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+    def initial(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
         """The sums before the first step."""
         return ir.Constant(_WHOLE, [0] * PAIRED_OUTPUTS)
 
@@ -159,7 +159,7 @@ class Pairs:
         return builder.bitcast(read_everywhere(builder, at, ir.IntType(32), _WHOLE), _PAIRS)
 
     @staticmethod
-    def added(
+    def accumulate(
         builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
     ) -> ir.Value:
         """The sums after a step: products, each added to its neighbour's."""
@@ -179,14 +179,14 @@ class Pairs:
         return builder.add(builder.add(left, right), total)
 
     @staticmethod
-    def finished(
+    def finish(
         builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
     ) -> ir.Value:
         """Dequantize the sums."""
         floats = ir.VectorType(ir.FloatType(), total.type.count)
         times = read_everywhere(builder, size, ir.FloatType(), floats)
-        found = builder.fmul(builder.sitofp(total, floats), times)
-        return fused(builder, found, read(builder, scale, floats), read(builder, bias, floats))
+        scaled = builder.fmul(builder.sitofp(total, floats), times)
+        return fused(builder, scaled, read(builder, scale, floats), read(builder, bias, floats))
 
 
 class Bytes(Pairs):
@@ -196,7 +196,7 @@ class Bytes(Pairs):
     heights, block = (8, 4, 2, 1), 96
 
     @classmethod
-    def begun(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
+    def initial(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
         """The sums before the first step."""
         return read_everywhere(builder, begin, ir.IntType(32), cls.sums)
 
@@ -211,7 +211,7 @@ class Bytes(Pairs):
         return read_everywhere(builder, at, ir.IntType(32), cls.sums)
 
     @classmethod
-    def added(
+    def accumulate(
         cls, builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
     ) -> ir.Value:
         """The sums after a step."""
@@ -233,7 +233,7 @@ def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[.
     """Product of ``rows`` states with ``panels`` panels, by addresses and distances in bytes."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        states, width, begins, sizes, weights, apart, steps, scales, biases, out, out_width = (
+        states, width, begins, sizes, weights, stride, steps, scales, biases, out, out_width = (
             arguments
         )
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -245,38 +245,39 @@ def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[.
         def beyond(begin: ir.Value, distance: int) -> ir.Value:
             return builder.add(begin, ir.Constant(ir.IntType(64), distance))
 
-        begun = [kind.begun(builder, beyond(begins, row * 4)) for row in range(rows)]
+        initial = [kind.initial(builder, beyond(begins, row * 4)) for row in range(rows)]
         totals = [
-            [cgutils.alloca_once_value(builder, begin) for _ in range(panels)] for begin in begun
+            [cgutils.alloca_once_value(builder, begin) for _ in range(panels)] for begin in initial
         ]
         with cgutils.for_range(builder, steps) as loop:
-            known = []
+            loaded = []
             for panel in range(panels):
-                begin = further(builder, weights, panel, apart)
-                at = further(builder, begin, kind.step, loop.index)
-                known.append(kind.weights(builder, at))
+                begin = offset(builder, weights, panel, stride)
+                at = offset(builder, begin, kind.step, loop.index)
+                loaded.append(kind.weights(builder, at))
                 if fetches:
-                    later = beyond(at, _AHEAD) if rows < 4 else further(builder, at, panels, apart)
+                    later = beyond(at, _AHEAD) if rows < 4 else offset(builder, at, panels, stride)
                     place = builder.inttoptr(later, byte)
                     builder.call(fetch, [place, *read_to_keep_in_level_two])
             for row in range(rows):
-                begin = further(builder, states, row, width)
-                state = kind.state(builder, further(builder, begin, 4, loop.index))
-                for weight, total in zip(known, totals[row], strict=True):
-                    builder.store(kind.added(builder, builder.load(total), state, weight), total)
+                begin = offset(builder, states, row, width)
+                state = kind.state(builder, offset(builder, begin, 4, loop.index))
+                for weight, total in zip(loaded, totals[row], strict=True):
+                    added = kind.accumulate(builder, builder.load(total), state, weight)
+                    builder.store(added, total)
         for row in range(rows):
-            target = further(builder, out, row, out_width)
+            target = offset(builder, out, row, out_width)
             for panel in range(panels):
                 size = beyond(sizes, row * 4)
                 scale, bias, to = (beyond(each, panel * wide) for each in (scales, biases, target))
                 total = builder.load(totals[row][panel])
-                found = kind.finished(builder, total, size, scale, bias)
-                builder.store(found, builder.inttoptr(to, found.type.as_pointer()), align=4)
+                scaled = kind.finish(builder, total, size, scale, bias)
+                builder.store(scaled, builder.inttoptr(to, scaled.type.as_pointer()), align=4)
         return context.get_dummy_value()
 
     @intrinsic
     def tile(  # type: ignore[no-untyped-def]
-        typing, states, width, begins, sizes, weights, apart, steps, scales, biases, out, out_width
+        typing, states, width, begins, sizes, weights, stride, steps, scales, biases, out, out_width
     ):
         return types.void(*[types.int64] * 11), generate
 
@@ -293,8 +294,8 @@ def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., N
     def through(first, stop, states, width, begins, sizes, of_panels, out, out_width):  # type: ignore[no-untyped-def]
         r = first
         while stop - r >= height:
-            asked, to = states + r * width, out + r * out_width
-            tile(asked, width, begins + r * 4, sizes + r * 4, *of_panels, to, out_width)
+            at, to = states + r * width, out + r * out_width
+            tile(at, width, begins + r * 4, sizes + r * 4, *of_panels, to, out_width)
             r += height
         if rest is not None and r < stop:
             rest(r, stop, states, width, begins, sizes, of_panels, out, out_width)
@@ -312,26 +313,29 @@ def tiling(kind: Kind) -> Callable[..., None]:
     def by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
         rows, steps = states.shape[0], weight.shape[1]
         width, out_width = states.shape[1] * states.itemsize, out.shape[1] * 4
-        apart = steps * weight.shape[2] * weight.itemsize
-        asked, begin, size = states.ctypes.data, begins.ctypes.data, sizes.ctypes.data
-        is_near = (stop - first) * apart <= _NEAR
+        stride = steps * weight.shape[2] * weight.itemsize
+        at, begin, size = states.ctypes.data, begins.ctypes.data, sizes.ctypes.data
+        is_near = (stop - first) * stride <= _NEAR
         for block in range(0, rows, most):
             end, panel = min(rows, block + most), first
             while panel < stop:
-                weights, made = weight.ctypes.data + panel * apart, out.ctypes.data + panel * wide
-                scaled, added = scales.ctypes.data + panel * wide, bias.ctypes.data + panel * wide
-                of_panels = (weights, apart, steps, scaled, added)
+                weights, to = (
+                    weight.ctypes.data + panel * stride,
+                    out.ctypes.data + panel * wide,
+                )
+                scaled, biased = scales.ctypes.data + panel * wide, bias.ctypes.data + panel * wide
+                of_panels = (weights, stride, steps, scaled, biased)
                 if rows == 1 and stop - panel >= _PANELS_OF_ONE:
                     if is_near:
-                        near(asked, width, begin, size, *of_panels, made, out_width)
+                        near(at, width, begin, size, *of_panels, to, out_width)
                     else:
-                        far(asked, width, begin, size, *of_panels, made, out_width)
+                        far(at, width, begin, size, *of_panels, to, out_width)
                     panel += _PANELS_OF_ONE
                 elif stop - panel >= _PANELS:
-                    several(block, end, asked, width, begin, size, of_panels, made, out_width)
+                    several(block, end, at, width, begin, size, of_panels, to, out_width)
                     panel += _PANELS
                 else:
-                    single(block, end, asked, width, begin, size, of_panels, made, out_width)
+                    single(block, end, at, width, begin, size, of_panels, to, out_width)
                     panel += 1
 
     return by_tiles
@@ -346,11 +350,11 @@ def _plain_panels(first, stop, states, weight, bias, out):  # type: ignore[no-un
     whole = min(stop, outputs // OUTPUTS)
     _by_tiles(first, whole, states, weight, bias, bias, bias, bias, out)
     if whole < stop:  # the last has more outputs than there are
-        made = np.empty((rows, OUTPUTS), np.float32)
-        added = bias[whole * OUTPUTS :]
-        _by_tiles(i64(0), i64(1), states, weight[whole:], added, added, added, added, made)
+        target = np.empty((rows, OUTPUTS), np.float32)
+        biases = bias[whole * OUTPUTS :]
+        _by_tiles(i64(0), i64(1), states, weight[whole:], biases, biases, biases, biases, target)
         for r in range(rows):
-            copy(made[r, : outputs - whole * OUTPUTS], out[r, whole * OUTPUTS :])
+            copy(target[r, : outputs - whole * OUTPUTS], out[r, whole * OUTPUTS :])
 
 
 @shared

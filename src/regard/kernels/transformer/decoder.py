@@ -30,10 +30,10 @@ GROUP = 32
 class Weights(NamedTuple):
     """The weights of all layers, norms in the order they are applied; without entries, none."""
 
-    own: Projections
-    own_out: Projections
-    ask: Projections
-    ask_out: Projections
+    self_in: Projections
+    self_out: Projections
+    cross_in: Projections
+    cross_out: Projections
     inner: Projections
     outer: Projections
     norms: Float32[np.ndarray, "n C"]
@@ -93,13 +93,13 @@ def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
 def _attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
     """``attend_to_past``; ``projected`` and ``out`` begin with row ``first``."""
     slots, room, width = store.shape
-    asked = options.heads * options.head_dim
+    queries_width = options.heads * options.head_dim
     flat = store.reshape(slots * room, width)
     places = np.empty(now + 1, np.int64)
     for r in range(first, stop):
         rotary = past.rotary[min(r, len(past.rotary) - 1)]
         rotate(projected[r - first], options.heads + options.key_heads, rotary, options)
-        copy(projected[r - first, asked:], store[r, now])
+        copy(projected[r - first, queries_width:], store[r, now])
         begin = min(past.starts[r], now)
         for t in range(begin, now):
             places[t - begin] = past.ancestors[r, t] * room + t
@@ -175,7 +175,7 @@ def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
 
 
 @shared
-def best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
+def best_of(row, banned, tops, values, tokens):  # type: ignore[no-untyped-def]
     """``best_tokens`` of one row."""
     V, K, groups = row.size, values.size, tops.size
     top = f32(-np.inf)
@@ -186,8 +186,8 @@ def best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
     for v in range(V):
         total += exp(row[v] - top)
     normaliser = top + np.log(total)
-    for j in range(hidden.size):
-        row[hidden[j]] = f32(-np.inf)
+    for j in range(banned.size):
+        row[banned[j]] = f32(-np.inf)
     for k in range(K):
         values[k] = f32(-np.inf)
         tokens[k] = 0
@@ -236,11 +236,11 @@ def activate_rows(first, stop, inner, options):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no-untyped-def]
+def best_tokens(first, stop, logits, banned, values, tokens):  # type: ignore[no-untyped-def]
     """Log-probabilities and ids of each row's likeliest tokens, of equals the lowest id first."""
     tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
     for r in range(first, stop):
-        best_of(logits[r], hidden, tops, values[r], tokens[r])
+        best_of(logits[r], banned, tops, values[r], tokens[r])
 
 
 @shared
@@ -277,7 +277,7 @@ def _gelu(x):  # type: ignore[no-untyped-def]
 
 @compiled
 def decode_step(  # type: ignore[no-untyped-def]
-    first, stop, token, places, weights, past, now, options, queries, states, hidden, values, tokens
+    first, stop, token, places, weights, past, now, options, queries, states, banned, values, tokens
 ):
     """A step of all layers and the likeliest tokens after it, for a block of rows."""
     rows, C, layers = stop - first, weights.norms.shape[1], past.store.shape[0]
@@ -290,27 +290,27 @@ def decode_step(  # type: ignore[no-untyped-def]
     room = max(now + 1, past.memory.shape[2]) + OUTPUTS
     scores = np.empty((options.heads, room), np.float32)
     normed = np.empty((rows, C), np.float32) if options.is_pre else x
-    projected = np.empty((rows, weights.own.outputs), np.float32)
+    projected = np.empty((rows, weights.self_in.outputs), np.float32)
     mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
     change = np.empty((rows, C), np.float32)
     inner = np.empty((rows, weights.inner.outputs), np.float32)
-    has_memory = weights.ask.outputs > 0
+    has_memory = weights.cross_in.outputs > 0
     met = 0
     if options.is_pre:
         norm_rows(x, weights.norms[0], weights.norm_biases[0], options, normed)
         met = 1
     for layer in range(layers):
         store = past.store[layer]
-        project(normed, weights.own, layer, projected)
+        project(normed, weights.self_in, layer, projected)
         _attend_to_past(first, stop, projected, store, past, now, options, scores, mixed)
-        project(mixed, weights.own_out, layer, change)
+        project(mixed, weights.self_out, layer, change)
         if has_memory:
             add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1
-            asked = queries[layer, first:stop]
-            project(normed, weights.ask, layer, asked)
-            _attend_to_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
-            project(mixed, weights.ask_out, layer, change)
+            query = queries[layer, first:stop]
+            project(normed, weights.cross_in, layer, query)
+            _attend_to_memory(first, stop, query, past.memory[layer], past, options, scores, mixed)
+            project(mixed, weights.cross_out, layer, change)
         add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
         met += 1
         project(normed, weights.inner, layer, inner)
@@ -326,13 +326,13 @@ def decode_step(  # type: ignore[no-untyped-def]
     project(normed, weights.table, i64(0), logits)
     tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
     for r in range(rows):
-        best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])
+        best_of(logits[r], banned, tops, values[first + r], tokens[first + r])
 
 
 @compiled
-def gather(first, stop, kept, ancestors, made):  # type: ignore[no-untyped-def]
+def gather(first, stop, cache, ancestors, copied):  # type: ignore[no-untyped-def]
     """Copy the past of each row, by its ancestors, into a slot of its own."""
-    for layer in range(kept.shape[0]):
+    for layer in range(cache.shape[0]):
         for r in range(first, stop):
             for t in range(ancestors.shape[1]):
-                copy(kept[layer, ancestors[r, t], t], made[layer, r, t])
+                copy(cache[layer, ancestors[r, t], t], copied[layer, r, t])

@@ -23,8 +23,8 @@ _ROWS = 256
 class Layers(NamedTuple):
     """The weights of all layers, norms in the order they are applied."""
 
-    own: Projections
-    own_out: Projections
+    self_in: Projections
+    self_out: Projections
     inner: Projections
     outer: Projections
     norms: Float32[np.ndarray, "n C"]
@@ -53,7 +53,7 @@ class Sources(NamedTuple):
 
     tokens: Int64[np.ndarray, " N"]
     begins: Int64[np.ndarray, " B+1"]
-    unseen: int  # positions at the beginning of each source that a decoder does not see
+    skipped: int  # positions at the beginning of each source that a decoder does not see
     places: Float32[np.ndarray, "P C"]
     mixes_embeddings: bool  # values are made of embeddings, not of states
 
@@ -158,53 +158,53 @@ def _attend_source(projected, rotary, reach, options, mixed):  # type: ignore[no
 
 
 @shared
-def _embed_all(first, stop, sources, ends, options, x, embedded):  # type: ignore[no-untyped-def]
+def _embed_all(first, stop, sources, embeddings, options, x, embedded):  # type: ignore[no-untyped-def]
     """Vectors of a block's tokens, with positions and without."""
     begins, row = sources.begins, 0
     for b in range(first, stop):
         for n in range(begins[b], begins[b + 1]):
             token, place = sources.tokens[n], sources.places[n - begins[b]]
-            embed(ends.embedding, token, place, x[row])
+            embed(embeddings.embedding, token, place, x[row])
             if sources.mixes_embeddings:
-                embed(ends.embedding, token, embedded[row], embedded[row])
+                embed(embeddings.embedding, token, embedded[row], embedded[row])
             row += 1
-    if ends.embedding_norm.size:
-        norm_rows(x, ends.embedding_norm, ends.embedding_norm_bias, options, x)
+    if embeddings.embedding_norm.size:
+        norm_rows(x, embeddings.embedding_norm, embeddings.embedding_norm_bias, options, x)
 
 
 @shared
-def _keep(first, stop, sources, numbers, side, memory):  # type: ignore[no-untyped-def]
+def _store(first, stop, sources, numbers, side, memory):  # type: ignore[no-untyped-def]
     """Write keys (side 0) or values (1) of a layer to the memory, (B, M, W)."""
     width, row = numbers.shape[1], 0
     for b in range(first, stop):
         for place in range(sources.begins[b + 1] - sources.begins[b]):
-            if place >= sources.unseen:
-                kept = memory[b, place - sources.unseen]
-                copy(numbers[row], kept[side * width : (side + 1) * width])
+            if place >= sources.skipped:
+                row_of_memory = memory[b, place - sources.skipped]
+                copy(numbers[row], row_of_memory[side * width : (side + 1) * width])
             row += 1
 
 
 @shared
-def _project(first, stop, states, embedded, sources, ends, memory):  # type: ignore[no-untyped-def]
+def _project(first, stop, states, embedded, sources, embeddings, memory):  # type: ignore[no-untyped-def]
     """Keys and values of the memory for every decoder layer."""
-    seen = np.empty((states.shape[0], ends.key.outputs), np.float32)
+    projected = np.empty((states.shape[0], embeddings.key.outputs), np.float32)
     for layer in range(memory.shape[0]):
         for side in range(2):
             if side == 0:
-                project(states, ends.key, layer, seen)
+                project(states, embeddings.key, layer, projected)
             elif sources.mixes_embeddings:
-                project(embedded, ends.value, layer, seen)
+                project(embedded, embeddings.value, layer, projected)
             else:
-                project(states, ends.value, layer, seen)
-            _keep(first, stop, sources, seen, side, memory[layer])
+                project(states, embeddings.value, layer, projected)
+            _store(first, stop, sources, projected, side, memory[layer])
 
 
 @shared
-def _apply_layers(first, stop, begins, seen, layers, options, x):  # type: ignore[no-untyped-def]
+def _apply_layers(first, stop, begins, positions, layers, options, x):  # type: ignore[no-untyped-def]
     """Apply all layers to a block's vectors, in place."""
     begin, rows, C = begins[first], x.shape[0], x.shape[1]
     normed = np.empty((rows, C), np.float32) if options.is_pre else x
-    projected = np.empty((rows, layers.own.outputs), np.float32)
+    projected = np.empty((rows, layers.self_in.outputs), np.float32)
     mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
     change = np.empty((rows, C), np.float32)
     inner = np.empty((rows, layers.inner.outputs), np.float32)
@@ -213,12 +213,13 @@ def _apply_layers(first, stop, begins, seen, layers, options, x):  # type: ignor
         norm_rows(x, norms[0], biases[0], options, normed)
         norm = 1
     for layer in range(norms.shape[0] // 2):
-        project(normed, layers.own, layer, projected)
+        project(normed, layers.self_in, layer, projected)
         for b in range(first, stop):
             at, to = begins[b] - begin, begins[b + 1] - begin
             if to > at:
-                _attend_source(projected[at:to], seen.rotary, seen.reach, options, mixed[at:to])
-        project(mixed, layers.own_out, layer, change)
+                part, reach = projected[at:to], positions.reach
+                _attend_source(part, positions.rotary, reach, options, mixed[at:to])
+        project(mixed, layers.self_out, layer, change)
         add_norm_rows(x, change, norms[norm], biases[norm], options, normed)
         project(normed, layers.inner, layer, inner)
         activate(inner, options.activation)
@@ -230,20 +231,20 @@ def _apply_layers(first, stop, begins, seen, layers, options, x):  # type: ignor
 
 
 @compiled
-def encode_sources(first, stop, sources, seen, ends, layers, options, memory):  # type: ignore[no-untyped-def]
+def encode_sources(first, stop, sources, positions, embeddings, layers, options, memory):  # type: ignore[no-untyped-def]
     """Read a block of sources, and project them for every layer of the decoder."""
     begins = sources.begins
     rows, C = begins[stop] - begins[first], layers.norms.shape[1]
     if rows == 0:
         return
     x, embedded = np.empty((rows, C), np.float32), np.zeros((rows, C), np.float32)
-    _embed_all(first, stop, sources, ends, options, x, embedded)
-    states = _apply_layers(first, stop, begins, seen, layers, options, x)
-    _project(first, stop, states, embedded, sources, ends, memory)
+    _embed_all(first, stop, sources, embeddings, options, x, embedded)
+    states = _apply_layers(first, stop, begins, positions, layers, options, x)
+    _project(first, stop, states, embedded, sources, embeddings, memory)
 
 
 @compiled
-def encode_texts(first, stop, texts, given, seen, ends, layers, options, states):  # type: ignore[no-untyped-def]
+def encode_texts(first, stop, texts, given, positions, embeddings, layers, options, states):  # type: ignore[no-untyped-def]
     """Read a block of texts, a few at a time, whose states stay in the cache of a core."""
     begins, C = texts.begins, layers.norms.shape[1]
     while first < stop:
@@ -256,36 +257,36 @@ def encode_texts(first, stop, texts, given, seen, ends, layers, options, states)
             for n in range(rows):
                 copy(given[begin + n], x[n])
         else:
-            _embed_all(first, last, texts, ends, options, x, x)
-        found = _apply_layers(first, last, begins, seen, layers, options, x)
+            _embed_all(first, last, texts, embeddings, options, x, x)
+        normed_states = _apply_layers(first, last, begins, positions, layers, options, x)
         for b in range(first, last):
             at, length = begins[b] - begin, begins[b + 1] - begins[b]
             for n in range(length):
-                copy(found[at + n], states[b, n])
+                copy(normed_states[at + n], states[b, n])
             states[b, length:] = f32(0)
         first = last
 
 
 @compiled
-def embed_sources(first, stop, sources, ends, options, x, embedded):  # type: ignore[no-untyped-def]
+def embed_sources(first, stop, sources, embeddings, options, x, embedded):  # type: ignore[no-untyped-def]
     """``_embed_all`` of sources ``first`` to ``stop``."""
     at, to = sources.begins[first], sources.begins[stop]
-    _embed_all(first, stop, sources, ends, options, x[at:to], embedded[at:to])
+    _embed_all(first, stop, sources, embeddings, options, x[at:to], embedded[at:to])
 
 
 @compiled
-def rotate_sources(first, stop, begins, seen, options, projected):  # type: ignore[no-untyped-def]
+def rotate_sources(first, stop, begins, positions, options, projected):  # type: ignore[no-untyped-def]
     """Queries and keys of some sources turned by their places."""
     for b in range(first, stop):
-        _rotate_source(projected[begins[b] : begins[b + 1]], seen.rotary, options)
+        _rotate_source(projected[begins[b] : begins[b + 1]], positions.rotary, options)
 
 
 @compiled
-def attend_by_heads(first, stop, begins, seen, options, projected, mixed):  # type: ignore[no-untyped-def]
+def attend_by_heads(first, stop, begins, positions, options, projected, mixed):  # type: ignore[no-untyped-def]
     """Self-attention of heads ``first`` to ``stop``, those of a source one after the other."""
     for task in range(first, stop):
         b, h = task // options.heads, task % options.heads
         at, to = begins[b], begins[b + 1]
         if to > at:
             room = _head_buffers(to - at, options)
-            _attend_head(h, False, projected[at:to], seen.reach, options, room, mixed[at:to])
+            _attend_head(h, False, projected[at:to], positions.reach, options, room, mixed[at:to])

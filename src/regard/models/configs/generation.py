@@ -10,6 +10,7 @@ from regard.config import JsonValue, newer
 from regard.errors import SettingError
 from regard.fields import Count, Positive, Share, Weight, check_fields
 from regard.layers.choices import NormKind
+from regard.models.configs import ModelConfig
 
 
 def _check_registered(name: str, score: str) -> None:
@@ -24,7 +25,7 @@ ScoreName = Literal["scaled_dot", "dot", "additive"] | Annotated[str, _check_reg
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TransformerConfig:
+class TransformerConfig(ModelConfig):
     """Sizes and options of an encoder-decoder Transformer; the defaults are the paper's base model.
 
     Raises:
@@ -124,7 +125,7 @@ class TransformerConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ConvSeq2SeqConfig:
+class ConvSeq2SeqConfig(ModelConfig):
     """Sizes and options of a convolutional encoder-decoder.
 
     The defaults are the sizes that Gehring et al.'s code has for some 100,000 pairs; the paper's
@@ -168,12 +169,9 @@ class ConvSeq2SeqConfig:
     tie_embeddings: bool = True
     output_bias: bool = newer(True, before=False)
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RnnSeq2SeqConfig:
+class RnnSeq2SeqConfig(ModelConfig):
     """Sizes and options of a recurrent encoder-decoder.
 
     Raises:
@@ -264,20 +262,20 @@ class RnnSeq2SeqConfig:
             "hard=True": self.hard,
             "coverage=True or copy=True": covers,
         }
-        found = [name for name, is_chosen in chosen.items() if is_chosen]
-        if len(found) > 1:
+        ways = [name for name, is_chosen in chosen.items() if is_chosen]
+        if len(ways) > 1:
             raise SettingError(
-                f"local, hard, and coverage or copy must not be set together; got {found}."
+                f"local, hard, and coverage or copy must not be set together; got {ways}."
             )
-        if found and self.attention in ("none", "mixture"):
+        if ways and self.attention in ("none", "mixture"):
             raise SettingError(
-                f"attention must be a score for {found[0]}; got {self.attention!r}. "
+                f"attention must be a score for {ways[0]}; got {self.attention!r}. "
                 "Set attention = 'additive'."
             )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DecoderConfig:
+class DecoderConfig(ModelConfig):
     """Sizes and options of a decoder-only language model.
 
     Raises:
@@ -339,7 +337,7 @@ class DecoderConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RecurrentLmConfig:
+class RecurrentLmConfig(ModelConfig):
     """Sizes and options of a recurrent language model.
 
     Raises:

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from regard.checks import check_positive
-from regard.fields import Count, Share, Weight, check_fields
+from regard.fields import Count, Share, Weight
 from regard.layers.choices import PoolingName
+from regard.models.configs import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ClassifierConfig:
+class ClassifierConfig(ModelConfig):
     """Options of the head.
 
     Raises:
@@ -44,12 +45,9 @@ class ClassifierConfig:
     pooler: bool = False
     dropout: Share = 0.2
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SpanFinderConfig:
+class SpanFinderConfig(ModelConfig):
     """Options of the head.
 
     Raises:
@@ -67,12 +65,9 @@ class SpanFinderConfig:
 
     dropout: Share = 0.1
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TaggerConfig:
+class TaggerConfig(ModelConfig):
     """Options of the head.
 
     Raises:
@@ -91,12 +86,9 @@ class TaggerConfig:
     crf: bool = False
     dropout: Share = 0.3
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KernelRegressionConfig:
+class KernelRegressionConfig(ModelConfig):
     """Kernel and bandwidth of kernel regression.
 
     Raises:
@@ -122,6 +114,3 @@ class KernelRegressionConfig:
     bandwidth: Annotated[float, check_positive] = 1.0
     per_dimension: bool = False
     is_learned: bool = False
-
-    def __post_init__(self) -> None:
-        check_fields(self)

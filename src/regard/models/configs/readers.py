@@ -8,10 +8,11 @@ from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, at_least, at_most, check_fields
 from regard.layers.choices import PartsName
+from regard.models.configs import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EncoderConfig:
+class EncoderConfig(ModelConfig):
     """Sizes and options of an encoder; the defaults are a small BERT.
 
     Raises:
@@ -67,7 +68,7 @@ class EncoderConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BagReaderConfig:
+class BagReaderConfig(ModelConfig):
     """Sizes of embeddings alone.
 
     Raises:
@@ -91,9 +92,6 @@ class BagReaderConfig:
     dropout: Share = 0.3
     parts: PartsName = "none"
     parts_dim: Annotated[int, at_least(2)] = 64
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,7 +161,7 @@ class ConvReaderConfig(BagReaderConfig):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MatchReaderConfig:
+class MatchReaderConfig(ModelConfig):
     """Sizes of the reader.
 
     Raises:
@@ -212,7 +210,7 @@ class MatchReaderConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EsimConfig:
+class EsimConfig(ModelConfig):
     """Sizes of the model.
 
     Raises:
@@ -234,12 +232,9 @@ class EsimConfig:
     hidden_dim: Count = 128
     dropout: Share = 0.3
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryNetworkConfig:
+class MemoryNetworkConfig(ModelConfig):
     """Sizes of the model.
 
     Raises:
@@ -271,12 +266,9 @@ class MemoryNetworkConfig:
     counted_from: Literal["last", "first"] = newer("last", before="first")
     dropout: Share = 0.1
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VisionTransformerConfig:
+class VisionTransformerConfig(ModelConfig):
     """Sizes and options of a picture's encoder; the defaults suit pictures of 8 × 8 pixels.
 
     Raises:

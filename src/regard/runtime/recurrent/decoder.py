@@ -58,10 +58,10 @@ def pack_weights(
     *,
     embedding: TokenEmbedding,
     readout: Linear,
-    ask: Float[Tensor, "A h"] | None = None,
+    query_map: Float[Tensor, "A h"] | None = None,
     units: Float[Tensor, " A"] | None = None,
 ) -> kernels.Weights:
-    """Pack all weights but the output's: ``ask`` projects queries, ``units`` weigh hidden units."""
+    """Pack all weights but the output's; ``units`` weigh the hidden units of additive scores."""
     inputs, input_biases, hidden, hidden_biases = (
         [_numbers(each) for each in of] for of in zip(*layers, strict=True)
     )
@@ -73,7 +73,7 @@ def pack_weights(
         input_biases=packed.pad_each(input_biases),
         hidden=packed.pack_each(hidden),
         hidden_biases=packed.pad_each(hidden_biases),
-        ask=packed.pack(_numbers(torch.zeros(0, 0) if ask is None else ask)),
+        query_map=packed.pack(_numbers(torch.zeros(0, 0) if query_map is None else query_map)),
         units=_numbers(torch.zeros(0) if units is None else units),
         readout=packed.pack(_numbers(readout.weight)),
         readout_bias=packed.pad(_numbers(readout.bias)),

@@ -82,20 +82,20 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             readout = readout.roll(cells[-1].hidden_dim, dims=1)
         self._encoder = PreparedEncoder(model.encoder)
         self._begin = with_packed_modules(model).begin
-        self._asks_before = not is_luong
+        self._attends_before = not is_luong
         self._state_dim = cells[-1].state_dim
         self._steps = RecurrentDecoder(
             pack_weights(
                 [layers[0]._replace(input=with_context), *layers[1:]],
                 embedding=model.target_embedding,
                 readout=Linear(readout, model.readout.bias),
-                ask=_asking(model.look),
+                query_map=_query_map(model.look),
                 units=_units(model.look),
             ),
             kernels.Options(
                 cell=kernels.CELLS.index(model.encoder.recurrence.mode),
-                asks_before=not is_luong,
-                asks_after=is_luong,
+                attends_before=not is_luong,
+                attends_after=is_luong,
             ),
             output=model.output,
             output_bias=model.output_bias,
@@ -140,7 +140,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         look = self.model.look
         if look is None or current_observer() is None:
             return
-        carried = (before if self._asks_before else after).rows()
+        carried = (before if self._attends_before else after).rows()
         begin = (len(self.model.cells) - 1) * self._state_dim
         top = carried[:, begin : begin + self.model.config.hidden_dim]
         query, view = look.ask(top)[:, None], before.view
@@ -180,8 +180,8 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
             pack_weights(layers_of(model.recurrence), embedding=model.embedding, readout=readout),
             kernels.Options(
                 cell=kernels.CELLS.index(model.recurrence.mode),
-                asks_before=False,
-                asks_after=False,
+                attends_before=False,
+                attends_after=False,
             ),
             output=model.output,
             output_bias=model.output_bias,
@@ -215,7 +215,7 @@ def _score_of(look: ScoredAttention) -> Score:
     return look.score(torch.float32)
 
 
-def _asking(look: ScoredAttention | None) -> Tensor | None:
+def _query_map(look: ScoredAttention | None) -> Tensor | None:
     """Projection of queries before the score, (A, h); None without one."""
     if isinstance(look, AdditiveAttention):
         return look.query.weight

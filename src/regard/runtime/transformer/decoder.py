@@ -164,14 +164,15 @@ class DecoderStack(DecoderSteps[PreparedState]):
         queries: list[np.ndarray] = []
         for place, layer in enumerate(self._layers):
             cache = state.store.cache[place]
-            add(layer.own_out(attend(kernels.attend_to_past, layer.own(normed), cache, now + 1)))
+            projected = layer.self_in(normed)
+            add(layer.self_out(attend(kernels.attend_to_past, projected, cache, now + 1)))
             if layer.look is not None:
-                query, memory = layer.ask(normed), state.memory[place]
+                query, memory = layer.cross_in(normed), state.memory[place]
                 queries.append(self._in_heads(query.numpy()))
                 if current_observer() is not None:
                     self._announce(place, layer.look, query, state)
                 mixed = attend(kernels.attend_to_memory, query, memory, memory.shape[1])
-                add(layer.ask_out(mixed))
+                add(layer.cross_out(mixed))
             add(layer.outer(layer.activation(layer.inner(normed))))
         return normed, state.after(queries)
 
@@ -208,16 +209,16 @@ class DecoderStack(DecoderSteps[PreparedState]):
         most = _MOST_BYTES_OF_BYTES if is_in_bytes else MOST_BYTES
         if bytes_of([output, *(each for several in maps for each in several)]) > most:
             return None
-        own, own_out, ask, ask_out, inner, outer = (
+        self_in, self_out, cross_in, cross_out, inner, outer = (
             pack_projections([part_of(each) for each in several if each is not None])
             for several in zip(*maps, strict=True)
         )
         embedding_norm, embedding_norm_bias = weights_of(self._embedding_norm)
         return kernels.Weights(
-            own=own,
-            own_out=own_out,
-            ask=ask,
-            ask_out=ask_out,
+            self_in=self_in,
+            self_out=self_out,
+            cross_in=cross_in,
+            cross_out=cross_out,
             inner=inner,
             outer=outer,
             norms=np.stack([weight for weight, _ in self._norms]),
@@ -232,10 +233,10 @@ class DecoderStack(DecoderSteps[PreparedState]):
 class _Layer(NamedTuple):
     """Projections of a layer; ``look`` is its cross-attention, if it has one."""
 
-    own: Callable[[Tensor], Tensor]
-    own_out: Callable[[Tensor], Tensor]
-    ask: Callable[[Tensor], Tensor]
-    ask_out: Callable[[Tensor], Tensor]
+    self_in: Callable[[Tensor], Tensor]
+    self_out: Callable[[Tensor], Tensor]
+    cross_in: Callable[[Tensor], Tensor]
+    cross_out: Callable[[Tensor], Tensor]
     inner: Callable[[Tensor], Tensor]
     outer: Callable[[Tensor], Tensor]
     activation: Callable[[Tensor], Tensor]
@@ -256,6 +257,5 @@ def _projections_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | No
 
 
 def _layer_of(block: TransformerBlock, options: kernels.Options) -> _Layer:
-    own, own_out, ask, ask_out, inner, outer = map(projection_of, _projections_of(block))
-    activation = activation_of(block, options)
-    return _Layer(own, own_out, ask, ask_out, inner, outer, activation, block.look)
+    maps = map(projection_of, _projections_of(block))
+    return _Layer._make([*maps, activation_of(block, options), block.look])

@@ -68,12 +68,12 @@ class LayerwiseEncoder:
         self.others = list(map(projection_of, others))
 
     def embed(
-        self, sources: Sources, ends: Embeddings, width: int
+        self, sources: Sources, embeddings: Embeddings, width: int
     ) -> tuple[Float32[np.ndarray, "R C"], Float32[np.ndarray, "R C"]]:
         """Vectors of all sources' tokens with positions, and without if values are those."""
         x = np.empty((len(sources.tokens), width), np.float32)
         embedded = np.zeros_like(x) if sources.mixes_embeddings else x
-        rest, count = (sources, ends, self._options, x, embedded), len(sources.begins) - 1
+        rest, count = (sources, embeddings, self._options, x, embedded), len(sources.begins) - 1
         operations = 8 * x.size // max(1, count)
         parallel_rows(count, operations, lambda *part: kernels.embed_sources(*part, *rest))
         return x, embedded
@@ -83,12 +83,12 @@ class LayerwiseEncoder:
         self,
         states: Float32[np.ndarray, "R C"],
         begins: Int64[np.ndarray, " B+1"],
-        seen: EncoderPositions,
+        positions: EncoderPositions,
     ) -> Float32[np.ndarray, "R C"]:
         """Apply the layers to the tokens' vectors, in place; ``begins`` has each source's first."""
         options, norms, (rows, width) = self._options, iter(self._norms), states.shape
         normed = np.empty_like(states) if options.is_pre else states
-        given = torch.from_numpy(normed)
+        inputs = torch.from_numpy(normed)
 
         def add(change: Tensor) -> None:
             added, (weight, bias) = change.numpy(), next(norms)
@@ -98,27 +98,27 @@ class LayerwiseEncoder:
         if options.is_pre:
             first = (states, *next(norms), options, normed)
             parallel_rows(rows, 8 * width, lambda *part: decoder_kernels.norm(*part, *first))
-        for own, own_out, inner, outer in self._maps:
-            add(own_out(self._mixed(own(given), begins, seen)))
-            add(outer(self._activate(inner(given))))
+        for self_in, self_out, inner, outer in self._maps:
+            add(self_out(self._mixed(self_in(inputs), begins, positions)))
+            add(outer(self._activate(inner(inputs))))
         return normed
 
     def _mixed(
-        self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], seen: EncoderPositions
+        self, projected: Tensor, begins: Int64[np.ndarray, " B+1"], angles: EncoderPositions
     ) -> Tensor:
         """Attention of all heads of all sources, from queries, keys and values in one array."""
         options, numbers = self._options, projected.numpy()
-        made = projected.new_empty(len(projected), options.heads * options.head_dim)
-        sources, mixed = len(begins) - 1, made.numpy()
-        if seen.rotary.size:
-            turned = (begins, seen, options, numbers)
+        context = projected.new_empty(len(projected), options.heads * options.head_dim)
+        sources, mixed = len(begins) - 1, context.numpy()
+        if angles.rotary.size:
+            turned = (begins, angles, options, numbers)
             parallel_rows(sources, 2**16, lambda *part: kernels.rotate_sources(*part, *turned))
-        rest = (begins, seen, options, numbers, mixed)
+        rest = (begins, angles, options, numbers, mixed)
         longest = int(np.diff(begins).max(initial=0))
         operations = 4 * longest * longest * options.head_dim
         tasks = sources * options.heads
         parallel_rows(tasks, operations, lambda *part: kernels.attend_by_heads(*part, *rest))
-        return made
+        return context
 
 
 def projections_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
@@ -155,7 +155,7 @@ class TransformerEncoder:
             )
         else:
             self._layers = LayerwiseEncoder(blocks, model.encoder_norm, self._options, projects)
-        self._ends = kernels.Embeddings(
+        self._embeddings = kernels.Embeddings(
             key=key,
             value=value,
             embedding=embedding_table(embedding),
@@ -184,50 +184,50 @@ class TransformerEncoder:
         sources = kernels.Sources(
             tokens=np.array([token for row in rows for token in row], np.int64),
             begins=begins,
-            unseen=len(begin),
+            skipped=len(begin),
             places=self._places.until(longest),
             mixes_embeddings=self._mixes_embeddings,
         )
         reach = longest if self._reach is None else self._reach
-        seen = kernels.EncoderPositions(self._rotary.until(longest), reach)
+        positions = kernels.EncoderPositions(self._rotary.until(longest), reach)
         layers, width = self._shape
         memory = np.zeros((layers, *source.shape, width), np.float32)
         if isinstance(self._layers, LayerwiseEncoder):
-            self._read_by_layers(self._layers, sources, seen, memory)
+            self._read_by_layers(self._layers, sources, positions, memory)
             return memory
-        given = (sources, seen, self._ends, self._layers, self._options, memory)
-        parallel_blocks(len(rows), lambda *part: kernels.encode_sources(*part, *given))
+        inputs = (sources, positions, self._embeddings, self._layers, self._options, memory)
+        parallel_blocks(len(rows), lambda *part: kernels.encode_sources(*part, *inputs))
         return memory
 
     def _read_by_layers(
         self,
         layers: LayerwiseEncoder,
         sources: Sources,
-        seen: EncoderPositions,
+        positions: EncoderPositions,
         memory: Float32[np.ndarray, "L B M W"],
     ) -> None:
         """Run ``encode_sources`` layer by layer."""
         begins, half = sources.begins, self._shape[1] // 2
-        x, embedded = layers.embed(sources, self._ends, self._width)
-        states = torch.from_numpy(layers(x, begins, seen))
+        x, embedded = layers.embed(sources, self._embeddings, self._width)
+        states = torch.from_numpy(layers(x, begins, positions))
         for kept, project in zip(memory, layers.others, strict=True):
-            found = project(states).numpy()
+            projected_rows = project(states).numpy()
             if self._mixes_embeddings:
-                found[:, half:] = project(torch.from_numpy(embedded)).numpy()[:, half:]
+                projected_rows[:, half:] = project(torch.from_numpy(embedded)).numpy()[:, half:]
             for b, (begin, stop) in enumerate(pairwise(begins)):
-                if (real := found[begin + sources.unseen : stop]).size:
+                if (real := projected_rows[begin + sources.skipped : stop]).size:
                     kept[b, : len(real)] = real
 
 
 def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:
     """The weights of an encoder's layers, and of the norm behind them where it is pre-norm."""
-    own, own_out, inner, outer = (
+    self_in, self_out, inner, outer = (
         pack_projections([part_of(each) for each in several]) for several in projections_of(blocks)
     )
     norms = norms_of(blocks, last)
     return kernels.Layers(
-        own=own,
-        own_out=own_out,
+        self_in=self_in,
+        self_out=self_out,
         inner=inner,
         outer=outer,
         norms=np.stack([weight for weight, _ in norms]),
@@ -271,7 +271,7 @@ class PreparedReader(TextReader):
         self.encoder = encoder
         self.embedding = encoder.embedding  # a head may predict words by it
         self.max_length, self.output_dim = encoder.max_length, encoder.output_dim
-        self._ends = kernels.Embeddings(
+        self._embeddings = kernels.Embeddings(
             key=NO_PROJECTIONS,
             value=NO_PROJECTIONS,
             embedding=embedding_table(encoder.embedding),
@@ -312,27 +312,28 @@ class PreparedReader(TextReader):
         lengths = torch.full((B,), N) if lengths is None else lengths
         if N > _LONGEST:
             return self._one_by_one(ids, lengths, reading)
-        packing, given = Packing(lengths, N), np.zeros((0, 0), np.float32)
+        packing, inputs = Packing(lengths, N), np.zeros((0, 0), np.float32)
         if any(each is not None for each in reading.values()):
-            given = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
+            inputs = packing.pack(self.encoder.embedded(ids, **reading)).numpy()
         places = self._places.until(N)[:N]
         texts = kernels.Sources(
             tokens=packing.pack(ids).numpy(),
             begins=np.array([0, *accumulate(lengths.tolist())]),
-            unseen=0,
+            skipped=0,
             places=places if self._first_segment is None else places + self._first_segment,
             mixes_embeddings=False,
         )
-        seen = kernels.EncoderPositions(self._rotary.until(N), N)
+        positions = kernels.EncoderPositions(self._rotary.until(N), N)
         if isinstance(self._layers, LayerwiseEncoder):
             layers, width = self._layers, self.output_dim
-            x = given.copy() if given.size else layers.embed(texts, self._ends, width)[0]
-            read = layers(x, texts.begins, seen)
+            x = inputs.copy() if inputs.size else layers.embed(texts, self._embeddings, width)[0]
+            read = layers(x, texts.begins, positions)
             return packing.pad(torch.from_numpy(read))
-        made = torch.empty(B, N, self.output_dim)
-        rest = (texts, given, seen, self._ends, self._layers, self._options, made.numpy())
+        states = torch.empty(B, N, self.output_dim)
+        weights = (self._embeddings, self._layers, self._options)
+        rest = (texts, inputs, positions, *weights, states.numpy())
         parallel_blocks(B, lambda *part: kernels.encode_texts(*part, *rest))
-        return made
+        return states
 
     def _one_by_one(
         self,
@@ -343,8 +344,8 @@ class PreparedReader(TextReader):
         """The states of texts of which some are too long for the loop; each is read by itself."""
         states = torch.zeros(*ids.shape, self.output_dim)
         for b, length in enumerate(lengths.tolist()):
-            own = {
+            inputs = {
                 k: each if each is None else each[b : b + 1, :length] for k, each in reading.items()
             }
-            states[b, :length] = self(ids[b : b + 1, :length], lengths[b : b + 1], **own)[0]
+            states[b, :length] = self(ids[b : b + 1, :length], lengths[b : b + 1], **inputs)[0]
         return states
