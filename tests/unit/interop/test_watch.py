@@ -133,15 +133,6 @@ def test_torchs_layers_are_told_apart():
     ]
 
 
-def test_torchs_padding_does_not_count():
-    model = torchs()
-    hidden = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
-    with torch.no_grad(), rg.watch(model) as seen:
-        model(torch.randn(2, 5, 12), src_key_padding_mask=hidden)
-    assert [each.kind for each in seen] == ["encoder"] * 2
-    assert_close(seen.summary(1).received.sum(-1), torch.tensor([[5.0], [3.0]]).expand(2, 3))
-
-
 class Own(nn.Module):
     """A model of someone's own, that attends by itself and with our layers."""
 

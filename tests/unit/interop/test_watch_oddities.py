@@ -225,20 +225,6 @@ def test_only_the_model_itself_is_watched_and_edited():
 
 
 @torch.no_grad()
-def test_of_torchs_models_too_only_the_one_itself_is_watched():
-    one, other = (
-        rg.use(nn.TransformerEncoderLayer(12, 3, 7, batch_first=True).eval()) for _ in range(2)
-    )
-    states = torch.randn(2, 5, 12)
-    with rg.watch(one) as seen, rg.watch(other) as seen_of_other:
-        one(states)
-        other(states)
-        other(states)
-    assert places(seen) == [("encoder", 0, 0)]
-    assert places(seen_of_other) == [("encoder", 0, call) for call in (0, 1)]
-
-
-@torch.no_grad()
 def test_a_call_in_another_thread_is_not_seen_and_that_is_said():
     model, given = bert(), ids()
 

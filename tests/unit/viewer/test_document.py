@@ -63,6 +63,10 @@ def changed_example(**members: object) -> str:
     return changed(examples=[first])
 
 
+def with_map(**members: object) -> str:
+    return changed_example(maps=[{"kind": "cross", "layer": 0, "head": 0, "rows": [], **members}])
+
+
 def test_weights_keep_four_significant_digits():
     rows = json.loads(document().to_json())["examples"][0]["maps"][0]["rows"]
     assert rows == [[0.1235, 0.5, 0.0], [0.3333, 0.0, 2e-07]]
@@ -96,35 +100,26 @@ def test_unknown_members_are_skipped():
         (changed(examples=[{}]), r"examples\[0\] must have a member 'source'; got nothing"),
         (changed_example(score="-1"), r"examples\[0\].score must be a number; got '-1'"),
         (changed_example(score=float("nan")), r"examples\[0\]: score must be finite.*got nan"),
-        (changed_example(gold={"sure": [[0]], "possible": []}), r"sure\[0\] must be a pair.*\[0\]"),
+        (changed_example(gold={"sure": [[0]], "possible": []}), r"sure\[0\] must be a pair"),
         (
-            changed_example(gold={"sure": [[0, T]], "possible": []}),
-            r"examples\[0\]: gold links must be pairs .* of 3 and 2 tokens; got \(0, 2\)",
+            changed_example(gold={"sure": [[0, T]]}),
+            r"links must be pairs .* of 3 and 2 tokens",
         ),
         (
             changed_example(source_tokens=[{"text": "我", "start": 0, "end": 9}]),
             r"source_tokens must lie within the 3 characters of source; got '我' at 0:9",
         ),
         (
-            changed_example(maps=[{"kind": "self", "layer": 0, "head": 0, "rows": []}]),
-            r"examples\[0\].maps\[0\]: kind must be one of cross, decoder, encoder; got 'self'",
+            with_map(kind="self"),
+            r"maps\[0\]: kind must be one of cross, .*; got 'self'",
         ),
+        (with_map(layer=-1), r"maps\[0\]: layer must be at least 0; got -1"),
+        (with_map(head="all"), r"maps\[0\].head must be a whole number; got 'all'"),
         (
-            changed_example(maps=[{"kind": "cross", "layer": -1, "head": 0, "rows": []}]),
-            r"maps\[0\]: layer must be at least 0; got -1",
+            with_map(rows=[[1], [1]]),
+            r"rows of a cross map must be 2 × 3 weights; got 2 × 1",
         ),
-        (
-            changed_example(maps=[{"kind": "cross", "layer": 0, "head": "all", "rows": []}]),
-            r"maps\[0\].head must be a whole number; got 'all'",
-        ),
-        (
-            changed_example(maps=[{"kind": "cross", "layer": 0, "head": 0, "rows": [[1], [1]]}]),
-            r"rows of a cross map must be 2 × 3 weights; got 2 × 1 in layer 0, head 0",
-        ),
-        (
-            changed_example(maps=[{"kind": "cross", "layer": 0, "head": 0, "rows": [[1.5]]}]),
-            r"maps\[0\]: weights must be between 0 and 1; got 1.5",
-        ),
+        (with_map(rows=[[1.5]]), r"maps\[0\]: weights must be between 0 and 1; got 1.5"),
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, message: str):
@@ -180,6 +175,14 @@ def packed(**members: object) -> dict[str, object]:
     return {**found["examples"][0]["summaries"][0]["rows"], **members}
 
 
+def with_importance(values: list[float]) -> str:
+    return changed_example(importances=[{"method": "x", "values": values}])
+
+
+def with_entropy(**members: object) -> str:
+    return changed_summary(entropy=members)
+
+
 def test_everything_survives_a_round_trip():
     assert Document.from_json(with_summary().to_json()) == with_summary()
 
@@ -209,32 +212,20 @@ def test_documents_of_version_1_are_still_read():
     [
         (changed_example(started=1), r"examples\[0\].started must be true or false; got 1"),
         (changed_example(summaries=3), r"examples\[0\].summaries must be a list; got 3"),
+        (changed_example(changes=[{"edit": "x"}]), r"must have a member 'output'; got edit"),
         (
-            changed_example(changes=[{"edit": "x"}]),
-            r"changes\[0\] must have a member 'output'; got edit",
+            with_importance([1.0]),
+            r"have a value for each of 3 tokens; got 1 of 'x'",
         ),
-        (
-            changed_example(importances=[{"method": "x", "values": [1.0]}]),
-            r"importances must have a value for each of 3 tokens; got 1 of 'x'",
-        ),
-        (
-            changed_example(importances=[{"method": "x", "values": [1, 2, float("nan")]}]),
-            r"importances must be finite; got nan of 'x'",
-        ),
+        (with_importance([1, 2, float("nan")]), r"importances must be finite; got nan of 'x'"),
         (changed_summary(kind="self"), r"summaries\[0\]: kind must be one of .*; got 'self'"),
         (changed_summary(layer=-1), r"summaries\[0\]: layer must be at least 0; got -1"),
         (changed_summary(bucket=[1]), r"bucket must be a pair \[queries, keys\]; got \[1\]"),
         (changed_summary(bucket=[0, 1]), r"bucket must be at least 1; got 0"),
-        (
-            changed_summary(measures={"entropy": [1.0]}),
-            r"measures.entropy must have a number for each of 2 heads; got 1",
-        ),
+        (changed_summary(measures={"entropy": [1.0]}), r"have a number for each of 2 heads; got 1"),
         (changed_summary(measures={"x": ["a", 1]}), r"measures.x must be a number; got 'a'"),
         (changed_summary(top_heads=[2]), r"top_heads must be among heads; got 2"),
-        (
-            changed_summary(top_counts=[1, 1, 1]),
-            r"top_counts must have a number for each of . top_heads; got 3",
-        ),
+        (changed_summary(top_counts=[1, 1, 1]), r"a number for each of . top_heads; got 3"),
         (changed_summary(rows=packed(steps=1)), r"rows.steps must be true or false; got 1"),
         (changed_summary(top_keys=None), r"top_keys and top_weights must be given together"),
         (changed_summary(rows=4), r"summaries\[0\].rows must be an object; got 4"),
@@ -242,20 +233,11 @@ def test_documents_of_version_1_are_still_read():
         (changed_summary(rows=packed(data="")), r"rows: data must hold 18 bytes.*got 0"),
         (
             changed_summary(rows=packed(shape=[2, 9])),
-            r"rows must be of shape \[2, 3, 3\]; got \[2, 9\] in encoder layer 1",
+            r"rows must .* \[2, 3, 3\]; got \[2, 9\]",
         ),
-        (
-            changed_summary(start=[0, 0], bucket=[1, 2]),
-            r"pooled must be of shape \[2, 3, 2\]; got \[2, 2, 2\]",
-        ),
-        (
-            changed_summary(entropy={"values": packed(), "places": 1}),
-            r"entropy must be of shape \[2, 3\]; got \[2, 3, 3\]",
-        ),
-        (
-            changed_summary(entropy={"places": 1}),
-            r"summaries\[0\].entropy must have a member 'values'; got places",
-        ),
+        (changed_summary(start=[0, 0], bucket=[1, 2]), r"\[2, 3, 2\]; got \[2, 2, 2\]"),
+        (with_entropy(values=packed(), places=1), r"must be of shape \[2, 3\]; got \[2, 3, 3\]"),
+        (with_entropy(places=1), r"entropy must have a member 'values'; got places"),
     ],
 )
 def test_what_cannot_be_read_of_version_2_is_named(text: str, message: str):

@@ -91,14 +91,6 @@ def test_padding_is_cut_away(padding: str):
     assert found.pooled.values().sum() == pytest.approx(H * real, rel=0.03)
 
 
-def test_tokens_amid_a_bucket_are_told_where_it_starts():
-    summary, weights = made(N, N, map=2)  # buckets of four
-    example = example_of([OneAttention("encoder", 0, (0, 1, 2), summary)], words(5), padding="left")
-    found = example.summaries[0]
-    assert (found.bucket, found.start) == ((4, 4), (2, 2))
-    assert found.pooled.values()[0, 1, 1] == about(weights[0, 0, 4:, 4:])
-
-
 def test_exact_rows_are_kept_of_short_texts_only():
     summary, weights = made(N, N)
     attention = OneAttention("encoder", 3, (0, 1, 2), summary)
@@ -124,16 +116,6 @@ def test_alignment_error_counts_the_best_keys():
     right = [sum((int(key), query) in links for query, key in enumerate(head)) for head in best]
     assert errors == pytest.approx([1 - 2 * count / (2 * N) for count in right], abs=1e-3)
     assert errors[1] == 0
-
-
-def test_lines_of_many_heads_get_coarser_and_keep_their_means(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("regard.viewer.summaries._POINTS", 3 * H)
-    summary, weights = made(N, N)
-    found = example_of([OneAttention("encoder", 0, (0, 1, 2), summary)], words(N)).summaries[0]
-    assert found.entropy.places == 4
-    entropy = torch.special.entr(weights[0]).sum(-1)
-    wanted = torch.stack([entropy[:, :4].mean(-1), entropy[:, 4:].mean(-1)], dim=-1)
-    assert close(found.entropy.values, wanted)
 
 
 def test_maps_of_many_heads_get_coarser_and_keep_their_sums(monkeypatch: pytest.MonkeyPatch):
