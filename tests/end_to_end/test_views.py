@@ -452,11 +452,11 @@ def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
     found = tab.ask(
         f"""([weights, rows, target, columns, source]) => {{
           {bundle("looking.js")}
-          const merged = {{ rows: $merging.wordsOf(rows, target, 'en'), columns: $merging.wordsOf(columns, source, 'zh') }};
+          const merged = {{ rows: $maps.wordsOf(rows, target, 'en'), columns: $maps.wordsOf(columns, source, 'zh') }};
           const reader = {{ axes: () => ({{ rows }}), map: async () => ({{ weights }}) }};
           const looking = $looking.createLooking(reader, {{}}, merged);
           return looking.rows(merged.rows.words.map((_, at) => at), 99).then(lists => ({{
-            lists, rows: $merging.spansOf(target, 'en'), columns: $merging.spansOf(source, 'zh'),
+            lists, rows: $maps.spansOf(target, 'en'), columns: $maps.spansOf(source, 'zh'),
             words: merged.rows.words.map(word => word.text), seen: merged.columns.words.map(word => word.text),
           }}));
         }}""",  # noqa: E501
@@ -482,9 +482,9 @@ def as_plain(found: tuple[Token, ...]) -> list[dict[str, Any]]:
 def test_tokens_without_places_are_joined_by_their_marks(tab: Tab) -> None:
     joined = tab.ask(
         f"""lists => {{
-          {bundle("merging.js")}
+          {bundle("maps.js")}
           const placeless = text => ({{ text, start: 0, end: 0 }});
-          const joined = list => $merging.wordsOf(list.map(placeless), '', 'en').words;
+          const joined = list => $maps.wordsOf(list.map(placeless), '', 'en').words;
           return lists.map(list => joined(list).map(word => word.text));
         }}""",
         [

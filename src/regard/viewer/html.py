@@ -39,7 +39,7 @@ def page(document: Document, *, rows: str | None = None) -> str:
 
     Args:
         document: Its data.
-        rows: Address that answers with exact rows of weights, as ``static/fetched.js`` describes;
+        rows: Address that answers with exact rows of weights, as ``static/live.js`` describes;
             the page may then ask this host, and no other. None makes a page that asks nobody.
 
     Returns:

@@ -258,7 +258,7 @@ class RowServer:
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.home = f"http://127.0.0.1:{self._server.server_port}{folder}"  # of the page
-        self.address = f"{self.home}rows"  # of the rows, as ``static/fetched.js`` requests them
+        self.address = f"{self.home}rows"  # of the rows, as ``static/live.js`` requests them
 
     def show(self, page: str) -> None:
         """Answer with this page at ``home``."""
@@ -313,7 +313,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def parse_query(query: str) -> tuple[int, str, Layer, Head, list[int]]:
-    """Parse a request of ``static/fetched.js``; ValueError if it is none.
+    """Parse a request of ``static/live.js``; ValueError if it is none.
 
     Example:
         >>> parse_query("example=0&kind=cross&layer=1&head=mean&queries=3,4")

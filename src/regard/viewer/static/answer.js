@@ -1,10 +1,10 @@
 // What a model said of a text: its label and how sure it was, a tag above each word, and the text
 // shaded by what was looked at or how unexpected it was.
 
-import { element } from "./dom.js";
+import { element, section } from "./dom.js";
 import { drawHeat, drawPicture, shade } from "./image.js";
-import { ramp } from "./legend.js";
 import { figure } from "./maps.js";
+import { ramp } from "./palette.js";
 import { createProse } from "./prose.js";
 
 const MOST = 12; // labels that have a bar
@@ -36,10 +36,10 @@ function create(host, { reader, point, languages }) {
     tokens = isSource ? example.source_tokens : example.output_tokens;
     const [text, language] = isSource ? [example.source, tongues.source] : [example.output, tongues.output];
     host.replaceChildren(...(said.labels.length ? [labels()] : []), ...(said.tags.length ? [tagged(language)] : []));
-    if (said.side) host.append(section("Beside it", element("p", { class: "said-of", lang: isSource ? tongues.output : tongues.source, dir: "auto" }, isSource ? example.output : example.source)));
+    if (said.side) host.append(section("Beside it", null, element("p", { class: "said-of", lang: isSource ? tongues.output : tongues.source, dir: "auto" }, isSource ? example.output : example.source)));
     if (example.image) pictured(example.image);
     else if (said.values.length) shaded(text, language);
-    else if (!said.tags.length) host.append(section("Text", element("p", { class: "said-of", lang: language, dir: "auto" }, text)));
+    else if (!said.tags.length) host.append(section("Text", null, element("p", { class: "said-of", lang: language, dir: "auto" }, text)));
   }
 
   function labels() {
@@ -49,7 +49,7 @@ function create(host, { reader, point, languages }) {
       bar.style.setProperty("--w", share.toFixed(4));
       return element("div", { class: "label", role: "row" }, element("bdi", { role: "rowheader" }, label), bar, element("data", { role: "cell", value: share }, figure(share, 4)));
     });
-    return section("Label", element("div", { class: "labels", role: "table" }, ...bars), ...(rest > 0 ? [element("p", { class: "caption" }, `and ${rest} more, less likely`)] : []));
+    return section("Label", null, element("div", { class: "labels", role: "table" }, ...bars), ...(rest > 0 ? [element("p", { class: "caption" }, `and ${rest} more, less likely`)] : []));
   }
 
   // A sentence's words under their tags; of one entity, one colour.
@@ -62,17 +62,17 @@ function create(host, { reader, point, languages }) {
       if (isTagged) word.style.setProperty("--hue", String(kinds.indexOf(kindOf(tag)) % HUES));
       return [word, element("wbr")];
     });
-    return section("Tags", element("p", { class: "tags", dir: "auto" }, ...words.flat()));
+    return section("Tags", null, element("p", { class: "tags", dir: "auto" }, ...words.flat()));
   }
 
   // The picture, and beside it its parts by their values.
   function pictured(image) {
     const [plain, seen] = [drawPicture(image), drawHeat(image)];
     const drawn = element("div", { class: "pictures" }, plain.node, ...(said.values.length ? [seen.node] : []));
-    if (!said.values.length) return host.append(section("Picture", drawn));
+    if (!said.values.length) return host.append(section("Picture", null, drawn));
     const full = Math.max(...said.values.filter((_, at) => image.boxes[at]));
     shade(seen, said.values, full);
-    host.append(section("Picture", element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), drawn, scaleTo(full)));
+    host.append(section("Picture", null, element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), drawn, scaleTo(full)));
   }
 
   function scaleTo(full) {
@@ -83,7 +83,7 @@ function create(host, { reader, point, languages }) {
     const full = said.values.reduce((most, value) => Math.max(most, value), 0);
     const place = element("div", { class: "running" });
     const legend = scaleTo(full);
-    host.append(section("Text", element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), place, legend));
+    host.append(section("Text", null, element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), place, legend));
     prose = createProse(place, { point: (at, isFirm) => tell(at, isFirm), label: "Text" });
     prose.show(tokens, text, language);
     prose.shade((at) => (full > 0 ? Math.max(0, said.values[at]) / full : 0));
@@ -110,7 +110,3 @@ function create(host, { reader, point, languages }) {
 }
 
 const kindOf = (tag) => PART.exec(tag)?.[1] ?? tag;
-
-function section(name, ...children) {
-  return element("section", { "aria-label": name }, element("h2", {}, name), ...children);
-}

@@ -1,12 +1,8 @@
 // Two heads, two inputs or two models side by side: both maps, and their difference where they match.
 
-import { element } from "./dom.js";
-import { ramp, shareOf } from "./legend.js";
-import { figure, nameOf } from "./maps.js";
-import { colourOf, inks } from "./palette.js";
-import { isDark } from "./theme.js";
-import { tokenLabel } from "./tokens.js";
-import { spansOf } from "./merging.js";
+import { element, section, tokenLabel } from "./dom.js";
+import { figure, nameOf, spansOf } from "./maps.js";
+import { colourOf, inks, isDark, ramp, shareOf } from "./palette.js";
 
 const LARGEST = 420; // pixels of a map
 const LEGIBLE = 14; // pixels of a cell whose token can be written beside it
@@ -36,18 +32,8 @@ function create(host, context) {
   const most = element("span", {});
   const [less, more] = [element("span", {}), element("span", {})];
   const difference = element("span", { class: "key" }, less, divergingRamp(), more);
-  host.append(element(
-    "div",
-    {},
-    outputs,
-    element(
-      "section",
-      { "aria-label": "Compare" },
-      element("div", { class: "titled" }, element("h2", {}, "Compare"), picks),
-      says, row, why, told,
-      element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most), difference),
-    ),
-  ));
+  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most), difference);
+  host.append(element("div", {}, outputs, section("Compare", picks, says, row, why, told, legend)));
   const charts = {
     one: createChart("one", "A", pointAt),
     other: createChart("other", "B", pointAt),

@@ -1,7 +1,7 @@
 // What to look at: example, kind, layer and head, by hand or by key.
 
 import { element } from "./dom.js";
-import { KINDS } from "./maps.js";
+import { KINDS, nameOf } from "./maps.js";
 
 const MOST_BUTTONS = 14; // beyond, a list to choose from
 const SCALES = [["largest", "0 – largest"], ["one", "0 – 1"], ["log", "log"]];
@@ -124,4 +124,122 @@ function choiceGroup(title, chosen) {
   }
 
   return { node, show };
+}
+
+/** A search box; `go(place)` is told where to, `choose({find})` what was typed. */
+export function createFinding(host, { choose, go }) {
+  const input = element("input", {
+    type: "search", id: "find", placeholder: "Search a token", "aria-label": "Search a token",
+    autocomplete: "off", spellcheck: "false", oninput: () => choose({ find: input.value }), onkeydown: pressed,
+  });
+  const count = element("output", { class: "count", for: "find" });
+  const previous = element("button", { type: "button", title: "Previous (p)", "aria-label": "Previous", onclick: () => step(-1) }, "‹");
+  const next = element("button", { type: "button", title: "Next (n)", "aria-label": "Next", onclick: () => step(1) }, "›");
+  host.append(input, previous, next, count);
+  let places = [];
+  let at = -1;
+
+  function pressed(event) {
+    if (event.key === "Enter") {
+      event.preventDefault();
+      step(event.shiftKey ? -1 : 1);
+    } else if (event.key === "Escape" && input.value) {
+      input.value = "";
+      choose({ find: "" });
+      event.stopPropagation();
+    }
+  }
+
+  /** Goes to the next place, or the one before. */
+  function step(by) {
+    if (!places.length) return;
+    at = at < 0 && by < 0 ? places.length - 1 : (at + by + places.length) % places.length;
+    tell();
+    go(places[at]);
+  }
+
+  function tell() {
+    const isAsked = input.value.trim() !== "";
+    count.textContent = !isAsked ? "" : !places.length ? "none" : at < 0 ? `${places.length} found` : `${at + 1} of ${places.length}`;
+    previous.hidden = next.hidden = !places.length;
+  }
+
+  /** Shows a search and its hits. */
+  function show(find, hits) {
+    if (input.value !== find) input.value = find;
+    const found = [...hits.rows.map((row) => ({ row, column: null })), ...hits.columns.map((column) => ({ row: null, column }))];
+    if (JSON.stringify(found) !== JSON.stringify(places)) [places, at] = [found, -1];
+    tell();
+  }
+
+  return { show, step, focus: () => input.focus() };
+}
+
+/** Places of the tokens that hold the text, whatever the case and the width of its letters. */
+export function hitsOf(tokens, find) {
+  const wanted = plain(find.trim());
+  if (!wanted) return [];
+  return tokens.flatMap((token, at) => (plain(nameOf(token)).includes(wanted) ? [at] : []));
+}
+
+function plain(text) {
+  return text.normalize("NFKC").toLocaleLowerCase();
+}
+
+const KEYS = [
+  [["1", "…", "9"], "view"],
+  [["g"], "grid of heads"],
+  [["←", "↑", "→", "↓"], "move"],
+  [["Enter"], "open a head"],
+  [["+", "−", "0"], "zoom in, out, all"],
+  [["[", "]"], "head"],
+  [["{", "}"], "layer"],
+  [[",", "."], "example"],
+  [["k"], "kind of attention"],
+  [["m"], "mean of heads and layers"],
+  [["s"], "colour scale"],
+  [["w"], "tokens or words, on arcs"],
+  [["Space"], "play a translation"],
+  [["/"], "search a token"],
+  [["n", "p"], "next, previous found"],
+  [["t"], "light or dark"],
+  [["Esc"], "let go"],
+  [["?"], "this help"],
+];
+const SHORT = ["view", "move", "head", "layer", "search a token", "let go", "this help"];
+
+const MEANING =
+  "A weight says how much of a token was mixed in, not why the model answered as it did: it leaves out how large " +
+  "the mixed value was, all that flows past attention and through other heads, and other weights can give the same answer.";
+
+/** Text on what weights do and do not explain. */
+export function meaning() {
+  return element("p", { class: "meaning" }, element("strong", {}, "What attention shows. "), MEANING);
+}
+
+/** The line of the most needed keys. */
+export function helpLine(open) {
+  const keys = KEYS.filter(([, does]) => SHORT.includes(does)).map(keyLabel);
+  const more = element("button", { type: "button", class: "plain", onclick: open }, "All keys");
+  return element("footer", { class: "help", "aria-label": "Keys" }, ...keys, more);
+}
+
+/** A window with all of them; `open()` shows it. */
+export function createHelp() {
+  const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
+  const dialog = element(
+    "dialog",
+    { class: "keys", "aria-label": "Keys" },
+    element("h2", {}, "Keys"),
+    element("div", { class: "list" }, ...KEYS.map(keyLabel)),
+    meaning(),
+    close,
+  );
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  return { dialog, open: () => dialog.open || dialog.showModal() };
+}
+
+function keyLabel([names, does]) {
+  const keys = names.map((name) => (name === "…" ? "…" : element("kbd", {}, name)));
+  return element("span", {}, ...keys, ` ${does}`);
 }

@@ -1,4 +1,5 @@
-// Elements, made plainly. Text only ever enters a page as text.
+// Elements, made plainly: text only ever enters a page as text. And how a token is written: its
+// language, its space marks, and signs that are no text.
 
 // Asked of the parser, so that a page holds no web address at all.
 const SVG = new DOMParser().parseFromString("<svg></svg>", "text/html").querySelector("svg").namespaceURI;
@@ -23,7 +24,52 @@ function furnish(node, attributes, children) {
   return node;
 }
 
+/** A titled part of a view; a `tool` may stand beside its title. */
+export function section(title, tool, ...children) {
+  const heading = element("h2", {}, title);
+  return element("section", { "aria-label": title }, tool ? element("div", { class: "titled" }, heading, tool) : heading, ...children);
+}
+
 /** Gives a node its weight, from which the style sheet mixes its colour. */
 export function weigh(node, share) {
   node.style.setProperty("--w", share.toFixed(4));
+}
+
+const MARKS = { "▁": "▁", "Ġ": "▁", " ": "␣", "\u00a0": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };
+const PART = /^(\S) (\d+\/\d+)$/u; // one of the pieces of one character: see texts.py
+const SCRIPTS = [
+  ["ja", /[\p{Script=Hiragana}\p{Script=Katakana}]/u],
+  ["ko", /\p{Script=Hangul}/u],
+  ["zh", /\p{Script=Han}/u],
+];
+
+/** The language of a text: as declared, or by its script, or none. */
+export function languageOf(text, declared) {
+  const found = SCRIPTS.find(([, script]) => script.test(text));
+  return declared ?? (found ? found[0] : null);
+}
+
+/** Both sides' languages; a token shows in the language of its whole sentence. */
+export function languagesOf(example, data) {
+  const source = languageOf(example.source, data.source_language);
+  const output = languageOf(example.output, data.output_language);
+  return { source, output, "output so far": output };
+}
+
+/** A token as it is shown, spaces marked so gently that one may read over them. */
+export function tokenLabel(token, language) {
+  const isSign = token.start === token.end;
+  const label = element("bdi", { class: isSign ? "token sign" : "token", lang: isSign ? "en" : language });
+  const [, piece, number] = (!isSign && token.text.match(PART)) || [null, token.text, null];
+  for (const part of piece.split(/([▁Ġ \u00a0\n\r\t]+)/)) {
+    if (part === "") continue;
+    if (!(part[0] in MARKS)) label.append(part);
+    else {
+      const marks = [...part].map((mark) => MARKS[mark]).join("");
+      label.append(element("span", { class: "space", "aria-hidden": "true" }, marks));
+    }
+  }
+  if (number) label.append(element("small", { class: "part" }, number));
+  if (token.text === "") label.append(element("span", { class: "space" }, "∅"));
+  return label;
 }

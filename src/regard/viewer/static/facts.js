@@ -1,8 +1,7 @@
 // The figures of a place in a text of any length: what it looks at most, how spread, what it gets.
 
-import { element, weigh } from "./dom.js";
+import { element, tokenLabel, weigh } from "./dom.js";
 import { figure, largestOf, nameOf } from "./maps.js";
-import { tokenLabel } from "./tokens.js";
 
 const MOST = 8; // tokens listed
 

@@ -1,11 +1,11 @@
 // A translation step by step: where the model looked, what else it might have written, and what the
 // search kept.
 
-import { element, weigh } from "./dom.js";
-import { ramp, shareOf } from "./legend.js";
+import { element, section, weigh } from "./dom.js";
 import { createLines } from "./lines.js";
 import { createLooking } from "./looking.js";
 import { figure, nameOf } from "./maps.js";
+import { ramp, shareOf } from "./palette.js";
 
 const PACE = 900; // milliseconds of a step
 const FAINTEST = 0.01;
@@ -43,17 +43,9 @@ function create(host, context) {
   const most = element("span", {});
   const choices = element("section", { "aria-label": "Choices" });
   const answers = element("section", { "aria-label": "Answers" });
-  host.append(
-    element(
-      "section",
-      { "aria-label": "Flow" },
-      element("div", { class: "titled" }, element("h2", {}, "Flow"), tools),
-      element("div", { class: "chances" }, element("span", { class: "name", "aria-hidden": "true" }, "probability of each token"), bars), says, place,
-      element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most)),
-    ),
-    choices,
-    answers,
-  );
+  const chances = element("div", { class: "chances" }, element("span", { class: "name", "aria-hidden": "true" }, "probability of each token"), bars);
+  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most));
+  host.append(section("Flow", tools, chances, says, place, legend), choices, answers);
   const lines = createLines(place, { point, seen: () => {} });
   let built = "";
   let example = null;

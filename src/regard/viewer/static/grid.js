@@ -1,10 +1,8 @@
 // All heads at once: layers down, heads across, coloured by one number each.
 
-import { element, weigh } from "./dom.js";
-import { ramp } from "./legend.js";
+import { element, section, weigh } from "./dom.js";
 import { figure, sidesOf } from "./maps.js";
-import { cssOf, inkOn, inks } from "./palette.js";
-import { thumbnail } from "./thumbnail.js";
+import { cssOf, inkOn, inks, ramp, thumbnail } from "./palette.js";
 
 const MEASURES = {
   entropy: { name: "Entropy", unit: "nats", says: "How spread the weights of a row are: 0 where a query looks at one token, more where it looks at many." },
@@ -31,16 +29,7 @@ function create(host, { reader, choose, say }) {
   const least = element("span", {});
   const most = element("span", {});
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most));
-  host.append(
-    element(
-      "section",
-      { "aria-label": "Heads" },
-      element("div", { class: "titled" }, element("h2", {}, "Heads"), strip),
-      says,
-      element("div", { class: "split" }, tables, aside),
-      legend,
-    ),
-  );
+  host.append(section("Heads", strip, says, element("div", { class: "split" }, tables, aside), legend));
   let state = null;
   let built = "";
   let measure = "entropy";

@@ -1,9 +1,8 @@
 // A picture whose parts are tokens, and over it, how much a part or the class token looks at each.
 
 import { element, shape } from "./dom.js";
-import { ramp, shareOf } from "./legend.js";
 import { figure } from "./maps.js";
-import { cssOf, inkOn } from "./palette.js";
+import { cssOf, inkOn, ramp, shareOf } from "./palette.js";
 
 const SIDE = 320; // of the longer side of a picture, in pixels of the page
 

@@ -1,13 +1,11 @@
 // Arcs: two lines of tokens with the largest links, of any length, merged to words if one likes.
 
-import { element } from "./dom.js";
+import { element, section } from "./dom.js";
 import { overviewOf } from "./facts.js";
-import { ramp, shareOf } from "./legend.js";
 import { createLines } from "./lines.js";
-import { listOf } from "./lists.js";
-import { createLooking } from "./looking.js";
-import { figure } from "./maps.js";
-import { wordsOf } from "./merging.js";
+import { createLooking, listOf } from "./looking.js";
+import { figure, wordsOf } from "./maps.js";
+import { ramp, shareOf } from "./palette.js";
 
 const SHORT = 64; // tokens up to which all links are drawn
 const FAINTEST = 0.01; // weights below are no link
@@ -33,15 +31,8 @@ function create(host, context) {
   const aside = element("aside", { class: "readout pair", "aria-label": "Weights" });
   const most = element("span", {});
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most));
-  host.append(
-    element(
-      "section",
-      { "aria-label": "Arcs" },
-      element("div", { class: "titled" }, element("h2", {}, "Arcs"), element("label", { class: "switch" }, merge, element("span", {}, "Join tokens to words"))),
-      says, missing, place, legend,
-    ),
-    aside,
-  );
+  const tool = element("label", { class: "switch" }, merge, element("span", {}, "Join tokens to words"));
+  host.append(section("Arcs", tool, says, missing, place, legend), aside);
   const lines = createLines(place, { point: (where, isFirm) => point(where && tokenPlaces(where), isFirm), seen });
   let built = "";
   let view = null;

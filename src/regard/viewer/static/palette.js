@@ -1,15 +1,56 @@
-// The one scale of colours: a single blue whose lightness falls evenly with the weight (rises, in
-// the dark), in OKLCH. It reads the same to people who see no red, no green, no blue or no colour.
-// style.css mixes the same colours for elements; this is for canvases and files.
+// Colours: light and dark, the one scale of weights, its legend, and a pooled map as a small picture.
+//
+// The scale is a single blue whose lightness falls evenly with the weight (rises, in the dark), in
+// OKLCH. It reads the same to people who see no red, no green, no blue or no colour. style.css mixes
+// the same colours for elements; this is for canvases and files.
 
-import { isDark } from "./theme.js";
+import { element, weigh } from "./dom.js";
+
+const page = document.documentElement;
+const system = matchMedia("(prefers-color-scheme: dark)");
+
+const KEPT = "regard-theme";
+
+// A frame of a notebook may keep nothing; it then goes by the system each time.
+function remembered(act) {
+  try {
+    return act(localStorage);
+  } catch {
+    return null;
+  }
+}
+
+const kept = remembered((storage) => storage.getItem(KEPT));
+if (kept === "light" || kept === "dark") page.dataset.theme = kept;
+
+/** Whether the page is dark now. */
+export function isDark() {
+  return page.dataset.theme ? page.dataset.theme === "dark" : system.matches;
+}
+
+/** Changes over. */
+export function switchTheme() {
+  page.dataset.theme = isDark() ? "light" : "dark";
+  remembered((storage) => storage.setItem(KEPT, page.dataset.theme));
+  page.dispatchEvent(new Event("themechange"));
+}
+
+/** Calls `changed` whenever the theme is another; returns how to stop. */
+export function watchTheme(changed) {
+  page.addEventListener("themechange", changed);
+  system.addEventListener("change", changed);
+  return () => {
+    page.removeEventListener("themechange", changed);
+    system.removeEventListener("change", changed);
+  };
+}
 
 const STEPS = 256;
 const made = new Map();
 
 /** The colour of a share of 0 to 1, as [red, green, blue] of 0 to 255. */
 export function colourOf(share) {
-  return ramp()[Math.round(Math.min(1, Math.max(0, share)) * (STEPS - 1))];
+  return steps()[Math.round(Math.min(1, Math.max(0, share)) * (STEPS - 1))];
 }
 
 /** The same as text. */
@@ -44,7 +85,7 @@ function resolved(colour) {
   return getComputedStyle(probe).color;
 }
 
-function ramp() {
+function steps() {
   const name = isDark() ? "dark" : "light";
   if (!made.has(name)) made.set(name, Array.from({ length: STEPS }, (_, at) => mixed(name, at / (STEPS - 1))));
   return made.get(name);
@@ -72,4 +113,63 @@ function rgbOf(lightness, chroma) {
     const held = Math.min(1, Math.max(0, value));
     return Math.round(255 * (held <= 0.0031308 ? 12.92 * held : 1.055 * held ** (1 / 2.4) - 0.055));
   });
+}
+
+/** The scale of colours as a strip. */
+export function ramp() {
+  const steps = Array.from({ length: 48 }, (_, at) => {
+    const step = element("i");
+    weigh(step, at / 47);
+    return step;
+  });
+  return element("span", { class: "ramp", "aria-hidden": "true" }, ...steps);
+}
+
+/** A cell that shows a mark. */
+export function sample(attributes) {
+  return element("i", { "aria-hidden": "true", ...attributes, class: `sample ${attributes.class ?? ""}` });
+}
+
+/** How deep the colour of a weight is, 0 to 1, on a scale; `full` is the weight of the deepest. */
+export function shareOf(weight, full, scale) {
+  if (!(weight > 0) || !(full > 0)) return 0;
+  if (scale !== "log") return Math.min(1, weight / full);
+  return Math.min(1, Math.max(0.02, 1 + Math.log10(weight / full) / DECADES));
+}
+
+/** Powers of ten that a log scale spans. */
+export const DECADES = 4;
+
+/** A canvas whose pixels are the buckets of a map; those of zero may be left clear. */
+export function pixels({ rows, columns, share }, scale, full, isClear = false) {
+  const canvas = element("canvas", { width: columns, height: rows });
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(columns, rows);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      const value = share(row, column);
+      const [red, green, blue] = colourOf(shareOf(value, full, scale));
+      image.data.set([red, green, blue, isClear && value === 0 ? 0 : 255], 4 * (row * columns + column));
+    }
+  }
+  pen.putImageData(image, 0, 0);
+  return canvas;
+}
+
+/** The largest share of a map. */
+export function largestShare({ rows, columns, share }) {
+  let most = 0;
+  for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) most = Math.max(most, share(row, column));
+  return most;
+}
+
+/** The map at a size, on a log scale, so that faint patterns show. */
+export function thumbnail(pooled, size) {
+  const canvas = pixels(pooled, "log", largestShare(pooled));
+  canvas.className = "thumbnail";
+  canvas.style.width = `${size}px`;
+  canvas.style.height = `${Math.round(Math.max(8, Math.min(size * 2, (size * pooled.rows) / pooled.columns)))}px`;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "Where this head looks: a picture of its weights on a log scale");
+  return canvas;
 }

@@ -3,7 +3,7 @@
 // A view of a map is `{example, kind, layer, head}`: `example` is its place in the document, layer
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
-import { KINDS, bestOf, entropyOf, goldOf, meanRow, largestOf, sidesOf, tokensOf } from "./maps.js";
+import { KINDS, bestOf, entropyOf, goldOf, largestOf, meanRow, sidesOf, tokensOf } from "./maps.js";
 import { unfold } from "./packed.js";
 
 const MOST_CELLS = 512 * 512; // of a matrix that is drawn whole

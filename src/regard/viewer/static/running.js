@@ -1,10 +1,9 @@
 // The texts as prose, shaded: by a value of each token, or by where the token pointed at looks.
 
-import { element } from "./dom.js";
-import { ramp, shareOf } from "./legend.js";
-import { listOf } from "./lists.js";
-import { createLooking } from "./looking.js";
+import { element, section } from "./dom.js";
+import { createLooking, listOf } from "./looking.js";
 import { figure } from "./maps.js";
+import { ramp, shareOf } from "./palette.js";
 import { createProse } from "./prose.js";
 
 const MEASURES = {
@@ -35,16 +34,7 @@ function create(host, context) {
   const aside = element("aside", { class: "readout", "aria-label": "Weights" });
   const [lowest, most] = [element("span", {}, "0"), element("span", {})];
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, lowest, ramp(), most));
-  host.append(
-    element(
-      "section",
-      { "aria-label": "Text" },
-      element("div", { class: "titled" }, element("h2", {}, "Text"), strip),
-      says,
-      element("div", { class: "split wide" }, texts, aside),
-      legend,
-    ),
-  );
+  host.append(section("Text", strip, says, element("div", { class: "split wide" }, texts, aside), legend));
   let built = "";
   let view = null;
   let axes = null;

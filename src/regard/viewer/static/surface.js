@@ -1,13 +1,9 @@
 // The canvas of the map: cells, strips, labels and cross-hairs, sharp on any screen.
 
 import { element } from "./dom.js";
-import { FONT, drawOn } from "./exporting.js";
-import { columnText } from "./framing.js";
-import { shareOf } from "./legend.js";
+import { FONT, columnText, drawOn } from "./exporting.js";
 import { nameOf } from "./maps.js";
-import { cssOf, inks } from "./palette.js";
-import { isDark } from "./theme.js";
-import { pixels } from "./thumbnail.js";
+import { cssOf, inks, isDark, pixels, shareOf } from "./palette.js";
 
 const STRIP = 14; // pixels of the strips beside the cells
 const GAP = 4;

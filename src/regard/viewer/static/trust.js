@@ -1,8 +1,7 @@
 // How far to trust the picture: other measures of what mattered, and what edits do to the output.
 
-import { element, weigh } from "./dom.js";
+import { element, tokenLabel, weigh } from "./dom.js";
 import { figure, largestOf, nameOf } from "./maps.js";
-import { tokenLabel } from "./tokens.js";
 
 const MOST = 400; // tokens of a text that is shown whole
 const LISTED = 12; // of a longer one

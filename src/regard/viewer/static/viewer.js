@@ -1,17 +1,11 @@
 // The shell: one state, the view that draws it, and what all views share.
 
-import { readAddress, writeAddress } from "./address.js";
-import { changeOf, createControls } from "./controls.js";
-import { element } from "./dom.js";
-import { createExport } from "./exporting.js";
-import { framed } from "./framing.js";
-import { createFinding, hitsOf } from "./finding.js";
-import { createHelp, helpLine, meaning } from "./help.js";
+import { changeOf, createControls, createFinding, createHelp, helpLine, hitsOf, meaning } from "./controls.js";
+import { element, languagesOf } from "./dom.js";
+import { createExport, framed } from "./exporting.js";
 import { KINDS } from "./maps.js";
+import { switchTheme, watchTheme } from "./palette.js";
 import { createReader } from "./reader.js";
-import { NO_SOURCE } from "./source.js";
-import { switchTheme, watchTheme } from "./theme.js";
-import { languagesOf } from "./tokens.js";
 import { VIEWS } from "./views.js";
 
 const VERSION = 3;
@@ -20,9 +14,9 @@ const HANDFUL = 6; // heads; more are met on the grid
 
 /**
  * Shows a document inside `root`; `source` gives exact rows that the document does not hold (see
- * source.js). The result lets go of the page again: `destroy()`.
+ * live.js). The result lets go of the page again: `destroy()`.
  */
-export function show(root, data, { source = NO_SOURCE } = {}) {
+export function show(root, data, { source = null } = {}) {
   check(data);
   const reader = createReader(data, source);
   const parts = layOut(root, data);
@@ -296,4 +290,58 @@ function layOut(root, data) {
     parts.said,
   );
   return parts;
+}
+
+/** Shows it inside the element `#regard`. */
+export function open(source) {
+  const root = document.getElementById("regard");
+  try {
+    show(root, JSON.parse(document.getElementById("regard-data").textContent), { source });
+  } catch (error) {
+    root.append(element("p", { class: "failure", role: "alert" }, `This page could not be drawn. ${error.message}`));
+    throw error;
+  }
+}
+
+// The state as the fragment of a link, counted from 1 as on the page: #view=map&layer=3&head=5.
+
+const COUNTED = ["example", "layer", "head", "row", "column"];
+
+/** What a link's fragment asks for. */
+export function readAddress(fragment = location.hash) {
+  const asked = [...new URLSearchParams(fragment.replace(/^#/, ""))];
+  return Object.fromEntries(
+    asked
+      .map(([name, value]) => [name, COUNTED.includes(name) && value !== "mean" ? Number(value) - 1 : value])
+      .filter(([, value]) => typeof value === "string" || (Number.isInteger(value) && value >= 0)),
+  );
+}
+
+/** The fragment of a state. */
+export function fragmentOf(state) {
+  const shown = Object.entries(state).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const counted = shown.map(([name, value]) => [name, COUNTED.includes(name) && value !== "mean" ? value + 1 : value]);
+  return `#${new URLSearchParams(counted)}`;
+}
+
+const PAUSE = 120; // milliseconds between changes of an address: browsers refuse too many
+let waiting = 0;
+let last = 0;
+
+/** Puts a state into the page's address; as a step that Back returns from, if it is one. */
+export function writeAddress(state, isStep) {
+  clearTimeout(waiting);
+  const rest = last + PAUSE - performance.now();
+  if (isStep || rest <= 0) return write(fragmentOf(state), isStep);
+  waiting = setTimeout(() => write(fragmentOf(state), false), rest);
+}
+
+function write(fragment, isStep) {
+  last = performance.now();
+  if (fragment === location.hash) return;
+  try {
+    history[isStep ? "pushState" : "replaceState"](null, "", fragment);
+  } catch {
+    // A page inside a notebook's frame has no address of its own.
+  }
 }

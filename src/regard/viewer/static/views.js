@@ -28,7 +28,7 @@
 //     point(place, firm)  tells what is pointed at; firmly by focus or click, else in passing
 //     say(text)           tells people who listen
 //     hits()              places of tokens that were searched for: {rows: [], columns: []}
-//     source              who is asked for what the document does not hold, or null: source.js
+//     source              who is asked for what the document does not hold, or null: live.js
 //     languages(example)  {source, output, "output so far"}: languages of an example's sides
 
 import { answer } from "./answer.js";

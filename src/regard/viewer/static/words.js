@@ -1,13 +1,184 @@
 // Short texts, whole: both texts, the links between their words, and the matrix with its figures.
 
-import { createArcs } from "./arcs.js";
-import { element } from "./dom.js";
-import { DECADES, ramp, sample } from "./legend.js";
+import { element, section, tokenLabel, weigh } from "./dom.js";
 import { figure } from "./maps.js";
-import { bestMark, createMatrix, goldMark } from "./matrix.js";
-import { inks } from "./palette.js";
-import { createReadout } from "./readout.js";
-import { createTexts } from "./texts.js";
+import { bestMark, createArcs, createMatrix, goldMark } from "./matrix.js";
+import { DECADES, inks, ramp, sample } from "./palette.js";
+
+const MOST_ENTRIES = 8; // tokens listed
+
+/** Figures inside `host`. */
+export function createReadout(host) {
+  let map = null;
+  let languages = null;
+  let sides = null;
+  let full = 1;
+
+  function paint(next, tongues, axes, deepest) {
+    [map, languages, sides, full] = [next, tongues, axes, deepest];
+    const lines = Math.min(MOST_ENTRIES, Math.max(map.rows.length, map.columns.length));
+    host.style.setProperty("--lines", lines); // room kept, so that nothing jumps under the pointer
+  }
+
+  function mark({ row, column }) {
+    const parts = [];
+    if (row !== null && column !== null) parts.push(...cellParts(row, column));
+    if (row !== null) {
+      const others = map.weights[row].map((weight, at) => [map.columns[at], weight, at === column]);
+      parts.push(...listParts(map.rows[row], sides.looks, "looks at", others, sides.seen));
+    } else if (column !== null) {
+      const others = map.weights.map((weights, at) => [map.rows[at], weights[column], false]);
+      parts.push(...listParts(map.columns[column], sides.seen, "is looked at by", others, sides.looks));
+    } else {
+      parts.push(...largestParts(), element("p", { class: "hint" }, "Point at a cell or a word to read its weights."));
+    }
+    host.replaceChildren(...parts);
+  }
+
+  // Nothing is pointed at: the largest weights of all.
+  function largestParts() {
+    const all = map.weights.flatMap((weights, row) => weights.map((weight, column) => ({ row, column, weight })));
+    const largest = all.filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight).slice(0, MOST_ENTRIES);
+    const items = largest.map(({ row, column, weight }) =>
+      itemOf([tokenLabel(map.rows[row], languages[sides.looks]), " → ", tokenLabel(map.columns[column], languages[sides.seen])], weight),
+    );
+    return items.length ? [element("h3", {}, "Largest weights"), element("ol", { class: "pairs" }, ...items)] : [];
+  }
+
+  function itemOf(named, weight, isChosen = false) {
+    const bar = element("i", { "aria-hidden": "true" });
+    weigh(bar, full > 0 ? Math.min(1, weight / full) : 0);
+    return element("li", { class: isChosen ? "marked" : null }, element("span", { class: "named" }, ...named), bar, element("data", { value: weight }, figure(weight)));
+  }
+
+  function cellParts(row, column) {
+    const link = map.gold.get(`${row},${column}`);
+    const parts = [
+      element("p", { class: "weight" }, figure(map.weights[row][column])),
+      element(
+        "p",
+        { class: "pair" },
+        tokenLabel(map.rows[row], languages[sides.looks]),
+        " → ",
+        tokenLabel(map.columns[column], languages[sides.seen]),
+      ),
+    ];
+    if (link) parts.push(element("p", { class: "hint" }, link === "sure" ? "gold link" : "possible gold link"));
+    return parts;
+  }
+
+  function listParts(token, side, verb, others, otherSide) {
+    const listed = others
+      .filter(([, weight]) => weight > 0)
+      .sort((a, b) => b[1] - a[1])
+      .slice(0, MOST_ENTRIES);
+    const items = listed.map(([other, weight, isChosen]) => itemOf([tokenLabel(other, languages[otherSide])], weight, isChosen));
+    const rest = others.filter(([, weight]) => weight > 0).length - listed.length;
+    const head = element("h3", {}, tokenLabel(token, languages[side]), element("small", {}, ` ${verb}`));
+    const list = items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, "nothing");
+    return rest > 0 ? [head, list, element("p", { class: "hint" }, `and ${rest} more`)] : [head, list];
+  }
+
+  return { paint, mark };
+}
+
+/** The texts inside `host`; `point` is told as by the matrix. */
+export function createTexts(host, { point }) {
+  const source = element("dd", {});
+  const output = element("dd", {});
+  const score = element("dd", { class: "score" });
+  const scored = element("div", {}, element("dt", {}, "score"), score);
+  const names = { source: element("dt", {}), output: element("dt", {}) };
+  const lines = {
+    source: element("div", {}, names.source, source),
+    output: element("div", {}, names.output, output),
+  };
+  host.append(element("dl", { class: "texts" }, lines.source, lines.output, scored));
+  let spans = { source: [], output: [] };
+  let map = null;
+  let sides = null;
+  let full = 1;
+
+  for (const [text, side] of [[source, "source"], [output, "output"]]) {
+    text.addEventListener("pointerover", (event) => tell(event, side));
+    text.addEventListener("pointerleave", () => point(null, false));
+    text.addEventListener("click", (event) => tell(event, side, true));
+  }
+
+  function tell(event, side, isFirm = false) {
+    const at = event.target.dataset.at;
+    if (at === undefined) return;
+    const axis = side === sides.looks ? "row" : "column";
+    point({ row: null, column: null, [axis]: Number(at) }, isFirm);
+  }
+
+  /** Sets another example. */
+  function show(example, languages) {
+    spans = {
+      source: fill(source, example.source, example.source_tokens, languages.source),
+      output: fill(output, example.output, example.output_tokens, languages.output),
+    };
+    // A model that only reads, or only writes, has one text.
+    const isOne = !example.source_tokens.length || !example.output_tokens.length;
+    const called = example.answer?.side ? { source: "looked at", output: "looking" } : { source: "source", output: "output" };
+    for (const side of ["source", "output"]) {
+      lines[side].hidden = !example[`${side}_tokens`].length;
+      names[side].textContent = isOne ? "text" : called[side];
+    }
+    scored.hidden = example.score === null || example.score === undefined;
+    score.textContent = scored.hidden ? "" : figure(example.score).replace("-", "−");
+  }
+
+  function paint(next, axes, deepest) {
+    [map, sides, full] = [next, axes, deepest];
+  }
+
+  /** Shades the tokens at the other end of a row or column. */
+  function mark({ row, column }) {
+    const shift = map.kind === "decoder" ? 1 : 0; // its columns begin with the start sign
+    const seen = sides.seen === "source" ? spans.source : spans.output;
+    const looks = sides.looks === "source" ? spans.source : spans.output;
+    for (const span of [...spans.source, ...spans.output]) {
+      span?.classList.remove("marked", "shaded");
+    }
+    if (row !== null) {
+      map.weights[row].forEach((weight, at) => shade(seen[at - shift], weight));
+      looks[row]?.classList.add("marked");
+    }
+    if (column !== null) {
+      if (row === null) map.weights.forEach((weights, at) => shade(looks[at], weights[column]));
+      seen[column - shift]?.classList.add("marked");
+    }
+  }
+
+  function shade(span, weight) {
+    if (!span || weight < 0.01) return;
+    span.classList.add("shaded");
+    weigh(span, full > 0 ? Math.min(1, weight / full) : 0);
+  }
+
+  return { show, paint, mark };
+}
+
+// Offsets count code points, so the text is cut as a list of them. A token that overlaps the one
+// before it, or is no text, gets no span.
+function fill(host, text, tokens, language) {
+  const characters = Array.from(text);
+  host.lang = language ?? "";
+  host.dir = "auto";
+  host.replaceChildren();
+  let done = 0;
+  const spans = tokens.map((token, at) => {
+    if (token.start < done || token.start === token.end) return null;
+    host.append(characters.slice(done, token.start).join(""));
+    const span = element("span", { "data-at": at }, characters.slice(token.start, token.end).join(""));
+    host.append(span);
+    done = token.end;
+    return span;
+  });
+  host.append(characters.slice(done).join(""));
+  return spans;
+}
 
 const MOST = 64; // tokens on a side
 
@@ -89,8 +260,6 @@ function create(host, context) {
 
 function layOut(host) {
   const place = (name) => element("div", { class: name });
-  const section = (title, ...children) =>
-    element("section", { "aria-label": title }, element("h2", {}, title), ...children);
   const parts = {
     texts: place("reading"),
     arcs: place("arcs"),
@@ -110,8 +279,8 @@ function layOut(host) {
   );
   host.append(
     parts.texts,
-    section("Links", parts.arcs),
-    section("Matrix", parts.caption, element("div", { class: "split" }, parts.matrix, parts.readout), legend),
+    section("Links", null, parts.arcs),
+    section("Matrix", null, parts.caption, element("div", { class: "split" }, parts.matrix, parts.readout), legend),
   );
   return parts;
 }
