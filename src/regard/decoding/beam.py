@@ -226,8 +226,8 @@ class _Answers:
         self.scores[sentences] = -np.sort(-known, axis=1)[:, : self._n_best]
         self.counts[sentences] += ends.sum(axis=1)
         rows, places = ends.nonzero()
-        beginnings, found = origins[rows, places], log_probs[rows, places]
-        self._keep(beams, rows, beginnings, found, length, gains, finished=True)
+        beginnings, ended = origins[rows, places], log_probs[rows, places]
+        self._keep(beams, rows, beginnings, ended, length, gains, finished=True)
 
     def stops(
         self, longer: Beams | _ArrayBeams, length: int, beam_size: int
@@ -260,8 +260,8 @@ class _Answers:
         ):
             log_probs = _array(source.log_probs)
             rows, places = (these[:, None] & (log_probs != -np.inf)).nonzero()
-            found = log_probs[rows, places]
-            self._keep(source, rows, places, found, choices, gained, finished=False)
+            unfinished = log_probs[rows, places]
+            self._keep(source, rows, places, unfinished, choices, gained, finished=False)
 
     def collect(self) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""

@@ -105,9 +105,9 @@ class CoveragePenalty(Generic[StateT]):
                 "model must attend to its source for a coverage penalty; this one does not"
                 f"{'' if self._layers is None else f' in layers {list(self._layers)}'}."
             )
-        looked = torch.stack([_looked(seen, len(token)) for seen in calls]).mean(dim=0)
-        seen = covered.seen if covered.seen.shape[1] else torch.zeros_like(looked)
-        return log_probs, Covered(state, seen + looked, covered.lengths)
+        looked = torch.stack([_looked(call, len(token)) for call in calls]).mean(dim=0)
+        total = covered.seen if covered.seen.shape[1] else torch.zeros_like(looked)
+        return log_probs, Covered(state, total + looked, covered.lengths)
 
     def bonus(self, covered: Covered[StateT]) -> Float[Tensor, " R"]:
         """Coverage term of the score of an answer that ends here; at most zero."""
@@ -132,7 +132,7 @@ def source_calls(layers: Sequence[int] | None = None) -> Iterator[list[Attention
         yield calls
 
 
-def _looked(seen: AttentionCall, rows: int) -> Float[Tensor, "R S"]:
+def _looked(call: AttentionCall, rows: int) -> Float[Tensor, "R S"]:
     """The weights of the one query of each row, over its heads averaged."""
-    found = seen.weights()
-    return found.float().reshape(rows, -1, found.shape[-1]).mean(dim=1)
+    weights = call.weights()
+    return weights.float().reshape(rows, -1, weights.shape[-1]).mean(dim=1)

@@ -47,16 +47,16 @@ class Alignment:
         """The output in stretches, each with where it was copied from in one piece."""
         source, output, places = self.source_pieces, self.output_pieces, self.copied_from()
         text, _ = self.tokenizer.target.decode_with_spans(self.tokens)
-        found: list[tuple[str, int | None]] = []
+        stretches: list[tuple[str, int | None]] = []
         first = 0
         for number, place in enumerate(places):
             after = places[number + 1] if number + 1 < len(places) else -1
             if after != (None if place is None else place + 1):
                 stretch = text[output[first].start : output[number].end]
                 begun = places[first]
-                found.append((stretch, None if begun is None else source[begun].start))
+                stretches.append((stretch, None if begun is None else source[begun].start))
                 first = number + 1
-        return found
+        return stretches
 
     def links(self) -> list[Link]:
         """The source token that each output token looks at most; none where that is the end."""

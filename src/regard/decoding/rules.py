@@ -98,9 +98,9 @@ class NoRepeatedNgrams:
         ngrams = tokens.unfold(1, self.size, 1)  # (R, T - n + 1, n)
         last = tokens[:, tokens.shape[1] - context :]
         rows, places = (ngrams[:, :, :-1] == last[:, None]).all(2).nonzero(as_tuple=True)
-        kept = log_probs.clone()
-        kept[rows, ngrams[rows, places, -1]] = -torch.inf
-        return kept
+        allowed = log_probs.clone()
+        allowed[rows, ngrams[rows, places, -1]] = -torch.inf
+        return allowed
 
 
 class Avoid:
@@ -126,14 +126,14 @@ class Avoid:
 
     def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
         """The log-probabilities to choose by."""
-        kept, tokens = log_probs.clone(), written.tokens
+        allowed, tokens = log_probs.clone(), written.tokens
         for phrase in self.phrases:
             check_tokens("phrases to avoid", phrase, log_probs.shape[1])
             context = tokens.new_tensor(phrase[:-1])
             if len(context) <= tokens.shape[1]:
                 last = tokens[:, tokens.shape[1] - len(context) :]
-                kept[(last == context).all(1), phrase[-1]] = -torch.inf
-        return kept
+                allowed[(last == context).all(1), phrase[-1]] = -torch.inf
+        return allowed
 
 
 class Prefix:

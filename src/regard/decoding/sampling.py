@@ -81,8 +81,8 @@ def sample(
     )
     if not bound.batch_size:
         return []
-    found = write_all(step, state, bound, draw, copies=num_samples)
-    return [found[first : first + num_samples] for first in range(0, len(found), num_samples)]
+    drawn = write_all(step, state, bound, draw, copies=num_samples)
+    return [drawn[first : first + num_samples] for first in range(0, len(drawn), num_samples)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -198,8 +198,8 @@ def at_quantile(log_probs: Float[Tensor, "R V"], share: Float[Tensor, " R"]) -> 
     # A row in which nothing is possible is NaN here, and its token is not counted.
     sums = log_probs.double().softmax(dim=1).cumsum(dim=1)
     wanted = (share * sums[:, -1])[:, None]
-    found: Tensor = torch.searchsorted(sums, wanted, right=True)[:, 0]
-    return found.clamp_max(log_probs.shape[1] - 1)
+    tokens: Tensor = torch.searchsorted(sums, wanted, right=True)[:, 0]
+    return tokens.clamp_max(log_probs.shape[1] - 1)
 
 
 def bind_seeds(seeds: Seeds, batch_size: int, device: torch.device) -> Int[Tensor, " B"]:

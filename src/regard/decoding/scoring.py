@@ -89,8 +89,8 @@ def score_answers(
         >>> [round(log_prob, 3) for log_prob in one.log_probs], round(one.score, 3)
         ([-0.693, -0.916], -1.609)
     """
-    said = [(*answer, eos_id) if ends else tuple(answer) for answer in answers]
-    longest = max(map(len, said), default=0)
+    ended = [(*answer, eos_id) if ends else tuple(answer) for answer in answers]
+    longest = max(map(len, ended), default=0)
     for row, answer in enumerate(answers):
         if eos_id in answer:
             raise SettingError(
@@ -98,24 +98,24 @@ def score_answers(
             )
     if not longest:
         return [Scored((), (), 0.0, 0.0) for _ in answers]
-    padded = [[*tokens, *[eos_id] * (longest - len(tokens))] for tokens in said]
+    padded = [[*tokens, *[eos_id] * (longest - len(tokens))] for tokens in ended]
     tokens = torch.tensor(padded, device=device)
-    limits = tokens.new_tensor([max(1, len(each)) for each in said])
-    rows = torch.arange(len(said), device=tokens.device)
+    limits = tokens.new_tensor([max(1, len(each)) for each in ended])
+    rows = torch.arange(len(ended), device=tokens.device)
     rulebook = Rulebook(Allowed(eos_id, 0, (), tokens.device), rules, limits, eos_id)
-    last, found = torch.full_like(rows, bos_id), list[Tensor]()
+    last, columns = torch.full_like(rows, bos_id), list[Tensor]()
     for place in range(longest):
         log_probs, state = step(last, state)
         if not place:
-            check_tokens("answers", (token for each in said for token in each), log_probs.shape[1])
+            check_tokens("answers", (token for each in ended for token in each), log_probs.shape[1])
         last = tokens[:, place]
-        kept = rulebook.keep(log_probs, place + 1, tokens[:, :place], rows)
-        found.append(kept.gather(1, last[:, None])[:, 0])
-    return _scored(said, torch.stack(found, dim=1), length_penalty, ends=ends)
+        allowed = rulebook.keep(log_probs, place + 1, tokens[:, :place], rows)
+        columns.append(allowed.gather(1, last[:, None])[:, 0])
+    return _scored(ended, torch.stack(columns, dim=1), length_penalty, ends=ends)
 
 
 def _scored(
-    said: Sequence[tuple[int, ...]],
+    ended: Sequence[tuple[int, ...]],
     log_probs: Float[Tensor, "B T"],
     length_penalty: int | float | LengthPenalty,
     *,
@@ -124,7 +124,7 @@ def _scored(
     check_numbers(log_probs)
     penalties = divisors(length_penalty, log_probs.shape[1])
     answers = []
-    for tokens, row in zip(said, log_probs.double().tolist(), strict=True):
+    for tokens, row in zip(ended, log_probs.double().tolist(), strict=True):
         known = tuple(row[: len(tokens)])
         total = sum(known, 0.0)
         answers.append(

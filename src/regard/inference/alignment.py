@@ -83,13 +83,13 @@ def alignment_errors(
     """How far attention is from gold links, by one teacher-forced pass over each pair."""
     if not pairs:
         raise DataError("pairs must hold sentences with gold links; got none.")
-    found = word_links(predictor, pairs, layer=layer)
+    links = word_links(predictor, pairs, layer=layer)
     diagonal = [diagonal_links(len(p.source_words), len(p.target_words)) for p in pairs]
     sure, possible = [pair.sure for pair in pairs], [pair.possible for pair in pairs]
     return AlignmentErrors(
         pairs=len(pairs),
-        linked=alignment_error_rate(found, sure, possible, linked_only=True),
-        overall=alignment_error_rate(found, sure, possible),
+        linked=alignment_error_rate(links, sure, possible, linked_only=True),
+        overall=alignment_error_rate(links, sure, possible),
         diagonal_linked=alignment_error_rate(diagonal, sure, possible, linked_only=True),
         diagonal_overall=alignment_error_rate(diagonal, sure, possible),
     )
@@ -147,8 +147,8 @@ def cross_maps(
 def _mean_cross(calls: Sequence[AttentionCall], layer: int | None) -> Float[Tensor, "B T S"]:
     """Cross weights over heads and layers averaged."""
     chosen = [
-        mean_weights(seen)
-        for (kind, number), seen in joined(calls).items()
+        mean_weights(call)
+        for (kind, number), call in joined(calls).items()
         if kind == "cross" and layer in (None, number)
     ]
     if not chosen:

@@ -67,7 +67,7 @@ class Embedder:
         task, model = self._predictor.task, self._predictor.model
         assert isinstance(task, OnePassTask)
         encoded = task.encode(examples)
-        found: dict[int, Tensor] = {}
+        vectors: dict[int, Tensor] = {}
 
         def read(places: Sequence[int]) -> None:
             batch = moved(
@@ -76,11 +76,11 @@ class Embedder:
             with self._seen() as reading:
                 task.predict(model, batch)
             (states,), (lengths,) = reading.states, reading.lengths
-            found.update(zip(places, means(states, lengths), strict=True))
+            vectors.update(zip(places, means(states, lengths), strict=True))
 
         for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
             in_halves(read, places, self._predictor.device)
-        return [found[place] for place in range(len(encoded))]
+        return [vectors[place] for place in range(len(encoded))]
 
     def _of_sources(self, pairs: Sequence[Pair]) -> list[Tensor]:
         """Of a source in parts the mean of all their tokens; nothing of one without any."""
@@ -104,10 +104,10 @@ class Embedder:
 
         for places in batched([len(ids) + 1 for _, ids in parts], _BATCH_TOKENS):
             in_halves(read, places, self._predictor.device)
-        found = [torch.zeros(0) for _ in pairs]
+        vectors = [torch.zeros(0) for _ in pairs]
         for place, (owner, _) in enumerate(parts):
-            found[owner] = sums[place] + found[owner] if len(found[owner]) else sums[place]
-        return [each[:-1] / each[-1:] for each in found]
+            vectors[owner] = sums[place] + vectors[owner] if len(vectors[owner]) else sums[place]
+        return [each[:-1] / each[-1:] for each in vectors]
 
     @contextmanager
     def _seen(self) -> Iterator[_Reading]:

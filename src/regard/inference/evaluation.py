@@ -211,7 +211,7 @@ def evaluate_task(
         count=len(examples),
         unit=task.unit,
         figures=figures,
-        baselines={name: task.score(found, examples) for name, found in trivial.items()},
+        baselines={name: task.score(outputs, examples) for name, outputs in trivial.items()},
         tables=tuple(task.tables(answers, examples)),
         examples=tuple(
             (kind, task.show(examples[place], answers[place]))
@@ -293,12 +293,12 @@ def _with_intervals(
     for _ in track("resampling", range(_RESAMPLES), _RESAMPLES):
         places = dice.choices(range(count), k=count)
         drawn.append(task.score([answers[i] for i in places], [examples[i] for i in places]))
-    found = []
+    figures = []
     for name, value in task.score(answers, examples).items():
-        ordered = sorted(figures[name] for figures in drawn)
+        ordered = sorted(drawn_figures[name] for drawn_figures in drawn)
         low, high = (ordered[round(share * (_RESAMPLES - 1))] for share in (0.025, 0.975))
-        found.append(Figure(name=name, value=value, low=low, high=high))
-    return tuple(found)
+        figures.append(Figure(name=name, value=value, low=low, high=high))
+    return tuple(figures)
 
 
 def _outputs_to_read(
@@ -327,8 +327,8 @@ def _outputs_to_read(
             references=references[index],
             chrf=chrf[index],
         )
-        for kind, found in chosen.items()
-        for index in found
+        for kind, indices in chosen.items()
+        for index in indices
     )
 
 

@@ -92,8 +92,8 @@ def example(
     output = Text(text=look.output, tokens=_tokens(look.output_pieces, look.output))
     is_gold = phrase is not None and (phrase.source, phrase.target) == (look.source, look.output)
     gold = gold_links(source.tokens, output.tokens, phrase) if phrase and is_gold else None
-    found = _example(look.maps, look.summaries, source, output, chosen, gold=gold)
-    return replace(found, score=score, search=search)
+    plain = _example(look.maps, look.summaries, source, output, chosen, gold=gold)
+    return replace(plain, score=score, search=search)
 
 
 def task_examples(calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL) -> list[Example]:
@@ -243,9 +243,9 @@ def _cross_example(
         output_tokens=queries.text.tokens,
         maps=tuple(
             each
-            for kind, layer, found in weights
+            for kind, layer, rows in weights
             if chosen.has_layer(layer)
-            for each in _head_maps(kind, layer, found, chosen.heads_of(len(found)))
+            for each in _head_maps(kind, layer, rows, chosen.heads_of(len(rows)))
         ),
         started=False,
         label=f"{queries.name} looks at {keys.name}",
@@ -257,9 +257,9 @@ def _between(
     weights: Float[Tensor, "H R C"], queries: TextPart, keys: TextPart
 ) -> Float[Tensor, "H N M"]:
     """The part of a row's weights that is between the tokens of two texts."""
-    found = weights.new_zeros(len(weights), len(queries.text.tokens), len(keys.text.tokens))
-    found[:, queries.tokens, keys.tokens] = weights[:, queries.in_row, keys.in_row]
-    return found
+    part = weights.new_zeros(len(weights), len(queries.text.tokens), len(keys.text.tokens))
+    part[:, queries.tokens, keys.tokens] = weights[:, queries.in_row, keys.in_row]
+    return part
 
 
 def _answer(drawing: Drawing, calls: Calls) -> Prediction | None:
@@ -289,8 +289,8 @@ def _short(values: Iterable[float]) -> tuple[float, ...]:
 
 def _source_width(look: Look) -> int:
     """Columns of the source: its pieces, and its end where the model reads one."""
-    widths = [found.weights.shape[-1] for found in look.maps if found.kind != "decoder"] + [
-        found.summary.shape[-1] for found in look.summaries if found.kind != "decoder"
+    widths = [one.weights.shape[-1] for one in look.maps if one.kind != "decoder"] + [
+        one.summary.shape[-1] for one in look.summaries if one.kind != "decoder"
     ]
     return widths[0] if widths else len(look.source_pieces)
 

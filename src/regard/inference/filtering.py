@@ -138,7 +138,7 @@ def answers(
     cached: dict[bytes | str, Answer] = {}
     raw: list[bytes | str] = []
 
-    def noted() -> Iterator[Sequence[RawLine]]:
+    def pieces() -> Iterator[Sequence[RawLine]]:
         for group in groups:
             most = answering.at_once or len(group)
             for first in range(0, len(group), max(1, most)):
@@ -155,7 +155,7 @@ def answers(
         cached.update(zip(new, answering.answer([*new.values()]), strict=True))
 
     read = answering.read
-    for requests in requests_in(noted(), read, name=name, skip_bad_lines=skip_bad_lines):
+    for requests in requests_in(pieces(), read, name=name, skip_bad_lines=skip_bad_lines):
         lines, error = requests, None
         try:
             answer(lines)

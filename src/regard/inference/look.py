@@ -151,34 +151,34 @@ def _check_length(model: Seq2Seq, name: str, length: int, signs: int) -> None:
         )
 
 
-def attention_maps(seen: Mapping[tuple[str, int], AttentionCall]) -> list[AttentionMap]:
+def attention_maps(calls: Mapping[tuple[str, int], AttentionCall]) -> list[AttentionMap]:
     """The weights of calls of ``attend``, given by kind and layer, in the first row of each."""
-    return [AttentionMap(kind, layer, weights_of_row(call)) for (kind, layer), call in seen.items()]
+    return [AttentionMap(*key, weights_of_row(call)) for key, call in calls.items()]
 
 
-def attention_summaries(seen: Mapping[tuple[str, int], AttentionCall]) -> list[OneAttention]:
+def attention_summaries(calls: Mapping[tuple[str, int], AttentionCall]) -> list[OneAttention]:
     """The summaries of calls of ``attend``, given by kind and layer, in the first row of each."""
-    found = []
-    for (kind, layer), call in seen.items():
+    summaries = []
+    for (kind, layer), call in calls.items():
         summary = _with_heads(call).summary()[0].to(CPU)
-        found.append(OneAttention(kind, layer, tuple(range(summary.shape[0])), summary))
-    return found
+        summaries.append(OneAttention(kind, layer, tuple(range(summary.shape[0])), summary))
+    return summaries
 
 
 def weights_of_row(
     call: AttentionCall, row: int = 0, queries: Sequence[int] | None = None
 ) -> Float[Tensor, "H N M"]:
     """The weights in a row of the batch; one head has an axis too."""
-    found = call.weights() if queries is None else call.rows(queries)
-    weights = found[min(row, len(found) - 1)].cpu()
+    rows = call.weights() if queries is None else call.rows(queries)
+    weights = rows[min(row, len(rows) - 1)].cpu()
     return weights.reshape(-1, *weights.shape[-2:])
 
 
-def _with_heads(seen: AttentionCall) -> AttentionCall:
+def _with_heads(call: AttentionCall) -> AttentionCall:
     """Add an axis of heads, where there is one head without an axis."""
-    if seen.query.dim() == 4:
-        return seen
-    return replace(seen, query=seen.query[:, None], key=seen.key[:, None])
+    if call.query.dim() == 4:
+        return call
+    return replace(call, query=call.query[:, None], key=call.key[:, None])
 
 
 def joined(calls: Iterable[AttentionCall]) -> dict[tuple[str, int], AttentionCall]:
@@ -188,49 +188,49 @@ def joined(calls: Iterable[AttentionCall]) -> dict[tuple[str, int], AttentionCal
     same of every query; what differs is the bias, which holds weights that no softmax makes (see
     ``regard.layers.mix``). A Transformer calls once a layer.
     """
-    found: dict[tuple[str, int], list[AttentionCall]] = {}
-    for seen in calls:
-        found.setdefault((seen.kind, seen.layer), []).append(seen)
-    return {place: _one_call(parts) for place, parts in found.items()}
+    by_layer: dict[tuple[str, int], list[AttentionCall]] = {}
+    for call in calls:
+        by_layer.setdefault((call.kind, call.layer), []).append(call)
+    return {key: _one_call(parts) for key, parts in by_layer.items()}
 
 
 def _one_call(parts: list[AttentionCall]) -> AttentionCall:
     first = parts[0]
     if len(parts) == 1:
         return first
-    biases = [seen.bias for seen in parts if isinstance(seen.bias, Tensor)]
+    biases = [call.bias for call in parts if isinstance(call.bias, Tensor)]
     return replace(
         first,
-        query=torch.cat([seen.query for seen in parts], dim=-2),
+        query=torch.cat([call.query for call in parts], dim=-2),
         bias=torch.cat(biases, dim=-2) if biases else first.bias,
     )
 
 
-def mean_weights(seen: AttentionCall) -> Float[Tensor, "B N M"]:
+def mean_weights(call: AttentionCall) -> Float[Tensor, "B N M"]:
     """The weights of a call, over its heads averaged."""
     # Weights are what attention makes of the identity, one value a key. That is the engine's own
     # path: for an additive score ten times as fast as the matrix written out.
-    M = seen.key.shape[-2]
-    identity = torch.eye(M, dtype=seen.query.dtype, device=seen.query.device)
+    M = call.key.shape[-2]
+    identity = torch.eye(M, dtype=call.query.dtype, device=call.query.device)
     # Whoever watches or edits the model has nothing to do with this call.
-    with observe(lambda seen: None), editing(lambda seen: None):
-        found = attend(
-            seen.query,
-            seen.key,
-            identity.expand(*seen.key.shape[:-1], M),
-            score=seen.score,
-            mask=seen.mask,
-            bias=seen.bias,
-            weighting=seen.weighting,
+    with observe(lambda call: None), editing(lambda call: None):
+        weights = attend(
+            call.query,
+            call.key,
+            identity.expand(*call.key.shape[:-1], M),
+            score=call.score,
+            mask=call.mask,
+            bias=call.bias,
+            weighting=call.weighting,
         )
-    return found if found.dim() == 3 else found.mean(1)
+    return weights if weights.dim() == 3 else weights.mean(1)
 
 
 def numbers_of(name: str, text: str | None) -> list[int] | None:
     """The numbers that a text such as ``0,2-4`` names, in order and once each; None of None."""
     if text is None:
         return None
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part)
         first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
@@ -238,5 +238,5 @@ def numbers_of(name: str, text: str | None) -> list[int] | None:
             raise SettingError(
                 f"{name} must be numbers from 0 and ranges of them, such as 0,2-4; got {text!r}."
             )
-        found.update(range(first, last + 1))
-    return sorted(found)
+        numbers.update(range(first, last + 1))
+    return sorted(numbers)

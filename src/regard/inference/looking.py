@@ -146,17 +146,17 @@ def rows_of(predictor: InUse, document: Document) -> RowSource:
         number: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]
     ) -> Float[np.ndarray, "N M"] | None:
         chosen = [
-            seen
-            for (name, at), seen in observed(number).items()
+            call
+            for (name, at), call in observed(number).items()
             if name == kind and layer in ("mean", at)
         ]
         if not chosen:
             return None
-        found = []
-        for seen in chosen:
-            weights = weights_of_row(seen, queries=queries)
-            found.append(weights.mean(0) if head == "mean" else weights[head])
-        return torch.stack(found).mean(0).detach().float().cpu().numpy()
+        parts = []
+        for call in chosen:
+            weights = weights_of_row(call, queries=queries)
+            parts.append(weights.mean(0) if head == "mean" else weights[head])
+        return torch.stack(parts).mean(0).detach().float().cpu().numpy()
 
     return rows
 
@@ -202,13 +202,13 @@ def _answered(predictor: InUse, text: str, where: str, chosen: ChosenHeads) -> l
     """Attention of the model while it predicts one text, as its task draws it."""
     task, model = predictor.task, predictor.model.eval()
     assert isinstance(task, OnePassTask)
-    asked = task.request(record_in(text), where)
-    (encoded,) = task.encode([asked])
+    request = task.request(record_in(text), where)
+    (encoded,) = task.encode([request])
     made: list[AttentionCall] = []
     with observe(made.append):
         (answer,) = task.predict(model, moved(task.collate([encoded]), device_of(model)))
     calls: Calls = joined(made)
-    drawing = task.draw(model, asked, encoded, answer)
+    drawing = task.draw(model, request, encoded, answer)
     if drawing.text is None:
         calls, drawing = plain_view(text, answer.text(), drawing, calls)
     return task_examples(calls, drawing, chosen)

@@ -26,17 +26,17 @@ class Preparation:
     """Cached runtime of a model, valid as long as its weights are the same."""
 
     def __init__(self) -> None:
-        self._kept: tuple[nn.Module, list[object]] | None = None
+        self._cached: tuple[nn.Module, list[object]] | None = None
 
     def of(self, model: ModelT) -> ModelT:
         """The model ready for use, in evaluation mode; see :func:`regard.runtime.prepared`."""
         if current_editor() is not None or current_observer() is not None:
             return prepared(model.eval())
-        kept = self._kept
-        if kept is None or kept[1] != _seen(model):
+        cached = self._cached
+        if cached is None or cached[1] != _fingerprint(model):
             made = prepared(model.eval())
-            self._kept = kept = made, _seen(model)
-        return cast(ModelT, kept[0])
+            self._cached = cached = made, _fingerprint(model)
+        return cast(ModelT, cached[0])
 
 
 def batch_tokens(model: nn.Module, most: int) -> int:
@@ -47,22 +47,22 @@ def batch_tokens(model: nn.Module, most: int) -> int:
     return 1 if is_half and device_of(model).type == "cpu" else most
 
 
-def _seen(model: nn.Module) -> list[object]:
+def _fingerprint(model: nn.Module) -> list[object]:
     """Fingerprint of a model's weights and mode."""
     # ``model.parameters()`` would take as long as a step of a small model.
-    seen: list[object] = []
+    fingerprint: list[object] = []
     modules = [model]
     while modules:
         module = modules.pop()
-        seen += (id(module), module.training)
+        fingerprint += (id(module), module.training)
         for tensors in (module._parameters, module._buffers):
             for tensor in tensors.values():
                 if tensor is not None:
                     # What was made in inference mode counts no versions: it cannot learn.
                     version = 0 if tensor.is_inference() else tensor._version
-                    seen += (tensor.data_ptr(), version)
+                    fingerprint += (tensor.data_ptr(), version)
         modules += [each for each in module._modules.values() if each is not None]
-    return seen
+    return fingerprint
 
 
 @torch.no_grad()
@@ -111,9 +111,9 @@ class CachedForward(nn.Module):
         return self._answer(self.__dict__["model"], *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.__dict__["model"], name)
-        is_method = callable(found) and not isinstance(found, nn.Module)
-        return partial(self._answer, found) if is_method else found
+        attribute = getattr(self.__dict__["model"], name)
+        is_method = callable(attribute) and not isinstance(attribute, nn.Module)
+        return partial(self._answer, attribute) if is_method else attribute
 
     def _answer(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         call: _Call = (function, args, kwargs)

@@ -94,12 +94,12 @@ def _draw_matrix(figure: "Figure", axes: "Axes", table: Table) -> None:
 def _draw_loss(axes: "Axes", history: Sequence[Mapping[str, JsonValue]]) -> None:
     """Loss against updates, in training and on the validation examples."""
     for split, colour in (("train", _TRAIN), ("valid", _VALID)):
-        found = [each for each in history if each["split"] == split]
+        records = [each for each in history if each["split"] == split]
         updates, losses = (
-            [cast("float", each[name]) for each in found] for name in ("update", "loss")
+            [cast("float", each[name]) for each in records] for name in ("update", "loss")
         )
         name = {"train": "training", "valid": "validation"}[split]
-        marker = "o" if len(found) <= _MOST_MARKED else None
+        marker = "o" if len(records) <= _MOST_MARKED else None
         axes.plot(updates, losses, color=colour, marker=marker, label=name)
     axes.set_xlabel("update")
     axes.set_ylabel("loss")
@@ -122,17 +122,17 @@ def _draw_regression(
     chosen = _spread(sorted(examples, key=lambda point: point.inputs), _MOST)
     batch = task.collate(task.encode(chosen))
     has_curve = len(task.names) == 1
-    asked = _curve_batch(task, batch) if has_curve else batch
+    queries = _curve_batch(task, batch) if has_curve else batch
     figure.set_size_inches(13, 8)
     above, below = figure.subplots(2, 3)
-    guesses = [task.guesses(each, asked)[:, 0].numpy() for each in models.values()]
+    guesses = [task.guesses(each, queries)[:, 0].numpy() for each in models.values()]
     every = [task.seen[:, 0].numpy(), batch["target"][:, 0].numpy(), *guesses]
     low, high = (pick(float(pick(each)) for each in every) for pick in (min, max))
-    for axes, name, guessed in zip(above, models, guesses, strict=True):
+    for axes, name, predicted in zip(above, models, guesses, strict=True):
         if has_curve:
-            _draw_curve(axes, task, batch, asked, guessed)
+            _draw_curve(axes, task, batch, queries, predicted)
         else:
-            _draw_against(axes, batch, guessed)
+            _draw_against(axes, batch, predicted)
         axes.set_title(name)
         margin = 0.05 * (high - low)
         axes.set_ylim(low - margin, high + margin)
@@ -173,35 +173,35 @@ def _draw_curve(
     task: Regression,
     batch: Batch,
     curve: Batch,
-    guessed: Float[np.ndarray, " N"],
+    predicted: Float[np.ndarray, " N"],
 ) -> None:
-    learned, asked, line = (
+    learned, queries, line = (
         (each * task.step + task.origin)[:, 0].tolist()
         for each in (task.places, batch["inputs"], curve["inputs"])
     )
-    seen = list(zip(learned, task.seen[:, 0].tolist(), strict=True))
-    points = zip(*_spread(seen, _MOST_POINTS), strict=True)
+    training = list(zip(learned, task.seen[:, 0].tolist(), strict=True))
+    points = zip(*_spread(training, _MOST_POINTS), strict=True)
     axes.plot(*points, "o", color="#999999", ms=4, label="training")
     is_curve = task.data.example != "none" and not task.recipe.named("train")
     right = batch["target"][:, 0].tolist()
-    axes.plot(asked, right, "--" if is_curve else "o", color=_VALID, ms=4, label="right")
-    axes.plot(line, guessed, color=_TRAIN, label="predicted")
+    axes.plot(queries, right, "--" if is_curve else "o", color=_VALID, ms=4, label="right")
+    axes.plot(line, predicted, color=_TRAIN, label="predicted")
     axes.set_xlabel(task.names[0])
     axes.legend()
 
 
-def _draw_against(axes: "Axes", batch: Batch, guessed: Float[np.ndarray, " N"]) -> None:
+def _draw_against(axes: "Axes", batch: Batch, predicted: Float[np.ndarray, " N"]) -> None:
     right = batch["target"][:, 0].tolist()
     axes.axline((right[0], right[0]), slope=1, color="#999999", ls="--")
-    axes.plot(right, guessed, "o", color=_TRAIN, ms=4)
+    axes.plot(right, predicted, "o", color=_TRAIN, ms=4)
     axes.set_xlabel("right")
     axes.set_ylabel("guessed")
 
 
 def _weights(model: KernelRegression, task: Regression, batch: Batch) -> Float[np.ndarray, "N M"]:
     order = task.places[:, 0].argsort()
-    found = model.weights(batch["inputs"], task.places[order])
-    return found[:, _spread(range(len(order)), _MOST)].numpy()
+    weights = model.weights(batch["inputs"], task.places[order])
+    return weights[:, _spread(range(len(order)), _MOST)].numpy()
 
 
 def _spread(things: Sequence[T], most: int) -> list[T]:

@@ -75,9 +75,9 @@ class Searcher:
     ) -> list[list[Hypothesis]]:
         """The ``n_best`` answers of each sentence, best first; samples in the order drawn."""
         decoding, count = self.decoding, len(limits)
-        asked = [True] * count if is_asked is None else list(is_asked)
-        given = len(self._prefix) + sum(map(len, self._required))
-        needed = [max(given * one, decoding.min_length) + 1 for one in asked]
+        constrained = [True] * count if is_asked is None else list(is_asked)
+        spelled = len(self._prefix) + sum(map(len, self._required))
+        needed = [max(spelled * one, decoding.min_length) + 1 for one in constrained]
         limits = limits.clamp(min=torch.tensor(needed).to(limits))
         if longest is not None:
             limits = limits.clamp(max=longest)
@@ -89,7 +89,7 @@ class Searcher:
             "length_penalty": decoding.length_penalty,
             "min_length": decoding.min_length,
             "forbidden": [token for token in FORBIDDEN if token != end],
-            "rules": self._rules(asked),
+            "rules": self._rules(constrained),
         }
         wanted = decoding.n_best
         if decoding.method == "sample":
@@ -106,21 +106,19 @@ class Searcher:
             )
         if decoding.method == "greedy" or self._is_greedy:
             return [[best] for best in greedy(step, state, **options)]
-        ranking, width = self._ranking(asked), decoding.beam_size
+        ranking, width = self._ranking(constrained), decoding.beam_size
         if not decoding.coverage_penalty or sources is None:
-            found = beam(step, state, beam_size=width, n_best=wanted, ranking=ranking, **options)
-        else:
-            cover = CoveragePenalty(step, weight=decoding.coverage_penalty)
-            found = beam(
-                cover.step,
-                cover.start(state, sources),
-                beam_size=width,
-                n_best=wanted,
-                ranking=ranking,
-                bonus=cover.bonus,
-                **options,
-            )
-        return found
+            return beam(step, state, beam_size=width, n_best=wanted, ranking=ranking, **options)
+        cover = CoveragePenalty(step, weight=decoding.coverage_penalty)
+        return beam(
+            cover.step,
+            cover.start(state, sources),
+            beam_size=width,
+            n_best=wanted,
+            ranking=ranking,
+            bonus=cover.bonus,
+            **options,
+        )
 
     def tokens(
         self,
@@ -164,7 +162,7 @@ class Searcher:
         """A beam of one; its answer needs no bonus to be the best."""
         return self.decoding.beam_size == 1 and not self._required
 
-    def _rules(self, asked: Sequence[bool]) -> list[Rule]:
+    def _rules(self, constrained: Sequence[bool]) -> list[Rule]:
         decoding, rules = self.decoding, list[Rule]()
         if decoding.repetition_penalty != 1:
             rules.append(RepetitionPenalty(decoding.repetition_penalty))
@@ -173,12 +171,12 @@ class Searcher:
         if self._avoid is not None:
             rules.append(self._avoid)
         if self._prefix:
-            rules.append(Prefix([self._prefix if one else [] for one in asked]))
+            rules.append(Prefix([self._prefix if one else [] for one in constrained]))
         return rules
 
-    def _ranking(self, asked: Sequence[bool]) -> Ranking | None:
+    def _ranking(self, constrained: Sequence[bool]) -> Ranking | None:
         if self._required:
-            return Required([self._required if one else [] for one in asked])
+            return Required([self._required if one else [] for one in constrained])
         return None
 
 
@@ -247,12 +245,12 @@ class _Word:
 
     def completed_after(self, text: str) -> Bool[Tensor, " V"]:
         """The tokens after which ``text`` holds the word."""
-        found = self._inside
+        completing = self._inside
         for known, rest in enumerate(self._rest):
             place = len(text) - known
             if place >= 0 and text.endswith(self.word[:known]) and self._may_begin(text[:place]):
-                found = found | rest
-        return found
+                completing = completing | rest
+        return completing
 
     def is_in(self, text: str, first: int = 0) -> bool:
         """Whether ``text`` holds the word, from its ``first`` place on."""

@@ -62,7 +62,7 @@ class Trail(Generic[StateT]):
         self._steps: list[_Step] = []
         self._sources: dict[int, AttentionCall] = {}
         # Whether states say themselves what was asked, so that nobody need observe the steps.
-        self._is_told = False
+        self._knows_queries = False
 
     @property
     def steps(self) -> Step[Followed[StateT]]:
@@ -83,14 +83,14 @@ class Trail(Generic[StateT]):
         """The model's step."""
         with source_calls(self.layers) as calls:
             log_probs, state = self._step(token, followed.state)
-        return log_probs, self.noted(token, followed, state, calls)
+        return log_probs, self.recorded(token, followed, state, calls)
 
     @property
-    def is_told(self) -> bool:
+    def knows_queries(self) -> bool:
         """Whether the states say what was asked, so that no call need be observed."""
-        return self._is_told and current_observer() is None
+        return self._knows_queries and current_observer() is None
 
-    def noted(
+    def recorded(
         self,
         token: Int[Tensor, " R"],
         followed: Followed[StateT],
@@ -98,17 +98,17 @@ class Trail(Generic[StateT]):
         calls: Sequence[AttentionCall],
     ) -> Followed[StateT]:
         """Keep what a step asked the source."""
-        told: Mapping[int, Tensor] = state.asked if isinstance(state, AskingState) else {}
+        known: Mapping[int, Tensor] = state.asked if isinstance(state, AskingState) else {}
         if not self._steps:
-            self._sources = {seen.layer: seen for seen in calls}
-            self._is_told = self._sources.keys() <= told.keys()
-        queries = {seen.layer: seen.query for seen in calls}
+            self._sources = {call.layer: call for call in calls}
+            self._knows_queries = self._sources.keys() <= known.keys()
+        queries = {call.layer: call.query for call in calls}
         if not calls:
             queries = {  # with an axis of heads where the calls have one
-                layer: told[layer].reshape(-1, *call.query.shape[1:])
+                layer: known[layer].reshape(-1, *call.query.shape[1:])
                 for layer, call in self._sources.items()
             }
-        biases = {seen.layer: seen.bias for seen in calls if isinstance(seen.bias, Tensor)}
+        biases = {call.layer: call.bias for call in calls if isinstance(call.bias, Tensor)}
         self._steps.append(_Step(token, followed.rows, queries, biases))
         return Followed(state, torch.arange(len(token), device=token.device))
 
@@ -126,10 +126,10 @@ class Trail(Generic[StateT]):
         by_layer = []
         for layer, source in self._sources.items():
             steps = list(zip(self._steps, paths, strict=False))
-            asked = [step.queries[layer][rows] for step, rows in steps]
+            asking = [step.queries[layer][rows] for step, rows in steps]
             added = [step.biases[layer][rows] for step, rows in steps if layer in step.biases]
             bias = torch.cat(added, dim=-2) if added else source.bias
-            query = torch.cat(asked, dim=-2)
+            query = torch.cat(asking, dim=-2)
             by_layer.append(mean_weights(replace(source, query=query, bias=bias)))
         return torch.stack(by_layer).mean(0)
 
@@ -150,8 +150,8 @@ class Trail(Generic[StateT]):
             # Beginnings differ, so that a row and the token after it name the next row.
             order = (step.parents * _IDS + step.token).sort()
             wanted = rows * _IDS + tokens[:, number - 1]
-            found = torch.searchsorted(order.values, wanted).clamp_max(len(step.token) - 1)
-            rows = order.indices[found]
+            following = torch.searchsorted(order.values, wanted).clamp_max(len(step.token) - 1)
+            rows = order.indices[following]
             paths.append(rows)
         return paths
 
@@ -176,9 +176,9 @@ class _RankedTrail(Generic[StateT]):
     ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], Followed[StateT]]:
         layers: Sequence[int] | None = self._trail.layers
         unseen: list[AttentionCall] = []
-        with nullcontext(unseen) if self._trail.is_told else source_calls(layers) as calls:
+        with nullcontext(unseen) if self._trail.knows_queries else source_calls(layers) as calls:
             values, tokens, state = self._step.best(token, followed.state, count, hidden)
-        return values, tokens, self._trail.noted(token, followed, state, calls)
+        return values, tokens, self._trail.recorded(token, followed, state, calls)
 
 
 def _listed(layers: Sequence[int]) -> str:

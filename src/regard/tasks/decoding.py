@@ -104,8 +104,8 @@ class DecodingConfig:
         """
         method = given.get("method", self.method)
         choose("method", method, _USED_BY)
-        kept = [n for n in _names() if method == self.method or _is_used(n, str(method))]
-        values = {name: getattr(self, name) for name in kept}
+        names = [n for n in _names() if method == self.method or _is_used(n, str(method))]
+        values = {name: getattr(self, name) for name in names}
         values.update(given)
         return DecodingConfig(**values)
 

@@ -95,13 +95,13 @@ def parse_document(
     """Read a document, or a question, a tab and its document, or an object as in JSONL."""
     text = readable(line)
     if ending == ".tsv":
-        found = _of_columns(text, line.where, data, with_answers=with_answers)
+        cells = _of_columns(text, line.where, data, with_answers=with_answers)
     elif ending == ".jsonl" or isinstance(record_in(text), dict):
-        found = _of_record(text, line.where, data, with_answers=with_answers)
+        cells = _of_record(text, line.where, data, with_answers=with_answers)
     else:
         question, tab, document = text.partition("\t")
-        found = (document, question, ()) if tab else (text, "", ())
-    document, question, answers = normalize(found[0]), normalize(found[1]), found[2]
+        cells = (document, question, ()) if tab else (text, "", ())
+    document, question, answers = normalize(cells[0]), normalize(cells[1]), cells[2]
     right = tuple(dict.fromkeys(filter(None, map(normalize, answers))))
     for name, value in (("document", document), ("answer", right or not with_answers)):
         if not value:
@@ -204,12 +204,12 @@ def chosen(parts: Sequence[str], places: Iterable[int]) -> str:
 
 def by_overlap(parts: Sequence[str], question: str) -> list[str]:
     """Sentences by the words they share with a question, most first; the rarer, the more."""
-    held = [set(words(part)) for part in parts]
-    counts = Counter(word for each in held for word in each)
-    asked = set(words(question))
+    vocabularies = [set(words(part)) for part in parts]
+    counts = Counter(word for each in vocabularies for word in each)
+    wanted = set(words(question))
     worth = [
-        math.fsum(math.log((len(parts) + 1) / counts[word]) for word in sorted(asked & each))
-        for each in held
+        math.fsum(math.log((len(parts) + 1) / counts[word]) for word in sorted(wanted & each))
+        for each in vocabularies
     ]
     return [parts[place] for place in sorted(range(len(parts)), key=lambda i: -worth[i])]
 
@@ -241,17 +241,17 @@ def extracts(
         }
     count = max(1, round(fmean(len(sentences(one)) for one in known))) if known else 1
     many = "sentence" if count == 1 else f"{count} sentences"
-    found = {f"the first {many}": [chosen(parts, range(min(count, len(parts)))) for parts in cut]}
+    outputs = {f"the first {many}": [chosen(parts, range(min(count, len(parts)))) for parts in cut]}
     if known:
         counts = [len(words(one)) for one in known]
         length, texts = max(1, round(fmean(counts))), [document.text for document in documents]
         # Without spaces between words, each character counts as one.
         is_spaced = sum(counts) < 2 * sum(len(one.split()) for one in known)
         unit = "words" if is_spaced else "characters"
-        found[f"the first {length} {unit}"] = [first_words(text, length) for text in texts]
-    found[f"the {many} nearest to all"] = [_best(parts, count, _nearness) for parts in cut]
-    found[f"TextRank's first {many}"] = [_best(parts, count, text_rank) for parts in cut]
-    return found
+        outputs[f"the first {length} {unit}"] = [first_words(text, length) for text in texts]
+    outputs[f"the {many} nearest to all"] = [_best(parts, count, _nearness) for parts in cut]
+    outputs[f"TextRank's first {many}"] = [_best(parts, count, text_rank) for parts in cut]
+    return outputs
 
 
 def _best(
@@ -269,5 +269,5 @@ def _nearness(parts: Sequence[str]) -> list[float]:
 
 
 def _most_shared(parts: Sequence[str], question: str) -> str:
-    asked = set(words(question))
-    return max(parts, key=lambda part: len(asked & set(words(part))))
+    wanted = set(words(question))
+    return max(parts, key=lambda part: len(wanted & set(words(part))))

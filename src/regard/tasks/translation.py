@@ -191,7 +191,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         held_out = {"valid": valid, "test": test}
         return check_pairs(
             train,
-            held_out={name: found for name, found in held_out.items() if found},
+            held_out={name: pairs for name, pairs in held_out.items() if pairs},
             tokenizer=tokenizer,
             bad_lines=bad_lines,
             examples=examples,

@@ -152,8 +152,8 @@ class _Worker:
         refused, report = self._refused, ""
         if not refused:
             try:
-                found = self._answerer.answer(self._shards[int(row["place"])])
-                report = json.dumps(asdict(found))
+                answered = self._answerer.answer(self._shards[int(row["place"])])
+                report = json.dumps(asdict(answered))
             except RegardError as error:
                 refused = str(error)
         return {"refused": refused, "report": report}

@@ -184,10 +184,10 @@ def _settle(
     stale = set(before.stale)
     if remake and before.made_with != made_with:
         stale |= set(before.shards)
-        kept = {}
+        earlier = {}
     else:
         _check_same(folder, before.made_with, made_with)
-        kept = dict(before.shards)
+        earlier = dict(before.shards)
     for shard in shards:
         was = before.shards.get(shard.name)
         if was is None or (was["size"], was["modified"]) == (shard.size, shard.modified):
@@ -199,7 +199,7 @@ def _settle(
             )
         stale.add(shard.name)
     now = _Manifest(
-        made_with, kept | {shard.name: _known(shard) for shard in shards}, sorted(stale)
+        made_with, earlier | {shard.name: _known(shard) for shard in shards}, sorted(stale)
     )
     now.write(folder)
     if stale:
@@ -299,13 +299,13 @@ def _remove(shards: Sequence[str], folder: Path) -> None:
 
 
 def _check_empty(folder: Path) -> None:
-    found = sorted(
+    others = sorted(
         path.name
         for path in folder.iterdir()
         if path.name not in _BEFORE and not path.name.startswith(WRITING)
     )
-    if found:
+    if others:
         raise RunError(
             f"{folder} must be a new or empty folder, or one of an earlier job; {_MANIFEST} is "
-            f"missing, and it holds {', '.join(found[:3])}. Choose another: --output FOLDER."
+            f"missing, and it holds {', '.join(others[:3])}. Choose another: --output FOLDER."
         )

@@ -75,26 +75,26 @@ def find_shards(inputs: Sequence[str | Path], folder: Path, *, ending: str) -> l
         >>> [shard.answers.relative_to(home).as_posix() for shard in found]
         ['answers/de/a.tsv.jsonl', 'answers/fr/a.tsv.jsonl']
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for given in inputs:
         for file in shards(Path(given)):
             name = _name(Path(given), file)
             path = Path(os.path.abspath(file))  # noqa: PTH100  (links keep their names)
-            if found.setdefault(name, path) != path:
+            if files.setdefault(name, path) != path:
                 raise SettingError(
-                    f"--input must give each file a place of its own; {found[name]} and {path} "
+                    f"--input must give each file a place of its own; {files[name]} and {path} "
                     f"would both be answered in {name}{ending}. Name both by one pattern, from a "
                     "folder that holds both."
                 )
-    if not found:
+    if not files:
         raise DataError("--input must name files to answer; got nothing.")
     home = Path(os.path.realpath(folder))
-    if inside := [path for path in found.values() if home in Path(os.path.realpath(path)).parents]:
+    if inside := [path for path in files.values() if home in Path(os.path.realpath(path)).parents]:
         raise SettingError(
             f"--output must be a folder without files to answer; {folder} holds {inside[0].name}. "
             "Choose another: a pattern would find the answers too."
         )
-    return [_shard(name, path, folder, ending) for name, path in sorted(found.items())]
+    return [_shard(name, path, folder, ending) for name, path in sorted(files.items())]
 
 
 def _name(given: Path, file: Path) -> str:
