@@ -3,7 +3,10 @@
     python -m benchmarks.training_speed --work FOLDER --joey VENV/bin/python
 
 All sides train Transformer-tiny on the very same Multi30k batches, in processes of their own,
-with the same number of threads; start-up and the first updates are not timed. There are two sets
+with the same number of threads, in float32, and where the processor multiplies it regard and
+``nn.Transformer`` in bfloat16 too. All drop .3 of embeddings, attention weights and sublayers'
+outputs; Joey NMT also inside its feed-forward layers, which it has no setting for. Start-up and
+the first updates are not timed. There are two sets
 of batches of 4,096 tokens, padding included: *drawn*, sentences in random order, which is how
 Joey NMT makes its own batches (more than half is padding), and *sorted*, windows sorted by
 length, which is how regard does. So there are two ratios to Joey NMT: each program with its own
@@ -89,6 +92,8 @@ def measure(setting: Setting) -> dict[str, list[Sample]]:
             sides[f"{JOEY}/{kind}"] = partial(_joey, setting, setting.joey_python, file)
         for name in own:
             sides[f"{name}/{kind}"] = partial(_own, name, setting, file)
+            if sort and "avx512_bf16" in measuring.machine()["flags"]:
+                sides[f"{name}/bfloat16"] = partial(_own, name, setting, file, "bfloat16")
     return measuring.alternate(sides, setting.rounds)
 
 
@@ -112,6 +117,7 @@ def summarise(
             for kind, how in (("sorted", "sorted by length"), ("drawn", "drawn at random"))
             for theirs, peer in ((JOEY, "Joey NMT 2.3.0"), (PLAIN, "`nn.Transformer`"))
         ),
+        (f"{_WORK}, bfloat16", f"{OURS}/bfloat16", f"{PLAIN}/bfloat16", "`nn.Transformer`"),
     )
     figures = [
         _figure(what, rates[ours], rates[theirs], peer, setting.threads)
@@ -152,7 +158,7 @@ def _figure(
     mine, other = Spread.of(ours), Spread.of(theirs)
     return Figure(
         what=what,
-        ours=f"{ratio.median:.1f} × ({mine.median:,.0f} target tokens/s)",
+        ours=f"{ratio.median:.2f} × ({mine.median:,.0f} target tokens/s)",
         beside=f"{peer}: {other.median:,.0f} target tokens/s",
         note=f"{threads} threads, ±{ratio.relative:.0%}",
     )
@@ -165,8 +171,8 @@ def _joey(setting: Setting, python: Path, file: Path) -> Sample:
     return joey.speed(updates, given, warmup=setting.warmup)
 
 
-def _own(name: str, setting: Setting, file: Path) -> Sample:
-    amount = ("--updates", setting.updates, "--warmup", setting.warmup)
+def _own(name: str, setting: Setting, file: Path, precision: str = "float32") -> Sample:
+    amount = ("--updates", setting.updates, "--warmup", setting.warmup, "--precision", precision)
     return processes.answer(_MODULES[name], file, *amount, threads=setting.threads)
 
 

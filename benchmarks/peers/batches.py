@@ -135,4 +135,5 @@ def parse_arguments(description: str) -> argparse.Namespace:
     parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
     parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     return parser.parse_args()

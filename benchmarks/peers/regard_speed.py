@@ -102,10 +102,11 @@ SIZE = TransformerConfig(
     num_encoder_layers=batches.NUM_LAYERS,
     num_decoder_layers=batches.NUM_LAYERS,
     dropout=batches.DROPOUT,
+    attention_dropout=batches.DROPOUT,
 )
 
 
-def fit(given: list[batches.IdBatch], run: Run) -> Stopwatch:
+def fit(given: list[batches.IdBatch], run: Run, *, precision: str) -> Stopwatch:
     """Train a model once on every batch, with the peers' schedule; how long it took."""
     config = TrainingConfig(
         updates=len(given),
@@ -113,6 +114,7 @@ def fit(given: list[batches.IdBatch], run: Run) -> Stopwatch:
         warmup=batches.WARMUP,
         schedule="inverse_sqrt",
         validate_every=len(given),
+        precision=precision,
         seed=42,
     )
     torch.manual_seed(42)
@@ -142,7 +144,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         with Run.create(Path(folder) / "run", {"task": "translation"}, "translation") as run:
-            stopwatch = fit(given, run)
+            stopwatch = fit(given, run, precision=arguments.precision)
     print(json.dumps(summary(stopwatch, warmup=arguments.warmup, began=began)))
 
 
