@@ -80,7 +80,7 @@ class Packing:
 
     def __init__(self, lengths: Int[Tensor, " B"], width: int) -> None:
         is_real = torch.arange(width, device=lengths.device) < lengths[:, None]
-        self.places = is_real.flatten().nonzero()[:, 0]
+        self.positions = is_real.flatten().nonzero()[:, 0]
         self.shape = (len(lengths), width)
 
     @classmethod
@@ -95,12 +95,12 @@ class Packing:
 
     def pack(self, padded: Shaped[Tensor, "B N *rest"]) -> Shaped[Tensor, "R *rest"]:
         """The real positions, row after row."""
-        packed: Tensor = _Pack.apply(padded, self.places)  # type: ignore[no-untyped-call]
+        packed: Tensor = _Pack.apply(padded, self.positions)  # type: ignore[no-untyped-call]
         return packed
 
     def pad(self, packed: Shaped[Tensor, "R *rest"]) -> Shaped[Tensor, "B N *rest"]:
         """The positions where they stood, with zeros for padding."""
-        padded: Tensor = _Pad.apply(packed, self.places, self.shape)  # type: ignore[no-untyped-call]
+        padded: Tensor = _Pad.apply(packed, self.positions, self.shape)  # type: ignore[no-untyped-call]
         return padded
 
 
@@ -109,33 +109,33 @@ class Packing:
 
 class _Pack(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, padded: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(places)
+    def forward(ctx: Any, padded: Tensor, positions: Tensor) -> Tensor:
+        ctx.save_for_backward(positions)
         ctx.shape = (padded.shape[0], padded.shape[1])
-        return padded.flatten(0, 1).index_select(0, places)
+        return padded.flatten(0, 1).index_select(0, positions)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (places,) = ctx.saved_tensors
-        return _spread(grad, places, ctx.shape), None
+        (positions,) = ctx.saved_tensors
+        return _spread(grad, positions, ctx.shape), None
 
 
 class _Pad(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, packed: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
-        ctx.save_for_backward(places)
-        return _spread(packed, places, shape)
+    def forward(ctx: Any, packed: Tensor, positions: Tensor, shape: tuple[int, int]) -> Tensor:
+        ctx.save_for_backward(positions)
+        return _spread(packed, positions, shape)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (places,) = ctx.saved_tensors
-        return grad.flatten(0, 1).index_select(0, places), None, None
+        (positions,) = ctx.saved_tensors
+        return grad.flatten(0, 1).index_select(0, positions), None, None
 
 
-def _spread(packed: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
+def _spread(packed: Tensor, positions: Tensor, shape: tuple[int, int]) -> Tensor:
     B, N = shape
     padded = packed.new_zeros(B * N, *packed.shape[1:])
-    return padded.index_copy_(0, places, packed).view(B, N, *packed.shape[1:])
+    return padded.index_copy_(0, positions, packed).view(B, N, *packed.shape[1:])
 
 
 _SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")

@@ -84,10 +84,10 @@ class RecurrentEncoder(nn.Module):
 
     def _unpacked(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """Padded rows, one direction at a time: what is read after a row's end is thrown away."""
-        places = torch.arange(inputs.shape[1], device=inputs.device)
-        real = places < lengths[:, None]
+        positions = torch.arange(inputs.shape[1], device=inputs.device)
+        real = positions < lengths[:, None]
         # What each row reads when it is turned around in front of its padding.
-        turned = torch.where(real, lengths[:, None] - 1 - places, places)[..., None]
+        turned = torch.where(real, lengths[:, None] - 1 - positions, positions)[..., None]
         states = inputs
         for layer in range(self.recurrence.num_layers):
             if layer:

@@ -256,8 +256,8 @@ class _AddDropoutNorm(torch.autograd.Function):
         rate: float,
     ) -> Tensor:
         randoms = random_bytes(change.shape)
-        kept = keep_mask(randoms, rate)
-        total = torch.addcmul(states, change.to(states.dtype), kept, value=keep_scale(rate))
+        mask = keep_mask(randoms, rate)
+        total = torch.addcmul(states, change.to(states.dtype), mask, value=keep_scale(rate))
         out, mean, rstd = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
         ctx.save_for_backward(total, randoms, mean, rstd, weight, bias)
         ctx.rate = rate

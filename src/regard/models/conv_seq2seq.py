@@ -140,8 +140,8 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         return log_probs, replace(state, past=tuple(past), length=state.length + 1)
 
     def _read(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> SourceMemory:
-        places = torch.arange(source.shape[1], device=source.device)
-        is_real = (places < source_lengths[:, None]).unsqueeze(-1)
+        positions = torch.arange(source.shape[1], device=source.device)
+        is_real = (positions < source_lengths[:, None]).unsqueeze(-1)
         embedded = self.dropout(self.source_positions(self.source_embedding(source)))
         states = self.encoder_input(embedded)
         for convolution in self.encoder:
@@ -164,12 +164,12 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         embedded = self.target_positions(self.target_embedding(target), first=first)
         embedded = self.dropout(embedded)
         states = self.decoder_input(embedded)
-        kept: list[Tensor] = []
+        next_past: list[Tensor] = []
         for layer, block in enumerate(self.decoder):
             with at("cross", layer):
                 states, inputs = block(states, embedded, read, past[layer])
-            kept.append(inputs)
-        return self.dropout(self.decoder_output(states)), kept
+            next_past.append(inputs)
+        return self.dropout(self.decoder_output(states)), next_past
 
 
 class DecoderLayer(nn.Module):

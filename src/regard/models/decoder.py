@@ -132,8 +132,8 @@ class Decoder(LanguageModel[DecoderState]):
         self, ids: Int[Tensor, "B N"], state: DecoderState
     ) -> tuple[Float[Tensor, "B N C"], DecoderState]:
         """The states of more tokens, and the state with their keys and values."""
-        padding, seen = state.padding, state.past[0].length
-        states = self._embed(ids, first=seen if padding is None else seen - padding)
+        padding, length = state.padding, state.past[0].length
+        states = self._embed(ids, first=length if padding is None else length - padding)
         states, past = self.layers(
             states, mask=self._mask(padding), bias=self._bias(), past=state.past
         )
@@ -161,8 +161,8 @@ class Decoder(LanguageModel[DecoderState]):
             if parameter.dim() < 2:
                 continue
             is_added = name.endswith(("attend.output.weight", "feed.outer.weight"))
-            share = (2 * len(self.layers)) ** -0.5 if is_added else 1.0
-            nn.init.normal_(parameter, std=0.02 * share)
+            scale = (2 * len(self.layers)) ** -0.5 if is_added else 1.0
+            nn.init.normal_(parameter, std=0.02 * scale)
         for table in (self.embedding, self.output):
             if table.pad_id is not None:
                 table.weight.data[table.pad_id] = 0

@@ -118,9 +118,9 @@ class Sampled(nn.Module):
         """One step; its penalty is the entropy, negative, in nats."""
         values = memory.values
         if not self.training:
-            asked = look.ask(query).to(values.dtype).unsqueeze(1), memory.keys, values
+            inputs = look.ask(query).to(values.dtype).unsqueeze(1), memory.keys, values
             score = look.score(values.dtype)
-            context = attend(*asked, score=score, mask=memory.mask, weighting=Hard())
+            context = attend(*inputs, score=score, mask=memory.mask, weighting=Hard())
             return AttentionOutput(context.squeeze(1), state.next())
         is_mean = state.past
         assert is_mean is not None
@@ -165,8 +165,8 @@ class Near(nn.Module):
         if not self.is_predictive:
             near = window(self.reach, self.reach, first=state.step) & memory.mask
             return AttentionOutput(look(query, memory.keys, memory.values, mask=near), state.next())
-        share = torch.sigmoid(self.outer(torch.tanh(self.inner(query)))).to(memory.values.dtype)
-        distance = memory.places - memory.lengths[:, None] * share  # (B, S)
+        fraction = torch.sigmoid(self.outer(torch.tanh(self.inner(query)))).to(memory.values.dtype)
+        distance = memory.places - memory.lengths[:, None] * fraction  # (B, S)
         is_hidden = (distance.abs() > self.reach) | memory.is_padding
         align = _log_weights(look, query, memory.keys, memory, is_hidden)
         log_weights = align - distance.square() / (2 * (self.reach / 2) ** 2)
@@ -246,10 +246,10 @@ def _log_weights(
 ) -> Float[Tensor, "B S"]:
     """The logarithm of a softmax over the places that are not hidden."""
     dtype = memory.values.dtype
-    score, asked = look.score(dtype), look.ask(query).to(dtype).unsqueeze(1)
+    score, queries = look.score(dtype), look.ask(query).to(dtype).unsqueeze(1)
     # As in ``attend``, automatic precision narrows nothing.
-    with torch.autocast(asked.device.type, enabled=False):
-        scores = score.tile(asked, keys, *score.tensors()).squeeze(1)
+    with torch.autocast(queries.device.type, enabled=False):
+        scores = score.tile(queries, keys, *score.tensors()).squeeze(1)
     return scores.masked_fill(is_hidden, float("-inf")).log_softmax(-1)
 
 

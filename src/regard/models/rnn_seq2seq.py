@@ -290,16 +290,16 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         source: Tensor | None,
     ) -> Tensor:
         """State that predicts the next token, by maxout (Bahdanau) or as it is; and copies."""
-        seen = torch.cat([top, embedded, context], dim=-1)
+        joined = torch.cat([top, embedded, context], dim=-1)
         if self.config.decoder == "bahdanau":
-            top = self.readout(seen).unflatten(-1, (-1, 2)).amax(-1)
+            top = self.readout(joined).unflatten(-1, (-1, 2)).amax(-1)
         best: Tensor = self.dropout(top)
         if self.pointer is None:
             return best
         assert weights is not None
         assert source is not None
         ids = source if weights.dim() == 2 else source.unsqueeze(1).expand_as(weights)
-        states: Tensor = self.pointer(best, seen, weights, ids)
+        states: Tensor = self.pointer(best, joined, weights, ids)
         return states
 
     @torch.no_grad()

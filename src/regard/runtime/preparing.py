@@ -1,8 +1,5 @@
 """The gate of the runtime, which imports no compiled loop where nothing can be compiled."""
 
-import ctypes
-import sys
-from copy import copy
 from typing import TypeVar, cast
 
 import torch
@@ -12,12 +9,10 @@ from regard.attention.observing import current_editor, current_observer
 from regard.choices import check_choice
 from regard.errors import SettingError
 from regard.kernels import why_not
-from regard.layers import RecurrentEncoder, TokenEmbedding
 from regard.layers.choices import Precision
 from regard.layers.precision import multiplies_bfloat16
 from regard.models.decoder import Decoder
 from regard.models.interfaces import LanguageModel, Seq2Seq
-from regard.models.readers import Encoder
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq
 from regard.models.transformer import Transformer
@@ -55,21 +50,22 @@ def prepared(model: ModelT) -> ModelT:
     if is_watched or why_not() is not None:
         return model
     # Only here: what cannot be compiled cannot be imported.
+    from regard.runtime.modules import with_packed_modules
     from regard.runtime.recurrent.models import PreparedRecurrentLm, PreparedRnnSeq2Seq
     from regard.runtime.transformer.models import PreparedDecoder, PreparedTransformer
 
-    made: nn.Module = model
-    if type(made) is Transformer and PreparedTransformer.refuse(made) is None:
-        made = PreparedTransformer(made).eval()
-    elif type(made) is Decoder and PreparedDecoder.refuse(made) is None:
-        made = PreparedDecoder(made).eval()
-    elif type(made) is RnnSeq2Seq and PreparedRnnSeq2Seq.refuse(made) is None:
-        made = PreparedRnnSeq2Seq(made).eval()
-    elif type(made) is RecurrentLm and PreparedRecurrentLm.refuse(made) is None:
-        made = PreparedRecurrentLm(made).eval()
+    packed: nn.Module = model
+    if type(packed) is Transformer and PreparedTransformer.refuse(packed) is None:
+        packed = PreparedTransformer(packed).eval()
+    elif type(packed) is Decoder and PreparedDecoder.refuse(packed) is None:
+        packed = PreparedDecoder(packed).eval()
+    elif type(packed) is RnnSeq2Seq and PreparedRnnSeq2Seq.refuse(packed) is None:
+        packed = PreparedRnnSeq2Seq(packed).eval()
+    elif type(packed) is RecurrentLm and PreparedRecurrentLm.refuse(packed) is None:
+        packed = PreparedRecurrentLm(packed).eval()
     elif not isinstance(model, Seq2Seq | LanguageModel):
-        made = with_packed_modules(model)
-    return cast(ModelT, made)
+        packed = with_packed_modules(model)
+    return cast(ModelT, packed)
 
 
 def warm_up(model: nn.Module) -> None:
@@ -81,47 +77,6 @@ def warm_up(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, PreparedReader):
             module(torch.zeros(1, 1, dtype=torch.long))
-
-
-def with_packed_modules(model: ModelT) -> ModelT:
-    """The model with packed linear maps, tables, recurrences and encoders, if it is in float32."""
-    if why_not() is not None:
-        return model
-    from regard.runtime.base import why_not_packed
-
-    reason = why_not_packed(model.parameters(), {})
-    return model if reason else cast(ModelT, _packed(model, {}))
-
-
-def _packed(module: nn.Module, known: dict[nn.Module, nn.Module]) -> nn.Module:
-    """A module, or one in its place; ``known`` has those that stand in several places."""
-    from regard.runtime.products import PackedEmbedding, PackedLinear
-    from regard.runtime.recurrent.decoder import PreparedEncoder
-    from regard.runtime.transformer.encoder import PreparedReader
-
-    if module in known:
-        return known[module]
-    packed = module
-    if isinstance(module, RecurrentEncoder):
-        packed = PreparedEncoder(module)
-    elif type(module) is TokenEmbedding:
-        packed = PackedEmbedding(module)
-    elif type(module) is nn.Linear:
-        packed = PackedLinear(module)
-    else:
-        is_loop = isinstance(module, Encoder) and PreparedReader.refuse(module) is None
-        parts = {
-            name: part if part is None or (is_loop and name == "layers") else _packed(part, known)
-            for name, part in module._modules.items()
-        }
-        if any(part is not module._modules[name] for name, part in parts.items()):
-            packed = copy(module)
-            packed._modules = parts
-        if is_loop:
-            assert isinstance(packed, Encoder)
-            packed = PreparedReader(packed)
-    known[module] = packed.eval()
-    return packed
 
 
 def in_precision(model: ModelT, precision: Precision) -> ModelT:
@@ -162,13 +117,8 @@ def in_precision(model: ModelT, precision: Precision) -> ModelT:
             raise SettingError(f"precision must be one that can be had; got int8, but {reason}.")
         # Only here: what cannot be compiled cannot be imported.
         from regard.runtime.products import round_weights
+        from regard.runtime.state import trim_memory
 
         round_weights(model)
         trim_memory()
     return model
-
-
-def trim_memory() -> None:
-    """Give free memory back to the system: glibc keeps that of matrices of up to 32 MiB."""
-    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
-        libc.malloc_trim(0)

@@ -1,5 +1,6 @@
 """State of a packed decoder between two tokens: rows that point into one store."""
 
+import ctypes
 import math
 import mmap
 import sys
@@ -31,6 +32,12 @@ def empty(shape: tuple[int, ...]) -> Float32[np.ndarray, "..."]:
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, np.float32).reshape(shape)
+
+
+def trim_memory() -> None:
+    """Give free memory back to the system: glibc keeps that of matrices of up to 32 MiB."""
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 class Store:

@@ -22,7 +22,7 @@ from regard.models.recurrent_attention import Soft
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
 from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq, why_not_packed
-from regard.runtime.preparing import with_packed_modules
+from regard.runtime.modules import with_packed_modules
 from regard.runtime.products import MOST_BYTES
 from regard.runtime.recurrent.decoder import (
     Layer,

@@ -91,12 +91,12 @@ class DecoderStack(DecoderSteps[PreparedState]):
         last = np.empty((0 if is_ranked else rows, weights.norms.shape[1]), np.float32)
         queries = np.empty((self._looks, rows, options.heads * options.head_dim), np.float32)
         positions, past, now = self._added_positions(state), self._past(state), state.length
-        given = (token.numpy(), positions, weights, past, now, options, queries, last, *ranking)
-        parallel_blocks(rows, lambda *part: kernels.decode_step(*part, *given))
+        inputs = (token.numpy(), positions, weights, past, now, options, queries, last, *ranking)
+        parallel_blocks(rows, lambda *part: kernels.decode_step(*part, *inputs))
         if current_observer() is not None:
-            for place, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
+            for index, (block, query) in enumerate(zip(self._blocks, queries, strict=False)):
                 if block.look is not None:
-                    self._announce(place, block.look, torch.from_numpy(query), state)
+                    self._announce(index, block.look, torch.from_numpy(query), state)
         state = state.after([self._in_heads(query) for query in queries])
         return None if is_ranked else self._logits_of(torch.from_numpy(last)), state
 
@@ -162,15 +162,15 @@ class DecoderStack(DecoderSteps[PreparedState]):
             return mixed
 
         queries: list[np.ndarray] = []
-        for place, layer in enumerate(self._layers):
-            cache = state.store.cache[place]
+        for index, layer in enumerate(self._layers):
+            cache = state.store.cache[index]
             projected = layer.self_in(normed)
             add(layer.self_out(attend(kernels.attend_to_past, projected, cache, now + 1)))
             if layer.look is not None:
-                query, memory = layer.cross_in(normed), state.memory[place]
+                query, memory = layer.cross_in(normed), state.memory[index]
                 queries.append(self._in_heads(query.numpy()))
                 if current_observer() is not None:
-                    self._announce(place, layer.look, query, state)
+                    self._announce(index, layer.look, query, state)
                 mixed = attend(kernels.attend_to_memory, query, memory, memory.shape[1])
                 add(layer.cross_out(mixed))
             add(layer.outer(layer.activation(layer.inner(normed))))

@@ -210,13 +210,13 @@ class TransformerEncoder:
         begins, half = sources.begins, self._shape[1] // 2
         x, embedded = layers.embed(sources, self._embeddings, self._width)
         states = torch.from_numpy(layers(x, begins, positions))
-        for kept, project in zip(memory, layers.others, strict=True):
+        for cache, project in zip(memory, layers.others, strict=True):
             projected_rows = project(states).numpy()
             if self._mixes_embeddings:
                 projected_rows[:, half:] = project(torch.from_numpy(embedded)).numpy()[:, half:]
             for b, (begin, stop) in enumerate(pairwise(begins)):
                 if (real := projected_rows[begin + sources.skipped : stop]).size:
-                    kept[b, : len(real)] = real
+                    cache[b, : len(real)] = real
 
 
 def layers_of(blocks: Sequence[TransformerBlock], last: nn.Module) -> Layers:

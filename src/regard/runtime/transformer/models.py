@@ -12,8 +12,7 @@ from regard.attention.observing import current_editor, current_observer
 from regard.models.decoder import Decoder
 from regard.models.transformer import Transformer
 from regard.runtime.base import PreparedLanguageModel, PreparedSeq2Seq
-from regard.runtime.preparing import trim_memory
-from regard.runtime.state import PreparedState, begin
+from regard.runtime.state import PreparedState, begin, trim_memory
 from regard.runtime.transformer.decoder import DecoderStack
 from regard.runtime.transformer.encoder import TransformerEncoder
 from regard.runtime.transformer.layers import why_not_prepared
