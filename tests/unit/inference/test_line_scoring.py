@@ -52,11 +52,7 @@ def test_a_line_in_is_a_line_out(predictor) -> None:
 @pytest.mark.parametrize(
     ("line", "ending", "message"),
     [
-        (
-            "我爱中国。",
-            ".tsv",
-            "in:1: expected at least 2 columns, found 1. To score an output, wr",
-        ),
+        ("我爱中国。", ".tsv", "in:1: expected at least 2 columns, found 1. To score an outp"),
         ("\tI", "", "in:1: source must hold text; got an empty one"),
         ('{"source": "我"}', ".jsonl", "in:1: expected a JSON object with texts at 'source' and"),
         ("{", ".jsonl", "in:1: expected a JSON object with texts"),

@@ -49,17 +49,6 @@ def test_each_job_answers(name, loaded):
     json.dumps(one.to_dict())
 
 
-def test_a_line_may_be_an_object(loaded):
-    record = asked("question_answering")
-    by_line = loaded["question_answering"].predict(json.dumps(record))
-    assert by_line[0].to_dict() == loaded["question_answering"].predict(record)[0].to_dict()
-
-
-def test_a_language_model_goes_on(loaded):
-    (found,) = loaded["language_modelling"].predict("Anna sat", method="greedy", max_tokens=3)
-    assert found.text() == "Anna sat" + found.to_dict()["continuations"][0]
-
-
 @pytest.mark.parametrize("name", ["classification", "tagging", "translation"])
 def test_each_is_looked_into(name, loaded):
     page = loaded[name].look(asked(name))

@@ -201,24 +201,6 @@ def test_a_long_text_is_looked_at_in_summaries(kind):
         look.cross()
 
 
-@attending
-def test_summaries_are_those_of_the_weights(kind, monkeypatch):
-    made = predictor(kind)
-    maps = made.attention("fed cab", "abc").maps
-    assert made.attention("fed cab", "abc").summaries == []
-    monkeypatch.setattr("regard.inference.look.MOST_WITHOUT_SUMMARIES", 6)
-    look = made.attention("fed cab", "abc")
-    assert len(look.maps) == len(maps)
-    summaries = look.summaries
-    assert [(one.kind, one.layer) for one in summaries] == [(one.kind, one.layer) for one in maps]
-    for one, other in zip(summaries, maps, strict=True):
-        torch.testing.assert_close(one.summary.received, other.weights.sum(-2))
-        best = one.summary.top_keys[..., :1]
-        torch.testing.assert_close(
-            other.weights.gather(-1, best), other.weights.amax(-1, keepdim=True)
-        )
-
-
 def test_what_cannot_be_read_is_not_looked_at():
     with pytest.raises(DataError, match="source must hold text to look at; got an empty line"):
         predictor("transformer").attention("  ", "abc")

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from regard.inference import Predictor
-from regard.kernels import recurrent as recurrent_kernels
 from regard.kernels.transformer import decoder as kernels
 from regard.kernels.transformer import encoder as encoder_kernels
 from regard.models import Transformer
@@ -25,7 +24,6 @@ MODEL = {
     "num_encoder_layers": 1,
     "num_decoder_layers": 2,
 }
-RECURRENT = {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 17, "attention_dim": 13}
 SENTENCES = ["".join(LETTERS[(7 * i + j * j) % 20] for j in range(7)) for i in range(32)]
 
 
@@ -135,23 +133,6 @@ def test_every_search_finds_and_looks_at_the_same(settings):
         torch.testing.assert_close(weights, others, atol=1e-5, rtol=0)
         uneven = max(uneven, float(weights.max() - weights.min()))
     assert uneven > 0.2  # or the rows could be anyone's
-
-
-def test_recurrent_models_are_prepared_too_and_their_alignments_are_seen(monkeypatch):
-    calls, step = set(), recurrent_kernels.step
-    monkeypatch.setattr(recurrent_kernels, "step", lambda *all: calls.add("loop") or step(*all))
-    made = predictor(RECURRENT)
-    right = plainly(made, SENTENCES, attention=True)
-    assert not calls
-    for wants_attention in (False, True):
-        found = made.translate(SENTENCES, attention=wants_attention)
-        check_same(found, right)
-        assert calls == {"loop"}
-        calls.clear()
-    for (one, *_), (other, *_) in zip(found, right, strict=True):
-        torch.testing.assert_close(
-            one.alignment.weights, other.alignment.weights, atol=1e-5, rtol=0
-        )
 
 
 TEXTS = [" ".join("abcdefgh"[(7 * i + j * j) % 8] for j in range(1 + i)) for i in range(9)]

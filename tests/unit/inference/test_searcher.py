@@ -1,6 +1,6 @@
 """What ``[decoding]`` asks for is what is searched for."""
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
@@ -75,10 +75,10 @@ def test_the_searches_are_those_of_decoding() -> None:
     ids = [made.tokenizer.source.encode(text) for text in TEXTS]
     source, lengths = made.task.pad_sources(ids)
 
-    def run(search, **options):
+    def run(search, step=made.model.step, start=lambda state: state, **options):
         return search(
-            made.model.step,
-            made.model.start(source, lengths),
+            step,
+            start(made.model.start(source, lengths)),
             batch_size=len(TEXTS),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
@@ -97,18 +97,8 @@ def test_the_searches_are_those_of_decoding() -> None:
     found = answers(method="sample", top_k=1)
     assert tokens(found) == [[one.tokens] for one in run(decoding.greedy)]
     cover = decoding.CoveragePenalty(made.model.step, weight=3.0)
-    wanted = decoding.beam(
-        cover.step,
-        cover.start(made.model.start(source, lengths), lengths),
-        batch_size=len(TEXTS),
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-        max_lengths=longest_output(lengths, 2.0),
-        forbidden=FORBIDDEN,
-        min_length=3,
-        beam_size=5,
-        bonus=cover.bonus,
-    )
+    start = partial(cover.start, lengths=lengths)
+    wanted = run(decoding.beam, cover.step, start, beam_size=5, bonus=cover.bonus)
     found = answers(coverage_penalty=3.0)
     assert tokens(found) == tokens(wanted)
     scores = [each[0].score for each in wanted]
@@ -136,13 +126,7 @@ def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
 
 @pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"method": "sample", "n_best": 3},
-        {"coverage_penalty": 2.0},
-        {"beam_size": 8, "require": ("China",)},
-    ],
-    ids=str,
+    "settings", [SAMPLE | {"n_best": 3}, {"coverage_penalty": 2.0}, CHANGES[-1][1]], ids=str
 )
 def test_what_the_best_looked_at_is_known_of_every_search(kind, settings) -> None:
     for each in answers(kind, attention=True, **settings):
@@ -154,19 +138,10 @@ def test_what_the_best_looked_at_is_known_of_every_search(kind, settings) -> Non
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"require": ("😀",)},
-            "require must be words that the vocabulary can spell; got '😀'. Its",
-        ),
+        ({"require": ("😀",)}, "require must be words that the vocabulary can spell; got '😀'"),
         ({"prefix": "I ☃"}, "prefix must be words that the vocabulary can spell; got 'I ☃'"),
-        (
-            {"prefix": "I love", "avoid": ("love",)},
-            "prefix must hold no word to avoid; got 'love' in 'I love'. Take it out of one",
-        ),
-        (
-            {"require": ("love China",), "avoid": ("China",)},
-            "require must hold no word to avoid; got 'China' in 'love China'",
-        ),
+        ({"prefix": "I love", "avoid": ("love",)}, "prefix must hold no word .*'love' in 'I love'"),
+        ({"require": ("love China",), "avoid": ("China",)}, "require must hold no word to avoid"),
     ],
 )
 def test_words_that_cannot_be_written_are_refused(settings, message) -> None:

@@ -9,7 +9,7 @@ from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, recipe_from_table
 from regard.tasks.sequence_task import states_and_labels
 from regard.tasks.translation import TranslationTask
-from regard.text import BadLines, Corpus, Pair, Sequences, batched, collate, encode_corpus
+from regard.text import BadLines, Corpus, Pair, Sequences, collate
 
 TINY = {"type": "rnn_seq2seq", "embed_dim": 4, "hidden_dim": 5, "attention_dim": 3}
 
@@ -118,15 +118,6 @@ def test_the_end_of_the_source_can_be_left_out(folder):
     assert columns == [length + 1, length]
 
 
-def test_the_test_file_is_read_by_its_name(folder):
-    assert len(read_split(recipe(folder, test="valid.tsv"), "test")) == 3
-
-
-def test_columns_can_be_chosen(folder):
-    pairs = read_split(recipe(folder, train="swapped.tsv", columns=[2, 1]), "train")
-    assert sides(pairs) == [("a", "b"), ("c", "d")]
-
-
 def test_bad_lines_are_refused_or_left_out(folder):
     with pytest.raises(DataError, match=r"bad.tsv:2"):
         read_split(recipe(folder, train="bad.tsv"), "train")
@@ -134,30 +125,6 @@ def test_bad_lines_are_refused_or_left_out(folder):
     kept = read_split(recipe(folder, train="bad.tsv", on_bad_line="skip"), "train", bad_lines=bad)
     assert sides(kept) == [("a", "b"), ("c", "d")]
     assert bad.total == 1
-
-
-def test_long_sentences_are_left_out_or_refused(folder):
-    lengths = []
-    for settings in ({"max_length": 5}, {"max_length": 20}):
-        made = recipe(folder, train="long.tsv", **settings)
-        pairs = read_split(made, "train")
-        data = made.data
-        corpus = encode_corpus(
-            pairs,
-            TranslationTask.learn(made, pairs).tokenizer,
-            max_length=data.max_length,
-            on_long=data.on_long,
-        )
-        lengths.append(len(corpus))
-    assert lengths == [1, 2]
-    made = recipe(folder, train="long.tsv", max_length=5, on_long="error")
-    with pytest.raises(DataError, match=r"long.tsv:1"):
-        encode_corpus(
-            pairs,
-            TranslationTask.learn(made, pairs).tokenizer,
-            max_length=5,
-            on_long=made.data.on_long,
-        )
 
 
 def test_languages_reach_who_shows_and_measures(folder):
@@ -218,12 +185,3 @@ def test_only_real_tokens_are_learned_from():
     assert states[:, 0].tolist() == [2, 5, 6, 2, 4, 2]
     assert labels.tolist() == [5, 6, 3, 4, 3, 3]
     assert auxiliary == 7
-
-
-def test_groups_hold_the_shortest_first_and_keep_to_the_budget():
-    lengths = [5, 1, 9, 2, 2]
-    groups = list(batched(lengths, max_tokens=6))
-    assert groups == [[1, 3, 4], [0], [2]]
-    for group in groups:
-        assert len(group) == 1 or len(group) * max(lengths[i] for i in group) <= 6
-    assert list(batched([], max_tokens=6)) == []

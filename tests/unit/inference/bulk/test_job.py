@@ -188,21 +188,15 @@ def test_one_job_at_a_time(translator, files, out):
     answer_files(translator, [files / "a.txt"], out, engine=engine)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "error", "message"),
-    [
-        ([], DataError, "--input must name files to answer; got nothing"),
-        (["absent.txt"], DataError, r"absent\.txt must be a readable file"),
-        (["*.absent"], DataError, "must fit some file"),
-    ],
-)
-def test_no_files(inputs, error, message, translator, out, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(error, match=message):
-        answer_files(translator, inputs, out)
-
-
-def test_answers_among_the_files_are_refused(translator, files):
+def test_no_files_and_answers_among_them_are_refused(translator, files, out, monkeypatch):
+    monkeypatch.chdir(files)
+    for inputs, message in (
+        ([], "--input must name files to answer; got nothing"),
+        (["absent.txt"], r"absent\.txt must be a readable file"),
+        (["*.absent"], "must fit some file"),
+    ):
+        with pytest.raises(DataError, match=message):
+            answer_files(translator, inputs, out)
     for folder in (files, files.parent):
         with pytest.raises(SettingError, match=r"--output must be a folder without files to answ"):
             answer_files(translator, [f"{files}/*.txt"], folder)
