@@ -226,19 +226,19 @@ def sentence_chrf(hypotheses: Sequence[str], references: References) -> list[flo
 
 
 def _score(metric: "Metric", hypotheses: Sequence[str], resamples: int) -> MetricScore:
-    made = metric.corpus_score(hypotheses, None)
+    score = metric.corpus_score(hypotheses, None)
     signature, mean, margin = str(metric.get_signature()), None, None
     details: dict[str, float] = {}
-    if made.name == "BLEU":
-        details = {"brevity_penalty": made.bp, "length_ratio": made.ratio}
-        details |= {f"precision_{n}": float(p) for n, p in enumerate(made.precisions, start=1)}
+    if score.name == "BLEU":
+        details = {"brevity_penalty": score.bp, "length_ratio": score.ratio}
+        details |= {f"precision_{n}": float(p) for n, p in enumerate(score.precisions, start=1)}
     if resamples:
-        drawn = draw({"system": hypotheses}, {made.name: metric}, "bs", resamples)
-        signature, (result,) = drawn[made.name]
+        drawn = draw({"system": hypotheses}, {score.name: metric}, "bs", resamples)
+        signature, (result,) = drawn[score.name]
         mean, margin = float(result.mean or 0.0), float(result.ci or 0.0)
     return MetricScore(
-        name=made.name,
-        value=float(made.score),
+        name=score.name,
+        value=float(score.score),
         signature=signature,
         mean=mean,
         margin=margin,

@@ -18,51 +18,51 @@ class LabelScore:
     count: int
 
 
-def accuracy(given: Sequence[str], right: Sequence[str]) -> float:
+def accuracy(predicted: Sequence[str], true: Sequence[str]) -> float:
     """The share of right labels, in percent."""
-    _check(given, right)
-    return 100 * sum(a == b for a, b in zip(given, right, strict=True)) / max(1, len(right))
+    _check(predicted, true)
+    return 100 * sum(a == b for a, b in zip(predicted, true, strict=True)) / max(1, len(true))
 
 
-def by_label(given: Sequence[str], right: Sequence[str]) -> list[LabelScore]:
+def by_label(predicted: Sequence[str], true: Sequence[str]) -> list[LabelScore]:
     """Precision, recall and F1 of each label that is given or right, in alphabetical order."""
-    _check(given, right)
-    hits = Counter(a for a, b in zip(given, right, strict=True) if a == b)
-    given_counts, right_counts = Counter(given), Counter(right)
+    _check(predicted, true)
+    hits = Counter(a for a, b in zip(predicted, true, strict=True) if a == b)
+    predicted_counts, true_counts = Counter(predicted), Counter(true)
     return [
-        label_score(label, hits[label], given_counts[label], right_counts[label])
-        for label in sorted(given_counts | right_counts)
+        label_score(label, hits[label], predicted_counts[label], true_counts[label])
+        for label in sorted(predicted_counts | true_counts)
     ]
 
 
-def label_score(label: str, hits: int, given: int, right: int) -> LabelScore:
+def label_score(label: str, hits: int, predicted: int, true: int) -> LabelScore:
     """The score from counts; what would divide by nothing is zero."""
-    total = given + right
+    total = predicted + true
     return LabelScore(
         label=label,
-        precision=100 * hits / given if given else 0.0,
-        recall=100 * hits / right if right else 0.0,
+        precision=100 * hits / predicted if predicted else 0.0,
+        recall=100 * hits / true if true else 0.0,
         f1=100 * 2 * hits / total if total else 0.0,
-        count=right,
+        count=true,
     )
 
 
-def macro_f1(given: Sequence[str], right: Sequence[str]) -> float:
+def macro_f1(predicted: Sequence[str], true: Sequence[str]) -> float:
     """F1 averaged over labels, each counting alike, in percent."""
-    scores = by_label(given, right)
+    scores = by_label(predicted, true)
     return sum(score.f1 for score in scores) / max(1, len(scores))
 
 
-def confusion(given: Sequence[str], right: Sequence[str]) -> dict[tuple[str, str], int]:
-    """Count (right, given) pairs of labels."""
-    _check(given, right)
-    return dict(Counter(zip(right, given, strict=True)))
+def confusion(predicted: Sequence[str], true: Sequence[str]) -> dict[tuple[str, str], int]:
+    """The confusion matrix: counts by (true, predicted) label."""
+    _check(predicted, true)
+    return dict(Counter(zip(true, predicted, strict=True)))
 
 
-def _check(given: Sequence[str], right: Sequence[str]) -> None:
-    if len(given) != len(right):
+def _check(predicted: Sequence[str], true: Sequence[str]) -> None:
+    if len(predicted) != len(true):
         raise DataError(
-            f"labels must be as many as are right; got {len(given)} for {len(right)} texts."
+            f"labels must be as many as are right; got {len(predicted)} for {len(true)} texts."
         )
 
 
@@ -87,18 +87,18 @@ def entities(tags: Sequence[str]) -> list[Entity]:
         >>> entities(["B-PER", "E-PER", "S-PER", "O"])
         [('PER', 0, 2), ('PER', 2, 3)]
     """
-    found: list[Entity] = []
+    spans: list[Entity] = []
     kind, first, is_ended = "", 0, False
-    for place, tag in enumerate([*tags, "O"]):
+    for position, tag in enumerate([*tags, "O"]):
         prefix, _, name = tag.partition("-")
         name = name if prefix in _MARKS else ""
         if kind and (name != kind or prefix in _BEGINS or is_ended):
-            found.append((kind, first, place))
+            spans.append((kind, first, position))
             kind = ""
         if name and not kind:
-            kind, first = name, place
+            kind, first = name, position
         is_ended = prefix in _ENDS
-    return found
+    return spans
 
 
 def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def is_bio(tags: Collection[str]) -> bool:
 
 
 def entity_scores(
-    given: Sequence[Sequence[str]], right: Sequence[Sequence[str]]
+    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]]
 ) -> tuple[LabelScore, list[LabelScore]]:
     """Precision, recall and F1 of whole entities, over all types and of each.
 
@@ -146,20 +146,20 @@ def entity_scores(
     be right.
     """
     hits: Counter[str] = Counter()
-    given_counts: Counter[str] = Counter()
-    right_counts: Counter[str] = Counter()
-    for place, (ours, theirs) in enumerate(zip(given, right, strict=True)):
+    predicted_counts: Counter[str] = Counter()
+    true_counts: Counter[str] = Counter()
+    for index, (ours, theirs) in enumerate(zip(predicted, true, strict=True)):
         if len(ours) != len(theirs):
             raise DataError(
                 f"tags must be as many as are right; got {len(ours)} for {len(theirs)} words in "
-                f"sentence {place + 1}."
+                f"sentence {index + 1}."
             )
-        found, gold = set(entities(ours)), set(entities(theirs))
-        hits.update(kind for kind, _, _ in found & gold)
-        given_counts.update(kind for kind, _, _ in found)
-        right_counts.update(kind for kind, _, _ in gold)
+        spans, true_spans = set(entities(ours)), set(entities(theirs))
+        hits.update(kind for kind, _, _ in spans & true_spans)
+        predicted_counts.update(kind for kind, _, _ in spans)
+        true_counts.update(kind for kind, _, _ in true_spans)
     each = [
-        label_score(kind, hits[kind], given_counts[kind], right_counts[kind])
-        for kind in sorted(given_counts | right_counts)
+        label_score(kind, hits[kind], predicted_counts[kind], true_counts[kind])
+        for kind in sorted(predicted_counts | true_counts)
     ]
-    return label_score("all", hits.total(), given_counts.total(), right_counts.total()), each
+    return label_score("all", hits.total(), predicted_counts.total(), true_counts.total()), each

@@ -65,7 +65,7 @@ def compare(
         "ter": lambda: ter_metric(first, references, target_language),
     }
     chosen = {name: choose("metrics", name, makers)() for name in metrics}
-    found = draw({"first": first, "second": second}, chosen, kind, trials or usual)
+    results = draw({"first": first, "second": second}, chosen, kind, trials or usual)
     return [
         SystemComparison(
             name=name,
@@ -74,7 +74,7 @@ def compare(
             p_value=1.0 if other.score == one.score else float(other.p_value or 1.0),
             signature=signature,
         )
-        for name, (signature, (one, other)) in found.items()
+        for name, (signature, (one, other)) in results.items()
     ]
 
 
@@ -102,10 +102,10 @@ def compare_rouge(
         "ROUGE-1": partial(sentence_rouge_n, n=1),
         "ROUGE-2": partial(sentence_rouge_n, n=2),
     }
-    found = []
+    comparisons = []
     for name, way in ways.items():
         one, other = way(first, references), way(second, references)
-        found.append(
+        comparisons.append(
             SystemComparison(
                 name=name,
                 first=sum(one) / len(one),
@@ -114,4 +114,4 @@ def compare_rouge(
                 signature=f"{signature_of(references)}|ar:{trials}|seed:{SEED}",
             )
         )
-    return found
+    return comparisons

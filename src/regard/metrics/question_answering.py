@@ -15,46 +15,46 @@ _WORD = re.compile(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})[^\W_])+")
 
 
 @lru_cache(maxsize=1 << 16)
-def answer_words(text: str, *, beside: str = "") -> tuple[str, ...]:
+def answer_words(text: str, *, other: str = "") -> tuple[str, ...]:
     """Lower-case words of an answer, without punctuation and articles; characters of Chinese.
 
     Rajpurkar et al. (2016), https://arxiv.org/abs/1606.05250, and Cui et al. (2019),
     https://arxiv.org/abs/1810.07366. Either of both texts decides whether it is Chinese.
     """
     lowered = text.lower()
-    if _UNSPACED.search(lowered + beside):
+    if _UNSPACED.search(lowered + other):
         return tuple(_WORD.findall(lowered))
-    kept = "".join(char for char in lowered if char not in string.punctuation)
-    return tuple(_ARTICLES.sub(" ", kept).split())
+    plain = "".join(char for char in lowered if char not in string.punctuation)
+    return tuple(_ARTICLES.sub(" ", plain).split())
 
 
-def exact_match(given: str, right: Sequence[str]) -> float:
+def exact_match(answer: str, references: Sequence[str]) -> float:
     """1 if the answer has the very words of a right one, else 0.
 
     Args:
-        given: The answer; empty for none.
-        right: All right ones; none where there is no answer.
+        answer: The answer; empty for none.
+        references: All right ones; none where there is no answer.
 
     Example:
         >>> exact_match("the Cat!", ["dog", "cat"]), exact_match("", [])
         (1.0, 1.0)
     """
     return float(
-        any(answer_words(given, beside=each) == answer_words(each) for each in right or [""])
+        any(answer_words(answer, other=each) == answer_words(each) for each in references or [""])
     )
 
 
-def f1(given: str, right: Sequence[str]) -> float:
+def f1(answer: str, references: Sequence[str]) -> float:
     """F1 of the words in common with the nearest reference; of Chinese, of the longest run."""
-    return max(_f1(given, each) for each in right or [""])
+    return max(_f1(answer, each) for each in references or [""])
 
 
 @lru_cache(maxsize=1 << 16)
-def _f1(given: str, right: str) -> float:
-    ours, theirs = answer_words(given, beside=right), answer_words(right)
+def _f1(answer: str, reference: str) -> float:
+    ours, theirs = answer_words(answer, other=reference), answer_words(reference)
     if not ours or not theirs:
         return float(ours == theirs)
-    if _UNSPACED.search(right):
+    if _UNSPACED.search(reference):
         shared = _longest_run(ours, theirs)
     else:
         shared = (Counter(ours) & Counter(theirs)).total()

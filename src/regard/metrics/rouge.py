@@ -120,9 +120,9 @@ def signature_of(references: References) -> str:
     return f"nrefs:{num_references(references)}|case:lc|stem:no|F1"
 
 
-def n_grams(found: Sequence[str], n: int) -> list[tuple[str, ...]]:
+def n_grams(items: Sequence[str], n: int) -> list[tuple[str, ...]]:
     """Every n words in a row."""
-    return list(zip(*(found[first:] for first in range(n)), strict=False))
+    return list(zip(*(items[first:] for first in range(n)), strict=False))
 
 
 def words(text: str) -> list[str]:
@@ -138,13 +138,13 @@ def first_words(text: str, count: int) -> str:
 
 def common_length(first: Sequence[str], second: Sequence[str]) -> int:
     """Length of the longest common subsequence, by a row of its table as bits: Hyyrö (2004)."""
-    places: dict[str, int] = defaultdict(int)
-    for place, word in enumerate(first):
-        places[word] |= 1 << place
+    positions: dict[str, int] = defaultdict(int)
+    for index, word in enumerate(first):
+        positions[word] |= 1 << index
     every = (1 << len(first)) - 1
     row = every
     for word in second:
-        matched = row & places.get(word, 0)
+        matched = row & positions.get(word, 0)
         row = ((row + matched) | (row - matched)) & every
     return len(first) - row.bit_count()
 
@@ -193,11 +193,11 @@ def novelty(outputs: Sequence[str], sources: Sequence[str], *, n: int) -> float:
         >>> novelty(["the sad king ran off"], ["The king was sad. The sad king left."], n=2)
         50.0
     """
-    made = []
+    is_new = []
     for output, source in zip(outputs, sources, strict=True):
         there = set(n_grams(words(source), n))
-        made += [each not in there for each in n_grams(words(output), n)]
-    return _percent(made)
+        is_new += [each not in there for each in n_grams(words(output), n)]
+    return _percent(is_new)
 
 
 def repetition(outputs: Sequence[str], *, n: int) -> float:
@@ -211,13 +211,13 @@ def repetition(outputs: Sequence[str], *, n: int) -> float:
         >>> repetition(["a king and a king"], n=2)
         25.0
     """
-    said = []
+    is_repeated = []
     for output in outputs:
         known: set[tuple[str, ...]] = set()
         for each in n_grams(words(output), n):
-            said.append(each in known)
+            is_repeated.append(each in known)
             known.add(each)
-    return _percent(said)
+    return _percent(is_repeated)
 
 
 def _percent(marks: Sequence[bool]) -> float:

@@ -102,11 +102,11 @@ def answers(references: References) -> list[tuple[str, ...]]:
         >>> answers(["Hi.", ["Run!", "Run."]])
         [('Hi.',), ('Run!', 'Run.')]
     """
-    found = [(one,) if isinstance(one, str) else tuple(one) for one in references]
-    for index, one in enumerate(found):
+    listed = [(one,) if isinstance(one, str) else tuple(one) for one in references]
+    for index, one in enumerate(listed):
         if not one:
             raise DataError(f"references[{index}] must hold at least one answer; got none.")
-    return found
+    return listed
 
 
 def num_references(references: References) -> str:
@@ -117,15 +117,15 @@ def num_references(references: References) -> str:
 
 def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]]:
     """Transpose references for sacrebleu, which takes None where a sentence has no more."""
-    found = answers(references)
-    if len(found) != len(hypotheses):
+    listed = answers(references)
+    if len(listed) != len(hypotheses):
         raise DataError(
-            f"references must have one entry per output; got {len(found)} for "
+            f"references must have one entry per output; got {len(listed)} for "
             f"{len(hypotheses)} outputs."
         )
-    if not found:
+    if not listed:
         raise DataError("hypotheses must hold at least one output; got none.")
-    return [list(stream) for stream in zip_longest(*found)]
+    return [list(stream) for stream in zip_longest(*listed)]
 
 
 # Numbers sacrebleu may hold at once for a metric. It makes (draws, sentences, 18) of four bytes for
@@ -147,12 +147,12 @@ def swapped(first: Sequence[float], second: Sequence[float], trials: int) -> flo
     differences = np.subtract(second, first)
     # What is as large but for the last digit of a sum is as large.
     least = abs(differences.sum()) - 1e-9 * np.abs(differences).sum()
-    dice, found = np.random.default_rng(SEED), 0
+    dice, as_large = np.random.default_rng(SEED), 0
     at_once = max(1, _MOST["ar"] // (4 * len(differences)))
     for done in range(0, trials, at_once):
         size = (min(at_once, trials - done), len(differences))
-        found += int(np.sum(np.abs(dice.choice([-1.0, 1.0], size) @ differences) >= least))
-    return (1 + found) / (1 + trials)
+        as_large += int(np.sum(np.abs(dice.choice([-1.0, 1.0], size) @ differences) >= least))
+    return (1 + as_large) / (1 + trials)
 
 
 def draw(

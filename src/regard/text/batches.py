@@ -152,9 +152,9 @@ class Batches:
         """
         check_divides("block", block, "window", window)
         nothing = np.zeros(0, dtype=np.int64)
-        made = cls(nothing, nothing, max_tokens=max_tokens, seed=seed, window=window)
-        made._lengths_at, made._size, made._block = lengths_at, size, block
-        return made
+        batches = cls(nothing, nothing, max_tokens=max_tokens, seed=seed, window=window)
+        batches._lengths_at, batches._size, batches._block = lengths_at, size, block
+        return batches
 
     def __len__(self) -> int:
         """Samples in an epoch."""
@@ -199,12 +199,12 @@ class Batches:
 
         def drawn(start: int) -> Indices:
             firsts = order[start // block : (start + size) // block] * block
-            found = (firsts[:, None] + np.arange(block)).ravel()
-            if len(found) < size:
-                found = np.concatenate([found, rest])
+            samples = (firsts[:, None] + np.arange(block)).ravel()
+            if len(samples) < size:
+                samples = np.concatenate([samples, rest])
             stream = _BEYOND_WINDOWS + start // size
-            shuffled: Indices = found[
-                permutation(len(found), seed=self._seed, epoch=epoch, stream=stream)
+            shuffled: Indices = samples[
+                permutation(len(samples), seed=self._seed, epoch=epoch, stream=stream)
             ]
             return shuffled
 
@@ -220,11 +220,11 @@ class Batches:
 
     def _cut(self, indices: Indices, lengths: Int64[np.ndarray, "2 _"]) -> list[Indices]:
         cuts, start, longest = [], 0, 0
-        for place, length in enumerate(lengths.max(axis=0).tolist()):
+        for index, length in enumerate(lengths.max(axis=0).tolist()):
             longest = max(longest, length)
-            if (place + 1 - start) * longest > self._max_tokens and place > start:
-                cuts.append(place)
-                start, longest = place, length
+            if (index + 1 - start) * longest > self._max_tokens and index > start:
+                cuts.append(index)
+                start, longest = index, length
         return np.split(indices, cuts)
 
     def _wrong_cursor(self, cursor: int, epoch: int) -> str:
@@ -275,11 +275,11 @@ def batched(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
         [[1, 2], [0]]
     """
     group: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if group and (len(group) + 1) * lengths[place] > max_tokens:
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if group and (len(group) + 1) * lengths[index] > max_tokens:
             yield group
             group = []
-        group.append(place)
+        group.append(index)
     if group:
         yield group
 
@@ -315,10 +315,10 @@ def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: boo
 def padded(rows: Sequence[Ids], filler: int = PAD_ID) -> Int[Tensor, "B N"]:
     """Rows as one tensor, each padded on the right to the longest: ``[[7, 8], [9, 0]]``."""
     # Row by row into one array: a tensor of each takes three times as long.
-    made = np.full((len(rows), max(map(len, rows), default=0)), filler, dtype=np.int64)
-    for place, row in zip(made, rows, strict=True):
-        place[: len(row)] = row
-    return torch.from_numpy(made)
+    table = np.full((len(rows), max(map(len, rows), default=0)), filler, dtype=np.int64)
+    for target, row in zip(table, rows, strict=True):
+        target[: len(row)] = row
+    return torch.from_numpy(table)
 
 
 def lengths_of(rows: Sequence[Ids]) -> Int[Tensor, " B"]:

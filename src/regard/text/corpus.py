@@ -181,8 +181,8 @@ def encode_pairs(
         done += len(chunk)
         if progress is not None:
             progress(done)
-    kept = texts if tokenizer.is_sampling else None
-    return Corpus(sources.finished(), targets.finished(), kept)
+    stored_texts = texts if tokenizer.is_sampling else None
+    return Corpus(sources.finished(), targets.finished(), stored_texts)
 
 
 def resample(corpus: Corpus, tokenizer: PairTokenizer, *, seed: int, epoch: int) -> Corpus:

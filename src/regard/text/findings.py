@@ -191,9 +191,9 @@ def unknown_characters(data: Data) -> Iterator[Finding]:
 
 
 def _new_characters(data: Data, side: str) -> Iterator[Finding]:
-    seen = set().union(*(getattr(pair, side) for pair in data.train))
+    known = set().union(*(getattr(pair, side) for pair in data.train))
     for name, pairs in data.held_out.items():
-        cases = _character_cases(pairs, side, lambda char: char not in seen)
+        cases = _character_cases(pairs, side, lambda char: char not in known)
         meaning = f"characters in {side}s of {name} that never occur in training"
         yield data.finding("new characters", cases, meaning, is_problem=False)
 

@@ -130,15 +130,15 @@ def misreading(text: str) -> str | None:
     """Evidence that a text was decoded wrongly, as "'Ã¶' should be 'ö'"; None without."""
     if text.isascii():
         return None
-    if found := _REPLACED.search(text):
-        return f"{found[0]!r} stands for characters that were lost"
-    for found in _MISREAD_LATIN.finditer(text):
-        if meant := _as_utf8(found[0], "cp1252") or _as_utf8(found[0], "latin-1"):
-            return f"{found[0]!r} should be {meant!r}"
-    for found in _RUN.finditer(text):
-        meant = _as_utf8(found[0], "gb18030")
+    if match := _REPLACED.search(text):
+        return f"{match[0]!r} stands for characters that were lost"
+    for match in _MISREAD_LATIN.finditer(text):
+        if meant := _as_utf8(match[0], "cp1252") or _as_utf8(match[0], "latin-1"):
+            return f"{match[0]!r} should be {meant!r}"
+    for match in _RUN.finditer(text):
+        meant = _as_utf8(match[0], "gb18030")
         if meant and len(_HAN_OR_KANA.findall(meant)) == len(meant):
-            return f"{found[0]!r} should be {meant!r}"
+            return f"{match[0]!r} should be {meant!r}"
     return None
 
 
@@ -155,9 +155,9 @@ def stray_character(text: str) -> str | None:
 def markup(text: str) -> str | None:
     """The first HTML entity or tag in a text."""
     for pattern in (_ENTITY, _TAG):
-        found = pattern.search(text)
-        if found and (pattern is _TAG or html.unescape(found[0]) != found[0]):
-            return found[0]
+        match = pattern.search(text)
+        if match and (pattern is _TAG or html.unescape(match[0]) != match[0]):
+            return match[0]
     return None
 
 

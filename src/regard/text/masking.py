@@ -99,8 +99,10 @@ def mask_words(
     chosen = _choose(words, rate, generator)
     fate = torch.rand(ids.shape, generator=generator)
     random_ids = torch.randint(first_id, vocab_size, ids.shape, generator=generator)
-    shown = torch.where(fate < kept, ids, torch.where(fate < kept + swapped, random_ids, mask_id))
-    return Masked(torch.where(chosen, shown, ids), chosen)
+    replaced = torch.where(
+        fate < kept, ids, torch.where(fate < kept + swapped, random_ids, mask_id)
+    )
+    return Masked(torch.where(chosen, replaced, ids), chosen)
 
 
 def words_of_spans(
@@ -185,22 +187,22 @@ class WholeWords:
         """Start and end of every word of a normalised text, without the spaces."""
         if self._segmenter is None:
             return list(_words(text, 0))
-        found: list[Span] = []
-        place = 0
+        spans: list[Span] = []
+        position = 0
         for start, end in unspaced_runs(text):
-            found += _words(text[place:start], place)
+            spans += _words(text[position:start], position)
             # A rare character is several pieces, one a byte, all at its place.
-            places = dict.fromkeys(
+            pieces = dict.fromkeys(
                 (p.start, p.end) for p in self._segmenter.pieces(text[start:end])
             )
-            found += [(start + first, start + last) for first, last in places if last > first]
-            place = end
-        return [*found, *_words(text[place:], place)]
+            spans += [(start + first, start + last) for first, last in pieces if last > first]
+            position = end
+        return [*spans, *_words(text[position:], position)]
 
 
-def _words(text: str, place: int) -> Iterator[Span]:
+def _words(text: str, position: int) -> Iterator[Span]:
     """The words of a text that begins at ``place`` of another."""
     for word in split_words(text):
-        start, place = place + len(word) - len(word.lstrip(" ")), place + len(word)
-        if start < place:
-            yield start, place
+        start, position = position + len(word) - len(word.lstrip(" ")), position + len(word)
+        if start < position:
+            yield start, position

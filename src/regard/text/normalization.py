@@ -46,7 +46,7 @@ def has_unspaced(text: str) -> bool:
 
 def unspaced_runs(text: str) -> list[tuple[int, int]]:
     """Start and end of each run of characters of unspaced scripts."""
-    return [] if text.isascii() else [found.span() for found in _UNSPACED_RUN.finditer(text)]
+    return [] if text.isascii() else [run.span() for run in _UNSPACED_RUN.finditer(text)]
 
 
 def opens_with_word(text: str) -> bool:

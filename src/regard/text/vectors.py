@@ -55,16 +55,16 @@ class WordVectors:
                 f"got {self.table.shape[1]}. Set model.embed_dim = {self.table.shape[1]}."
             )
         rows = {word: row for row, word in enumerate(self.words)}
-        found = [
-            (place, row)
-            for place, word in enumerate(words)
+        rows_of_words = [
+            (target, row)
+            for target, word in enumerate(words)
             if (row := rows.get(word, rows.get(word.lower()))) is not None
         ]
-        if found:
-            places, taken = (torch.tensor(each) for each in zip(*found, strict=True))
+        if rows_of_words:
+            targets, sources = (torch.tensor(each) for each in zip(*rows_of_words, strict=True))
             with torch.no_grad():
-                embedding[places] = self.table[taken].to(embedding)
-        return len(found)
+                embedding[targets] = self.table[sources].to(embedding)
+        return len(rows_of_words)
 
 
 def read_vectors(path: Path, *, wanted: Sequence[str] | None = None) -> WordVectors:
@@ -87,7 +87,7 @@ def read_vectors(path: Path, *, wanted: Sequence[str] | None = None) -> WordVect
         >>> found.words, found.table.tolist()
         (('love',), [[1.0, 2.0]])
     """
-    kept = None if wanted is None else {*wanted, *(word.lower() for word in wanted)}
+    wanted_forms = None if wanted is None else {*wanted, *(word.lower() for word in wanted)}
     words: dict[str, None] = {}
     rows: list[np.ndarray] = []
     width: int | None = None
@@ -95,7 +95,7 @@ def read_vectors(path: Path, *, wanted: Sequence[str] | None = None) -> WordVect
         word, space, numbers = line.text.rstrip(" ").partition(" ")
         if width is None:
             width = len(numbers.split(" ")) if space else 0
-        if word in words or (kept is not None and word not in kept):
+        if word in words or (wanted_forms is not None and word not in wanted_forms):
             continue
         words[word] = None
         rows.append(_numbers(line, numbers, width))

@@ -76,13 +76,13 @@ def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:
     Windows-1252 are guessed, with a warning. A line in no encoding stays. If all is one line, CR
     ends lines.
     """
-    head, found = peeked(lines, _HEAD)
+    head, recoded = peeked(lines, _HEAD)
     encoding = _encoding_of(head, name)
     if encoding is not None and encoding.startswith(("utf-16", "utf-32")):
-        found = _split(codecs.iterdecode(found, encoding, "replace"))
+        recoded = _split(codecs.iterdecode(recoded, encoding, "replace"))
     elif encoding is not None:
-        found = (_recoded(line, encoding) for line in found)
-    return _at_line_ends(found)
+        recoded = (_recoded(line, encoding) for line in recoded)
+    return _at_line_ends(recoded)
 
 
 def peeked(lines: Iterable[bytes], size: int) -> tuple[list[bytes], Iterator[bytes]]:
@@ -144,11 +144,11 @@ def _encoding_of(head: list[bytes], name: str | None) -> str | None:
     encoding = "cp1252" if is_western else "gb18030"
     if name is not None:
         text = wrong[0].decode(encoding, "replace").strip()
-        first = next((place for place, char in enumerate(text) if not char.isascii()), 0)
-        shown = text[max(0, first - _SHOWN // 2) :][:_SHOWN]
+        first = next((index for index, char in enumerate(text) if not char.isascii()), 0)
+        excerpt = text[max(0, first - _SHOWN // 2) :][:_SHOWN]
         warnings.warn(
             f"{name.removeprefix(f'{Path.cwd()}{os.sep}')} is not UTF-8; it is read as {guess}, "
-            f"in which it has {shown!r}. If that is wrong, say which encoding it is: --encoding "
+            f"in which it has {excerpt!r}. If that is wrong, say which encoding it is: --encoding "
             "NAME.",
             GuessedEncodingWarning,
             stacklevel=4,
@@ -192,7 +192,7 @@ def guess_encoding(line: bytes) -> str | None:
 def _is_western(text: str) -> bool:
     """Whether nearly all that is not ASCII is of one or two Western languages, or their signs."""
     far = Counter(char for char in text.casefold() if not char.isascii())
-    within = Counter(found[0] for found in _SIGN_IN_WORD.finditer(text))
+    within = Counter(sign[0] for sign in _SIGN_IN_WORD.finditer(text))
     odd = (1 - _LEAST_KNOWN) * far.total()
     return within.total() <= odd + 1 and any(
         sum(far[char] for char in far.keys() - {*one, *other, *_SIGNS}) <= odd

@@ -149,13 +149,13 @@ def too_long(name: str) -> DataError:
 
 
 def _joined(lines: Iterable[bytes], name: str) -> bytes:
-    found, size = [], 0
+    head, size = [], 0
     for line in lines:
-        found.append(line)
+        head.append(line)
         size += len(line)
         if size >= LONGEST:
             raise too_long(name)
-    return b"".join(found)
+    return b"".join(head)
 
 
 def _filled(lines: Sequence[bytes]) -> list[bytes]:
@@ -188,12 +188,12 @@ def _records(text: str, name: str) -> Iterator[JsonValue]:
 def json_values(text: str, name: str) -> Iterator[JsonValue]:
     """The values of a list, or those that stand one after the other."""
     decoder = json.JSONDecoder(strict=False)
-    place = _end_of_gap(text, 0)
-    is_list = text.startswith("[", place)
-    place = _end_of_gap(text, place + is_list)
-    while place < len(text) and not (is_list and text.startswith("]", place)):
+    position = _end_of_gap(text, 0)
+    is_list = text.startswith("[", position)
+    position = _end_of_gap(text, position + is_list)
+    while position < len(text) and not (is_list and text.startswith("]", position)):
         try:
-            value, place = decoder.raw_decode(text, place)
+            value, position = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
             raise DataError(f"{name}:{error.lineno}: not JSON: {error.msg}.") from None
         except (ValueError, RecursionError):
@@ -202,13 +202,13 @@ def json_values(text: str, name: str) -> Iterator[JsonValue]:
                 "thousands of digits."
             ) from None
         yield value
-        place = _end_of_gap(text, place)
-    if is_list and place >= len(text):
+        position = _end_of_gap(text, position)
+    if is_list and position >= len(text):
         raise DataError(f"{name}: not JSON: its list does not end. It is cut short.")
 
 
-def _end_of_gap(text: str, place: int) -> int:
-    gap = _GAP.match(text, place)
+def _end_of_gap(text: str, position: int) -> int:
+    gap = _GAP.match(text, position)
     assert gap is not None
     return gap.end()
 
@@ -217,9 +217,9 @@ def _rows(record: Mapping[str, JsonValue]) -> list[JsonValue] | None:
     """The records that an object is made of; None where it is one itself."""
     if isinstance(names := record.get("columns"), list) and _is_list(record.get("data"), list):
         return [dict(zip(map(str, names), row, strict=False)) for row in record["data"]]  # type: ignore[union-attr, arg-type]
-    found = next((record[key] for key in _LISTS if _is_list(record.get(key), dict)), None)
-    if isinstance(found, list):
-        return [row.get("row", row) if "row_idx" in row else row for row in found]
+    rows = next((record[key] for key in _LISTS if _is_list(record.get(key), dict)), None)
+    if isinstance(rows, list):
+        return [row.get("row", row) if "row_idx" in row else row for row in rows]
     inner = [value for value in record.values() if isinstance(value, dict)]
     if len(inner) < max(2, len(record)):
         return None
@@ -292,7 +292,7 @@ def _arrow(path: Path) -> Iterator[_Rows]:
         file.seek(0)
         if is_feather:
             reader = ipc.open_file(file)
-            yield from (reader.get_batch(place) for place in range(reader.num_record_batches))
+            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
         else:
             yield from cast(Iterator[_Rows], ipc.open_stream(file))
 

@@ -118,8 +118,8 @@ def _conversion(path: Path, encoding: str) -> str:
         unpack = f"{_UNPACKERS[path.suffix]} {shlex.quote(str(path))} | "
     else:
         plain, unpack = path, ""
-    given = "" if unpack or path == _STDIN else f" {shlex.quote(str(path))}"
-    convert = f"{unpack}iconv -f {encoding} -t UTF-8{given}"
+    argument = "" if unpack or path == _STDIN else f" {shlex.quote(str(path))}"
+    convert = f"{unpack}iconv -f {encoding} -t UTF-8{argument}"
     if path == _STDIN:
         return f"{convert} | regard …"
     return f"{convert} > {shlex.quote(f'utf8-{plain.name}')}"
@@ -140,9 +140,9 @@ class BadLines:
     def add(self, reason: str, message: str) -> None:
         """Count one more line; its message is kept if it is among the first three."""
         self.counts[reason] += 1
-        kept = self.examples.setdefault(reason, [])
-        if len(kept) < _EXAMPLES:
-            kept.append(message)
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < _EXAMPLES:
+            examples.append(message)
 
     def add_cut(self, what: str, where: str, *, size: int, longest: int) -> None:
         """Count a text of ``size`` tokens if it is cut to the ``longest`` that are read."""
@@ -153,8 +153,8 @@ class BadLines:
         """Count those of ``others`` too."""
         for reason, count in others.counts.items():
             self.counts[reason] += count
-            kept = self.examples.setdefault(reason, [])
-            kept += others.examples[reason][: _EXAMPLES - len(kept)]
+            examples = self.examples.setdefault(reason, [])
+            examples += others.examples[reason][: _EXAMPLES - len(examples)]
 
     def without(self, reason: str) -> "BadLines":
         """Those for other reasons."""
@@ -266,7 +266,7 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
     """
     with _refusing(path), _unpacked(path) as (raw, file):
         lines = raw if path.suffix in TABLES else _in_form(_as_text(raw, path), path)
-        yield _told(lines, file, path) if is_displayed() else lines
+        yield _with_progress(lines, file, path) if is_displayed() else lines
 
 
 @contextmanager
@@ -332,7 +332,7 @@ def _texts(lines: Iterable[bytes]) -> list[str]:
     return [line.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace") for line in lines]
 
 
-def _told(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]:
+def _with_progress(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]:
     """Iterate over lines with a progress bar over the file's bytes."""
     size, done = max(1, path.stat().st_size), 0
     with progress(f"reading {path.name}", 1.0) as advance:
@@ -408,6 +408,6 @@ def _similar(path: Path) -> str:
     if not path.parent.is_dir():
         return f" There is no folder {path.parent}."
     names = [other.name for other in path.parent.iterdir()]
-    found = [f"{path.name}{end}" for end in PACKED if f"{path.name}{end}" in names]
-    found = found or get_close_matches(path.name, names, n=1, cutoff=0.6)
-    return f" Did you mean {path.parent / found[0]}?" if found else ""
+    near = [f"{path.name}{end}" for end in PACKED if f"{path.name}{end}" in names]
+    near = near or get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return f" Did you mean {path.parent / near[0]}?" if near else ""

@@ -303,9 +303,9 @@ def _jsonl(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
 def _texts(record: dict[str, JsonValue], key: str, line: Line) -> list[str]:
     """The text, or list of texts, at ``key``; empty if there is no such key, or nothing there."""
     value = found_at(record, key)
-    given = [] if value is None else value if isinstance(value, list) else [value]
-    texts = [text for text in given if isinstance(text, str)]
-    if len(texts) < len(given):
+    members = [] if value is None else value if isinstance(value, list) else [value]
+    texts = [text for text in members if isinstance(text, str)]
+    if len(texts) < len(members):
         raise DataError(f"{line.where}: {key} must be text; got {value!r}.", "not text")
     return texts
 

@@ -53,10 +53,10 @@ def read_pictures(path: Path, **handling: Unpack[Handling]) -> Iterator[Picture]
 
     def parse(line: Line) -> Picture:
         nonlocal shape
-        found = picture_of(object_of(readable(line), line.where), line.where, needs_label=True)
-        shape = shape or found.pixels.shape
-        found.check(shape, "as the first picture's")
-        return found
+        picture = picture_of(object_of(readable(line), line.where), line.where, needs_label=True)
+        shape = shape or picture.pixels.shape
+        picture.check(shape, "as the first picture's")
+        return picture
 
     yield from usable(
         read_lines(path),
@@ -80,10 +80,10 @@ def read_picture_folder(
     def open_file(file: Path) -> Picture:
         nonlocal shape
         pixels = read_pixels(file, size=size, channels=shape[2] if shape else None)
-        found = Picture(pixels, file.parent.name, str(file))
+        picture = Picture(pixels, file.parent.name, str(file))
         shape = shape or pixels.shape
-        found.check(shape, "as the first picture's; data.size scales all to one size")
-        return found
+        picture.check(shape, "as the first picture's; data.size scales all to one size")
+        return picture
 
     yield from usable(
         files,
@@ -106,8 +106,10 @@ def read_pixels(
     try:
         with Image.open(file) as image:
             is_grey = image.mode in ("1", "L", "LA") if channels is None else channels == 1
-            found = image.convert("L" if is_grey else "RGB")
-            pixels = np.asarray(found.resize((size, size)) if size else found, dtype=np.float32)
+            converted = image.convert("L" if is_grey else "RGB")
+            pixels = np.asarray(
+                converted.resize((size, size)) if size else converted, dtype=np.float32
+            )
     except (OSError, EOFError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"{file} must be a picture that Pillow opens; {error}.") from None
     return pixels.reshape(*pixels.shape[:2], -1)
@@ -118,8 +120,8 @@ def picture_of(
 ) -> Picture:
     """The picture that a record holds."""
     if "pixels" not in record:
-        found = ", ".join(map(repr, record)) or "none"
-        raise DataError(f"{where}: expected the key 'pixels'; found {found}.")
+        keys = ", ".join(map(repr, record)) or "none"
+        raise DataError(f"{where}: expected the key 'pixels'; found {keys}.")
     label = record.get("label")
     if needs_label and (isinstance(label, bool) or not isinstance(label, str | int) or label == ""):
         raise DataError(f"{where}: label must be text; got {label!r}.")
@@ -136,15 +138,15 @@ def _pixels(rows: object, where: str) -> Float32[np.ndarray, "Y X P"]:
         raise DataError(f"{where}: {rule}; got {got}.")
     try:
         with np.errstate(over="ignore"):  # which makes them infinite
-            given = np.array(rows)
-            found = given.astype(np.float32)
+            numbers = np.array(rows)
+            pixels = numbers.astype(np.float32)
     except (TypeError, ValueError, OverflowError):
         raise DataError(f"{where}: {rule}; got {str(rows)[:60]} …") from None
     if (
-        given.dtype.kind not in "iuf"
-        or found.ndim not in (2, 3)
-        or not found.size
-        or not np.isfinite(found).all()
+        numbers.dtype.kind not in "iuf"
+        or pixels.ndim not in (2, 3)
+        or not pixels.size
+        or not np.isfinite(pixels).all()
     ):
         raise DataError(f"{where}: {rule}, all finite; got {str(rows)[:60]} …")
-    return found.reshape(*found.shape[:2], -1)
+    return pixels.reshape(*pixels.shape[:2], -1)

@@ -118,13 +118,13 @@ class _Layout:
                 f"found {len(cells)}. Complete the row, or leave it out."
             )
         *inputs, target = (
-            number_of(cells[place], self._called(place), line.where, has_commas=self.has_commas)
-            for place in (*self.inputs, self.target)
+            number_of(cells[index], self._called(index), line.where, has_commas=self.has_commas)
+            for index in (*self.inputs, self.target)
         )
         return Point(tuple(inputs), target, self.names, line.where)
 
-    def _called(self, place: int) -> str:
-        return self.columns[place] if self.has_header else f"column {place + 1}"
+    def _called(self, index: int) -> str:
+        return self.columns[index] if self.has_header else f"column {index + 1}"
 
 
 def _layout(
@@ -144,18 +144,18 @@ def _layout(
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise DataError(f"{line.where}: columns must have different names; got {twice!r} twice.")
-    goal = _place(target, "target", columns, line) if target else len(columns) - 1
+    goal = _column_index(target, "target", columns, line) if target else len(columns) - 1
     if inputs:
-        places = tuple(_place(name, "inputs", columns, line) for name in inputs)
+        indices = tuple(_column_index(name, "inputs", columns, line) for name in inputs)
     else:
-        places = tuple(n for n in range(len(columns)) if n not in (goal, _index(columns)))
-    if not places or goal in places:
+        indices = tuple(n for n in range(len(columns)) if n not in (goal, _index(columns)))
+    if not indices or goal in indices:
         raise DataError(
             f"{line.where}: there must be an input column beside the target {columns[goal]!r}; got "
             f"the columns {', '.join(columns)}. Set data.inputs and data.target."
         )
-    names = tuple(columns[place] for place in places)
-    return _Layout(columns, places, goal, names, has_header, has_commas)
+    names = tuple(columns[index] for index in indices)
+    return _Layout(columns, indices, goal, names, has_header, has_commas)
 
 
 def _index(columns: Sequence[str]) -> int | None:
@@ -163,7 +163,7 @@ def _index(columns: Sequence[str]) -> int | None:
     return 0 if is_index_name(columns[0]) else None
 
 
-def _place(name: str, setting: str, columns: Sequence[str], line: Line) -> int:
+def _column_index(name: str, setting: str, columns: Sequence[str], line: Line) -> int:
     if name in columns:
         return columns.index(name)
     close = nearest(name, columns)

@@ -96,12 +96,12 @@ def asked_question(record: str | Mapping[str, JsonValue], where: str) -> Questio
 
 def places_of_normalized(text: str) -> list[int]:
     """Map each character of ``normalize(text)`` to its position in the text."""
-    places: list[int] = []
+    positions: list[int] = []
     for word in re.finditer(r"\S+", text):
-        if places:
-            places.append(word.start() - 1)
-        places.extend(range(*word.span()))
-    return places
+        if positions:
+            positions.append(word.start() - 1)
+        positions.extend(range(*word.span()))
+    return positions
 
 
 # A line of JSON; or what SQuAD has of a question, and where.
@@ -115,9 +115,9 @@ def _squad(path: Path) -> Iterator[_Item]:
     articles = roots
     if roots and not text.lstrip().startswith("["):
         articles = list(_list(roots[0], "data", str(path)))
-    for place, article in enumerate(articles):
+    for index, article in enumerate(articles):
         title = str(article.get("title", "")) if isinstance(article, dict) else ""
-        inside = f"{path}: data[{place}]"
+        inside = f"{path}: data[{index}]"
         for number, paragraph in enumerate(_list(article, "paragraphs", inside)):
             where = f"{inside}.paragraphs[{number}]"
             context = paragraph.get("context") if isinstance(paragraph, Mapping) else None
@@ -166,18 +166,18 @@ def _question(item: _Item, spans: bool) -> Question:
     return replace(asked, answers=answers)
 
 
-def answer_list(given: JsonValue) -> JsonValue:
+def answer_list(answers: JsonValue) -> JsonValue:
     """Answers each by itself, where tables have one list of texts and one of places."""
-    if not isinstance(given, Mapping):
-        return given
-    if isinstance(given.get("text"), str):
-        return [dict(given)]
-    lists = [each for each in given.values() if isinstance(each, list)]
-    return [dict(zip(given, each, strict=True)) for each in zip(*lists, strict=False)]
+    if not isinstance(answers, Mapping):
+        return answers
+    if isinstance(answers.get("text"), str):
+        return [dict(answers)]
+    lists = [each for each in answers.values() if isinstance(each, list)]
+    return [dict(zip(answers, each, strict=True)) for each in zip(*lists, strict=False)]
 
 
-def _answer(given: JsonValue, context: str, where: str, spans: bool) -> Answer:
-    record = given if isinstance(given, Mapping) else {"text": given}
+def _answer(answer: JsonValue, context: str, where: str, spans: bool) -> Answer:
+    record = answer if isinstance(answer, Mapping) else {"text": answer}
     text = _text(record, "text", where, name="an answer's text")
     start = record.get("answer_start")
     if start is None:
@@ -193,13 +193,13 @@ def _answer(given: JsonValue, context: str, where: str, spans: bool) -> Answer:
 
 def _misplaced(text: str, start: int, context: str, where: str) -> str:
     """Message about an answer that is not at its offset: the text there, and the cure."""
-    place = context.find(text)
-    if place < 0:
+    position = context.find(text)
+    if position < 0:
         cure = "It stands nowhere there: correct the answer, or leave it out: on_bad_line = skip."
     else:
-        cure = f"Set answer_start to {place}, where it stands first."
-    found = f"{context[start : start + len(text)]!r} at {start}" if start >= 0 else "no place"
-    return f"{where}: the answer must stand in its context; got {found} for {text!r}. {cure}"
+        cure = f"Set answer_start to {position}, where it stands first."
+    actual = f"{context[start : start + len(text)]!r} at {start}" if start >= 0 else "no place"
+    return f"{where}: the answer must stand in its context; got {actual} for {text!r}. {cure}"
 
 
 def _choices(record: Mapping[str, JsonValue], where: str) -> tuple[str, ...]:
@@ -224,13 +224,13 @@ def _got(value: object) -> str:
 
 
 def _list(record: object, key: str, where: str) -> Sequence[JsonValue]:
-    found = record.get(key) if isinstance(record, dict) else None
-    if not isinstance(found, list):
+    members = record.get(key) if isinstance(record, dict) else None
+    if not isinstance(members, list):
         raise DataError(
             f"{where} must hold a list at {key!r}, as SQuAD's files do: data, paragraphs, qas; got "
-            f"{'none' if found is None else type(found).__name__}."
+            f"{'none' if members is None else type(members).__name__}."
         )
-    return found
+    return members
 
 
 _READERS: dict[str, Callable[[Path], Iterator[_Item]]] = {".json": _squad, ".jsonl": read_lines}

@@ -42,10 +42,10 @@ def shards(path: Path, split: str = "train") -> list[Path]:
             return _dataset_files(path)
         if has_classes(path):
             return [path]
-        found = _files(file for file in path.iterdir() if file.name[0] not in "._")
-        if not found:
+        files = _files(file for file in path.iterdir() if file.name[0] not in "._")
+        if not files:
             raise DataError(f"{path} must hold files of text; got an empty folder.")
-        return _complete(_of_one_kind(path, sorted(found)), path)
+        return _complete(_of_one_kind(path, sorted(files)), path)
     if path.exists() or not glob.has_magic(str(path)):
         if not (path.suffix or path.exists()):
             raise missing(path)  # what has no ending is a folder; a file is missed by its reader
@@ -58,15 +58,15 @@ def shards(path: Path, split: str = "train") -> list[Path]:
 
 def _files(paths: Iterable[Path]) -> list[Path]:
     """The files among these paths; a link to nothing is a DataError."""
-    found = []
+    files = []
     for path in paths:
         if path.is_symlink() and not path.exists():
             raise DataError(
                 f"{path} must exist; it is a link to {path.readlink()}, where nothing is. "
                 "Take it away, or put the file there."
             )
-        found += [path] if path.is_file() else []
-    return found
+        files += [path] if path.is_file() else []
+    return files
 
 
 def _is_open(pattern: str) -> bool:
@@ -77,9 +77,9 @@ def _is_open(pattern: str) -> bool:
 def _of_one_kind(folder: Path, files: list[Path]) -> list[Path]:
     if len({text_suffix(file) for file in files}) > 1:
         endings = sorted({_ending(file) for file in files})
-        said = ", ".join(ending or "none" for ending in endings)
+        names = ", ".join(ending or "none" for ending in endings)
         raise DataError(
-            f"{folder} must hold files of one kind; got the endings {said}. Say which to read: "
+            f"{folder} must hold files of one kind; got the endings {names}. Say which to read: "
             f"{folder / ('*' + endings[-1])}."
         )
     return files
@@ -182,21 +182,21 @@ def rows_of(data: object) -> list[Row]:
     It may be records, rows, an array with a row a line, a mapping of columns, a pair of inputs and
     targets, or a frame or table of pandas, polars, Arrow or Hugging Face.
     """
-    found: list[Any]
+    rows: list[Any]
     if isinstance(data, Mapping):
         columns = [plain(column) for column in data.values()]
-        found = [dict(zip(map(str, data), row, strict=True)) for row in _joined(columns)]
+        rows = [dict(zip(map(str, data), row, strict=True)) for row in _joined(columns)]
     elif isinstance(data, tuple) and len(data) == 2 and all(map(_is_column, data)):
         inputs, targets = map(plain, data)
-        found = [
+        rows = [
             [*(each if isinstance(each, list) else [each]), target]
             for each, target in _joined([inputs, targets])
         ]
     else:
-        found = [_row(row, place) for place, row in enumerate(listed(data), 1)]
-    if not found:
+        rows = [_row(row, number) for number, row in enumerate(listed(data), 1)]
+    if not rows:
         raise DataError("data must hold records; got none.")
-    return found
+    return rows
 
 
 def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
@@ -214,7 +214,7 @@ def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
         if any(isinstance(cell, str) for row in rows for cell in row):
             lines = ["\t".join(" ".join(_text(cell).split()) for cell in row) for row in rows]
             return ".tsv", "".join(f"{line}\n" for line in lines)
-        names = [*(f"x{place}" for place in range(1, max(sizes))), "y"]
+        names = [*(f"x{number}" for number in range(1, max(sizes))), "y"]
         records = [dict(zip(names, row, strict=True)) for row in rows]
     if len(records) != len(rows):
         raise DataError("data must be all records with names, or all rows without; got both.")
@@ -270,14 +270,14 @@ def listed(data: object) -> list[object]:
         ) from None
 
 
-def _row(row: object, place: int) -> Row:
-    found = plain(row)
-    if not isinstance(found, dict | list):
+def _row(row: object, number: int) -> Row:
+    value = plain(row)
+    if not isinstance(value, dict | list):
         raise DataError(
-            f"data must be files, or records and rows; row {place} is {type(row).__name__} "
+            f"data must be files, or records and rows; row {number} is {type(row).__name__} "
             f"{str(row)[:60]!r}."
         )
-    return cast(Row, found)
+    return cast(Row, value)
 
 
 def plain(value: object) -> object:

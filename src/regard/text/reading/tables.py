@@ -248,33 +248,34 @@ def _number(field: Field) -> int:
 def _named(cells: Sequence[str], fields: Sequence[Field], first: Line) -> dict[str, int] | None:
     """The columns of the fields if these cells are a header, else None."""
     folded = [cell.casefold() for cell in cells]
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     is_header = any(isinstance(field.column, str) for field in fields)
     for field in fields:
-        place = _place(folded, field, found.values())
-        if isinstance(field.column, str) and place is None:
+        number = _cell_number(folded, field, numbers.values())
+        if isinstance(field.column, str) and number is None:
             close = nearest(field.column, cells)
             cure = f"Did you mean {close!r}?" if close else f"There are {', '.join(cells)}."
             raise DataError(
                 f"{first.where}: there is no column {field.column!r} for the {field.name}. {cure}"
             )
-        if place is not None:
-            found[field.name] = place
+        if number is not None:
+            numbers[field.name] = number
     if not is_header:
         known = known_names()
         for field in fields:
-            place = _number(field)
-            is_name = field.is_fixed and place <= len(cells) and folded[place - 1] in known
-            if place <= len(cells) and field.name not in found and not is_name:
+            number = _number(field)
+            is_name = field.is_fixed and number <= len(cells) and folded[number - 1] in known
+            if number <= len(cells) and field.name not in numbers and not is_name:
                 return None
-        if not found:
+        if not numbers:
             return None
     return {
-        field.name: found[field.name] if field.name in found else _number(field) for field in fields
+        field.name: numbers[field.name] if field.name in numbers else _number(field)
+        for field in fields
     }
 
 
-def _place(cells: Sequence[str], field: Field, taken: Collection[int]) -> int | None:
+def _cell_number(cells: Sequence[str], field: Field, taken: Collection[int]) -> int | None:
     """The number of the cell that is called like a field: by its own name, or else the first."""
     own, *others = (key.casefold() for key in field.keys)
     free = [n for n in range(1, len(cells) + 1) if n not in taken]

@@ -142,7 +142,7 @@ def word_table(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> T
 def sentence_column(table: TextTable) -> int | None:
     """The place of the column that says which sentence a word is of, from 0, if there is one."""
     names = [name.casefold() for name in table.header or ()]
-    return next((place for place, name in enumerate(names) if name in _SENTENCE), None)
+    return next((index for index, name in enumerate(names) if name in _SENTENCE), None)
 
 
 def _columns_of(lines: Iterable[Line]) -> Iterator[Line]:

@@ -82,14 +82,14 @@ class CheckpointPieces(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         """The ids of ``normalize(text)``, without begin and end."""
-        found = self._cut.encode(normalize(text), add_special_tokens=False)
-        return [self._ours[their] for their in found.ids]
+        encoding = self._cut.encode(normalize(text), add_special_tokens=False)
+        return [self._ours[their] for their in encoding.ids]
 
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
         """The ids of many texts."""
         plain = [normalize(text) for text in texts]
         every = self._cut.encode_batch(plain, add_special_tokens=False)
-        return [[self._ours[their] for their in found.ids] for found in every]
+        return [[self._ours[their] for their in encoding.ids] for encoding in every]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without what begins and ends it."""
@@ -106,11 +106,11 @@ class CheckpointPieces(Tokenizer):
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)`` with their places in it."""
         plain = normalize(text)
-        found = self._cut.encode(plain, add_special_tokens=False)
-        spans = [_trimmed(plain, *offsets) for offsets in found.offsets]
+        encoding = self._cut.encode(plain, add_special_tokens=False)
+        spans = [_trimmed(plain, *offsets) for offsets in encoding.offsets]
         return [
             Piece(plain[start:end].strip() or "␣", self._ours[their], start, end)
-            for their, (start, end) in zip(found.ids, spans, strict=True)
+            for their, (start, end) in zip(encoding.ids, spans, strict=True)
         ]
 
     def save(self, folder: Path) -> None:
@@ -158,34 +158,34 @@ def borrow_pieces(folder: Path) -> CheckpointPieces:
         )
     written = _read(path)
     library, settings = _library(written, path), folder / _SETTINGS_FILE
-    said = _settings(settings)
-    reserved = [_reserved(library, said, *_ROLES[our]) for our in range(len(RESERVED))]
+    config = _settings(settings)
+    reserved = [_reserved(library, config, *_ROLES[our]) for our in range(len(RESERVED))]
     end = reserved[EOS_ID]
     if end is None:
         raise DataError(f"{path} must have a token that ends a text, such as [SEP]; got none.")
-    kept = [end if their is None else their for their in reserved]
+    specials = [end if their is None else their for their in reserved]
     last = max(library.get_vocab(with_added_tokens=True).values())
     if last > _LAST_ID:
         raise DataError(f"{path} must have ids up to {_LAST_ID:,}; got {last:,}.")
-    rest = [their for their in range(last + 1) if their not in kept]
-    return CheckpointPieces(written, [*kept, *rest])
+    rest = [their for their in range(last + 1) if their not in specials]
+    return CheckpointPieces(written, [*specials, *rest])
 
 
 def mask_of(folder: Path) -> int | None:
     """The checkpoint's own id of what masks a word; None if nothing does."""
     settings = folder / _SETTINGS_FILE
-    said = _settings(settings)
-    return _reserved(_library(_read(folder / TABLE_FILE)), said, *_MASK)
+    config = _settings(settings)
+    return _reserved(_library(_read(folder / TABLE_FILE)), config, *_MASK)
 
 
 def _reserved(
-    library: "Library", said: dict[str, JsonValue], roles: Sequence[str], usual: Sequence[str]
+    library: "Library", config: dict[str, JsonValue], roles: Sequence[str], usual: Sequence[str]
 ) -> int | None:
     """The checkpoint's id of a reserved token: as its settings say, or by its usual name."""
-    named = [said.get(f"{role}_token") for role in roles]
+    named = [config.get(f"{role}_token") for role in roles]
     names = [each.get("content") if isinstance(each, dict) else each for each in named]
     ids = [library.token_to_id(name) for name in (*names, *usual) if isinstance(name, str)]
-    return next((found for found in ids if found is not None), None)
+    return next((i for i in ids if i is not None), None)
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
@@ -226,15 +226,15 @@ def _library(written: str, path: Path | None = None) -> "Library":
             "Install it: pip install 'regard[interop]'."
         ) from error
     try:
-        made = Library.from_str(written)
+        library = Library.from_str(written)
     except BaseException as error:  # of all kinds: the library raises plain ones, and its panics
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        said = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         raise DataError(
-            f"{path or _PIECES_FILE} must hold a tokenizer that tokenizers can read; got: {said}."
+            f"{path or _PIECES_FILE} must hold a tokenizer that tokenizers can read; got: {reason}."
         ) from error
-    made.no_truncation()
-    made.no_padding()
-    made.encode_special_tokens = True  # what a text says is text
-    return made
+    library.no_truncation()
+    library.no_padding()
+    library.encode_special_tokens = True  # what a text says is text
+    return library

@@ -144,16 +144,16 @@ def _surfaces(
     ids: Sequence[int], surfaces: Sequence[str], byte_values: Mapping[int, int]
 ) -> Iterator[tuple[str, int]]:
     """The text of each piece, or of each character spelled in bytes, and how many ids it took."""
-    place = 0
-    while place < len(ids):
-        if ids[place] not in byte_values:
-            yield surfaces[ids[place]], 1
-            place += 1
+    position = 0
+    while position < len(ids):
+        if ids[position] not in byte_values:
+            yield surfaces[ids[position]], 1
+            position += 1
             continue
-        spelled = takewhile(byte_values.__contains__, ids[place : place + 4])
+        spelled = takewhile(byte_values.__contains__, ids[position : position + 4])
         char, count = _first_character(bytes(byte_values[i] for i in spelled))
         yield " " if char.isspace() else char, count
-        place += count
+        position += count
 
 
 def _first_character(spelled: bytes) -> tuple[str, int]:

@@ -142,17 +142,17 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 def _saved(folder: Path, settings: TokenizerConfig) -> Tokenizer:
     is_theirs = settings.type == "checkpoint" and not is_saved_pieces(folder)
-    found = borrow_pieces(folder) if is_theirs else load_tokenizer(folder)
-    there = settings.type if is_theirs else read_table(folder)["type"]
-    sizes = {"type": there, "vocab_size": found.vocab_size}
-    for name, there in sizes.items():
+    tokenizer = borrow_pieces(folder) if is_theirs else load_tokenizer(folder)
+    actual = settings.type if is_theirs else read_table(folder)["type"]
+    sizes = {"type": actual, "vocab_size": tokenizer.vocab_size}
+    for name, actual in sizes.items():
         wanted = getattr(settings, name)
-        if wanted not in (None, there):
+        if wanted not in (None, actual):
             raise SettingError(
-                f"tokenizer.{name} must be {there!r}, that of the tokenizer in {folder}; "
+                f"tokenizer.{name} must be {actual!r}, that of the tokenizer in {folder}; "
                 f"got {wanted!r}. Set it so, or leave out tokenizer.folder."
             )
-    return found
+    return tokenizer
 
 
 def _train_subwords(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:

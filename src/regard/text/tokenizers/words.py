@@ -71,12 +71,12 @@ class ListTokenizer(Tokenizer):
 
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of ``normalize(text)``; an unknown one shows the character it stands for."""
-        found = self._cut(text)
-        known = [""] * len(RESERVED) + found
+        surfaces = self._cut(text)
+        known = [""] * len(RESERVED) + surfaces
         _, spans = join(range(len(RESERVED), len(known)), known)
         return [
             Piece(shown(surface), self._ids.get(surface, UNK_ID), *span)
-            for surface, span in zip(found, spans, strict=True)
+            for surface, span in zip(surfaces, spans, strict=True)
         ]
 
     def save(self, folder: Path) -> None:
@@ -88,15 +88,15 @@ class ListTokenizer(Tokenizer):
         words = self._split(_marked(normalize(text), self._kind))
         if all(map(self._ids.__contains__, words)):
             return words
-        found: list[str] = []
+        parts: list[str] = []
         for word in words:
             if word in self._ids:
-                found.append(word)
+                parts.append(word)
             elif word.startswith(" ") and word[1:] in self._ids:
-                found += (" ", word[1:])
+                parts += (" ", word[1:])
             else:
-                found += word
-        return found
+                parts += word
+        return parts
 
 
 def train_list(
@@ -122,8 +122,8 @@ def train_list(
             f"vocab_size must be at most {largest}; got {vocab_size}. The corpus allows no larger "
             f"vocabulary: set vocab_size = {largest} or less, or train on more text."
         )
-    kept = None if vocab_size is None else max(vocab_size - len(RESERVED), 1)
-    return ListTokenizer(pieces[:kept], kind=kind)
+    size = None if vocab_size is None else max(vocab_size - len(RESERVED), 1)
+    return ListTokenizer(pieces[:size], kind=kind)
 
 
 class _Pieces(TypedDict):
@@ -145,8 +145,8 @@ def _marked(text: str, kind: str) -> str:
 
 def _frequent(counts: Counter[str], min_count: int) -> list[str]:
     """The frequent ones, most frequent first; equals in the order of their characters."""
-    kept = [(count, piece) for piece, count in counts.items() if count >= min_count]
-    return [piece for _, piece in sorted(kept, key=lambda item: (-item[0], item[1]))]
+    frequent = [(count, piece) for piece, count in counts.items() if count >= min_count]
+    return [piece for _, piece in sorted(frequent, key=lambda item: (-item[0], item[1]))]
 
 
 # Ids of padding and of what is not in the list.
@@ -159,7 +159,7 @@ class Vocabulary:
 
     def __init__(self, units: Sequence[str], *, buckets: int = 0) -> None:
         self.units, self.buckets = list(units), buckets
-        self._ids = {unit: place for place, unit in enumerate(units, _SPECIAL)}
+        self._ids = {unit: i for i, unit in enumerate(units, _SPECIAL)}
 
     @classmethod
     def learn(cls, units: Iterable[str], *, min_count: int = 1, buckets: int = 0) -> "Vocabulary":
