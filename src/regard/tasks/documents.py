@@ -16,7 +16,7 @@ from regard.tasks.baselines.sentences import text_rank
 from regard.tasks.recipe import DocumentData
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.reading.lines import readable, text_suffix
-from regard.text.reading.records import found_at, object_of, record_in, usable
+from regard.text.reading.records import object_of, record_in, usable, value_at
 from regard.text.reading.tables import TABLES, Field, read_table
 
 # Between the question and the document.
@@ -114,7 +114,7 @@ def _of_record(
 ) -> tuple[str, str, Sequence[str]]:
     record = object_of(text, where)
     document = _member(record, _keys(data.document, _DOCUMENT_KEYS), where)
-    question = found_at(record, *_keys(data.question, ("question",))) or ""
+    question = value_at(record, *_keys(data.question, ("question",))) or ""
     answers = _answers(record, data.answer, where) if with_answers else []
     for name, value in (("document", document), ("question", question)):
         if not isinstance(value, str):
@@ -126,9 +126,9 @@ def _answers(record: Mapping[str, JsonValue], column: int | str, where: str) -> 
     """Every right answer: what the recipe names, or else under whichever of the usual keys."""
     keys = _keys(column, _ANSWER_KEYS)
     _member(record, keys, where)  # whose error says that there is none
-    is_named = isinstance(column, str) and found_at(record, column) is not None
+    is_named = isinstance(column, str) and value_at(record, column) is not None
     answers: list[str] = []
-    for value in (found_at(record, key) for key in (keys[:1] if is_named else keys)):
+    for value in (value_at(record, key) for key in (keys[:1] if is_named else keys)):
         values = value if isinstance(value, list) else [] if value is None else [value]
         if not all(isinstance(each, str) for each in values):
             raise DataError(f"{where}: answers must be a text or a list of texts; got {value!r}.")
@@ -142,7 +142,7 @@ def _keys(column: int | str, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> JsonValue:
-    value = found_at(record, *keys)
+    value = value_at(record, *keys)
     if value is None:
         raise DataError(
             f"{where}: expected the key {' or '.join(map(repr, keys[:4]))}; found "

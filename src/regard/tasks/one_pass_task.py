@@ -30,7 +30,7 @@ from regard.tasks.recipe import Recipe, check_not_smoothed, tell_pieces
 from regard.tasks.tables import Table
 from regard.tasks.task import AnswerT, ExampleT, Task
 from regard.text import BadLines, Line, PairTokenizer, load_tokenizer
-from regard.text.files import read_kept, write_plain
+from regard.text.files import read_saved, write_plain
 from regard.text.reading.lines import readable
 from regard.text.reading.records import Handling, object_of, record_in
 from regard.viewer import Prediction
@@ -155,7 +155,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         """
         hints = get_type_hints(cls, include_extras=True)
         kind = _table_of(cls.__name__, {name: hints[name] for name in cls.learned})
-        table = read_kept(folder, cls.file, kind) if cls.learned else {}
+        table = read_saved(folder, cls.file, kind) if cls.learned else {}
         return {name: table[name] for name in cls.learned}
 
     @classmethod

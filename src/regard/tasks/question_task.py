@@ -14,7 +14,7 @@ from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.tables import Table, by_group, question_word
 from regard.tasks.task import AnswerT
 from regard.text import normalize
-from regard.text.reading.questions import QUESTION_FIELDS, Question, asked_question, read_questions
+from regard.text.reading.questions import QUESTION_FIELDS, Question, parse_question, read_questions
 from regard.text.reading.records import Handling, usable
 from regard.text.reading.tables import Field
 
@@ -82,7 +82,7 @@ class ContextTask(OnePassTask[AskedT, AnswerT]):
 class QuestionTask(ContextTask[Question, AnswerT]):
     """A task whose questions are answered by a part of their text."""
 
-    request = staticmethod(asked_question)
+    request = staticmethod(parse_question)
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Question]:

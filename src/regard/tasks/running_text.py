@@ -15,7 +15,7 @@ from regard.tasks.streaming import Chunk, EncodedT, Shard, StreamedTask
 from regard.tasks.task import AnswerT
 from regard.text import BadLines, Line, normalize, read_lines
 from regard.text.reading.lines import readable, text_suffix
-from regard.text.reading.records import found_at, object_of
+from regard.text.reading.records import object_of, value_at
 
 # Lines of a passage, the unit that is held out, evaluated and shown.
 _PASSAGE_LINES = 100
@@ -125,7 +125,7 @@ def _texts(line: Line, ending: str, column: str) -> list[str]:
     if not line.text.strip():
         return []
     record = object_of(readable(line), line.where)
-    text = found_at(record, column)
+    text = value_at(record, column)
     if not isinstance(text, str):
         keys = ", ".join(map(repr, record)) or "none"
         raise DataError(

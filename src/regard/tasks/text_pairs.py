@@ -18,7 +18,7 @@ from regard.tasks.recipe import Recipe
 from regard.text import BOS_ID, EOS_ID, Tokenizer, words_of_spans
 from regard.text.batches import lengths_of, padded
 from regard.text.normalization import normalize, split_words
-from regard.text.reading.questions import places_of_normalized
+from regard.text.reading.questions import normalized_positions
 from regard.viewer import Text
 
 # Features of each token of a text that is read together with another.
@@ -55,7 +55,7 @@ def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
         >>> cut.spans, cut.words, cut.owners
         ([(1, 2), (4, 7), (7, 8)], ['a', 'cat', ''], [0, 1, 2])
     """
-    plain, places = normalize(text), places_of_normalized(text)
+    plain, places = normalize(text), normalized_positions(text)
     pieces = tokenizer.pieces(text)
     inside = [(piece.start, piece.end) for piece in pieces]
     words: list[str] = []

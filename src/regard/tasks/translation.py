@@ -30,7 +30,7 @@ from regard.text import (
 from regard.text.corpus import MappedArrays, encode_pairs
 from regard.text.reading.lines import readable
 from regard.text.reading.pairs import merged, pairs_of_lines
-from regard.text.reading.records import found_at
+from regard.text.reading.records import value_at
 from regard.text.reading.tables import Field
 
 __all__ = ["TranslationTask", "text_of"]
@@ -285,7 +285,7 @@ def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> s
             raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
         return cells[column - 1]
     try:
-        text = found_at(json.loads(line), layout.keys[0], "source")
+        text = value_at(json.loads(line), layout.keys[0], "source")
     except (ValueError, AttributeError, TypeError, RecursionError):
         text = None
     if not isinstance(text, str):
@@ -307,7 +307,7 @@ def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
 def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
     try:
         record = json.loads(line.text)
-        source, target = (found_at(record, key) for key in layout.keys)
+        source, target = (value_at(record, key) for key in layout.keys)
     except (ValueError, AttributeError, TypeError, RecursionError):
         source = target = None
     if not isinstance(source, str) or not isinstance(target, str):

@@ -28,7 +28,7 @@ from regard.text import (
     words_of_spans,
 )
 from regard.text.batches import lengths_of, padded
-from regard.text.files import read_kept, write_plain
+from regard.text.files import read_saved, write_plain
 from regard.text.masking import NO_WORD
 from regard.text.normalization import has_unspaced
 from regard.text.tokenizers.words import SPLITTERS, Vocabulary
@@ -167,7 +167,7 @@ class Speller:
     @classmethod
     def load(cls, folder: Path) -> "Speller":
         """The speller that ``save`` wrote."""
-        table = read_kept(folder, _FILE, _Spelling)
+        table = read_saved(folder, _FILE, _Spelling)
         words, grams = Vocabulary(table["words"]), Vocabulary(table["grams"])
         return cls(table["type"], table["parts"], words, grams)
 

@@ -36,7 +36,7 @@ def read_plain(path: Path, *, digest: str | None = None) -> bytes:
     return data
 
 
-def read_kept(folder: Path, name: str, kind: type[TableT]) -> TableT:
+def read_saved(folder: Path, name: str, kind: type[TableT]) -> TableT:
     """Read a table of a known kind, or raise RunError."""
     return known(read_table(folder, name), kind, folder / name)
 

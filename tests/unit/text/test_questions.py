@@ -6,7 +6,7 @@ import pytest
 
 from regard.errors import DataError
 from regard.text import BadLines, normalize
-from regard.text.reading.questions import Answer, places_of_normalized, read_questions
+from regard.text.reading.questions import Answer, normalized_positions, read_questions
 
 CONTEXT = "Ann built  the ship.\nIt was the best ship."
 
@@ -112,7 +112,7 @@ def test_a_bad_line_is_named(write, line, message):
 
 @pytest.mark.parametrize("text", ["", " a ", "a\t\tb c\n", "\u3000我爱\u3000\u3000中国 ", "ab"])
 def test_places_are_those_of_the_same_characters(text):
-    places = places_of_normalized(text)
+    places = normalized_positions(text)
     plain = normalize(text)
     assert len(places) == len(plain)
     assert all(

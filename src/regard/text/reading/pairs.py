@@ -21,7 +21,7 @@ from regard.text.reading.lines import (
     readable,
     text_suffix,
 )
-from regard.text.reading.records import Handling, OnBadLine, found_at, object_of, usable
+from regard.text.reading.records import Handling, OnBadLine, object_of, usable, value_at
 from regard.text.reading.tables import Field, row_splitter, table_of
 
 # The first two columns, as each command is told them.
@@ -302,7 +302,7 @@ def _jsonl(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
 
 def _texts(record: dict[str, JsonValue], key: str, line: Line) -> list[str]:
     """The text, or list of texts, at ``key``; empty if there is no such key, or nothing there."""
-    value = found_at(record, key)
+    value = value_at(record, key)
     members = [] if value is None else value if isinstance(value, list) else [value]
     texts = [text for text in members if isinstance(text, str)]
     if len(texts) < len(members):

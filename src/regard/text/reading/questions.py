@@ -81,7 +81,7 @@ def question_of(record: Mapping[str, JsonValue], where: str) -> Question:
     return Question(normalize(text), context, (), choices, name, str(record.get("id", "")), where)
 
 
-def asked_question(record: str | Mapping[str, JsonValue], where: str) -> Question:
+def parse_question(record: str | Mapping[str, JsonValue], where: str) -> Question:
     """The question of a JSON record, or of a line: question, tab, context."""
     if isinstance(record, str):
         question, tab, context = record.partition("\t")
@@ -94,7 +94,7 @@ def asked_question(record: str | Mapping[str, JsonValue], where: str) -> Questio
     return question_of(record, where)
 
 
-def places_of_normalized(text: str) -> list[int]:
+def normalized_positions(text: str) -> list[int]:
     """Map each character of ``normalize(text)`` to its position in the text."""
     positions: list[int] = []
     for word in re.finditer(r"\S+", text):

@@ -104,14 +104,14 @@ def object_of(text: str, where: str) -> dict[str, JsonValue]:
     return record
 
 
-def found_at(record: Mapping[str, JsonValue], *keys: str) -> JsonValue:
+def value_at(record: Mapping[str, JsonValue], *keys: str) -> JsonValue:
     """The first value at any of these keys, which may be dotted paths into inner objects."""
     return next((value for key in keys if (value := _at(record, key)) is not None), None)
 
 
 def member(record: Mapping[str, JsonValue], field: Field) -> JsonValue:
     """Value of a field in a record, by the first of its names; None if none is there."""
-    return found_at(record, *field.keys)
+    return value_at(record, *field.keys)
 
 
 def _at(record: Mapping[str, JsonValue], key: str) -> JsonValue:

@@ -13,7 +13,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import normalize
 from regard.text.reading.lines import Line, read_lines, readable, text_suffix
-from regard.text.reading.records import Handling, found_at, record_in, usable
+from regard.text.reading.records import Handling, record_in, usable, value_at
 from regard.text.reading.tables import Field, TextTable, table_of
 
 # What a sentence's words and its tags are called in JSONL.
@@ -175,7 +175,7 @@ def _from_record(line: Line, fields: Sequence[Field]) -> TaggedWords:
     keys = [
         (f.column, *_KEYS[f.name]) if isinstance(f.column, str) else _KEYS[f.name] for f in fields
     ]
-    words, tags = (found_at(members, *each) for each in keys)
+    words, tags = (value_at(members, *each) for each in keys)
     (first, *_), (second, *_) = keys
     if words is None or tags is None:
         raise DataError(

@@ -165,6 +165,6 @@ def _first_character(spelled: bytes) -> tuple[str, int]:
     return "\ufffd", 1
 
 
-def shown(surface: str) -> str:
+def display_text(surface: str) -> str:
     """A piece as people should see it."""
     return surface.strip(" ") or "␣"

@@ -32,8 +32,8 @@ from regard.text.tokenizers.pieces import (
     Piece,
     Span,
     Tokenizer,
+    display_text,
     join,
-    shown,
 )
 
 Kind = Literal["bpe", "unigram"]
@@ -195,7 +195,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _text_of(self, i: int) -> str:
         if i in self._byte_values:
             return f"<0x{self._byte_values[i]:02X}>"
-        return shown(self._surfaces[i])
+        return display_text(self._surfaces[i])
 
 
 def train_sentencepiece(

@@ -24,8 +24,8 @@ from regard.text.tokenizers.pieces import (
     Piece,
     Span,
     Tokenizer,
+    display_text,
     join,
-    shown,
     surfaces_with_reserved,
 )
 
@@ -75,7 +75,7 @@ class ListTokenizer(Tokenizer):
         known = [""] * len(RESERVED) + surfaces
         _, spans = join(range(len(RESERVED), len(known)), known)
         return [
-            Piece(shown(surface), self._ids.get(surface, UNK_ID), *span)
+            Piece(display_text(surface), self._ids.get(surface, UNK_ID), *span)
             for surface, span in zip(surfaces, spans, strict=True)
         ]
 

@@ -18,7 +18,7 @@ from regard.text.reading.forms import has_picture_classes
 from regard.text.reading.lines import PACKED, Line, decode_lines, open_text, readable, text_suffix
 from regard.text.reading.pictures import read_pixels
 from regard.text.reading.questions import answer_list
-from regard.text.reading.records import found_at, record_in
+from regard.text.reading.records import record_in, value_at
 from regard.text.reading.sources import shards
 from regard.text.reading.tables import TABLES, Field, csv_rows, known_names
 from regard.text.reading.tagged import DOCUMENT_MARK, sentence_column, word_table
@@ -157,7 +157,7 @@ def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
     if has("source") and has("target", "references"):
         return InferredTasks((InferredTask("sentence pairs", why),))
     inner = [f"{key}.{name}" for key in keys for name in _names_in(records[0].get(key))]
-    values = {key: [found_at(record, key) for record in records] for key in (*keys, *inner)}
+    values = {key: [value_at(record, key) for record in records] for key in (*keys, *inner)}
     columns = [
         Column(key, ["" if value is None else str(value).strip() for value in found])
         for key, found in values.items()
