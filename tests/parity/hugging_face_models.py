@@ -60,6 +60,23 @@ def _model(name: str, config: str, **options: Any) -> Callable[[], Any]:
     return lambda: getattr(hf, name)(getattr(hf, config)(**options))
 
 
+GPTS = {
+    "vocab_size": V,
+    "n_embd": C,
+    "n_layer": 2,
+    "n_head": H,
+    "n_positions": 1100,
+    "bos_token_id": 2,
+    **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),
+}
+EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
+ENDLESS = {**GROUPED, "eos_token_id": None}
+
+
+def _writer(name: str, config: str, **options: Any) -> Family:
+    return Family(_model(f"{name}ForCausalLM", config, **options))
+
+
 FAMILIES = {
     "bert": Family(_model("BertForMaskedLM", "BertConfig", **SMALL, **PLACES, **NO_DROPOUT)),
     "roberta": Family(
@@ -67,119 +84,38 @@ FAMILIES = {
     ),
     "distilbert": Family(
         _model(
-            "DistilBertModel",
-            "DistilBertConfig",
-            vocab_size=V,
-            dim=C,
-            n_layers=2,
-            n_heads=H,
-            hidden_dim=F,
-            dropout=0.0,
-            attention_dropout=0.0,
-            **PLACES,
+            "DistilBertModel", "DistilBertConfig", vocab_size=V, dim=C, n_layers=2, n_heads=H,
+            hidden_dim=F, dropout=0.0, attention_dropout=0.0, **PLACES,
         )
     ),
     "modernbert": Family(
         _model(
-            "ModernBertModel",
-            "ModernBertConfig",
-            **SMALL,
-            **PLACES,
-            local_attention=6,
-            global_attn_every_n_layers=2,
-            pad_token_id=0,
+            "ModernBertModel", "ModernBertConfig", **SMALL, **PLACES, local_attention=6,
+            global_attn_every_n_layers=2, pad_token_id=0,
         )
     ),
-    "gpt2": Family(
-        _model(
-            "GPT2LMHeadModel",
-            "GPT2Config",
-            vocab_size=V,
-            n_embd=C,
-            n_layer=2,
-            n_head=H,
-            n_positions=1100,
-            bos_token_id=2,
-            eos_token_id=None,
-            resid_pdrop=0.0,
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
-        )
+    "gpt2": Family(_model("GPT2LMHeadModel", "GPT2Config", **GPTS, eos_token_id=None)),
+    "gptj": _writer("GPTJ", "GPTJConfig", **GPTS, eos_token_id=None, rotary_dim=4),
+    "llama": _writer("Llama", "LlamaConfig", **ENDLESS),
+    "qwen3": _writer("Qwen3", "Qwen3Config", **ENDLESS),
+    "mistral": _writer("Mistral", "MistralConfig", **ENDLESS, sliding_window=5),
+    "gemma2": _writer(
+        "Gemma2", "Gemma2Config", **ENDLESS, **WINDOW, query_pre_attn_scalar=7,
+        attn_logit_softcapping=2.0,
     ),
-    "gptj": Family(
-        _model(
-            "GPTJForCausalLM",
-            "GPTJConfig",
-            vocab_size=V,
-            n_embd=C,
-            n_layer=2,
-            n_head=H,
-            rotary_dim=4,
-            n_positions=1100,
-            bos_token_id=2,
-            eos_token_id=None,
-            resid_pdrop=0.0,
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
-        )
+    "gemma3": _writer("Gemma3", "Gemma3TextConfig", **ENDLESS, **WINDOW),
+    "gpt_oss": _writer(
+        "GptOss", "GptOssConfig", **{**ENDLESS, "max_position_embeddings": 131072}, **WINDOW,
+        **EXPERTS,
     ),
-    "llama": Family(_model("LlamaForCausalLM", "LlamaConfig", **GROUPED, eos_token_id=None)),
-    "qwen3": Family(_model("Qwen3ForCausalLM", "Qwen3Config", **GROUPED, eos_token_id=None)),
-    "mistral": Family(
-        _model(
-            "MistralForCausalLM", "MistralConfig", **GROUPED, sliding_window=5, eos_token_id=None
-        )
-    ),
-    "gemma2": Family(
-        _model(
-            "Gemma2ForCausalLM",
-            "Gemma2Config",
-            **GROUPED,
-            **WINDOW,
-            query_pre_attn_scalar=7,
-            attn_logit_softcapping=2.0,
-            eos_token_id=None,
-        )
-    ),
-    "gemma3": Family(
-        _model("Gemma3ForCausalLM", "Gemma3TextConfig", **GROUPED, **WINDOW, eos_token_id=None)
-    ),
-    "gpt_oss": Family(
-        _model(
-            "GptOssForCausalLM",
-            "GptOssConfig",
-            **{**GROUPED, "max_position_embeddings": 131072},
-            **WINDOW,
-            num_local_experts=2,
-            num_experts_per_tok=1,
-            eos_token_id=None,
-        )
-    ),
-    "llama4": Family(
-        _model(
-            "Llama4ForCausalLM",
-            "Llama4TextConfig",
-            **GROUPED,
-            attention_chunk_size=5,
-            layer_types=["chunked_attention", "full_attention"],
-            num_local_experts=2,
-            num_experts_per_tok=1,
-            intermediate_size_mlp=F,
-            eos_token_id=None,
-        )
+    "llama4": _writer(
+        "Llama4", "Llama4TextConfig", **ENDLESS, **EXPERTS, attention_chunk_size=5,
+        layer_types=["chunked_attention", "full_attention"], intermediate_size_mlp=F,
     ),
     "t5": Family(
         _model(
-            "T5ForConditionalGeneration",
-            "T5Config",
-            vocab_size=V,
-            d_model=C,
-            d_kv=10,
-            d_ff=F,
-            num_layers=2,
-            num_heads=H,
-            dropout_rate=0.0,
-            eos_token_id=None,
+            "T5ForConditionalGeneration", "T5Config", vocab_size=V, d_model=C, d_kv=10, d_ff=F,
+            num_layers=2, num_heads=H, dropout_rate=0.0, eos_token_id=None,
             decoder_start_token_id=0,
         ),
         "pairs",
@@ -190,31 +126,20 @@ FAMILIES = {
     "marian": Family(_model("MarianMTModel", "MarianConfig", **TWO_SIDED, **PLACES), "pairs", 1),
     "vit": Family(
         _model(
-            "ViTModel",
-            "ViTConfig",
-            hidden_size=C,
-            num_hidden_layers=2,
-            num_attention_heads=H,
-            intermediate_size=F,
-            **IMAGES,
-            **NO_DROPOUT,
+            "ViTModel", "ViTConfig", hidden_size=C, num_hidden_layers=2, num_attention_heads=H,
+            intermediate_size=F, **IMAGES, **NO_DROPOUT,
         ),
         "images",
     ),
     "whisper": Family(
         _model(
-            "WhisperForConditionalGeneration",
-            "WhisperConfig",
-            **TWO_SIDED,
-            max_source_positions=11,
-            max_target_positions=1100,
-            num_mel_bins=8,
-            suppress_tokens=None,
-            begin_suppress_tokens=None,
+            "WhisperForConditionalGeneration", "WhisperConfig", **TWO_SIDED,
+            max_source_positions=11, max_target_positions=1100, num_mel_bins=8,
+            suppress_tokens=None, begin_suppress_tokens=None,
         ),
         "sounds",
     ),
-}
+}  # fmt: skip
 WRITERS = [
     name
     for name in FAMILIES

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard import use
-from regard.attention import ScaledDot, attend, causal, dense, lengths
+from regard.attention import ScaledDot, attend, causal, dense
 from regard.errors import ShapeError
 from regard.layers import MultiHeadAttention
 
@@ -261,29 +261,6 @@ def test_our_layer_gives_torchs_numbers_and_gradients(name, masks, is_bool):
     holder.load_state_dict(dict(zip(names, theirs, strict=True)))
     for (ours_name, parameter), grad in zip(holder.named_parameters(), ours, strict=True):
         torch.testing.assert_close(grad, parameter.detach(), msg=ours_name)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_layers_of_random_sizes(seed):
-    draw = torch.Generator().manual_seed(seed)
-
-    def between(low, high):
-        return int(torch.randint(low, high + 1, (), generator=draw))
-
-    B, N, M, heads, width = (between(*sizes) for sizes in ((1, 8), (1, 9), (2, 9), (1, 8), (1, 9)))
-    memory_dim = between(5, 20)
-    peer = nn.MultiheadAttention(
-        heads * width, heads, kdim=memory_dim, vdim=memory_dim, batch_first=True
-    )
-    counts = torch.randint(1, M + 1, (B,), generator=draw)
-    states, memory = torch.randn(B, N, heads * width), torch.randn(B, M, memory_dim)
-    padding = torch.arange(M) >= counts[:, None]
-    want, rows = peer(states, memory, memory, key_padding_mask=padding)
-    layer = MultiHeadAttention.from_torch(peer)
-    out, _ = layer(states, memory, mask=lengths(counts))
-    torch.testing.assert_close(out, want, atol=1e-5, rtol=0)
-    engine = on_the_engine(peer)(states, memory, memory, key_padding_mask=padding)
-    torch.testing.assert_close(engine, (want, rows), atol=1e-5, rtol=0)
 
 
 @pairwise(name=[*LAYERS, *ADDED], masks=MASKS, is_bool=[True, False])

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 from regard.attention import Additive, Entmax15, Hard, Softmax, Sparsemax, attend, lengths, weights
 from regard.errors import ShapeError
@@ -100,17 +100,6 @@ def test_a_sink_of_a_class_made_from_softmax_counts(make_inputs):
     )
     torch.testing.assert_close(found, right)
     assert not torch.allclose(found, attend(query, key, value))
-
-
-def test_a_sink_may_be_learned(make_inputs):
-    sink = torch.randn(3, dtype=torch.float64, requires_grad=True)
-
-    def call(query, key, value, sink):
-        return attend(query, key, value, weighting=Softmax(sink=sink), mask=lengths([4, 0]))
-
-    inputs = (*make_inputs(requires_grad=True), sink)
-    assert gradcheck(call, inputs, fast_mode=True)
-    assert gradgradcheck(call, inputs, fast_mode=True)
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

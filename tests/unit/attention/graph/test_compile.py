@@ -246,30 +246,6 @@ def test_other_sizes_take_one_more_graph(mask):
     assert counter.frame_count == 2
 
 
-@pytest.mark.slow
-def test_dropout_is_that_of_an_eager_call_with_the_same_seed():
-    tensors = inputs()
-
-    def call(query, key, value):
-        torch.manual_seed(5)
-        return attend(query, key, value, dropout=0.5)
-
-    eager = call(*tensors)
-    compiled = torch.compile(
-        lambda q, k, v: attend(q, k, v, dropout=0.5), backend="aot_eager", fullgraph=True
-    )
-    torch.manual_seed(5)
-    got = compiled(*tensors)
-    torch.testing.assert_close(got, eager)
-    assert not torch.equal(compiled(*tensors), got)
-    for one, other in zip(
-        torch.autograd.grad(got.sum(), tensors),
-        torch.autograd.grad(eager.sum(), tensors),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, other)
-
-
 DOUBLED = Custom(lambda q, k, s: s * (q @ k.mT), torch.tensor(2.0))
 
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 from tests.formulas.biases import BIASES
 from tests.formulas.case import Case
-from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
 from tests.unit.attention.inspect.test_summary import dense_scores, weigh
@@ -153,12 +152,3 @@ def test_top_keys_and_counts_have_no_gradient():
     assert not found.top_keys.requires_grad
     assert not found.counts.requires_grad
     assert not found.detach().entropy.requires_grad
-
-
-@pytest.mark.parametrize("score", ["scaled dot", "additive"])
-def test_every_score_has_rows(score):
-    assert score in SCORES
-    case = Case.draw(SIZES, torch.float32, score=score)
-    query, key, _ = case.inputs
-    found = rows(query.bfloat16(), key.bfloat16(), [0], score=case.options()["score"])
-    assert found.dtype == torch.float32
