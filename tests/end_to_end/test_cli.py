@@ -43,17 +43,6 @@ def test_pairs_alone_are_enough_to_train(regard, corpus: Path, tmp_path: Path) -
     assert "minutes = 0.01" in (tmp_path / "auto" / "recipe.toml").read_text("utf-8")
 
 
-def test_settings_go_over_the_recipe(regard, corpus: Path, tmp_path: Path) -> None:
-    trained = regard(
-        *("train", corpus / "tiny.toml", "--run", tmp_path / "run"),
-        *("--set", "model.cell=lstm", "--set", "training.updates=1"),
-    )
-    assert trained.code == 0
-    recipe = (tmp_path / "run" / "recipe.toml").read_text("utf-8")
-    assert 'cell = "lstm"' in recipe
-    assert "updates = 1\n" in recipe
-
-
 def test_bad_lines_are_left_out_and_counted(regard, corpus: Path, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.tsv"
     pairs.write_bytes((corpus / "train.tsv").read_bytes() + b"caf\xe9\tcoffee\nalone\n")
@@ -121,22 +110,6 @@ def test_alternatives_and_links_come_as_text(regard, run: Path) -> None:
     assert [line.split("\t")[0] for line in several.splitlines()] == ["1", "1", "2", "2"]
     linked = regard("predict", run, "--attention", stdin="我爱中国\n".encode()).out
     assert re.fullmatch(r"[^\t]+\t(\d+-\d+ ?)*\n", linked)
-
-
-def test_a_smaller_beam_may_give_other_answers(regard, corpus: Path, run: Path) -> None:
-    wide, narrow = (
-        regard("predict", run, corpus / "test.tsv", "--output-format", "jsonl", *options).out
-        for options in (["--beam-size", 8, "--length-penalty", 0], ["--beam-size", 1])
-    )
-    assert wide != narrow
-
-
-def test_looking_does_not_change_the_output(regard, corpus: Path, run: Path) -> None:
-    lines = (corpus / "test.tsv").read_text("utf-8").splitlines()[:6]
-    sources = "\n".join(line.split("\t")[0] for line in lines).encode()
-    plain = regard("predict", run, stdin=sources).out.splitlines()
-    looked = regard("predict", run, "--attention", stdin=sources).out.splitlines()
-    assert [line.split("\t")[0] for line in looked] == plain
 
 
 def test_evaluation_gives_figures_and_outputs_to_read(regard, run: Path) -> None:

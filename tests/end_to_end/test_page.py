@@ -181,21 +181,15 @@ def test_keys_move_the_cell_and_change_head_layer_and_kind(opened: Tab) -> None:
     assert opened.ask(heads) == ["start", "I", "▁love", "▁China"]
 
 
-def test_mean_of_a_layers_heads_is_shown(opened: Tab) -> None:
+def test_heads_and_layers_count_alike_in_their_means(opened: Tab) -> None:
     opened.press("{", "[")
     assert opened.ask(CHOSEN) == ["cross", "0", "mean", "largest"]
     assert opened.ask(FIRST_ROW) == ["0.45", "0.05", "0.05", "0.45"]
-
-
-def test_every_layer_counts_alike_in_their_mean(opened: Tab) -> None:
     opened.press("m")
     assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
     assert opened.ask(FIRST_ROW) == ["0.675", "0.075", "0.025", "0.225"]
-
-
-def test_a_page_of_a_short_translation_opens_with_the_mean_of_layers(tab: Tab) -> None:
-    tab.open(replace(document(), opening=None))
-    assert tab.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
+    opened.open(replace(document(), opening=None))  # a short translation opens with it
+    assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
 
 
 def test_pointing_at_an_output_word_lights_its_links(opened: Tab) -> None:
@@ -224,6 +218,9 @@ def test_theme_follows_the_system_and_the_button(opened: Tab) -> None:
     opened.page.emulate_media(color_scheme="dark")
     assert opened.ask(paper) != light
     opened.click(".theme")
+    assert opened.ask(paper) == light
+    opened.page.reload()
+    opened.settled()
     assert opened.ask(paper) == light
 
 

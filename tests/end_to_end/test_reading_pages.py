@@ -112,20 +112,14 @@ def test_heads_are_offered_while_layers_are_averaged(tab: Tab) -> None:
     assert tab.ask(CHOSEN) == ["decoder", "0", "0", "log"]
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_compare_opens_with_two_that_differ(tab: Tab, layers: int) -> None:
-    tab.open(watched_document(61, layers), "#view=compare")
+@pytest.mark.parametrize("layers", [1, 3, None])
+def test_compare_opens_with_two_that_differ(tab: Tab, layers: int | None) -> None:
+    means = rg.show(torch.rand(2, 1, 5, 5).softmax(-1)).document
+    tab.open(means if layers is None else watched_document(61, layers), "#view=compare")
     says = tab.text("section[aria-label=Compare] .caption")
     assert "the same in every cell" not in says
     one, other = re.search(r"A: (.*?)\. B: (.*?)\.", says).groups()  # type: ignore[union-attr]
     assert one != other
-
-
-def test_one_layer_of_means_is_compared_with_another(tab: Tab) -> None:
-    weights = torch.rand(2, 1, 5, 5).softmax(-1)
-    tab.open(rg.show(weights).document, "#view=compare")
-    says = tab.text("section[aria-label=Compare] .caption")
-    assert "the same in every cell" not in says
 
 
 def test_close_values_of_heads_differ_in_colour(tab: Tab) -> None:
@@ -149,18 +143,6 @@ def test_the_text_of_a_model_that_only_reads_is_no_output(tab: Tab) -> None:
     assert "output" not in tab.text(".running").lower().split()[:1]
     tab.open(searched_document(), "#view=text&kind=cross&layer=1&head=1")
     assert tab.page.locator(".running h3").all_inner_texts() == ["source", "output"]
-
-
-def test_the_theme_outlives_a_reload(tab: Tab) -> None:
-    tab.open(short_document())
-    paper = "getComputedStyle(document.documentElement).backgroundColor"
-    light = tab.ask(paper)
-    tab.press("t")
-    dark = tab.ask(paper)
-    assert dark != light
-    tab.page.reload()
-    tab.settled()
-    assert tab.ask(paper) == dark
 
 
 # Room.
