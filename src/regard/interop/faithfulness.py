@@ -120,12 +120,12 @@ def faithfulness(
             "replacement must be a token, such as the mask, for a model that computes its own "
             f"attention, of which nothing can be hidden; got None for {type(model).__name__}."
         )
-    place, token = _output(logits, output, seen, inputs, has_memory)
+    position, token = _output(logits, output, seen, inputs, has_memory)
     places = counts.nonzero().flatten()
 
     def log_prob(answer: object) -> Tensor:
-        found = _logits(model, answer)
-        chosen = found if found.dim() == 2 else found[:, place]
+        logits = _logits(model, answer)
+        chosen = logits if logits.dim() == 2 else logits[:, position]
         return torch.log_softmax(chosen.float(), dim=-1)[:, token]
 
     with torch.no_grad():
@@ -138,17 +138,17 @@ def faithfulness(
     evidence = {
         "removed": whole - without,
         "gradient": gradient[places],
-        "attention": _attention_of(seen, place, has_memory)[places],
+        "attention": _attention_of(seen, position, has_memory)[places],
     }
     if kinds in (["encoder"], ["decoder"]):
-        rollout = seen.rollout([place])
+        rollout = seen.rollout([position])
         evidence["rollout"] = rollout.reshape(-1)[places]
     sizes = {name: values.abs() for name, values in evidence.items()}
     correlation = {
         (one, other): rank_correlation(sizes[one], sizes[other])
         for one, other in combinations(sizes, 2)
     }
-    return Faithfulness(whole, (place, token), places, evidence, correlation)
+    return Faithfulness(whole, (position, token), places, evidence, correlation)
 
 
 def rank_correlation(one: Float[Tensor, " P"], other: Float[Tensor, " P"]) -> float:
@@ -173,16 +173,16 @@ def _ranks(values: Tensor) -> Tensor:
 
 
 def _logits(model: nn.Module, answer: object) -> Tensor:
-    found = getattr(answer, "logits", None)
+    logits = getattr(answer, "logits", None)
     project = getattr(model, "project", None)
-    if found is None and project is not None:
-        found = project(answer[0] if isinstance(answer, tuple) else answer)
-    if not isinstance(found, Tensor) or found.dim() not in (2, 3):
+    if logits is None and project is not None:
+        logits = project(answer[0] if isinstance(answer, tuple) else answer)
+    if not isinstance(logits, Tensor) or logits.dim() not in (2, 3):
         raise SettingError(
             "model must give logits of (B, T, V) or (B, V), or have project(states); "
             f"got {type(answer).__name__} from {type(model).__name__}."
         )
-    return found
+    return logits
 
 
 def _input_mask(seen: Watch, has_memory: bool) -> Tensor:
@@ -216,20 +216,20 @@ def _output(
     inputs: Mapping[str, object],
     has_memory: bool,
 ) -> tuple[int, int]:
-    place, token = output
+    position, token = output
     counts = next(each for each in seen if (each.kind == "cross") == has_memory).summary.counts[0]
     length = counts.shape[-1]
-    if place is None:
+    if position is None:
         is_first = logits.dim() == 2 and any(each.kind == "encoder" for each in seen)
-        place = 0 if is_first else int(counts.any(dim=0).nonzero().max())
-    if not 0 <= place < length:
-        raise SettingError(f"output must be at a place below {length}; got {place}.")
-    chosen = logits[0] if logits.dim() == 2 else logits[0, place]
+        position = 0 if is_first else int(counts.any(dim=0).nonzero().max())
+    if not 0 <= position < length:
+        raise SettingError(f"output must be at a place below {length}; got {position}.")
+    chosen = logits[0] if logits.dim() == 2 else logits[0, position]
     if token is None:
         token = int(chosen.argmax())
     if not 0 <= token < len(chosen):
         raise SettingError(f"output must be a token below {len(chosen)}; got {token}.")
-    return place, token
+    return position, token
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,7 +256,7 @@ def _log_probs_without(
     """Log-probability of the output without each token."""
     log_probs = []
     for some in torch.split(places, rows):
-        given = {
+        batch = {
             name: each.expand(len(some), *each.shape[1:]) if isinstance(each, Tensor) else each
             for name, each in inputs.items()
         }
@@ -264,14 +264,14 @@ def _log_probs_without(
             with edit(model) as edits:
                 for kind in kinds:
                     edits.change(_HideOne(some), kind=kind)
-                log_probs.append(log_prob(model(**given)))
+                log_probs.append(log_prob(model(**batch)))
         else:
             name, token = replacement
-            ids = given[name]
+            ids = batch[name]
             assert isinstance(ids, Tensor)
             ids = ids.clone()
             ids[torch.arange(len(some)), some] = token
-            log_probs.append(log_prob(model(**{**given, name: ids})))
+            log_probs.append(log_prob(model(**{**batch, name: ids})))
     return torch.cat(log_probs)
 
 
@@ -290,10 +290,10 @@ def _replacement(
     return name, replacement
 
 
-def _attention_of(seen: Watch, place: int, has_memory: bool) -> Float[Tensor, " M"]:
+def _attention_of(seen: Watch, position: int, has_memory: bool) -> Float[Tensor, " M"]:
     """Attention of the output's position: the mean over layers and heads."""
     rows = [
-        seen.rows(each.layer, [place], each.kind, name=each.name)[0].mean(dim=0)[0]
+        seen.rows(each.layer, [position], each.kind, name=each.name)[0].mean(dim=0)[0]
         for each in seen
         if (each.kind == "cross") == has_memory
     ]

@@ -19,7 +19,7 @@ from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense
 from regard.attention.observing import is_edited, is_watched
 from regard.errors import SettingError, ShapeError
 from regard.interop.lazy_mask import Frame, LazyMask, MaskFunction
-from regard.interop.places import Place, calling, place_of
+from regard.interop.locations import Location, calling, location_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -137,13 +137,13 @@ def attention(
     if position_bias is not None:
         added = position_bias[..., :keys].to(query.dtype)
         bias = added if bias is None else bias + added
-    place = place_of(module)
-    kind = _kind(place, lazy, mask, module)
+    location = location_of(module)
+    kind = _kind(location, lazy, mask, module)
     score = ScaledDot(None if scaling is None else float(scaling), softcap or None)
     weighting = Softmax(_sink(s_aux, query))
     # In a graph only where somebody watches or edits, since it ends the graph.
-    call = nullcontext() if _is_left_to_compiler() else calling(module, place, lazy)
-    with call, at(kind, place.layer):
+    call = nullcontext() if _is_left_to_compiler() else calling(module, location, lazy)
+    with call, at(kind, location.layer):
         out = attend(
             *(query, key, value),
             score=score,
@@ -255,13 +255,13 @@ def _formula(home: Mapping[str, object]) -> _Formula:
         if name.endswith("eager_attention_forward") and hasattr(each, "__code__")
     ]
     names = {name for code in codes for name in code.co_names}
-    given = {
+    arguments = {
         name
         for code in codes
         for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     }
     return _Formula(
-        tuple(sorted(names - _UNDERSTOOD)), tuple(sorted(given - _HONOURED)), "sinks" in names
+        tuple(sorted(names - _UNDERSTOOD)), tuple(sorted(arguments - _HONOURED)), "sinks" in names
     )
 
 
@@ -302,7 +302,7 @@ def _attended(mask: LazyMask, N: int, M: int) -> int:
 
 
 def _looks_back(mask: LazyMask) -> bool:
-    """Whether it is known that nothing is visible after a query's own place."""
+    """Whether it is known that nothing is visible after a query's own location."""
     rule = mask.mask(mask.device)
     form = None if rule is None else rule.bind(mask.batch, 1, *mask.shape[2:], mask.device).form
     most = getattr(form, "most", None)
@@ -326,19 +326,18 @@ def _of_tensor(tensor: Tensor, N: int, M: int) -> tuple[Mask | None, Tensor | No
     if known is not None and known[:2] == (tensor._version, M):
         return known[2], known[3]
     cropped = tensor[..., :M]
-    found: tuple[Mask | None, Tensor | None] = (None, None)
+    mask: Mask | None = None
+    bias: Tensor | None = None
     if tensor.dtype == torch.bool:
-        found = (dense(cropped), None)
+        mask = dense(cropped)
     else:
         hidden = cropped <= torch.finfo(tensor.dtype).min / 2
         rest = cropped.masked_fill(hidden, 0.0)
-        found = (
-            dense(~hidden) if is_compiled or bool(hidden.any()) else None,
-            rest if is_compiled or rest.requires_grad or bool(rest.any()) else None,
-        )
+        mask = dense(~hidden) if is_compiled or bool(hidden.any()) else None
+        bias = rest if is_compiled or rest.requires_grad or bool(rest.any()) else None
     if not (is_compiled or tensor.requires_grad):
-        _of_tensors[tensor] = (tensor._version, M, *found)
-    return found
+        _of_tensors[tensor] = (tensor._version, M, mask, bias)
+    return mask, bias
 
 
 def _sink(sinks: Tensor | None, query: Tensor) -> Tensor | None:
@@ -362,8 +361,8 @@ def _wants_weights(options: Mapping[str, object]) -> bool:
     return any("attentions" in name for name in collected or ())
 
 
-def _kind(place: Place, lazy: LazyMask | None, mask: Mask | None, module: nn.Module) -> str:
-    if place.is_cross or getattr(module, "is_cross_attention", False):
+def _kind(location: Location, lazy: LazyMask | None, mask: Mask | None, module: nn.Module) -> str:
+    if location.is_cross or getattr(module, "is_cross_attention", False):
         return "cross"
     if lazy is not None and lazy.is_causal is not None:
         return "decoder" if lazy.is_causal else "encoder"
@@ -381,19 +380,19 @@ def pretrained(model: nn.Module) -> "list[PreTrainedModel]":
 
 def _configs(parts: Sequence["PreTrainedModel"]) -> "list[PreTrainedConfig]":
     """Every configuration that the attention of Hugging Face models may be named in."""
-    found: dict[int, PreTrainedConfig] = {}
+    configs: dict[int, PreTrainedConfig] = {}
 
     def add(config: "PreTrainedConfig | None") -> None:
-        if config is None or id(config) in found or not hasattr(config, "sub_configs"):
+        if config is None or id(config) in configs or not hasattr(config, "sub_configs"):
             return
-        found[id(config)] = config
+        configs[id(config)] = config
         for name in config.sub_configs:
             add(getattr(config, name, None))
 
     for part in parts:
         for module in part.modules():
             add(getattr(module, "config", None))
-    return list(found.values())
+    return list(configs.values())
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import SettingError
-from regard.interop.places import Arguments, Options
+from regard.interop.locations import Arguments, Options
 
 
 def gradient_times_input(

@@ -18,8 +18,8 @@ from regard.attention import AttentionCall, Cover, Mask
 from regard.attention.masks.bound import BoundMask
 from regard.interop.hugging_face import own_parts, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
+from regard.interop.locations import Arguments, Options, current_call, locate_modules, location_of
 from regard.interop.own_attention import read_weights
-from regard.interop.places import Arguments, Options, current_call, locate_modules, place_of
 from regard.layers import MultiHeadAttention
 
 Key = tuple[str, int, str]  # kind, layer and name of an attention
@@ -183,7 +183,7 @@ class ForwardTrace:
         if not self._is_followed() or not self._calls_at_entry:
             return
         if self._calls_at_entry.pop() == self._calls and output is not None:
-            self.unseen[place_of(module).name] = type(module).__name__
+            self.unseen[location_of(module).name] = type(module).__name__
 
     def _is_followed(self) -> bool:
         """Whether modules are followed now: not in a graph, nor in another thread."""
@@ -238,15 +238,15 @@ def site_of(seen: AttentionCall) -> Site:
     N, M = seen.query.shape[-2], seen.key.shape[-2]
     call = current_call()
     if call is not None:
-        place, lazy = call.place, call.lazy
+        location, lazy = call.location, call.lazy
         dropped = 0 if lazy is None or seen.kind == "cross" else lazy.frame.key_start
         first = M - N if lazy is None else lazy.frame.query_start
-        return Site(seen.kind, place.layer, place.name, first, dropped, lazy)
+        return Site(seen.kind, location.layer, location.name, first, dropped, lazy)
     entered = _entered.get()
     kind, layer, name = seen.kind, seen.layer, ""
     if entered:
-        place = place_of(entered[-1].module)
-        name, layer = place.name, place.layer if layer < 0 else layer
+        location = location_of(entered[-1].module)
+        name, layer = location.name, location.layer if layer < 0 else layer
     if not kind:
         is_cross = bool(entered) and entered[-1].is_cross
         kind = "cross" if is_cross or N > M else "decoder" if _looks_back(seen) else "encoder"

@@ -266,11 +266,11 @@ def _encoded(
 ) -> tuple[list[int], list[tuple[int, int]] | None]:
     is_fast = bool(getattr(tokenizer, "is_fast", False))
     try:
-        found = tokenizer(**text, return_offsets_mapping=is_fast, verbose=False, **options)
+        encoded = tokenizer(**text, return_offsets_mapping=is_fast, verbose=False, **options)
     except (TypeError, ValueError) as error:  # of surrogates: no tokenizer can have them
         raise DataError(f"text must be one that its tokenizer can encode; got: {error}.") from error
-    spans = [(first, last) for first, last in found["offset_mapping"]] if is_fast else None
-    return list(found["input_ids"]), spans
+    spans = [(first, last) for first, last in encoded["offset_mapping"]] if is_fast else None
+    return list(encoded["input_ids"]), spans
 
 
 def _shared(one: str, other: str) -> int:
@@ -278,6 +278,6 @@ def _shared(one: str, other: str) -> int:
     if other.startswith(one):
         return len(one)
     return next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
         min(len(one), len(other)),
     )

@@ -20,7 +20,7 @@ from regard.attention.observing import announce, current_observer
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError
 from regard.interop.lazy_mask import Frame, LazyMask
-from regard.interop.places import Arguments, Options, Place, calling, place_of
+from regard.interop.locations import Arguments, Location, Options, calling, location_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -63,7 +63,7 @@ class _Made(NamedTuple):
 
 @contextmanager
 def read_weights(parts: Sequence["PreTrainedModel"]) -> Iterator[None]:
-    """Announce the weights of models to observers inside the block; their outputs stay as asked."""
+    """Announce the weights of models to observers inside the block; outputs stay as requested."""
     reader = _WeightsReader()
     with ExitStack() as hooks:
         for part in parts:
@@ -96,12 +96,12 @@ class _WeightsReader:
         self._made.clear()
         self._read.clear()
         names = list(inspect.signature(part.forward).parameters)
-        place = names.index(_OPTION) if _OPTION in names else len(args)
-        if place < len(args):
-            self._is_requested = bool(args[place])
-            return (*args[:place], True, *args[place + 1 :]), options
-        asked = options.get(_OPTION)
-        self._is_requested = bool(part.config.output_attentions if asked is None else asked)
+        index = names.index(_OPTION) if _OPTION in names else len(args)
+        if index < len(args):
+            self._is_requested = bool(args[index])
+            return (*args[:index], True, *args[index + 1 :]), options
+        requested = options.get(_OPTION)
+        self._is_requested = bool(part.config.output_attentions if requested is None else requested)
         return args, {**options, _OPTION: True}
 
     def note(self, module: nn.Module, args: Arguments, options: Options, output: object) -> None:
@@ -157,10 +157,15 @@ class _WeightsReader:
                 others = output.get("global_attentions")
                 whole = _spread(weights, made, None if others is None else others[layer])
             matrix = _checked(whole, module, is_training=part.training)
-            found = kind or _kind(part, matrix, output)
+            attention_kind = kind or _kind(part, matrix, output)
             name = "decoder_attention_mask" if kind == "decoder" else "attention_mask"
-            place = Place("" if made is None else place_of(module).name, layer, found == "cross")
-            with calling(module, place, _padding(matrix, arguments.get(name))), at(found, layer):
+            location = Location(
+                "" if made is None else location_of(module).name, layer, attention_kind == "cross"
+            )
+            with (
+                calling(module, location, _padding(matrix, arguments.get(name))),
+                at(attention_kind, layer),
+            ):
                 _announce(matrix)
 
 
@@ -173,7 +178,7 @@ def _announce(weights: Float[Tensor, "B H N M"]) -> None:
 
 
 def _kind(part: "PreTrainedModel", weights: Tensor, output: Mapping[str, object]) -> str:
-    """ "decoder" where nobody looks ahead; of a single place, where the model writes."""  # noqa: D210
+    """ "decoder" where nobody looks ahead; of a single location, where the model writes."""  # noqa: D210
     N, M = weights.shape[-2:]
     if bool(weights.detach().triu(M - N + 1).any()):
         return "encoder"

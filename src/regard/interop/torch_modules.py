@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from regard.attention import Mask, attend, causal, dense, prefix, weights
 from regard.errors import SettingError, ShapeError
 from regard.interop.hugging_face import is_hugging_face, switch
-from regard.interop.places import locate_modules
+from regard.interop.locations import locate_modules
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -207,13 +207,13 @@ class EngineAttention(nn.MultiheadAttention):
         bias: Tensor | None = None
         if attn_mask is None and is_causal:
             mask = causal(first=0) | ~prefix(M - added) if added else causal(first=0)
-        given: list[Tensor] = []
+        masks: list[Tensor] = []
         if attn_mask is not None:
             per_head = attn_mask.dim() == 3
-            given.append(attn_mask.reshape(B, H, N, M - added) if per_head else attn_mask)
+            masks.append(attn_mask.reshape(B, H, N, M - added) if per_head else attn_mask)
         if key_padding_mask is not None:
-            given.append(key_padding_mask.reshape(B, 1, 1, M - added))
-        for each in (F.pad(each, (0, added)) for each in given):
+            masks.append(key_padding_mask.reshape(B, 1, 1, M - added))
+        for each in (F.pad(each, (0, added)) for each in masks):
             hidden, rest = _parts(each.to(query.dtype) if each.is_floating_point() else each)
             if hidden is not None:
                 mask = dense(~hidden) if mask is None else mask & dense(~hidden)
@@ -222,16 +222,16 @@ class EngineAttention(nn.MultiheadAttention):
         return mask, bias
 
 
-def _parts(given: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _parts(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """Split a mask of torch into a boolean mask and a bias: torch turns booleans into floats."""
-    if given.dtype == torch.bool:
-        return given, None
-    hidden = given == float("-inf")
+    if mask.dtype == torch.bool:
+        return mask, None
+    hidden = mask == float("-inf")
     if torch.compiler.is_compiling():  # a graph has no numbers to look at
-        return hidden, given.masked_fill(hidden, 0.0)
+        return hidden, mask.masked_fill(hidden, 0.0)
     if not bool(hidden.any()):
-        return None, given
-    rest = given.masked_fill(hidden, 0.0)
+        return None, mask
+    rest = mask.masked_fill(hidden, 0.0)
     return hidden, rest if rest.requires_grad or bool(rest.any()) else None
 
 

@@ -221,21 +221,21 @@ def _reader(hint: object) -> Reader:
 
 def _object(what: type, value: object) -> object:
     members = _typed(dict, value)
-    given: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, (read, has_default, may_be_none) in _readers_of(what).items():
         member = members.get(name)
         if member is None and (has_default or may_be_none):
-            given |= {} if has_default else {name: None}
+            values |= {} if has_default else {name: None}
             continue
         if name not in members:
             has = ", ".join(members) or "nothing"
             raise _MisreadError(f" must have a member {name!r}; got {has}.")
         try:
-            given[name] = read(member)
+            values[name] = read(member)
         except _MisreadError as error:
             raise error.within(name) from None
     try:
-        result = what(**given)
+        result = what(**values)
         if isinstance(result, PackedArray):
             result.checked()
     except RegardError as error:

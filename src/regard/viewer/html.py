@@ -53,15 +53,15 @@ def page(document: Document, *, rows: str | None = None) -> str:
         >>> "<title>&lt;b&gt;</title>" in page(empty)
         True
     """
-    found = _ADDRESS.fullmatch(rows or "")
-    if rows is not None and not found:
+    address = _ADDRESS.fullmatch(rows or "")
+    if rows is not None and not address:
         raise SettingError(f"rows must be an http address without a query; got {rows!r}.")
     style = styles()
-    script = bundle(_LIVE_ENTRY if found else _FILE_ENTRY)
+    script = bundle(_LIVE_ENTRY if address else _FILE_ENTRY)
     policy = (
         "default-src 'none'; img-src data: blob:; "
         f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        + (f"connect-src {found[1]}; " if found else "")
+        + (f"connect-src {address[1]}; " if address else "")
         + "base-uri 'none'; form-action 'none'"
     )
     parts = {

@@ -217,8 +217,8 @@ def _rolled(numbers: Whole, bits: int) -> Whole:
     ranks = np.swapaxes(numbers.astype(np.int64), -1, -2)
     half = 2 ** (bits - 1)
     steps = (np.diff(ranks, axis=-1, prepend=0) + half) % (2 * half) - half
-    found: Whole = np.where(steps < 0, -2 * steps - 1, 2 * steps).astype(_TYPES[bits])
-    return found
+    folded: Whole = np.where(steps < 0, -2 * steps - 1, 2 * steps).astype(_TYPES[bits])
+    return folded
 
 
 def _unrolled(steps: NDArray[np.float64], shape: tuple[int, ...], bits: int) -> NDArray[np.float64]:
@@ -227,5 +227,5 @@ def _unrolled(steps: NDArray[np.float64], shape: tuple[int, ...], bits: int) -> 
     whole = steps.astype(np.int64).reshape(*lead, K, N)
     signed = np.where(whole % 2, -(whole + 1) // 2, whole // 2)
     numbers = np.cumsum(signed, axis=-1) % 2**bits
-    found: NDArray[np.float64] = np.swapaxes(numbers, -1, -2).astype(np.float64).reshape(-1)
-    return found
+    flat: NDArray[np.float64] = np.swapaxes(numbers, -1, -2).astype(np.float64).reshape(-1)
+    return flat

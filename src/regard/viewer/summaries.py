@@ -99,9 +99,9 @@ def example_of(
     texts = _sides({one.kind for one in attentions}, tokens, output)
     sizes = {side: len(text.tokens) for side, text in texts.items()}
     parts = [Part.of(one, sizes, row, padding) for one in attentions]
-    kept = _rows_of(parts, getattr(seen, "rows", None) if rows is None else rows, row)
-    names = {part.name for part in parts if part.name not in kept}
-    plan = _Plan.of(parts, kept, depths_of(parts, names, top_heads))
+    exact_rows = _rows_of(parts, getattr(seen, "rows", None) if rows is None else rows, row)
+    names = {part.name for part in parts if part.name not in exact_rows}
+    plan = _Plan.of(parts, exact_rows, depths_of(parts, names, top_heads))
     if started is None:
         started = any(one.kind in ("encoder", "cross") for one in attentions)
     return Example(
@@ -109,7 +109,7 @@ def example_of(
         output=texts["output"].text,
         source_tokens=texts["source"].tokens,
         output_tokens=texts["output"].tokens,
-        summaries=tuple(_layer_summary(part, plan, kept, gold) for part in parts),
+        summaries=tuple(_layer_summary(part, plan, exact_rows, gold) for part in parts),
         started=started,
         gold=gold,
         score=score,
@@ -187,24 +187,24 @@ class _Plan:
     def of(
         cls,
         parts: Sequence[Part],
-        kept: Mapping[tuple[str, int], Array],
+        exact_rows: Mapping[tuple[str, int], Array],
         depths: dict[HeadName, int],
     ) -> "_Plan":
         longest = [(len(part.heads), max(part.sizes)) for part in parts]
-        cells = sum(part.pooled.size for part in parts if part.name not in kept)
+        cells = sum(part.pooled.size for part in parts if part.name not in exact_rows)
         return cls(
             places=_fewest(longest, _POINTS),
             coarse=_fewest(longest, _COARSE_POINTS),
-            bits=16 if sum(array.size for array in kept.values()) <= _FINE_ROWS else 8,
+            bits=16 if sum(array.size for array in exact_rows.values()) <= _FINE_ROWS else 8,
             cells=1 if cells <= _CELLS else 2 if cells <= 4 * _CELLS else 4,
             depths=depths,
         )
 
 
 def _layer_summary(
-    part: Part, plan: _Plan, kept: Mapping[tuple[str, int], Array], gold: GoldLinks | None
+    part: Part, plan: _Plan, exact_rows: Mapping[tuple[str, int], Array], gold: GoldLinks | None
 ) -> LayerSummary:
-    rows = kept.get(part.name)
+    rows = exact_rows.get(part.name)
     heads, counts, top_keys, top_weights = packed_top(part, plan.depths)
     pooled = pooled_by(part.pooled, (plan.cells, plan.cells))
     return LayerSummary(
@@ -264,8 +264,8 @@ def _rows_of(
             continue
         queries, keys = part.spans
         if isinstance(rows, Mapping):
-            given = rows.get(part.name)
-            weights = None if given is None else array_of(given)[..., queries, :]
+            tensor = rows.get(part.name)
+            weights = None if tensor is None else array_of(tensor)[..., queries, :]
         else:
             weights = _exact_rows(rows, part, range(queries.start, queries.stop))
         if weights is not None:
@@ -291,14 +291,14 @@ def _sides(
     needed = {side for kind in kinds for side in AXES[kind]}
     if tokens is not None and output is None and needed == {"output"}:
         tokens, output = None, tokens
-    given = {"source": tokens, "output": output}
+    sides = {"source": tokens, "output": output}
     for side in sorted(needed):
-        if given[side] is None:
+        if sides[side] is None:
             raise DataError(
                 f"{'tokens' if side == 'source' else 'output'} must be given for "
                 f"{', '.join(sorted(kinds))} attention; got None."
             )
-    return {side: text_of(one if one is not None else []) for side, one in given.items()}
+    return {side: text_of(one if one is not None else []) for side, one in sides.items()}
 
 
 def _line(values: Array, places: int, scale: Literal["linear", "log"] = "linear") -> HeadLines:
@@ -372,9 +372,9 @@ def packed_top(
     if not heads:
         return (), (), None, None
     at = [part.heads.index(head) for head in heads]
-    kept = np.arange(max(counts)) < np.array(counts)[:, None, None]  # (H, 1, K)
-    keys = np.where(kept, part.top_keys[at][..., : max(counts)], -1)
-    weights = np.where(kept, part.top_weights[at][..., : max(counts)], 0.0)
+    is_kept = np.arange(max(counts)) < np.array(counts)[:, None, None]  # (H, 1, K)
+    keys = np.where(is_kept, part.top_keys[at][..., : max(counts)], -1)
+    weights = np.where(is_kept, part.top_weights[at][..., : max(counts)], 0.0)
     return heads, counts, *_packed(keys, weights)
 
 

@@ -19,7 +19,7 @@ Arguments = tuple[object, ...]
 Options = dict[str, object]
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Location of an attention module."""
 
     name: str
@@ -31,7 +31,7 @@ class ModuleCall(NamedTuple):
     """A call of a Hugging Face model's attention."""
 
     module: nn.Module
-    place: Place
+    location: Location
     lazy: LazyMask | None  # None where the model made a tensor or nothing
 
 
@@ -39,7 +39,7 @@ _call: ContextVar[ModuleCall | None] = ContextVar("call", default=None)
 
 # Filled for a whole model at once, read in every call of one of its modules; by their ids, which a
 # compiler can look up, for as long as they live.
-_places: dict[int, Place] = {}
+_locations: dict[int, Location] = {}
 
 
 def current_call() -> ModuleCall | None:
@@ -48,9 +48,9 @@ def current_call() -> ModuleCall | None:
 
 
 @contextmanager
-def calling(module: nn.Module, place: Place, lazy: LazyMask | None) -> Iterator[None]:
+def calling(module: nn.Module, location: Location, lazy: LazyMask | None) -> Iterator[None]:
     """Say which call of a model's attention is made inside the block."""
-    token = _call.set(ModuleCall(module, place, lazy))
+    token = _call.set(ModuleCall(module, location, lazy))
     try:
         yield
     finally:
@@ -65,18 +65,18 @@ def locate_modules(model: nn.Module) -> None:
     for stack in stacks.values():
         for layer, (name, module) in zip(_layers([name for name, _ in stack]), stack, strict=True):
             is_cross = bool(_CROSS.search(".".join(name.lower().split(".")[-2:])))
-            if id(module) not in _places:
-                finalize(module, _places.pop, id(module), None)
-            _places[id(module)] = Place(name, layer, is_cross)
+            if id(module) not in _locations:
+                finalize(module, _locations.pop, id(module), None)
+            _locations[id(module)] = Location(name, layer, is_cross)
 
 
-def place_of(module: nn.Module) -> Place:
+def location_of(module: nn.Module) -> Location:
     """Return a module's location in the model, or the layer that the module itself names."""
-    place = _places.get(id(module))
-    if place is None:
+    location = _locations.get(id(module))
+    if location is None:
         layer = getattr(module, "layer_idx", None)
-        place = Place("", layer if isinstance(layer, int) else -1, is_cross=False)
-    return place
+        location = Location("", layer if isinstance(layer, int) else -1, is_cross=False)
+    return location
 
 
 def _layers(names: list[str]) -> Iterator[int]:
