@@ -79,10 +79,10 @@ class Checkpoint:
     def identity(self) -> tuple[int, int] | None:
         """Identity of its folder, which a later save replaces; None if gone."""
         try:
-            found = self.folder.stat()
+            status = self.folder.stat()
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns
+        return status.st_ino, status.st_mtime_ns
 
     def check(self) -> None:
         """Read everything once.
@@ -205,11 +205,11 @@ def newest_checkpoints(home: Path, count: int = 1) -> list[Checkpoint]:
     for checkpoint in reversed(checkpoints(home)):
         if len(good) == count:
             break
-        seen = checkpoint.identity
+        identity_before = checkpoint.identity
         try:
             checkpoint.check()
         except DamageError as error:
-            if seen is None or seen != checkpoint.identity:
+            if identity_before is None or identity_before != checkpoint.identity:
                 # A training has deleted it or saved it anew since: what is there now?
                 return newest_checkpoints(home, count)
             damage.append(str(error))
@@ -332,14 +332,17 @@ def _other_weights(where: Path, got: str) -> RunError:
 
 def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str | None:
     """The first thing in which weights differ from those of a model."""
-    wanted = model.state_dict()
-    for name in sorted(wanted.keys() & tensors.keys()):
-        tensor, own = tensors[name], wanted[name]
+    expected = model.state_dict()
+    for name in sorted(expected.keys() & tensors.keys()):
+        tensor, own = tensors[name], expected[name]
         if tensor.shape != own.shape:
             return f"{name} of {list(tensor.shape)}, not {list(own.shape)}"
         if tensor.dtype != own.dtype and not (_is_float(tensor) and _is_float(own)):
             return f"{name} of {tensor.dtype}, not {own.dtype}".replace("torch.", "")
-    missing, more = sorted(wanted.keys() - tensors.keys()), sorted(tensors.keys() - wanted.keys())
+    missing, more = (
+        sorted(expected.keys() - tensors.keys()),
+        sorted(tensors.keys() - expected.keys()),
+    )
     if missing:
         return f"no {missing[0]}"
     return f"{excerpt(more[0])}, which it has not" if more else None

@@ -114,11 +114,11 @@ def tidy(folder: Path) -> None:
     """Clear away what a killed writer left in ``folder``; only for who holds the lock."""
     with explain_refusal(folder):
         for left in sorted(folder.glob(f"{_REPLACED}*")):
-            place = left.with_name(left.name.removeprefix(_REPLACED))
-            if place.exists():
+            original = left.with_name(left.name.removeprefix(_REPLACED))
+            if original.exists():
                 shutil.rmtree(left)
             else:
-                left.rename(place)
+                left.rename(original)
         for left in sorted(folder.glob(f"{_TEMPORARY}*")):
             if left.is_dir():
                 shutil.rmtree(left)

@@ -109,24 +109,24 @@ def _joined(tensors: Mapping[str, Tensor], tag: str, value: JsonValue) -> State:
     return dict(joined)
 
 
-def _split(value: object, place: str, tensors: dict[str, Tensor]) -> JsonValue:
+def _split(value: object, path: str, tensors: dict[str, Tensor]) -> JsonValue:
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | float):
         return _split_number(value)
     if isinstance(value, Tensor):
-        name = place
+        name = path
         while name in tensors:  # {"a": {"b": x}, "a.b": y} would meet at one name
             name += "'"
         tensors[name] = value
         return {"$tensor": name}
     if isinstance(value, Mapping):
-        return _split_mapping(value, place, tensors)
+        return _split_mapping(value, path, tensors)
     if isinstance(value, list | tuple):
-        items = _split_items(value, place, tensors)
+        items = _split_items(value, path, tensors)
         return {"$tuple": items} if isinstance(value, tuple) else items
     raise RunError(
-        f"{place or 'state'} must be a number, text, tensor, None, or a list or mapping of those"
+        f"{path or 'state'} must be a number, text, tensor, None, or a list or mapping of those"
         f" to be saved; got {_kind(value)}."
     )
 
@@ -138,27 +138,27 @@ def _split_number(value: int | float) -> JsonValue:
 
 
 def _split_items(
-    values: Sequence[object], place: str, tensors: dict[str, Tensor]
+    values: Sequence[object], path: str, tensors: dict[str, Tensor]
 ) -> list[JsonValue]:
-    return [_split(item, _below(place, i), tensors) for i, item in enumerate(values)]
+    return [_split(item, _below(path, i), tensors) for i, item in enumerate(values)]
 
 
 def _split_mapping(
-    value: Mapping[object, object], place: str, tensors: dict[str, Tensor]
+    value: Mapping[object, object], path: str, tensors: dict[str, Tensor]
 ) -> JsonValue:
     named = {key: item for key, item in value.items() if isinstance(key, str) and key[:1] != "$"}
     if len(named) == len(value):
-        return {key: _split(item, _below(place, key), tensors) for key, item in named.items()}
+        return {key: _split(item, _below(path, key), tensors) for key, item in named.items()}
     return {
         "$items": [
-            [_split(key, place, tensors), _split(item, _below(place, key), tensors)]
+            [_split(key, path, tensors), _split(item, _below(path, key), tensors)]
             for key, item in value.items()
         ]
     }
 
 
-def _below(place: str, key: object) -> str:
-    return f"{place}.{key}" if place else str(key)
+def _below(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
 
 
 def _memory(name: str, tensor: Tensor) -> tuple[object, ...]:

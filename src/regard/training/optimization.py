@@ -147,12 +147,12 @@ def orthogonalized(matrix: Float[Tensor, "N M"], dtype: torch.dtype) -> Float[Te
     """The matrix with singular values of about 0.7 to 1.2: five steps of Newton and Schulz."""
     a, b, c = _COEFFICIENTS
     is_tall = matrix.size(0) > matrix.size(1)
-    found = (matrix.mT if is_tall else matrix).to(dtype)
-    found = found / found.norm().clamp(min=_EPS)
+    result = (matrix.mT if is_tall else matrix).to(dtype)
+    result = result / result.norm().clamp(min=_EPS)
     for _ in range(_STEPS):
-        gram = found @ found.mT
-        found = torch.addmm(found, torch.addmm(gram, gram, gram, beta=b, alpha=c), found, beta=a)
-    return found.mT if is_tall else found
+        gram = result @ result.mT
+        result = torch.addmm(result, torch.addmm(gram, gram, gram, beta=b, alpha=c), result, beta=a)
+    return result.mT if is_tall else result
 
 
 def peak_rate(config: TrainingConfig, model_dim: int) -> float:

@@ -142,12 +142,12 @@ class ConsoleReporter(Callback):
 
     def _format_waiting(self, figures: Mapping[str, float]) -> str:
         """Fraction of its time that each process waits, smoothed; of many, the extremes."""
-        latest = [share for name, share in figures.items() if name.startswith(WAITING)]
+        latest = [fraction for name, fraction in figures.items() if name.startswith(WAITING)]
         before = self._waiting or latest
         self._waiting = [0.95 * old + 0.05 * new for old, new in zip(before, latest, strict=True)]
         if not latest:
             return ""
-        fractions = [f"{share:.0%}" for share in self._waiting]
+        fractions = [f"{fraction:.0%}" for fraction in self._waiting]
         if len(fractions) > _SHOWN:
             fractions = [f"{min(self._waiting):.0%} to {max(self._waiting):.0%}"]
         return f"  waiting {' '.join(fractions)}"

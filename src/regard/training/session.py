@@ -236,10 +236,12 @@ def _resolve(
 
 def _smaller_vocabulary(task: AnyTask) -> list[str]:
     """A line where the text allows no vocabulary as large as the recipe's."""
-    wanted = getattr(task.recipe.tokenizer, "vocab_size", None)
+    requested = getattr(task.recipe.tokenizer, "vocab_size", None)
     tokenizer = getattr(task, "tokenizer", None)
     sides = [tokenizer, *(getattr(tokenizer, name, None) for name in ("source", "target"))]
     sizes = [side.vocab_size for side in sides if isinstance(side, Tokenizer)]
-    if wanted is None or not sizes or min(sizes) >= wanted:
+    if requested is None or not sizes or min(sizes) >= requested:
         return []
-    return [f"tokenizer.vocab_size: {min(sizes):,}, not {wanted:,}, since the text allows no more"]
+    return [
+        f"tokenizer.vocab_size: {min(sizes):,}, not {requested:,}, since the text allows no more"
+    ]

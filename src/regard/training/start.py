@@ -125,10 +125,10 @@ def resume(
 
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:
     """The recipe with a held-out test where it names none; an existing run keeps its text."""
-    place = build(TrainingConfig, recipe.training, where="training").corpus
+    corpus = build(TrainingConfig, recipe.training, where="training").corpus
     if recipe.uses_phrasebook or recipe.data.test or not recipe.named("train"):
         return recipe
-    if is_on_disk(recipe, place):
+    if is_on_disk(recipe, corpus):
         return recipe
     if is_run(path) and Run.open(path).recipe["data"].get("test") != HELD_OUT:
         return recipe

@@ -122,7 +122,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """The rest of an epoch's batches, or a shard of each, each with the cursor after it."""
         # Noise is drawn from seed, epoch and cursor, so that a resumed run draws the same.
         plans = self._plan(self._epoch_corpus, seed=self.config.seed).epoch(epoch, cursor)
-        for place, plan in enumerate(plans):
+        for index, plan in enumerate(plans):
             seeds = np.random.SeedSequence([self.config.seed, epoch, plan.cursor])
             generator = torch.Generator().manual_seed(int(seeds.generate_state(1)[0]))
             chosen = [self._epoch_corpus[index] for index in plan.indices.tolist()]
@@ -130,7 +130,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
                 yield self.task.collate(chosen, generator=generator), plan.cursor
                 continue
             costs = np.atleast_2d(self.task.lengths(chosen)).sum(axis=0)
-            rows = share.rows(place % share.accumulate, costs)
+            rows = share.rows(index % share.accumulate, costs)
             has = rows.start < rows.stop
             part = self.task.collate_part(chosen, rows, generator=generator) if has else None
             yield part, plan.cursor

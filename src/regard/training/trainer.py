@@ -458,8 +458,8 @@ class Trainer(Generic[BatchT]):
             for group in self.optimizer.param_groups
         ]
         self.strategy.restore(self.optimizer, state)
-        for group, wanted in zip(self.optimizer.param_groups, settings, strict=True):
-            group.update(wanted)
+        for group, current in zip(self.optimizer.param_groups, settings, strict=True):
+            group.update(current)
 
     def _finish(self) -> TrainedSummary:
         """Choose the weights by validation, and write them."""

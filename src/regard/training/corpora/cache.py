@@ -53,10 +53,10 @@ def sum_of(file: Path, cache: Path) -> str:
     with open_text(file):  # which says what is wrong with it
         pass
     state = file.stat()
-    place = cache / _SUMS / hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]
+    entry = cache / _SUMS / hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]
     now = [state.st_size, state.st_mtime_ns]
     with suppress(OSError, ValueError, TypeError):
-        *before, known = json.loads(place.read_text(encoding="utf-8"))
+        *before, known = json.loads(entry.read_text(encoding="utf-8"))
         if before == now:
             return str(known)
     digest = hashlib.sha256()
@@ -65,11 +65,11 @@ def sum_of(file: Path, cache: Path) -> str:
             digest.update(part)
     hexdigest = digest.hexdigest()
     # A file of its own and a name of its own: others may be at it, too.
-    temporary = place.with_name(f"{place.name}.{os.getpid()}")
-    with explain_refusal(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = entry.with_name(f"{entry.name}.{os.getpid()}")
+    with explain_refusal(entry):
+        entry.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(json.dumps([*now, hexdigest]), encoding="utf-8")
-        temporary.replace(place)
+        temporary.replace(entry)
     return hexdigest
 
 
@@ -128,6 +128,6 @@ def counted(lines: BadLines) -> dict[str, JsonValue]:
 
 def bad_lines_of(table: JsonValue) -> BadLines:
     """Decode the arguments of ``counted``."""
-    found = cast(dict[str, JsonValue], table)
-    counts = Counter(cast(dict[str, int], found["counts"]))
-    return BadLines(counts, cast(dict[str, list[str]], found["examples"]))
+    tallies = cast(dict[str, JsonValue], table)
+    counts = Counter(cast(dict[str, int], tallies["counts"]))
+    return BadLines(counts, cast(dict[str, list[str]], tallies["examples"]))

@@ -62,22 +62,22 @@ def chunks(
     """The lines of all shards but the first ``skip`` chunks, always in the same chunks."""
     left = sum(lines) if until is None else until
     for shard, count in zip(shards, lines, strict=True):
-        wanted = min(count, left)
-        left -= wanted
-        own = -(-wanted // CHUNK_LINES)
+        taken = min(count, left)
+        left -= taken
+        own = -(-taken // CHUNK_LINES)
         if own > skip:
-            yield from _chunks(shard, wanted, skip)
+            yield from _chunks(shard, taken, skip)
         skip = max(0, skip - own)
 
 
-def _chunks(shard: Shard, wanted: int, skip: int) -> Iterator[Chunk]:
-    found = raw_lines(shard)
+def _chunks(shard: Shard, count: int, skip: int) -> Iterator[Chunk]:
+    rows = raw_lines(shard)
     header = b""
-    for first in range(0, wanted, CHUNK_LINES):
-        part = list(islice(found, min(CHUNK_LINES, wanted - first)))
+    for first in range(0, count, CHUNK_LINES):
+        part = list(islice(rows, min(CHUNK_LINES, count - first)))
         if first == 0 and part:
             header = part[0][0]
-        if len(part) < min(CHUNK_LINES, wanted - first):
+        if len(part) < min(CHUNK_LINES, count - first):
             raise DataError(
                 f"{shard[0]} must stay as it is while it is read; it has fewer lines than before. "
                 "Start again."
@@ -147,13 +147,13 @@ def scan(
     smallest = _Smallest(SAMPLE + HELD)
     last: deque[KeptLine] = deque(maxlen=_HELD_END if held_out == "end" else 0)
     counts, headers = list[int](), list[bytes]()
-    for place, shard in enumerate(shards):
+    for shard_index, shard in enumerate(shards):
         number, header = 0, b""
         for number, raw in enumerate(raw_lines(shard), start=1):
             header = header if number > 1 else raw[0]
-            smallest.offer(place, number, raw)
+            smallest.offer(shard_index, number, raw)
             if held_out == "end":
-                last.append(KeptLine(place, number, raw))
+                last.append(KeptLine(shard_index, number, raw))
             if number % _TOLD_EVERY == 0:
                 progress(_TOLD_EVERY)
         progress(number % _TOLD_EVERY)
@@ -161,8 +161,8 @@ def scan(
         headers.append(header)
     total, lines = sum(counts), smallest.lines()
     if held_out == "hash":
-        wanted = min(HELD, max(1, round(total * share)))
-        return Scan(counts, headers, total, lines[wanted:][:SAMPLE], lines[:wanted])
+        num_held = min(HELD, max(1, round(total * share)))
+        return Scan(counts, headers, total, lines[num_held:][:SAMPLE], lines[:num_held])
     held = list(last)[-min(len(last), round(total * share)) :] if held_out and share else []
     first = (held[0].shard, held[0].number) if held else (len(shards), 0)
     learned = [line for line in lines[:SAMPLE] if (line.shard, line.number) < first]
@@ -181,9 +181,9 @@ def read_chunks(path: Path, shards: Sequence[Shard], headers: Sequence[str]) -> 
     """Read the output of ``write_lines``, shard by shard."""
     with path.open("rb") as file:
         rows = (json.loads(line) for line in file)
-        for place, found in groupby(rows, key=itemgetter(0)):
-            while group := list(islice(found, CHUNK_LINES)):
+        for shard_index, shard_rows in groupby(rows, key=itemgetter(0)):
+            while group := list(islice(shard_rows, CHUNK_LINES)):
                 numbers, lines = [row[1] for row in group], [raw_of(row[2]) for row in group]
                 targets = [raw_of(row[3]) for row in group if row[3] is not None]
-                header = raw_of(headers[place])
-                yield Chunk(shards[place], numbers, lines, targets or None, header)
+                header = raw_of(headers[shard_index])
+                yield Chunk(shards[shard_index], numbers, lines, targets or None, header)

@@ -118,16 +118,16 @@ class StoredText:
     def learned(self, recipe: Recipe) -> AnyTask:
         """The task with its vocabularies, learned from the sample or cached."""
         kind = TASKS[self.recipe.task].task
-        place = self._place(TOKENIZERS, as_table(recipe.tokenizer))
+        vocabularies = self._place(TOKENIZERS, as_table(recipe.tokenizer))
 
         def learn() -> None:
-            place.parent.mkdir(exist_ok=True)
+            vocabularies.parent.mkdir(exist_ok=True)
             learned = kind.learn(recipe, self.sample())
-            with new_folder(place) as folder:
+            with new_folder(vocabularies) as folder:
                 learned.save(folder)
 
-        make_once(self.folder, place.is_dir, learn)
-        return kind.load(recipe, place)
+        make_once(self.folder, vocabularies.is_dir, learn)
+        return kind.load(recipe, vocabularies)
 
     def _place(self, folder: str, tokenizer: JsonValue) -> Path:
         """Folder for a result that depends on the data's settings and a tokenizer."""

@@ -146,10 +146,12 @@ class Synchronizer:
         sums = world.sum([*mine, *waited, *has])
         world.all_reduce(self._gradients(sums[len(mine) + len(waited) :]))
         self._waited = time.perf_counter() - started
-        loss, all_terms, *given, self._agreed = sums[: len(mine)]
+        loss, all_terms, *raised, self._agreed = sums[: len(mine)]
         waited = sums[len(mine) : len(mine) + len(waited)]
         named = {f"{WAITING}{rank}": share for rank, share in enumerate(waited)}
-        return UpdateTotals(loss, int(all_terms), StopFlags(*(count > 0 for count in given)), named)
+        return UpdateTotals(
+            loss, int(all_terms), StopFlags(*(count > 0 for count in raised)), named
+        )
 
     def end(self) -> float:
         """End an update; the seconds it took, the same in all processes."""

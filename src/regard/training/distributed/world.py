@@ -64,20 +64,20 @@ class BatchShard:
         """Whether it is everything."""
         return self.size == 1
 
-    def rows(self, place: int, tokens: Int64[np.ndarray, " n"]) -> slice:
+    def rows(self, batch_index: int, tokens: Int64[np.ndarray, " n"]) -> slice:
         """This process's examples of a batch, by its number in the update and their costs."""
-        if place < self.accumulate // self.size * self.size:
-            return slice(0, len(tokens) if place % self.size == self.rank else 0)
+        if batch_index < self.accumulate // self.size * self.size:
+            return slice(0, len(tokens) if batch_index % self.size == self.rank else 0)
         cuts = self._cuts(tokens)
         return slice(cuts[self.rank], cuts[self.rank + 1])
 
     def _cuts(self, tokens: Int64[np.ndarray, " n"]) -> list[int]:
         """Where each stretch begins, and the end: nearest to where equal ones would."""
         ends = np.concatenate([[0], np.cumsum(tokens)])
-        wanted = ends[-1] * np.arange(self.size + 1) / self.size
-        after = np.searchsorted(ends, wanted)
+        ideal = ends[-1] * np.arange(self.size + 1) / self.size
+        after = np.searchsorted(ends, ideal)
         before = np.maximum(after - 1, 0)
-        is_nearer = wanted - ends[before] < ends[after] - wanted
+        is_nearer = ideal - ends[before] < ends[after] - ideal
         return [int(cut) for cut in np.where(is_nearer, before, after)]
 
 

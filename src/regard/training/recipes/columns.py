@@ -217,12 +217,12 @@ def columns_of(
         return []
     width = Counter(map(len, rows)).most_common(1)[0][0]
     rows = [row for row in rows if len(row) == width]
-    columns = [[row[place].strip() for row in rows] for place in range(width)]
+    columns = [[row[number].strip() for row in rows] for number in range(width)]
     if not _has_header(columns):
-        return [Column(place, cells) for place, cells in enumerate(columns, 1)]
+        return [Column(number, cells) for number, cells in enumerate(columns, 1)]
     return [
-        Column(cells[0] if cells[0] and not cells[0].isdecimal() else place, cells[1:])
-        for place, cells in enumerate(columns, 1)
+        Column(cells[0] if cells[0] and not cells[0].isdecimal() else number, cells[1:])
+        for number, cells in enumerate(columns, 1)
     ]
 
 

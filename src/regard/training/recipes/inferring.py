@@ -139,7 +139,7 @@ def _of_json(path: Path) -> InferredTasks:
 
 def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
     """Infer the task of JSON objects from their keys."""
-    records = [found for line in lines if isinstance(found := record_in(line.text), dict)]
+    records = [record for line in lines if isinstance(record := record_in(line.text), dict)]
     if not records:
         raise DataError(f"{path} must hold a JSON object a line; got {lines[0].text[:60]!r}.")
     keys = [key for key, count in Counter(k for r in records for k in r).items() if count > 1]
@@ -159,9 +159,9 @@ def _of_records(path: Path, lines: Sequence[Line]) -> InferredTasks:
     inner = [f"{key}.{name}" for key in keys for name in _names_in(records[0].get(key))]
     values = {key: [value_at(record, key) for record in records] for key in (*keys, *inner)}
     columns = [
-        Column(key, ["" if value is None else str(value).strip() for value in found])
-        for key, found in values.items()
-        if all(isinstance(value, str | int | float | None) for value in found)
+        Column(key, ["" if value is None else str(value).strip() for value in column_values])
+        for key, column_values in values.items()
+        if all(isinstance(value, str | int | float | None) for value in column_values)
     ]
     if len(columns) > 1 and any(column.kind in ("text", "number") for column in columns):
         tasks = of_columns(columns, path, ".jsonl")
@@ -188,26 +188,26 @@ def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Infer
         choosing = "questions with answers to choose from"
         return InferredTasks((InferredTask(choosing, why, "multiple-choice"),))
     answers = [(str(record.get("context")), _answers(record)) for record in records]
-    known = [any(one in context for one in found) for context, found in answers if found]
+    known = [any(one in context for one in spans) for context, spans in answers if spans]
     chinese = "-chinese" if is_chinese(_texts(records, "context")) else ""
-    share = sum(known) / max(1, len(known))
+    fraction = sum(known) / max(1, len(known))
     reading = InferredTask(
         _READING,
-        f"{why}, and {share:.0%} of the answers stand in the text",
+        f"{why}, and {fraction:.0%} of the answers stand in the text",
         f"question-answering{chinese}",
     )
     writing = InferredTask(
         "questions whose answers are written",
-        f"{why}, and {1 - share:.0%} of the answers do not stand in the text",
+        f"{why}, and {1 - fraction:.0%} of the answers do not stand in the text",
         "generation-copy",
     )
-    found = (reading, writing) if share >= MOST else (writing, reading)
-    return InferredTasks(found, is_sure=share >= MOST or share < 1 - MOST / 2)
+    tasks = (reading, writing) if fraction >= MOST else (writing, reading)
+    return InferredTasks(tasks, is_sure=fraction >= MOST or fraction < 1 - MOST / 2)
 
 
 def _answers(record: Mapping[str, JsonValue]) -> list[str]:
-    given = record.get("answers", record.get("answer"))
-    answers = [given] if isinstance(given, str) else _list(answer_list(given))
+    value = record.get("answers", record.get("answer"))
+    answers = [value] if isinstance(value, str) else _list(answer_list(value))
     return [str(each.get("text") if isinstance(each, Mapping) else each) for each in answers]
 
 

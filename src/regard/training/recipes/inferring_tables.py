@@ -202,10 +202,10 @@ def _of_one_text(
     called = text.called
     out = shlex.quote(f"{path.name.partition('.')[0]}-text.txt")
     if ending == ".csv":
-        place = json.dumps(called) if isinstance(called, str) else called - 1
+        key = json.dumps(called) if isinstance(called, str) else called - 1
         reader = "DictReader" if isinstance(called, str) else "reader"
         program = (
-            f"import csv, sys; [print(row[{place}]) for row in csv.{reader}(open(sys.argv[1], "
+            f"import csv, sys; [print(row[{key}]) for row in csv.{reader}(open(sys.argv[1], "
             'encoding="utf-8-sig", newline=""))]'
         )
         cure = f"python -c {shlex.quote(program)} {shlex.quote(str(path))} > {out}"

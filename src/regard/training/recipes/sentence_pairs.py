@@ -98,22 +98,24 @@ class _Side:
 
 def choose_recipe(settings: Mapping[str, JsonValue]) -> ChosenRecipe:
     """A recipe for sentence pairs, chosen from the data; the same text gives the same recipe."""
-    given = assign({}, settings)
+    sections = assign({}, settings)
     pairs, count = _read(
-        recipe_from_table({name: given[name] for name in ("data", "training") if name in given})
+        recipe_from_table(
+            {name: sections[name] for name in ("data", "training") if name in sections}
+        )
     )
     minutes = settings.get("training.minutes")
     table, reasons = _choose(pairs, count, cast("float | None", minutes))
     for section, chosen in table.items():
-        over = given.get(section, {})
+        over = sections.get(section, {})
         if not isinstance(over, Mapping):
             raise SettingError(f"{section} must be a table: [{section}]; got {over!r}.")
         if over.get("type", chosen.get("type")) == chosen.get("type"):
-            given[section] = {**chosen, **over}
+            sections[section] = {**chosen, **over}
         else:
             reasons[section] = f"{over['type']}, as you set, with its usual settings"
     lines = tuple(f"{name}: {reason}" for name, reason in reasons.items())
-    return ChosenRecipe(recipe_from_table(given), lines)
+    return ChosenRecipe(recipe_from_table(sections), lines)
 
 
 def _read(recipe: Recipe) -> tuple[Sequence[Pair], int]:
