@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Unpack
 
-from regard.choices import choose
+from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
@@ -166,6 +166,7 @@ def read_pairs(
         >>> [(pair.source, pair.target) for pair in read_pairs(path)]
         [('我爱中国。', 'I love China.')]
     """
+    check_choice("on_bad_line", on_bad_line, OnBadLine)
     layout = layout or PairLayout()
     skipped = BadLines()  # of these files; those of the caller may be of others too
     handling: Handling = {"on_bad_line": on_bad_line, "bad_lines": skipped}
