@@ -21,7 +21,7 @@ from regard.cli.recipes import packaged_recipe, packaged_recipes
 from regard.devices import moved
 from regard.fields import hints_of
 from regard.inference import Predictor
-from regard.inference.line_scoring import score_pairs
+from regard.inference.filtering import score_pairs
 from regard.inference.looking import look_into
 from regard.tasks import TASKS, AnyTask, OnePassTask, recipe_from_table
 

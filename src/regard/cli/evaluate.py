@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from regard.inference import Predictor
     from regard.inference.evaluation import Member
-    from regard.inference.report import Comparison, Report
-    from regard.inference.speed import Speed
+    from regard.inference.report import Comparison, Report, Speed
     from regard.tasks import AnyTask, Recipe
     from regard.tasks.translations import Translations
     from regard.text import Pair
@@ -145,7 +144,7 @@ def _evaluate_answers(
     """Evaluate answers of one pass, beside baselines and another run; draw them if need be."""
     from regard.inference.comparison import compare_answers
     from regard.inference.evaluation import evaluate_task
-    from regard.inference.speed import answer_timed
+    from regard.inference.report import answer_timed
 
     task = predictor.task
     examples, train = _examples(task, _naming(task.recipe, files), split, is_given=bool(files))
@@ -216,7 +215,7 @@ def _evaluate_written(
 def _translate(
     predictor: "Predictor", pairs: "Sequence[Pair]", options: DecodingOptions
 ) -> "tuple[list[str], Speed]":
-    from regard.inference.speed import answer_timed
+    from regard.inference.report import answer_timed
 
     answer = partial(predictor.answers, decoding=predictor.decoding.changed(**options.given()))
     with progress("translating", len(pairs)) as advance:

@@ -101,8 +101,7 @@ def predict(
         return
     _refuse_text(run, files)
     from regard.inference import Predictor
-    from regard.inference.filtering import predicting
-    from regard.inference.line_scoring import scoring
+    from regard.inference.filtering import predicting, scoring
     from regard.inference.look import numbers_of
     from regard.text.reading.encodings import encoded_as
 

@@ -9,7 +9,7 @@ from torch import nn
 from regard.config import JsonValue
 from regard.export.form import spelled, trained_with
 from regard.inference import Predictor
-from regard.inference.searcher import FORBIDDEN
+from regard.inference.search.searcher import FORBIDDEN
 from regard.interop.checkpoints.decoders import as_learned as decoder_as_learned
 from regard.interop.checkpoints.encoders import as_learned as encoder_as_learned
 from regard.interop.checkpoints.encoders import encoder_of

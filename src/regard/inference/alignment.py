@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -11,7 +10,6 @@ from torch import Tensor
 from regard.attention import AttentionCall, observe
 from regard.attention.inspect.alignment import (
     Link,
-    Span,
     diagonal_links,
     links_from_weights,
     words_from_tokens,
@@ -24,35 +22,7 @@ from regard.inference.predictor import Predictor
 from regard.metrics import alignment_error_rate
 from regard.text import BOS_ID, EOS_ID, batched
 from regard.text.batches import lengths_of, padded
-
-
-@runtime_checkable
-class GoldPair(Protocol):
-    """A sentence pair with gold links between its words, such as a phrase of the phrasebook."""
-
-    @property
-    def source(self) -> str:
-        """The source text, normalised."""
-
-    @property
-    def target(self) -> str:
-        """The target text, normalised."""
-
-    @property
-    def source_words(self) -> Sequence[Span]:
-        """Where each source word starts and ends."""
-
-    @property
-    def target_words(self) -> Sequence[Span]:
-        """Where each target word starts and ends."""
-
-    @property
-    def sure(self) -> frozenset[Link]:
-        """Links (source word, target word) that are right beyond doubt."""
-
-    @property
-    def possible(self) -> frozenset[Link]:
-        """All links that may be set; the sure ones are among them."""
+from regard.text.phrasebook import Phrase
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +48,7 @@ class AlignmentErrors:
 
 
 def alignment_errors(
-    predictor: Predictor, pairs: Sequence[GoldPair], *, layer: int | None = None
+    predictor: Predictor, pairs: Sequence[Phrase], *, layer: int | None = None
 ) -> AlignmentErrors:
     """How far attention is from gold links, by one teacher-forced pass over each pair."""
     if not pairs:
@@ -96,7 +66,7 @@ def alignment_errors(
 
 
 def word_links(
-    predictor: Predictor, pairs: Sequence[GoldPair], *, layer: int | None = None
+    predictor: Predictor, pairs: Sequence[Phrase], *, layer: int | None = None
 ) -> list[list[Link]]:
     """For each pair, the links (source word, target word) that the attention makes."""
     sources = [predictor.tokenizer.source.pieces(pair.source) for pair in pairs]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -37,14 +37,6 @@ class Embedding:
         return {"embedding": self.vector}
 
 
-@dataclass(slots=True)
-class _Reading:
-    """Reader states of a batch, recorded by a hook."""
-
-    states: list[Tensor] = field(default_factory=list)
-    lengths: list[Tensor] = field(default_factory=list)
-
-
 class Embedder:
     """Gives texts as vectors: the mean of its encoder's states, or of what its head stands on."""
 
@@ -73,9 +65,9 @@ class Embedder:
             batch = moved(
                 task.collate([encoded[place] for place in places]), self._predictor.device
             )
-            with self._seen() as reading:
+            with self._recorded() as recorded:
                 task.predict(model, batch)
-            (states,), (lengths,) = reading.states, reading.lengths
+            (states,), (lengths,) = recorded
             vectors.update(zip(places, means(states, lengths), strict=True))
 
         for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
@@ -96,9 +88,9 @@ class Embedder:
         def read(places: Sequence[int]) -> None:
             read = task.pad_sources([parts[place][1] for place in places])
             source, lengths = moved(read, self._predictor.device)
-            with self._seen() as reading:
+            with self._recorded() as (recorded, _):
                 model.start(source, lengths)
-            (states,), counts = reading.states, lengths + int(model.begins_source)
+            (states,), counts = recorded, lengths + int(model.begins_source)
             weighed = torch.cat([means(states, counts) * counts[:, None], counts[:, None]], dim=1)
             sums.update(zip(places, weighed, strict=True))
 
@@ -110,17 +102,17 @@ class Embedder:
         return [each[:-1] / each[-1:] for each in vectors]
 
     @contextmanager
-    def _seen(self) -> Iterator[_Reading]:
-        """Notes what the reader is given and gives inside the block."""
-        reading = _Reading()
+    def _recorded(self) -> Iterator[tuple[list[Tensor], list[Tensor]]]:
+        """Records the reader's states, and the lengths that it is given, inside the block."""
+        states, lengths = list[Tensor](), list[Tensor]()
 
-        def note(module: nn.Module, given: tuple[Tensor, ...], states: object) -> None:
-            reading.states.append(states[0] if isinstance(states, tuple) else cast(Tensor, states))
-            reading.lengths += given[1:2]
+        def record(module: nn.Module, given: tuple[Tensor, ...], output: object) -> None:
+            states.append(output[0] if isinstance(output, tuple) else cast(Tensor, output))
+            lengths.extend(given[1:2])
 
-        handle = self._reader.register_forward_hook(note)
+        handle = self._reader.register_forward_hook(record)
         try:
-            yield reading
+            yield states, lengths
         finally:
             handle.remove()
 

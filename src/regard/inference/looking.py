@@ -20,7 +20,7 @@ from regard.inference.look import (
     weights_of_row,
 )
 from regard.inference.preparation import Preparation
-from regard.inference.searching import followed, searched
+from regard.inference.search.tree import followed, searched
 from regard.models import Seq2Seq
 from regard.tasks import AnyTask, OnePassTask, SequenceTask
 from regard.text import normalize

@@ -17,9 +17,9 @@ from regard.errors import RunError, SettingError
 from regard.inference.look import Look, attention_to_source
 from regard.inference.preparation import Preparation, answer_in_one_pass, batch_tokens
 from regard.inference.requests import records_in, request_of_value
-from regard.inference.searcher import Searcher
-from regard.inference.sequence_search import SequenceSearch
-from regard.inference.windowed_search import WindowedSearch
+from regard.inference.search.searcher import Searcher
+from regard.inference.search.sequences import SequenceSearch
+from regard.inference.search.windows import WindowedSearch
 from regard.layers.choices import Precision
 from regard.models import LanguageModel, Seq2Seq
 from regard.runs.run import Run
@@ -306,9 +306,8 @@ class Predictor(Generic[AnswerT]):
 
         Raises:
             RunError: The run is none that writes a text for a text.
-            SettingError: A setting is out of range or contradicts another, such as n_best larger
-                than beam_size; a word cannot be spelled; or the attention is wanted of a model
-                that has none to the source, or not in these layers.
+            SettingError: A setting is out of range or contradicts another; a word cannot be
+                spelled; or the model has no attention, or not in these layers.
         """
         given = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
         changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
@@ -417,12 +416,6 @@ class Predictor(Generic[AnswerT]):
             target: The output to explain, of one text to a translator; None explains its own.
             layers: Which layers are shown, counted from 0; None is all.
             heads: Which heads; None is all.
-
-        Raises:
-            DataError: There is no text, one is too long to be read at once, or a target is for
-                several.
-            SettingError: The model has no such layer or head, or writes nothing that a target
-                could be.
         """
         from regard.inference.looking import look_into, rows_of
         from regard.viewer import show

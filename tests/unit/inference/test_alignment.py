@@ -1,5 +1,4 @@
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -59,13 +58,10 @@ def words() -> Predictor:
 
 @pytest.fixture
 def pair() -> Any:
-    return SimpleNamespace(
-        source="a b",
-        target="x the y",
-        source_words=((0, 1), (2, 3)),
-        target_words=((0, 1), (2, 5), (6, 7)),
-        sure=frozenset({(1, 0), (0, 2)}),
-        possible=frozenset({(1, 0), (0, 2)}),
+    links = frozenset({(1, 0), (0, 2)})
+    words = {"source_words": ((0, 1), (2, 3)), "target_words": ((0, 1), (2, 5), (6, 7))}
+    return Phrase(
+        "a b", "x the y", **words, sure=links, possible=links, constructions=(), references=()
     )
 
 

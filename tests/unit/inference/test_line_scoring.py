@@ -4,8 +4,7 @@ import pytest
 from tests.unit.inference.conftest import make_predictor
 
 from regard.errors import DataError
-from regard.inference.filtering import answers
-from regard.inference.line_scoring import score_pairs, scoring
+from regard.inference.filtering import answers, score_pairs, scoring
 from regard.tasks import DecodingConfig
 
 LINES = "我爱中国。\tI love China.\n\n他爱你\tHe does love you.\n".encode()

@@ -2,7 +2,7 @@
 
 import torch
 
-from regard.inference.speed import answer_timed
+from regard.inference.report import answer_timed
 
 
 def test_examples_are_answered_together_and_some_alone():

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.unit.inference.conftest import make_predictor
 
 from regard.attention import AttentionCall, observe
 from regard.attention.observing import Edit, editing
@@ -9,11 +10,9 @@ from regard.decoding import beam, greedy
 from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.inference.look import mean_weights
-from regard.inference.trail import Trail
+from regard.inference.search.trail import Trail
 from regard.runtime.transformer import decoder
 from regard.text import BOS_ID, EOS_ID
-
-from .conftest import make_predictor
 
 SENTENCES = ["我爱中国。", "他爱你", "中国", "我", "", "他爱中国我爱你。", "你爱你爱你"]
 MODELS = {

@@ -9,7 +9,7 @@ import torch
 from regard.decoding import Hypothesis
 from regard.devices import device_of, moved
 from regard.errors import SettingError
-from regard.inference.searcher import Searcher
+from regard.inference.search.searcher import Searcher
 from regard.models import LanguageModel
 from regard.tasks import DecodingConfig
 from regard.tasks.language_modelling import LanguageModelling

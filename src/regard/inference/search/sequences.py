@@ -9,8 +9,8 @@ from torch import Tensor
 from regard.decoding import Hypothesis, score_answers
 from regard.decoding.step import StateT, Step
 from regard.devices import in_halves, moved
-from regard.inference.searcher import Searcher
-from regard.inference.trail import Trail
+from regard.inference.search.searcher import Searcher
+from regard.inference.search.trail import Trail
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
 from regard.tasks.sequence_task import longest_output

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.decoding import Written
-from regard.inference.searcher import AvoidWords
+from regard.inference.search.searcher import AvoidWords
 from regard.text import TokenizerConfig, train_tokenizer
 
 LINES = ["the art of a party, an article on arts; state of the art"] * 3 + ["我爱中国人 中国 国人"]

@@ -5,7 +5,7 @@ import torch
 
 from regard.decoding import beam, greedy
 from regard.errors import SettingError
-from regard.inference.searching import Recorder
+from regard.inference.search.tree import Recorder
 
 
 def recorded(search, recorder, markov, tables, **settings):

@@ -8,7 +8,7 @@ from tests.unit.inference.conftest import make_predictor
 
 from regard import decoding
 from regard.errors import SettingError
-from regard.inference.searcher import FORBIDDEN
+from regard.inference.search.searcher import FORBIDDEN
 from regard.tasks import DecodingConfig
 from regard.tasks.sequence_task import longest_output
 from regard.text import BOS_ID, EOS_ID

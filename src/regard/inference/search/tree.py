@@ -16,8 +16,8 @@ from regard.decoding import Hypothesis
 from regard.decoding.step import StateT, Step
 from regard.devices import device_of, moved
 from regard.errors import DataError, SettingError
-from regard.inference.searcher import FORBIDDEN, Searcher
-from regard.inference.sequence_search import SequenceSearch
+from regard.inference.search.searcher import FORBIDDEN, Searcher
+from regard.inference.search.sequences import SequenceSearch
 from regard.models import Seq2Seq
 from regard.tasks import DecodingConfig, SequenceTask
 from regard.text import BOS_ID, EOS_ID, normalize

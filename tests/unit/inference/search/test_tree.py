@@ -7,7 +7,7 @@ import pytest
 
 from regard.errors import DataError
 from regard.inference import Predictor
-from regard.inference.searching import followed, searched
+from regard.inference.search.tree import followed, searched
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
 from regard.tasks.translation import TranslationTask

@@ -1,0 +1,1 @@
+"""Searches over a model's steps, recorded where somebody looks."""
