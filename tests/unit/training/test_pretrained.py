@@ -225,17 +225,6 @@ def test_tags_stand_at_the_first_piece_of_each_word(toy, begin, tmp_path):
     assert again.predictor.task.tokenizer.encode("the cat") == job.tokenizer.encode("the cat")
 
 
-def test_a_long_sentence_is_read_in_parts_of_so_many_pieces(toy, begin, tmp_path):
-    name = HEADS["tagging"][0]
-    made = begin("tagging", data={"train": name, "valid": name, "max_length": 5})
-    job = train(made, tmp_path / "run", reporter=toy.Recorder()).predictor.task
-    (encoded,) = job.encode([job.request("the catdogmatroadunder cat ran on the mat", "here")])
-    batch = job.collate([encoded])
-    assert int(batch["pieces"]["lengths"].max()) <= 5 + 2
-    assert batch["lengths"].sum() == 7
-    assert batch["owners"] == [0] * len(batch["owners"])
-
-
 def test_words_that_have_an_id_each_go_on_so(toy, begin, tmp_path):
     model = {"type": "transformer", **MODEL}
     training = {**FEW, "label_smoothing": 0.0, "learning_rate": 0.01}
