@@ -138,7 +138,7 @@ GROUPS = (
         In bfloat16, rows of documents take {gpu_documents.note[0]} times as long as in a
         compiled flex_attention. Short of their goals are windows ({gpu_window.note[0]}
         times flex_attention's time), plain dot products ({gpu_dot.note[0]} times torch's
-        kernel: what a call costs beside 1 ms of work) and additive scores
+        kernel, since a call's own cost shows beside so little work) and additive scores
         ({gpu_additive.ours[0]} ms forward).
         """,
         holds=(
