@@ -129,11 +129,7 @@ def test_blocks_of_short_rows_are_tagged_words(tmp_path, words, tags, recipe):
         ({"source": "a", "target": "b"}, "pairs"),
         (
             {"sentence1": ENGLISH, "sentence2": "a", "gold_label": "c"},
-            (
-                True,
-                "pair-matching",
-                ("data.first=sentence1", "data.second=sentence2", "data.label=gold_label"),
-            ),
+            "pair-matching data.first=sentence1 data.second=sentence2 data.label=gold_label",
         ),
         ({"document": "a", "summary": "b"}, "summarisation"),
         ({"first": "a", "second": "b", "label": "c"}, "pair-matching"),
