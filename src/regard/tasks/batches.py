@@ -27,11 +27,6 @@ def collate(samples: Sequence[Sample], padding: Mapping[str, int] | None = None)
     Args:
         samples: One or more, with the same names.
         padding: What lists of a name are padded with; 0 where it says nothing.
-
-    Example:
-        >>> batch = collate([{"ids": [7, 8], "label": 1}, {"ids": [9], "label": 0}])
-        >>> batch["ids"].tolist(), batch["lengths"].tolist(), batch["label"].tolist()
-        ([[7, 8], [9, 0]], [2, 1], [1, 0])
     """
     fillers = padding or {}
     batch: Batch = {

@@ -51,10 +51,6 @@ def evenly(examples: Sequence[T], *, unit: str, share: float = _SHARE) -> Sequen
 
     Raises:
         DataError: There are fewer than ten.
-
-    Example:
-        >>> evenly(range(100), unit="numbers"), len(evenly(range(100), unit="numbers", share=0.1))
-        (range(0, 100, 50), 10)
     """
     if len(examples) < _LEAST:
         raise DataError(
@@ -81,11 +77,6 @@ def hold_out_by_hash(
     """Training examples and one in twenty to test on, sharing no text; none below ``least`` texts.
 
     Texts with the smallest hashes, so that a longer file in any order holds out nearly the same.
-
-    Example:
-        >>> rest, test = hold_out_by_hash(range(80), lambda number: str(number % 40))
-        >>> len(rest), test
-        (76, [9, 39, 49, 79])
     """
     texts = dict.fromkeys(map(text_of, examples))
     if len(texts) < least:

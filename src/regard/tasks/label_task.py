@@ -87,11 +87,6 @@ class LabelledText:
         label: The true one.
         aspect: Of the text, which the label is about; None where there is none.
         where: ``file:line`` it was read at.
-
-    Example:
-        >>> from regard.tasks.classification import Classification
-        >>> Classification.checked(LabelledText("很甜", "good", "水果", "goods.tsv:3")).parts
-        ('水果: 很甜',)
     """
 
     text: str
@@ -390,11 +385,6 @@ def has_header(rows: Sequence[tuple[str, str]]) -> bool:
     """Whether the first of these texts and labels is a header that nobody knows.
 
     Its label then occurs once, all others again and again; and both cells are like names.
-
-    Example:
-        >>> rows = [("review_text", "stars"), *[("It is good.", "5"), ("It is bad.", "1")] * 10]
-        >>> has_header(rows), has_header(rows[1:])
-        (True, False)
     """
     if len(rows) < _LEAST_ROWS:
         return False

@@ -52,13 +52,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Choice(Answer):
-    """The answer chosen, its index among the choices, and the probability of every choice.
-
-    Example:
-        >>> answer = Choice("the king", 1, (0.25, 0.75))
-        >>> answer.probabilities[answer.place], answer.to_dict()
-        (0.75, {'answer': 'the king', 'choice': 1, 'probabilities': [0.25, 0.75]})
-    """
+    """The answer chosen, its index among the choices, and the probability of every choice."""
 
     answer: str
     place: int

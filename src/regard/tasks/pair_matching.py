@@ -33,18 +33,7 @@ __all__ = ["LabelledPair", "PairMatching", "PairsData"]
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    r"""Two texts, normalised, and the label of their relation, None where it is to be predicted.
-
-    Example:
-        >>> import tempfile
-        >>> from regard.tasks import Recipe
-        >>> path = Path(tempfile.mkdtemp()) / "pairs.tsv"
-        >>> _ = path.write_text("He sleeps.\tHe is awake.\tcontradiction\n", encoding="utf-8")
-        >>> recipe = Recipe(task="pair_matching", data=PairsData(train=str(path)))
-        >>> (pair,) = PairMatching.read(recipe, "train")
-        >>> pair.first, pair.second, pair.label
-        ('He sleeps.', 'He is awake.', 'contradiction')
-    """
+    """Two texts, normalised, and the label of their relation, None where it is to be predicted."""
 
     first: str
     second: str

@@ -37,12 +37,6 @@ class SpanAnswer(Answer):
         start: Its place in the text, in characters; −1 if there is none.
         end: One past its last character.
         probability: Of its two ends in the window it was found in.
-
-    Example:
-        >>> text = "A king had a son. The son was called Hans."
-        >>> answer = SpanAnswer("Hans", 37, 41, 0.9)
-        >>> text[answer.start : answer.end], answer.to_dict()
-        ('Hans', {'answer': 'Hans', 'start': 37, 'end': 41, 'probability': 0.9})
     """
 
     answer: str

@@ -142,10 +142,6 @@ class DocumentData(DataFiles, SequenceData):
         shortened: Which documents ``sentences`` shortens: ``all``; or only those ``asked`` about,
             and what a summary is wanted of is read whole.
         max_length: Longest source, in tokens, question and all; what is beyond is cut off.
-
-    Example:
-        >>> DocumentData(train="tales.tsv", question=2, answer=3).max_length
-        2048
     """
 
     source_language: str | None = None
@@ -293,12 +289,7 @@ class Recipe:
         return bool(self.data.test == HELD_OUT)
 
     def settings(self, kind: type[SettingsT]) -> SettingsT:
-        """The settings of this class, in whichever section; the recipe must have them.
-
-        Example:
-            >>> Recipe().settings(DataConfig).max_length
-            256
-        """
+        """The settings of this class, in whichever section; the recipe must have them."""
         for section in (self.data, self.tokenizer, self.model, self.head, self.decoding):
             if isinstance(section, kind):
                 return section

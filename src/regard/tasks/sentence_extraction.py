@@ -234,10 +234,6 @@ def best_sentences(sentences: Sequence[str], summary: str, most: int) -> list[in
 
     Greedy, by the sum of ROUGE-1 and ROUGE-2, until another one makes them no better: the labels of
     Nallapati et al. (2017), https://arxiv.org/abs/1611.04230, section 3. One at least.
-
-    Example:
-        >>> best_sentences(["Rain fell.", "A king ran.", "He got old."], "A king got old.", 2)
-        [1, 2]
     """
     held = [_grams(words(sentence)) for sentence in sentences]
     wanted = _grams(words(summary))

@@ -46,12 +46,6 @@ class ClassificationData(LabelledData):
             judged by all of them (Iyyer et al., 2015, https://aclanthology.org/P15-1162). Their
             parts stay.
         max_length: Longest text, in tokens; what is beyond is cut off.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> table = {"task": "classification", "data": {"train": "goods.tsv", "aspect": 3}}
-        >>> recipe_from_table(table).data.max_length
-        256
     """
 
     aspect: Natural | str = 0
@@ -75,10 +69,6 @@ class PairsData(DataFiles):
         second: The second text's, likewise; the key is else "second".
         label: The label's, likewise; the key is else "label".
         max_length: Most tokens of each text; what is beyond is cut off.
-
-    Example:
-        >>> PairsData(train="pairs.tsv", first="question", second="passage", label="fits").second
-        'passage'
     """
 
     first: Column = 1
@@ -102,12 +92,6 @@ class PicturesData(DataFiles):
             comes in at the edges is as dark as can be.
         example: What there is without files: ``digits``, the 1,797 handwritten ones of 8 × 8 pixels
             that scikit-learn has, or ``none``.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> table = {"task": "image_classification", "data": {"example": "digits", "shift": 1}}
-        >>> recipe_from_table(table).data.shift
-        1
     """
 
     size: Natural = 0
@@ -130,13 +114,6 @@ class RegressionData(DataFiles):
         points: How many points of the example are drawn.
         noise: Deviation of the noise in their targets.
         seed: Another one draws others.
-
-    Example:
-        >>> from regard.tasks import read_parts, recipe_from_table
-        >>> table = {"example": "sine", "points": 3, "noise": 0.0}
-        >>> parts = read_parts(recipe_from_table({"task": "regression", "data": table}))
-        >>> [(round(point.inputs[0], 2), round(point.target, 2)) for point in parts.train]
-        [(0.44, 1.38), (2.48, 3.3), (3.84, 1.65)]
     """
 
     inputs: tuple[str, ...] = ()
@@ -154,11 +131,6 @@ class RegressionConfig:
 
     Attributes:
         loss: The ``mean`` of a batch's squared errors, or their ``sum``.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> recipe_from_table({"task": "regression", "head": {"loss": "sum"}}).head
-        RegressionConfig(loss='sum')
     """
 
     loss: Literal["mean", "sum"] = "mean"
@@ -179,12 +151,6 @@ class ChoicesData(DataFiles):
         num_wrong: Wrong answers drawn for a question without choices.
         max_length: Most tokens of a text that are read; what is beyond is cut off.
         max_answer: Most tokens of question and answer together.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> table = {"task": "multiple_choice", "data": {"train": "tales.jsonl", "num_wrong": 2}}
-        >>> recipe_from_table(table).data.num_wrong
-        2
     """
 
     num_wrong: Count = 3
@@ -206,10 +172,6 @@ class QuestionsData(DataFiles):
 
     Raises:
         SettingError: ``stride`` is above ``max_length``.
-
-    Example:
-        >>> QuestionsData(train="squad.json", max_length=256, stride=128).max_answer
-        30
     """
 
     max_length: Count = 384
@@ -236,11 +198,6 @@ class SentencesData(DataFiles):
         max_words: Most words of a sentence; what is beyond is cut off.
         oov_buckets: Ids that all other words share by their spelling, so that a name that stands in
             question and text is seen to be the same; 0 gives them one id.
-
-    Example:
-        >>> from regard.config import build
-        >>> build(SentencesData, {"train": "squad.json", "min_count": 1}, where="data").max_words
-        60
     """
 
     min_count: Count = 2
@@ -259,11 +216,6 @@ class ExtractionData(DataFiles):
         sentences: Sentences that are taken out; None takes as many as summaries of the training
             text have on average.
         max_length: Most tokens of a document that are read, a begin for each sentence among them.
-
-    Example:
-        >>> from regard.config import build
-        >>> build(ExtractionData, {"train": "news.tsv", "sentences": 3}, where="data").max_length
-        1024
     """
 
     document: Count = 1
@@ -299,12 +251,6 @@ class TaggingData(DataFiles):
             between two entities of one type, so that names in a row are told apart.
         max_length: Longest sentence, in words, or in their pieces, that is read at once; a longer
             one is read in parts.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> table = {"train": "names.conllu", "tag": "upos", "lowercase": True}
-        >>> recipe_from_table({"task": "tagging", "data": table}).data.tag
-        'upos'
     """
 
     word: Column = 1
@@ -347,15 +293,6 @@ class TextData(RunningTextData):
 
     Raises:
         SettingError: A value is out of range, or windows overlap by as much as they hold.
-
-    Example:
-        >>> from regard.tasks import recipe_from_table
-        >>> table = {"task": "language_modelling", "data": {"context": 64, "overlap": 32}}
-        >>> recipe_from_table(table).data.context
-        64
-        >>> TextData(overlap=256)
-        Traceback (most recent call last):
-        regard.errors.SettingError: overlap must be at least 0 and below context = 256; got 256.
     """
 
     context: Annotated[int, at_least(2)] = 256
@@ -381,11 +318,6 @@ class MaskedTextData(RunningTextData):
         masking: ``words`` masks whole words, Chinese ones too; ``pieces`` single tokens.
         next_sentence: Whether the model is also asked if the second half of a window follows the
             first; in half of them it comes from elsewhere.
-
-    Example:
-        >>> from regard.config import build
-        >>> build(MaskedTextData, {"train": "tales.txt", "rate": 0.2}, where="data").masking
-        'words'
     """
 
     context: Annotated[int, at_least(8)] = 128

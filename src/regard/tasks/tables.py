@@ -73,10 +73,6 @@ def by_group(
 
     Groups that begin with numbers are in their order; of others the largest comes first. The first
     column is called like the title unless ``column`` names it.
-
-    Example:
-        >>> by_group("word", ["who", "how", "who"], {"F1": [1.0, 0.0, 0.5]}).rows
-        (('who', 75.0, 2), ('how', 0.0, 1))
     """
     places: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
@@ -95,12 +91,7 @@ def by_group(
 
 
 def length_group(length: int, *, of_contexts: bool = False) -> str:
-    """The range of lengths that one is in, for ``by_group``; contexts have wider ones.
-
-    Example:
-        >>> length_group(20), length_group(501), length_group(501, of_contexts=True)
-        ('11-20', '501+', '501-1000')
-    """
+    """The range of lengths that one is in, for ``by_group``; contexts have wider ones."""
     edges = _LONG_EDGES if of_contexts else _EDGES
     for low, high in pairwise((0, *edges)):
         if length <= high:
@@ -109,23 +100,13 @@ def length_group(length: int, *, of_contexts: bool = False) -> str:
 
 
 def question_word(question: str) -> str:
-    """The word that asks.
-
-    Example:
-        >>> question_word("In what year did how many leave?"), question_word("泡泡堂是谁开发的？")
-        ('what', '谁')
-    """
+    """The word that asks."""
     match = _ASKED.search(question.lower())
     return "other" if match is None else match[0]
 
 
 def kind_of_answer(answer: str) -> str:
-    """Kind of an answer: ``none``, a ``number``, a ``name``, a ``phrase`` or a ``clause``.
-
-    Example:
-        >>> [kind_of_answer(each) for each in ("250,000", "Ann Lee", "the black cat", "")]
-        ['number', 'name', 'phrase', 'none']
-    """
+    """Kind of an answer: ``none``, a ``number``, a ``name``, a ``phrase`` or a ``clause``."""
     words = [word.strip() for word in split_words(" ".join(answer.split()))]
     words = [word for word in words if any(char.isalnum() for char in word)]
     if not words:

@@ -14,15 +14,7 @@ from regard.text.reading.tagged import TaggedWords
 
 
 def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
-    """Allowed transitions of tags: I-X only after B-X or I-X, and never first.
-
-    Example:
-        >>> transitions(["B-PER", "I-PER", "O"]).int()
-        tensor([[1, 1, 1],
-                [1, 1, 1],
-                [1, 0, 1],
-                [1, 0, 1]], dtype=torch.int32)
-    """
+    """Allowed transitions of tags: I-X only after B-X or I-X, and never first."""
     allowed = torch.ones(len(tags) + 1, len(tags), dtype=torch.bool)
     for place, tag in enumerate(tags):
         if tag.startswith("I-"):
@@ -36,11 +28,6 @@ def without_marks(example: TaggedWords) -> TaggedWords | None:
 
     Lists of delegates are printed one name after another. Few sentences are such lists, and many
     hold the same names with a mark between them.
-
-    Example:
-        >>> list_ = TaggedWords(("李", "、", "王", "来"), ("B-PER", "O", "B-PER", "O"), "a:1")
-        >>> print(without_marks(list_).words, without_marks(list_).tags)
-        ('李', '王', '来') ('B-PER', 'B-PER', 'O')
     """
     words, tags = example.words, example.tags or ()
     marks = {
@@ -56,12 +43,7 @@ def without_marks(example: TaggedWords) -> TaggedWords | None:
 
 
 def marked(words: Sequence[str], tags: Sequence[str]) -> str:
-    """The words with their entities in brackets; single characters without spaces between.
-
-    Example:
-        >>> marked("江主席到京", ["B-PER", "O", "O", "O", "B-LOC"])
-        '[江 PER]主席到[京 LOC]'
-    """
+    """The words with their entities in brackets; single characters without spaces between."""
     space = "" if all(len(word) == 1 for word in words) else " "
     text, at = [], 0
     for kind, first, end in entities(tags):
@@ -71,12 +53,7 @@ def marked(words: Sequence[str], tags: Sequence[str]) -> str:
 
 
 def compared(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) -> str:
-    """The marked words; behind them the wrong entities, and those that are right.
-
-    Example:
-        >>> compared("江主席到京", ["B-PER", "I-PER", "O", "O", "O"], ["B-PER", "O", "O", "O", "O"])
-        '[江主 PER]席到京  (wrong: 江主 PER; right: 江 PER)'
-    """
+    """The marked words; behind them the wrong entities, and those that are right."""
     space = "" if all(len(word) == 1 for word in words) else " "
     predicted, true = entities(tags), entities(right)
     notes = [
@@ -110,13 +87,7 @@ def tag_numbers(example: TaggedWords, tags: Sequence[str]) -> list[int]:
 def most_frequent_tags(
     train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
 ) -> list[tuple[str, ...]]:
-    """Each word's most frequent tag in training; the most frequent of all for the others.
-
-    Example:
-        >>> train = [TaggedWords(("a", "b", "b"), ("X", "Y", "Y"), "t:1")]
-        >>> most_frequent_tags(train, [TaggedWords(("a", "c"), None, "e:1")])
-        [('X', 'Y')]
-    """
+    """Each word's most frequent tag in training; the most frequent of all for the others."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for sentence in train:
         for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
@@ -133,11 +104,6 @@ def entities_of_training(
 
     One that is met with several types has the most frequent: the baseline of Tjong Kim Sang &
     De Meulder (2003), https://aclanthology.org/W03-0419, which keeps those of one type alone.
-
-    Example:
-        >>> train = [TaggedWords(("New", "York", "wins"), ("B-LOC", "I-LOC", "O"), "t:1")]
-        >>> entities_of_training(train, [TaggedWords(("in", "New", "York"), None, "e:1")])
-        [('O', 'B-LOC', 'I-LOC')]
     """
     kinds: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for sentence in train:

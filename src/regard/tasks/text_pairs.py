@@ -46,15 +46,7 @@ class CutText:
 
 
 def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
-    """A text in the pieces of a tokenizer, with its words and their places.
-
-    Example:
-        >>> from regard.text import TokenizerConfig, train_tokenizer
-        >>> tokenizer = train_tokenizer(["a cat"], TokenizerConfig(type="words"))
-        >>> cut = cut_text(" a  cat!", tokenizer)
-        >>> cut.spans, cut.words, cut.owners
-        ([(1, 2), (4, 7), (7, 8)], ['a', 'cat', ''], [0, 1, 2])
-    """
+    """A text in the pieces of a tokenizer, with its words and their places."""
     plain, places = normalize(text), normalized_positions(text)
     pieces = tokenizer.pieces(text)
     inside = [(piece.start, piece.end) for piece in pieces]

@@ -62,10 +62,6 @@ def neighbours(words: Sequence[str]) -> list[list[str]]:
     Where the words are characters, as Chinese is often cut, a pair is often a word: the bigrams of
     Chen et al. (2015), https://aclanthology.org/D15-1141, and Zhang & Yang (2018),
     https://arxiv.org/abs/1805.02023.
-
-    Example:
-        >>> neighbours(["北", "京"])
-        [['\x02 北', '北 京'], ['北 京', '京 \x03']]
     """
     pairs = [f"{one} {other}" for one, other in pairwise([BEGIN, *words, END])]
     return [[before, after] for before, after in pairwise(pairs)]
@@ -76,10 +72,6 @@ def ngrams(words: Sequence[str]) -> list[list[str]]:
 
     Bojanowski et al. (2017), section 3.2, https://arxiv.org/abs/1607.04606: "unwatchable" shares
     its beginning with "unfunny" and its end with "watchable".
-
-    Example:
-        >>> ngrams(["at", "I"])
-        [['\x02at', 'at\x03', '\x02at\x03'], ['\x02I\x03']]
     """
     marked = [BEGIN + _ends(word) + END for word in words]
     return [
@@ -120,13 +112,6 @@ class Speller:
 
     A word that training did not have is unknown, but not its parts. ``kind`` is a name in
     ``SPLITTERS``; ``words`` and ``grams`` are the words and parts of training.
-
-    Example:
-        >>> settings = TokenizerConfig(type="words")
-        >>> speller = Speller.learn(["a bad film", "a bad book"], settings, "ngrams")
-        >>> spelled = speller.encode("bad books")
-        >>> spelled.words, spelled.parts.shape
-        ([3, 1], torch.Size([2, 12]))
     """
 
     def __init__(
@@ -217,12 +202,7 @@ def cut_texts(tokenizer: Tokenizer | Speller, texts: Sequence[str]) -> list[Cut]
 
 
 def joined_words(words: Sequence[str]) -> str:
-    """The words as running text, without spaces beside an unspaced script or single characters.
-
-    Example:
-        >>> joined_words(["I", "love", "China", "."]), joined_words(["我", "爱", "中国"])
-        ('I love China .', '我爱中国')
-    """
+    """The words as running text, without spaces beside an unspaced script or single characters."""
     if all(len(word) == 1 for word in words):
         return "".join(words)
     text = words[0]
@@ -235,12 +215,6 @@ def pieces_of(words: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
     """The ids of each word's pieces, at least one, with the sentence cut as running text.
 
     Where a piece would be of two words, or a word of none, each word is cut by itself instead.
-
-    Example:
-        >>> from regard.text import TokenizerConfig, train_tokenizer
-        >>> tokenizer = train_tokenizer(["a cat"], TokenizerConfig(type="characters"))
-        >>> pieces_of(["a", "cat"], tokenizer)
-        [[5], [4, 6, 5, 7]]
     """
     text = joined_words(words)
     if normalize(text) == text:

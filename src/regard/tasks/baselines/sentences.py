@@ -35,12 +35,7 @@ class Word:
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text with their places; spaces are none.
-
-    Example:
-        >>> [word.text for word in words_of("It's 5 p.m.")]
-        ["it's", '5', 'p', '.', 'm', '.']
-    """
+    """The words of a text with their places; spaces are none."""
     words, start_of_word = [], 0
     for word in split_words(re.sub(r"\s", " ", text)):
         bare = word.strip(" ")
@@ -52,13 +47,7 @@ def words_of(text: str) -> list[Word]:
 
 
 def sentences_of(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence, without the space around it.
-
-    Example:
-        >>> text = "It rained. We stayed in!  他来了。我走了。"
-        >>> [text[start:end] for start, end in sentences_of(text)]
-        ['It rained.', 'We stayed in!', '他来了。', '我走了。']
-    """
+    """Start and end of each sentence, without the space around it."""
     cuts = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
     spans = []
     for start, end in pairwise(cuts):
