@@ -1,7 +1,6 @@
 """Hard attention that draws one key for each query, and says how probable that was."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -111,8 +110,9 @@ def _draw(request: Request, inputs: BlockInputs) -> Int[Tensor, "B H N"]:
     index = torch.zeros(B, H, N, dtype=torch.long, device=inputs.query.device)
     for block in job.blocks():
         scores = job.scores_of(block, inputs)
-        noise = partial(gumbel_noise, seed, block.batch, block.heads, block.rows, like=scores)
-        best = (scores + block.along_keys(noise)).argmax(dim=-1)
+        lead = block.batch, block.heads, block.rows
+        noise = block.along_keys(lambda keys: gumbel_noise(seed, (*lead, keys), like=scores))  # noqa: B023
+        best = (scores + noise).argmax(dim=-1)
         places = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))
         rows_of(index, block).copy_(places.to(index.device)[best])
     return index

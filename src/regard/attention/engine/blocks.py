@@ -203,12 +203,12 @@ class BlockPass:
         """Dropout factors of a block's weights, or None."""
         if not self.dropout:
             return None
-        batch, heads, rows, *_ = block
-        return block.along_keys(
-            lambda keys: dropout_factors(
-                self.seed, self.dropout, batch, heads, rows, keys, like=weights
-            )
-        )
+        lead = block.batch, block.heads, block.rows
+
+        def of_keys(keys: range) -> Tensor:
+            return dropout_factors(self.seed, self.dropout, (*lead, keys), like=weights)
+
+        return block.along_keys(of_keys)
 
     def scores(self, block: Block, inputs: BlockInputs) -> Tensor:
         """Scores of a block from its own inputs, −inf where masked."""

@@ -13,6 +13,8 @@ from regard.attention.engine.request import without_autocast
 from regard.attention.masks.bound import BoundMask
 
 LOG2_E = log2(e)
+# Batch rows, heads, queries and keys of a tile.
+Places = tuple[range, range, range, range]
 C = TypeVar("C")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -95,31 +97,16 @@ _GOLDEN = 0x9E3779B9
 
 
 def dropout_factors(
-    seed: int,
-    rate: float,
-    batch: range,
-    heads: range,
-    queries: range,
-    keys: range,
-    *,
-    like: Tensor,
+    seed: int, rate: float, places: Places, *, like: Tensor
 ) -> Float[Tensor, "b h n m"]:
     """Dropout factors of a tile's weights: 0, or 1 / (1 − rate), in the dtype of ``like``."""
-    bits = _bits(seed, (batch, heads, queries, keys), like.device)
+    bits = _bits(seed, places, like.device)
     return (bits >= dropout_threshold(rate)).to(like.dtype).mul_(1 / (1 - rate))
 
 
-def gumbel_noise(
-    seed: int,
-    batch: range,
-    heads: range,
-    queries: range,
-    keys: range,
-    *,
-    like: Tensor,
-) -> Float[Tensor, "b h n m"]:
+def gumbel_noise(seed: int, places: Places, *, like: Tensor) -> Float[Tensor, "b h n m"]:
     """Gumbel noise: the key whose score plus noise is largest is a draw from the softmax."""
-    bits = _bits(seed, (batch, heads, queries, keys), like.device)
+    bits = _bits(seed, places, like.device)
     # In float64: the 32 bits are to reach both ends of the interval, yet neither 0 nor 1.
     uniform = bits.double().add_(2**31 + 0.5).mul_(2.0**-32)
     return -(-uniform.log()).log().to(like.dtype)
@@ -145,7 +132,7 @@ def bits_of_keys(keys: range, device: torch.device) -> Int32[Tensor, " m"]:
     return _mix(_places(keys, device))
 
 
-def _bits(seed: int, places: tuple[range, range, range, range], device: torch.device) -> Tensor:
+def _bits(seed: int, places: Places, device: torch.device) -> Tensor:
     batch, heads, queries, keys = places
     of_rows = bits_of_queries(seed, batch, heads, queries, device)
     return _mix(of_rows.unsqueeze(-1) ^ bits_of_keys(keys, device))

@@ -140,9 +140,6 @@ def rows_of_map(options: SummaryOptions, queries: range) -> slice:
 
 # Places of a group, and how many times as many as are asked for make groups worth while.
 _GROUP, _MANY = 8, 16
-# Rows up to so long are sorted whole on a CPU: numpy sorts them without a branch, and `topk` waits
-# five times as long for its branches.
-_SHORT = 256
 
 
 def top_places(
@@ -172,38 +169,17 @@ def _candidates(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     # places, too few for one more of each group, are looked at by themselves.
     m = rows.shape[-1]
     if m < _MANY * count:
-        return _top(rows, count)
+        return rows.topk(count, dim=-1)
     groups = m // _GROUP
     grouped: Tensor = rows[..., : groups * _GROUP].unflatten(-1, (_GROUP, groups))  # type: ignore[no-untyped-call]
     _, best = _candidates(grouped.amax(dim=-2), count)
     inside = torch.arange(0, _GROUP * groups, groups, device=rows.device)
     places = (best.unsqueeze(-1) + inside).flatten(-2)
     rest = torch.arange(_GROUP * groups, m, device=rows.device)
-    return _among(rows, places, rest, count)
-
-
-def _among(rows: Tensor, places: Tensor, rest: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The best values with their places, among some places of each row and others of all."""
     if len(rest):
         places = torch.cat([places, rest.expand(*places.shape[:-1], -1)], dim=-1)
-    values, which = _top(rows.gather(-1, places), count)
+    values, which = rows.gather(-1, places).topk(count, dim=-1)
     return values, places.gather(-1, which)
-
-
-def _top(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The best values of each row and their places, the best first."""
-    if rows.device.type != "cpu" or rows.dtype != torch.float32 or rows.shape[-1] > _SHORT:
-        values, places = rows.topk(count, dim=-1)
-        return values, places
-    # Value and place in one integer: the bits of a float, those of a negative one turned round,
-    # are in the order of its value.
-    bits = (rows + 0.0).view(torch.int32)  # −0 is 0
-    bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    last = rows.shape[-1] - 1
-    both = bits.long().bitwise_left_shift_(32).bitwise_or_(torch.arange(last, -1, -1))
-    both.numpy().sort(axis=-1)
-    places = last - (both[..., -count:].flip(-1) & 0xFFFFFFFF)
-    return rows.gather(-1, places), places
 
 
 def _first_of_equals(values: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.inspect.pictures import draw
 from regard.errors import DataError, ShapeError
 
 # Of the file, and of what is in it.
@@ -236,10 +235,6 @@ class Summary:
                 f"{path} must be of format {_FORMAT}; got {version!r}. A newer regard may read it."
             )
         return _from_file(path, about, tensors)
-
-    def _repr_html_(self) -> str:
-        """A small picture for a notebook."""
-        return draw(self.pooled, self.effective_keys, repr(self))
 
     def __repr__(self) -> str:
         *lead, N, M = self.shape

@@ -9,7 +9,7 @@ from regard.attention.engine.numerics import dropout_factors
 
 
 def test_about_the_asked_fraction_is_dropped_everywhere():
-    factors = dropout_factors(7, 0.3, range(4), range(3), range(50), range(60), like=torch.ones(1))
+    factors = dropout_factors(7, 0.3, tuple(map(range, (4, 3, 50, 60))), like=torch.ones(1))
     assert factors.unique().tolist() == pytest.approx([0, 1 / 0.7])
     for axis in range(4):
         rest = [a for a in range(4) if a != axis]
@@ -18,9 +18,8 @@ def test_about_the_asked_fraction_is_dropped_everywhere():
 
 
 def test_neighbours_are_independent():
-    zeros = dropout_factors(1, 0.5, range(1), range(1), range(300), range(300), like=torch.ones(1))[
-        0, 0
-    ]
+    places = tuple(map(range, (1, 1, 300, 300)))
+    zeros = dropout_factors(1, 0.5, places, like=torch.ones(1))[0, 0]
     bits = (zeros == 0).float() - 0.5
     for one, other in ((bits[1:], bits[:-1]), (bits[:, 1:], bits[:, :-1])):
         assert (one * other).mean().abs() < 0.01
