@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.unit.interop.tiny_models import llama
 from torch import nn
 from torch.testing import assert_close
 
@@ -135,20 +136,11 @@ def test_edits_within_edits_add_up(model):
 
 
 def test_places_count_through_the_steps_of_a_generation():
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
-        vocab_size=23,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        intermediate_size=7,
-        eos_token_id=None,
-        initializer_range=0.5,
-    )
     # In float64: what is left of rounding in float32 depends on the processor.
-    model, ids = LlamaForCausalLM(config).double().eval(), torch.randint(3, 23, (1, 4))
+    model, ids = (
+        llama(num_hidden_layers=2, initializer_range=0.5).double(),
+        torch.randint(3, 23, (1, 4)),
+    )
     row = torch.eye(9, dtype=torch.float64)[1]
 
     def change(edits):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from scipy.stats import spearmanr
+from tests.unit.interop.tiny_models import SIZES, V, tiny
 from torch.testing import assert_close
 
 import regard as rg
@@ -10,38 +11,17 @@ from regard.errors import SettingError, ShapeError
 from regard.interop import rank_correlation
 from regard.models import Transformer, TransformerConfig
 
-V, N = 23, 7
+N = 7
+SMALL = SIZES | {"num_hidden_layers": 2, "initializer_range": 0.5}
 
 
 def bert(name="BertForMaskedLM"):
-    import transformers
-
-    config = transformers.BertConfig(
-        vocab_size=V,
-        hidden_size=12,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        intermediate_size=11,
-        initializer_range=0.5,
-        num_labels=5,
-    )
-    return getattr(transformers, name)(config).eval()
+    return tiny(name, "BertConfig", **SMALL, num_labels=5)
 
 
 def gpt2():
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    return GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=V,
-            n_embd=12,
-            n_layer=2,
-            n_head=3,
-            bos_token_id=1,
-            eos_token_id=1,
-            initializer_range=0.5,
-        )
-    ).eval()
+    sizes = {"n_embd": 12, "n_layer": 2, "n_head": 3, "bos_token_id": 1, "eos_token_id": 1}
+    return tiny("GPT2LMHeadModel", "GPT2Config", vocab_size=V, **sizes, initializer_range=0.5)
 
 
 def given(padded=2):

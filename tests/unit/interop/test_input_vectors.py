@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.unit.interop.tiny_models import tiny
 from torch import nn
 from torch.testing import assert_close
 
@@ -50,9 +51,7 @@ WAVES = {
 
 
 def made(name, config, **options):
-    import transformers
-
-    model = getattr(transformers, name)(getattr(transformers, config)(**options)).eval()
+    model = tiny(name, config, **options)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
@@ -257,15 +256,9 @@ def test_an_input_whose_vectors_no_module_meets_is_an_error():
 
 
 def test_attention_to_parts_of_the_input_is_an_error_that_names_it():
+    sizes = {"image_size": 16, "patch_size": 2, "embed_dim": 12, "window_size": 2}
     model = made(
-        "SwinForImageClassification",
-        "SwinConfig",
-        image_size=16,
-        patch_size=2,
-        embed_dim=12,
-        depths=[1, 1],
-        num_heads=[2, 3],
-        window_size=2,
+        "SwinForImageClassification", "SwinConfig", **sizes, depths=[1, 1], num_heads=[2, 3]
     )
     with pytest.raises(SettingError, match=r"attend to its whole input.*swin\.encoder.*in 16 part"):
         rg.faithfulness(model, {"pixel_values": torch.randn(1, 3, 16, 16).double()})

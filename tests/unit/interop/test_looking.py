@@ -44,24 +44,17 @@ def save_bert(folder: Path, **sizes: int) -> None:
 def save_gpt2(folder: Path) -> None:
     """A decoder of bytes, three to a Chinese character."""
     tokenizer = byte_tokenizer()
-    config = transformers.GPT2Config(
-        vocab_size=len(tokenizer), n_embd=12, n_layer=2, n_head=3, n_positions=77
-    )
+    sizes = {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 77}
+    config = transformers.GPT2Config(vocab_size=len(tokenizer), **sizes)
     save(transformers.GPT2LMHeadModel(config), tokenizer, folder)
 
 
 def save_t5(folder: Path) -> None:
     """An encoder-decoder without a longest length."""
     tokenizer = byte_tokenizer()
+    sizes = {"d_model": 12, "d_kv": 4, "d_ff": 17, "num_layers": 2, "num_heads": 3}
     config = transformers.T5Config(
-        vocab_size=len(tokenizer),
-        d_model=12,
-        d_kv=4,
-        d_ff=17,
-        num_layers=2,
-        num_decoder_layers=1,
-        num_heads=3,
-        decoder_start_token_id=0,
+        vocab_size=len(tokenizer), **sizes, num_decoder_layers=1, decoder_start_token_id=0
     )
     save(transformers.T5ForConditionalGeneration(config), tokenizer, folder)
 

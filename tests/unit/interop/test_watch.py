@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.unit.interop.tiny_models import V, llama, tiny
 from torch import nn
 from torch.testing import assert_close
 
@@ -10,8 +11,6 @@ from regard.attention.observing import current_editor, current_observer
 from regard.errors import SettingError, ShapeError
 from regard.layers import MultiHeadAttention
 from regard.models import Transformer, TransformerConfig
-
-V = 23
 
 
 def ours(**options):
@@ -32,22 +31,6 @@ def pair():
 def torchs():
     layer = nn.TransformerEncoderLayer(12, 3, 7, batch_first=True)
     return rg.use(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)).eval()
-
-
-def llama(**options):
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
-        vocab_size=V,
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        intermediate_size=7,
-        eos_token_id=None,
-        **options,
-    )
-    return LlamaForCausalLM(config).eval()
 
 
 def test_our_model_says_what_its_layers_look_at():
@@ -303,9 +286,7 @@ def test_names_that_are_not_there_are_errors():
 
 
 def test_models_whose_attention_cannot_be_seen_are_refused():
-    from transformers import MambaConfig, MambaModel
-
-    mamba = MambaModel(MambaConfig(vocab_size=V, hidden_size=12, num_hidden_layers=1))
+    mamba = tiny("MambaModel", "MambaConfig", vocab_size=V, hidden_size=12, num_hidden_layers=1)
     with (
         pytest.raises(SettingError, match="AttentionInterface; got MambaModel, none of whose"),
         rg.watch(mamba),

@@ -4,48 +4,18 @@ import threading
 
 import pytest
 import torch
+from tests.unit.interop.tiny_models import SIZES, V, llama, tiny
 from torch import nn
 from torch.testing import assert_close
 
 import regard as rg
 from regard.errors import SettingError
 
-V = 23
-SMALL = {
-    "vocab_size": V,
-    "hidden_size": 12,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 3,
-    "intermediate_size": 7,
-}
 STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 def bert():
-    from transformers import BertConfig, BertModel
-
-    return BertModel(BertConfig(**SMALL, **STILL)).eval()
-
-
-def albert():
-    from transformers import AlbertConfig, AlbertModel
-
-    return AlbertModel(AlbertConfig(**SMALL, **STILL, embedding_size=5)).eval()
-
-
-def llama():
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    return LlamaForCausalLM(LlamaConfig(**SMALL, num_key_value_heads=3))
-
-
-def long_t5():
-    from transformers import LongT5Config, LongT5Model
-
-    config = LongT5Config(
-        vocab_size=V, d_model=12, d_kv=4, d_ff=7, num_layers=2, num_heads=3, local_radius=3
-    )
-    return LongT5Model(config).eval()
+    return tiny("BertModel", "BertConfig", **SIZES, **STILL)
 
 
 def ids(length=11):
@@ -62,7 +32,8 @@ def entropies(weights):
 
 @torch.no_grad()
 def test_one_module_that_is_all_layers_is_told_apart():
-    model, given = albert(), ids()
+    model = tiny("AlbertModel", "AlbertConfig", **SIZES, **STILL, embedding_size=5)
+    given = ids()
     model.set_attn_implementation("eager")
     expected = model(given, output_attentions=True).attentions
     with rg.watch(model) as seen:
@@ -110,10 +81,8 @@ def test_a_layer_of_ones_own_that_is_repeated_is_told_apart_and_twins_are_two_pa
 
 @torch.no_grad()
 def test_the_same_weights_with_other_values_are_one_attention():
-    from transformers import DiffLlamaConfig, DiffLlamaModel
-
-    config = {**SMALL, "num_attention_heads": 4, "hidden_size": 16}
-    model = DiffLlamaModel(DiffLlamaConfig(**config, num_key_value_heads=2)).eval()
+    sizes = {**SIZES, "num_attention_heads": 4, "hidden_size": 16, "num_key_value_heads": 2}
+    model = tiny("DiffLlamaModel", "DiffLlamaConfig", **sizes)
     with rg.watch(model) as seen:
         model(ids())
     assert places(seen) == [("decoder", layer, 0) for layer in range(3)]
@@ -143,7 +112,8 @@ def test_the_same_queries_under_another_mask_are_another_attention():
 
 @torch.no_grad()
 def test_attention_past_the_engine_is_refused_unless_the_rest_is_asked_for():
-    model = long_t5()
+    sizes = {"d_model": 12, "d_kv": 4, "d_ff": 7, "num_layers": 2, "num_heads": 3}
+    model = tiny("LongT5Model", "LongT5Config", vocab_size=V, local_radius=3, **sizes)
     given = {"input_ids": ids(), "decoder_input_ids": ids(5)}
 
     def look(**chosen):

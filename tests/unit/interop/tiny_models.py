@@ -1,0 +1,23 @@
+"""Tiny random models of transformers."""
+
+from typing import Any
+
+V = 23
+SIZES = {
+    "vocab_size": V,
+    "hidden_size": 12,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 7,
+}
+
+
+def tiny(model: str, config: str, **options: object) -> Any:
+    import transformers
+
+    return getattr(transformers, model)(getattr(transformers, config)(**options)).eval()
+
+
+def llama(**options: object) -> Any:
+    sizes = SIZES | {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2}
+    return tiny("LlamaForCausalLM", "LlamaConfig", **sizes | options, eos_token_id=None)
