@@ -205,13 +205,6 @@ def test_a_dropped_head_says_nothing_to_a_query_and_the_others_make_up_for_it():
     assert not is_dropped.all(1).any()
 
 
-def test_projections_may_go_without_biases():
-    layer = MultiHeadAttention(12, 3, bias=False)
-    assert all(name.endswith("weight") for name, _ in layer.named_parameters())
-    layer(torch.randn(2, 5, 12))
-    layer(torch.randn(2, 5, 12), torch.randn(2, 4, 12))
-
-
 @pytest.mark.parametrize("score", [Gaussian(2.0), Cosine(torch.tensor([[0.5], [1.0], [2.0]]))])
 def test_any_score_may_match_the_heads_with_any_bias(score):
     layer = MultiHeadAttention(12, 3, score=score).double()

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -127,22 +126,6 @@ def test_two_vocabularies_cannot_be_copied_between(name):
     message = r"model\.copy must go with one vocabulary for both sides; got two\. Set tokenizer\.s"
     with pytest.raises(SettingError, match=message):
         architecture(config, source_vocab=9, target_vocab=9)
-
-
-@pytest.mark.parametrize("name", sorted(MODELS))
-def test_a_bias_of_the_logits_is_in_what_is_not_copied(name):
-    architecture, config = MODELS[name]()
-    config = replace(config, output_bias=True)
-    model = architecture(config, source_vocab=40, target_vocab=40, shared_vocab=True).eval()
-    torch.nn.init.constant_(model.pointer.gate.bias, 30.0)  # nothing is
-    source, n, target = torch.tensor([[5, 9, 5, 6]]), torch.tensor([4]), torch.tensor([[2, 5]])
-    states, _ = model(source, n, target)
-    plain = model.project(states).log_softmax(-1)
-    torch.nn.init.normal_(model.output_bias)
-    found = model.project(states).log_softmax(-1)
-    torch.testing.assert_close(found, (plain + model.output_bias).log_softmax(-1))
-    step, _ = model.step(target[:, 0], model.start(source, n))
-    torch.testing.assert_close(step, found[:, 0])
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))

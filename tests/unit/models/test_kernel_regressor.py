@@ -48,13 +48,6 @@ def test_out_of_reach_the_mean_is_guessed():
     np.testing.assert_allclose(regressor.predict([[99.0]]), [[Y.mean(), -Y.mean()]])
 
 
-def test_it_is_searched_as_others_are():
-    from sklearn.model_selection import GridSearchCV
-
-    search = GridSearchCV(KernelRegressor(), {"kernel": ["gaussian", "laplace"]}, cv=2).fit(X, Y)
-    assert search.best_params_["kernel"] in ("gaussian", "laplace")
-
-
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_what_is_wrong_is_named():
     with pytest.raises(SettingError, match="kernel must be one of"):

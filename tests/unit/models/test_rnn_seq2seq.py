@@ -196,23 +196,6 @@ def test_luongs_model_is_the_formulas_in_plain_loops(attention):
         torch.testing.assert_close(logits[row], torch.tensor(expected, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
-def test_without_attention_one_vector_is_all_that_passes(cell):
-    model = build(attention="none", cell=cell).eval()
-    source, lengths, target = batch()
-    state = model.start(source, lengths)
-    assert isinstance(state.memory, torch.Tensor)
-    assert state.memory.shape == (B, 20)
-
-    def with_other_states(inputs, lengths):
-        states, last = encode(inputs, lengths)
-        return torch.randn_like(states), last
-
-    expected = model(source, lengths, target)[0]
-    encode, model.encoder.forward = model.encoder.forward, with_other_states
-    assert torch.equal(model(source, lengths, target)[0], expected)
-
-
 def test_a_tied_table_is_the_last_layer():
     tied, apart = build(), build(tie_embeddings=False)
     assert tied.output is tied.target_embedding

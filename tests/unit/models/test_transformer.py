@@ -50,14 +50,6 @@ def test_two_vocabularies_tie_the_targets_tables_only():
     assert model.project(model(source + 8, lengths, target)[0]).shape == (B, T, V)
 
 
-def test_post_norm_ends_in_the_layers_own_norm():
-    states = build().eval()(*batch())[0]
-    torch.testing.assert_close(states.mean(-1), torch.zeros(B, T), atol=1e-5, rtol=0)
-    assert len([m for m in build().modules() if isinstance(m, torch.nn.LayerNorm)]) == 2 * 2 + 2 * 3
-    pre = build(norm="pre")
-    assert len([m for m in pre.modules() if isinstance(m, torch.nn.LayerNorm)]) == 12
-
-
 @pytest.mark.parametrize("layer", ["encoder", "decoder", "cross"])
 def test_weights_are_dropped_wherever_there_is_attention_and_in_training_alone(layer: str):
     model = build(dropout=0.0, attention_dropout=0.5)

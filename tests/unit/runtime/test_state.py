@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from regard.runtime import PreparedDecoder, PreparedRnnSeq2Seq, PreparedTransformer
+from regard.runtime import PreparedTransformer
 from regard.runtime.state import Store, begin, empty
 
-from .conftest import VOCAB, language_model, recurrent_translator, translator
+from .conftest import VOCAB, translator
 
 # Hundreds of steps, whose shapes checks would take longer than the steps.
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -47,43 +47,6 @@ def test_a_step_is_the_same_however_often_and_harms_no_successor(way, length):
         go(made, token, state.select(torch.tensor(rows)))
         torch.testing.assert_close(go(made, last, after)[0], expected, atol=0, rtol=0)
     torch.testing.assert_close(go(made, one, state)[0], first, atol=0, rtol=0)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["translator", "recurrent translator", "language model", "language model with prompts"],
-)
-def test_any_state_of_a_tree_of_them_can_be_gone_on_from(kind):
-    if kind == "translator":
-        model = translator(num_decoder_layers=1, num_key_heads=2)
-        made = PreparedTransformer(model)
-        given = torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4])
-    elif kind == "recurrent translator":
-        model = recurrent_translator(cell="lstm", decoder="luong")
-        made = PreparedRnnSeq2Seq(model)
-        given = torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4])
-    else:
-        model = language_model(num_layers=1, positions="alibi", window=4)
-        made, is_given = PreparedDecoder(model), kind.endswith("prompts")
-        counts = torch.tensor([29, 30, 2]) if is_given else torch.zeros(3, dtype=torch.long)
-        given = torch.randint(4, VOCAB, (3, int(counts.max()))), counts
-    with torch.no_grad():
-        states = [(model.start(*given), made.start(*given), 3)]
-        for turn in range(90):
-            newest = torch.rand(()) < 0.4
-            place = len(states) - 1 if newest else int(torch.randint(0, len(states), ()))
-            plain, ready, rows = states[place]
-            kept = torch.randint(0, rows, (int(torch.randint(1, 6, ())),))
-            token = torch.randint(4, VOCAB, (len(kept),))
-            expected, plain = model.step(token, plain.select(kept))
-            if turn % 2:
-                found, ready = made.step(token, ready.select(kept))
-                torch.testing.assert_close(found, expected, atol=3e-5, rtol=0)
-            else:
-                values, _, ready = made.steps.best(token, ready.select(kept), 3, [])
-                torch.testing.assert_close(values, expected.topk(3).values, atol=3e-5, rtol=0)
-            states.append((plain, ready, len(kept)))
-            states = states[-8:]
 
 
 def identity(rows, places):
