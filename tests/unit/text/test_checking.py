@@ -6,7 +6,6 @@ from regard.errors import DataError
 from regard.text import (
     BadLines,
     Pair,
-    PairLayout,
     TokenizerConfig,
     check_pairs,
     read_pairs,
@@ -148,14 +147,3 @@ def test_the_report_is_plain_data():
     assert table["source"]["lengths"]["longest"] == 5
     with pytest.raises(DataError, match="must hold at least one pair"):
         check_pairs([])
-
-
-@pytest.mark.data
-def test_planted_exchanges_in_tatoeba_are_all_found(corpora):
-    layout = PairLayout(columns=(2, 1))
-    train = list(read_pairs(corpora / "cmn-eng" / "val.tsv", layout=layout))
-    planted = [
-        Pair(p.target, p.source, (p.source,), p.where) if n % 50 == 0 else p
-        for n, p in enumerate(train)
-    ]
-    assert findings(check_pairs(planted))["exchanged"].count == len(train[::50])

@@ -62,15 +62,6 @@ def test_a_missing_file_offers_the_nearest(write, tmp_path):
         list(read_lines(tmp_path))
 
 
-def test_what_is_not_utf8_is_named_by_byte_and_place(write):
-    path = write("a.txt", b"fine\nca\xe9f\n")
-    fine, bad = read_lines(path)
-    assert fine.problem is None
-    assert bad.problem == "byte 0xE9 at place 3"
-    assert bad.guess == ("WINDOWS-1252", "caéf")
-    assert bad.where.endswith("a.txt:2")
-
-
 def test_bad_lines_keep_three_messages_of_each_reason():
     bad = BadLines()
     for number in range(5):

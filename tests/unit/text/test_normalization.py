@@ -37,9 +37,5 @@ def test_words_are_split_by_script(text, words):
 
 
 def test_only_a_spaced_word_at_the_start_counts_as_following_a_space():
-    assert opens_with_word("Tom")
-    assert opens_with_word("서울 사람")
-    assert not opens_with_word("汤姆")
-    assert not opens_with_word('"Tom"')
-    assert not opens_with_word("Tom 来了")
-    assert not opens_with_word("")
+    assert all(map(opens_with_word, ("Tom", "서울 사람")))
+    assert not any(map(opens_with_word, ("汤姆", '"Tom"', "Tom 来了", "")))

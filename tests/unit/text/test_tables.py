@@ -66,12 +66,6 @@ def test_cells_of_csv_hold_commas_quotes_and_line_ends(write):
     assert [row.where for row in rows] == [f"{path}:1", f"{path}:4"]
 
 
-def test_a_row_of_csv_that_is_not_utf8_is_named(write):
-    path = write("a.csv", "Café,1\n".encode("cp1252"))
-    with pytest.raises(DataError, match=r"a.csv:1: not UTF-8 .* reads 'Café,1' in WINDOWS-1252"):
-        records(path)
-
-
 ROWS = [f"row {n},+" for n in range(20)]
 
 
@@ -152,12 +146,6 @@ def test_tagged_words_are_read_by_their_header(write):
         assert found == [(("Ann",), ("B-PER",)), (("runs",), ("O",))]
     lines = write("a.jsonl", '{"words": ["Ann"], "ner_tags": ["B-PER"]}\n')
     assert [one.tags for one in read_tagged(lines)] == [("B-PER",)]
-
-
-def test_tagged_words_may_have_spaces_between_columns(write):
-    path = write("a.txt", "EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\nPeter NNP B-NP B-PER\n")
-    found = [(one.words, one.tags) for one in read_tagged(path, tag=4)]
-    assert found == [(("EU", "rejects"), ("B-ORG", "O")), (("Peter",), ("B-PER",))]
 
 
 @pytest.mark.parametrize(
