@@ -132,13 +132,6 @@ def test_five_hundred_clients_at_once_are_all_answered(server: Server):
     assert len({reply.body for reply in found if reply.status == 200}) <= 3  # scores may round
 
 
-def test_a_thousand_texts_are_one_request(server: Server):
-    raw = request("/predict", {"texts": list(SENTENCES) * 200, "beam_size": 1})
-    found = ask(server.port, raw).json()["translations"]
-    assert len(found) == 1000
-    assert [each["source"] for each in found[:5]] == list(SENTENCES)
-
-
 def test_answers_come_at_once_on_a_connection_that_is_kept(server: Server):
     async def latencies() -> list[float]:
         client, found = Client(server.port), []

@@ -15,43 +15,27 @@ if TYPE_CHECKING:
     from regard.config import JsonValue
     from regard.tasks import TaskEntry
 
-# Settings by names that other tools have for them.
-_SETTINGS = {
-    "lr": "training.learning_rate",
-    "batch_size": "training.batch_tokens",
-    "max_steps": "training.updates",
-    "num_steps": "training.updates",
-    "steps": "training.updates",
-    "max_updates": "training.updates",
-    "max_epochs": "training.epochs",
-    "num_epochs": "training.epochs",
-    "num_train_epochs": "training.epochs",
-    "n_epochs": "training.epochs",
-    "warmup_steps": "training.warmup",
-    "warmup_updates": "training.warmup",
-    "gradient_accumulation_steps": "training.accumulate",
-    "grad_accum": "training.accumulate",
-    "max_grad_norm": "training.clip_norm",
-    "clip": "training.clip_norm",
-    "early_stopping": "training.patience",
-    "optim": "training.optimizer",
-    "scheduler": "training.schedule",
-    "lr_scheduler": "training.schedule",
-    "random_seed": "training.seed",
-    "model": "model.type",
-    "arch": "model.type",
-    "hidden_size": "model.model_dim",
-    "d_model": "model.model_dim",
-    "n_heads": "model.num_heads",
-    "nhead": "model.num_heads",
-    "n_layers": "model.num_layers",
-    "layers": "model.num_layers",
-    "vocab": "tokenizer.vocab_size",
-    "max_len": "data.max_length",
-    "max_length": "data.max_length",
-    "max_seq_length": "data.max_length",
-    "src_lang": "data.source_language",
-    "tgt_lang": "data.target_language",
+# Settings, and the names that other tools have for them.
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    "training.learning_rate": ("lr",),
+    "training.batch_tokens": ("batch_size",),
+    "training.updates": ("max_steps", "num_steps", "steps", "max_updates"),
+    "training.epochs": ("max_epochs", "num_epochs", "num_train_epochs", "n_epochs"),
+    "training.warmup": ("warmup_steps", "warmup_updates"),
+    "training.accumulate": ("gradient_accumulation_steps", "grad_accum"),
+    "training.clip_norm": ("max_grad_norm", "clip"),
+    "training.patience": ("early_stopping",),
+    "training.optimizer": ("optim",),
+    "training.schedule": ("scheduler", "lr_scheduler"),
+    "training.seed": ("random_seed",),
+    "model.type": ("model", "arch"),
+    "model.model_dim": ("hidden_size", "d_model"),
+    "model.num_heads": ("n_heads", "nhead"),
+    "model.num_layers": ("n_layers", "layers"),
+    "tokenizer.vocab_size": ("vocab",),
+    "data.max_length": ("max_len", "max_length", "max_seq_length"),
+    "data.source_language": ("src_lang",),
+    "data.target_language": ("tgt_lang",),
 }
 # And what is no setting; of ``train`` alone, and of every command.
 _TRAIN: dict[tuple[str, ...], str] = {
@@ -129,8 +113,9 @@ def _way(name: str, ways: Mapping[tuple[str, ...], str]) -> str | None:
 def _setting(name: str, among: Sequence[str]) -> str | None:
     from regard.tasks import TASKS
 
-    if name in _SETTINGS and _SETTINGS[name].partition(".")[0] in among:
-        return _SETTINGS[name]
+    for setting, names in _SETTINGS.items():
+        if name in names and setting.partition(".")[0] in among:
+            return setting
     described = sections(TASKS)
     for section in among:
         for _, config in described[section]:

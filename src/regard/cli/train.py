@@ -102,7 +102,9 @@ def train(
             if resume:
                 _check_run(folder, is_named=bool(run or arguments.name))
             if recipe is None:
-                _resume(folder, over)
+                from regard import training
+
+                training.resume(folder, settings=over)
             else:
                 _train(recipe, folder, resume=resume)
     except KeyboardInterrupt as stop:
@@ -136,13 +138,6 @@ def _check_run(folder: Path, *, is_named: bool) -> None:
         raise SettingError(
             f"--resume must go with the folder of a run; got {name!r}. Name it: --run FOLDER."
         )
-
-
-def _resume(folder: Path, settings: Mapping[str, JsonValue]) -> None:
-    """Resume a run by its own recipe."""
-    from regard import training
-
-    training.resume(folder, settings=settings)
 
 
 def _train(recipe: "Recipe", folder: Path, *, resume: bool) -> None:
