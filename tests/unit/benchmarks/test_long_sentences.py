@@ -20,9 +20,3 @@ def test_both_sides_hold_the_same_pairs_in_order():
     for line in _lines(TEXTS["joined"], PAIRS, 40, random.Random(1)):
         source, target = line.split("\t")
         assert source.replace("源", "T").replace("。", ".") == target
-
-
-def test_a_sample_joins_nothing_and_repeats_nothing():
-    lines = _lines(TEXTS["classical"], PAIRS, 10, random.Random(1))
-    assert len(set(lines)) == 10
-    assert all(" " not in line for line in lines)

@@ -375,11 +375,3 @@ def test_a_name_that_is_no_folder_is_not_fetched(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("went to the network"))
     with pytest.raises(DataError, match=r"got 'gpt2', which is no folder here\. Nothing is downlo"):
         load_folder("gpt2")
-
-
-def test_the_progress_bars_of_transformers_come_back(folders: dict[str, Path]) -> None:
-    from transformers.utils import logging
-
-    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    load_folder(folders["bert"])
-    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before

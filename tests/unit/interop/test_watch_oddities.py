@@ -89,15 +89,6 @@ def test_the_same_weights_with_other_values_are_one_attention():
 
 
 @torch.no_grad()
-def test_calls_outside_of_a_forward_are_passes_even_if_they_are_alike():
-    states = torch.randn(2, 3, 5, 7)
-    with rg.watch(rg.use(nn.MultiheadAttention(12, 3))) as seen:
-        rg.attend(states, states, states)
-        rg.attend(states, states, states)
-    assert [each.call for each in seen] == [0, 1]
-
-
-@torch.no_grad()
 def test_the_same_queries_under_another_mask_are_another_attention():
     class Twice(nn.Module):
         def forward(self, states):

@@ -72,16 +72,6 @@ def test_long_weights_are_pooled_and_answered_by_this_process():
     shown.close()
 
 
-def test_a_summary_of_given_weights_is_that_of_the_engine():
-    query, key = torch.randn(H, N, 4), torch.randn(H, M, 4)
-    wanted = example(rg.summarize(query, key)).summaries[0]
-    found = example(rg.weights(query, key)).summaries[0]
-    for name in ("entropy", "distance", "first", "received"):
-        one, other = getattr(found, name).values, getattr(wanted, name).values
-        assert one.values() == pytest.approx(other.values(), rel=0.02, abs=0.02), name
-    assert found.bucket == wanted.bucket
-
-
 @pytest.mark.parametrize(
     ("given", "options", "error", "says"),
     [

@@ -116,14 +116,6 @@ def test_steps_are_the_numbers_again(bits: int, shape: tuple[int, ...]):
     assert packed.values() == pytest.approx(pack(weights, scale="log").values())
 
 
-def test_keys_that_go_on_with_their_query_take_few_bytes():
-    place = np.arange(5000)[:, None]
-    keys = np.maximum(place - np.array([1, 7, 300]), -1)[None]
-    steps, plain = pack_integers(keys, steps=True), pack_integers(keys)
-    assert steps.values().tolist() == keys.tolist()
-    assert len(steps.data) < len(plain.data) / 20
-
-
 def test_steps_need_two_axes():
     with pytest.raises(DataError, match=r"shape must have two axes for steps; got \[3\]"):
         pack_integers([1, 2, 3], steps=True)
