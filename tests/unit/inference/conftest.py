@@ -71,6 +71,37 @@ def make_predictor(model: str = "rnn_seq2seq", **settings: object) -> Predictor:
     return Predictor(task.build_model(), task)
 
 
+LETTERS = "abcdefghijklmnopqrst ."
+WIDER = {
+    "rnn_seq2seq": {"hidden_dim": 10},
+    "transformer": {"model_dim": 12, "num_heads": 3, "ffn_dim": 17, "tie_embeddings": "all"},
+}
+
+
+def letters_predictor(
+    kind: str = "transformer", *, decoding: object = None, data: object = None, **settings: object
+) -> Predictor:
+    """A translator of letters, its weights far enough apart to say different things."""
+    model = kind.partition(" ")[0]
+    recipe = recipe_from_table(
+        {
+            "data": {"max_length": 20} | (data or {}),
+            "tokenizer": {"type": "characters"},
+            "model": {"type": model, **MODELS[model], **WIDER[model], **settings},
+            "decoding": decoding or {},
+        }
+    )
+    if kind.endswith("fixed"):
+        recipe = replace(recipe, model=replace(recipe.model, attention="none"))
+    tokenizer = train_pair_tokenizer([LETTERS], [LETTERS], recipe.tokenizer)
+    task = TranslationTask(recipe, tokenizer)
+    torch.manual_seed(5)
+    made = Predictor(task.build_model(), task)
+    for parameter in made.model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return made
+
+
 @pytest.fixture(params=sorted(MODELS))
 def predictor(request: pytest.FixtureRequest) -> Predictor:
     return make_predictor(request.param)

@@ -1,80 +1,22 @@
-from functools import cache
-
 import pytest
 import torch
+from tests.unit.inference.conftest import letters_predictor
 
 from regard.errors import DataError, SettingError
-from regard.inference import Predictor
 from regard.inference.look import Look
-from regard.tasks import recipe_from_table
-from regard.tasks.translation import TranslationTask
-from regard.text import UNK_ID, train_pair_tokenizer
+from regard.text import UNK_ID
 
-LETTERS = "abcdefghijklmnopqrst ."
-MODELS = {
-    "transformer": {
-        "type": "transformer",
-        "model_dim": 12,
-        "num_heads": 3,
-        "ffn_dim": 17,
-        "num_encoder_layers": 2,
-        "num_decoder_layers": 3,
-    },
-    "rnn additive": {
-        "type": "rnn_seq2seq",
-        "embed_dim": 6,
-        "hidden_dim": 10,
-        "attention_dim": 7,
-        "output_bias": False,  # of random weights, one that ends every output
-    },
-    "rnn fixed": {
-        "type": "rnn_seq2seq",
-        "attention": "none",
-        "embed_dim": 6,
-        "hidden_dim": 10,
-    },
-}
-every_model = pytest.mark.parametrize("kind", sorted(MODELS))
-attending = pytest.mark.parametrize("kind", ["rnn additive", "transformer"])
+every_model = pytest.mark.parametrize("kind", ["rnn_seq2seq", "rnn_seq2seq fixed", "transformer"])
+attending = pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
 SENTENCES = ["abc", "fed cab", "q", "the slant. a", "pqrst pqrst pqrst", "", "bad cafe", "a"]
-
-
-@cache
-def tokenizer(kind="characters", text=LETTERS):
-    settings = recipe_from_table({"tokenizer": {"type": kind}}).tokenizer
-    return train_pair_tokenizer([text], [text], settings)
-
-
-@cache
-def model(kind, **settings):
-    torch.manual_seed(5)
-    made = TranslationTask(recipe(kind, **settings), tokenizer()).build_model()
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    return made
-
-
-def recipe(kind, *, decoding=None, data=None, **settings):
-    return recipe_from_table(
-        {
-            "data": {"max_length": 20} | (data or {}),
-            "tokenizer": {"type": "characters"},
-            "model": MODELS[kind] | settings,
-            "decoding": decoding or {},
-        }
-    )
-
-
-def predictor(kind, **settings):
-    return Predictor(model(kind), TranslationTask(recipe(kind, **settings), tokenizer()))
 
 
 @every_model
 def test_scores_are_the_models_own(kind):
-    made = predictor(kind)
+    made = letters_predictor(kind)
     for beam_size in (1, 3):
         found = made.translate(["fed cab"], beam_size=beam_size, length_penalty=0.0)[0][0]
-        source = torch.tensor([[*tokenizer().source.encode("fed cab"), 3]])
+        source = torch.tensor([[*made.tokenizer.source.encode("fed cab"), 3]])
         target = torch.tensor([[2, *found.tokens]])
         with torch.no_grad():
             states, _ = made.model(source, torch.tensor([source.shape[1]]), target)
@@ -83,7 +25,7 @@ def test_scores_are_the_models_own(kind):
         expected = sum(log_probs[t, token].item() for t, token in enumerate(answer))
         assert found.log_prob == pytest.approx(expected, abs=1e-3)
         assert found.score == pytest.approx(found.log_prob)
-        assert found.text == tokenizer().target.decode(found.tokens)
+        assert found.text == made.tokenizer.target.decode(found.tokens)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +39,7 @@ def test_an_output_is_cut_at_its_longest_and_fits_learned_positions(
     ratio, settings, text, longest, monkeypatch
 ):
     decoding = {"max_ratio": ratio, "beam_size": 1}
-    task = TranslationTask(recipe("transformer", decoding=decoding, **settings), tokenizer())
-    made = Predictor(model("transformer", **settings), task)
+    made = letters_predictor(decoding=decoding, **settings)
     project = made.model.project
 
     def never_end(states):
@@ -115,13 +56,13 @@ def test_an_output_is_cut_at_its_longest_and_fits_learned_positions(
 
 @every_model
 def test_an_empty_line_gives_an_empty_line(kind):
-    for (one,) in predictor(kind).translate(["", "   ", "\n", "\t \u3000"]):
+    for (one,) in letters_predictor(kind).translate(["", "   ", "\n", "\t \u3000"]):
         assert (one.text, one.tokens, one.score, one.is_finished) == ("", (), 0.0, True)
 
 
 def test_progress_adds_up_to_the_lines_with_text():
     done = []
-    made = predictor("transformer", decoding={"batch_tokens": 40})
+    made = letters_predictor("transformer", decoding={"batch_tokens": 40})
     made.translate(SENTENCES, beam_size=1, progress=done.append)
     assert made.translate([]) == []
     assert len(done) > 1
@@ -131,12 +72,12 @@ def test_progress_adds_up_to_the_lines_with_text():
 @every_model
 def test_characters_never_seen_are_read_all_the_same(kind):
     texts = ["😀🎉", "ab 😀 cd", "我爱中国", "\u200b", "x" * 19]
-    for (one,) in predictor(kind).translate(texts, beam_size=2):
+    for (one,) in letters_predictor(kind).translate(texts, beam_size=2):
         assert UNK_ID not in one.tokens
 
 
 def parts(text):
-    return predictor("rnn fixed").task.parts(text)
+    return letters_predictor("rnn_seq2seq fixed").task.parts(text)
 
 
 def test_long_texts_are_cut_at_sentence_ends():
@@ -155,7 +96,7 @@ def test_long_texts_are_cut_at_sentence_ends():
 @pytest.mark.parametrize(("language", "space"), [("zh", ""), ("ja", ""), ("en", " "), (None, " ")])
 def test_parts_are_joined_as_the_language_writes(language, space):
     data = {} if language is None else {"target_language": language}
-    made = predictor("rnn fixed", data=data)
+    made = letters_predictor("rnn_seq2seq fixed", data=data)
     text = "abc def. ghi jkl mno. a"
     (whole,) = made.translate([text], beam_size=1)
     (found,) = whole
@@ -168,7 +109,7 @@ def test_parts_are_joined_as_the_language_writes(language, space):
 
 @attending
 def test_a_look_has_a_row_for_each_output_token_and_a_column_for_each_source_token(kind):
-    look = predictor(kind).attention("fed cab", "abc")
+    look = letters_predictor(kind).attention("fed cab", "abc")
     T, S = 3 + 1, 7 + 1
     layers = 3 if kind == "transformer" else 1
     for layer in (None, *range(layers)):
@@ -185,15 +126,15 @@ def test_a_look_has_a_row_for_each_output_token_and_a_column_for_each_source_tok
 
 @attending
 def test_a_long_text_is_looked_at_in_summaries(kind):
-    made, source, output = predictor(kind), "fed cab " * 80, "abc " * 30
+    made, source, output = letters_predictor(kind), "fed cab " * 80, "abc " * 30
     look = made.attention(source, output)
     assert look.maps == []
     M, N = len(look.source_pieces) + 1, len(look.output_pieces) + 1
     assert M == 640  # without the space at the end, with the end of the sentence
     sizes = {"cross": (N, M), "encoder": (M, M), "decoder": (N, N)}
     layers = {"cross": 3, "encoder": 2, "decoder": 3}
-    kinds = ["cross"] if kind == "rnn additive" else sorted(layers)
-    heads = 1 if kind == "rnn additive" else 3
+    kinds = ["cross"] if kind == "rnn_seq2seq" else sorted(layers)
+    heads = 1 if kind == "rnn_seq2seq" else 3
     assert sorted({one.kind for one in look.summaries}) == kinds
     for one in look.summaries:
         assert one.summary.shape == (heads, *sizes[one.kind])
@@ -203,10 +144,9 @@ def test_a_long_text_is_looked_at_in_summaries(kind):
 
 def test_what_cannot_be_read_is_not_looked_at():
     with pytest.raises(DataError, match="source must hold text to look at; got an empty line"):
-        predictor("transformer").attention("  ", "abc")
+        letters_predictor("transformer").attention("  ", "abc")
     settings = {"positions": "learned", "max_length": 21}
-    task = TranslationTask(recipe("transformer", **settings), tokenizer())
-    made = Predictor(model("transformer", **settings), task)
+    made = letters_predictor(**settings)
     made.attention("a" * 20, "b" * 20)
     with pytest.raises(
         DataError, match=r"source must be at most 20 tokens long .* got 21\. The mod"
@@ -218,7 +158,7 @@ def test_what_cannot_be_read_is_not_looked_at():
 
 @every_model
 def test_a_model_in_training_is_used_without_its_dropout(kind):
-    made = predictor(kind)
+    made = letters_predictor(kind)
     before = made.translate(["fed cab"])[0][0].score
     made.model.train()
     assert made.translate(["fed cab"])[0][0].score == before
@@ -231,7 +171,7 @@ def test_a_model_in_training_is_used_without_its_dropout(kind):
 
 
 def test_a_model_without_attention_says_so():
-    look = predictor("rnn fixed").attention("fed cab", "abc")
+    look = letters_predictor("rnn_seq2seq fixed").attention("fed cab", "abc")
     assert isinstance(look, Look)
     with pytest.raises(SettingError, match="must attend to the source to be looked at; this one"):
         look.cross()

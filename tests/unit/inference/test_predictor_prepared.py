@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.unit.inference.conftest import LETTERS, letters_predictor
 
 from regard.inference import Predictor
 from regard.kernels.transformer import decoder as kernels
@@ -10,39 +11,15 @@ from regard.models import Transformer
 from regard.runtime import PreparedTransformer
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
-from regard.tasks.translation import TranslationTask
-from regard.text import train_pair_tokenizer
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
-LETTERS = "abcdefghijklmnopqrst ."
-MODEL = {
-    "type": "transformer",
-    "model_dim": 12,
-    "num_heads": 3,
-    "ffn_dim": 17,
-    "num_encoder_layers": 1,
-    "num_decoder_layers": 2,
-}
 SENTENCES = ["".join(LETTERS[(7 * i + j * j) % 20] for j in range(7)) for i in range(32)]
 
 
-def predictor(model=MODEL, **decoding):
-    recipe = recipe_from_table(
-        {
-            "data": {"max_length": 20},
-            "tokenizer": {"type": "characters"},
-            "model": model,
-            "decoding": {"beam_size": 4, "max_ratio": 0.5} | decoding,
-        }
-    )
-    tokenizer = train_pair_tokenizer([LETTERS], [LETTERS], recipe.tokenizer)
-    task = TranslationTask(recipe, tokenizer)
-    torch.manual_seed(5)
-    made = Predictor(task.build_model(), task)
-    for parameter in made.model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    return made
+def predictor(**decoding):
+    decoding = {"beam_size": 4, "max_ratio": 0.5} | decoding
+    return letters_predictor(decoding=decoding, num_encoder_layers=1, num_decoder_layers=2)
 
 
 @pytest.fixture

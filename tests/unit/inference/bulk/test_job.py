@@ -305,19 +305,6 @@ def test_tables_and_folders_are_answered_as_objects_of_jsonl(translator, files, 
     assert answers["e.jsonl.jsonl"].count(b"\n") == len(rows)
 
 
-def test_the_header_of_a_table_is_read_as_the_command_reads_it(
-    translator, files, out, capsys, one_thread
-):
-    (files / "g.csv").write_text('target,source\nx,"ag, b"\ny,bh\n', "utf-8")
-    (files / "h.tsv").write_text("source\ttarget\nag\tx\n", "utf-8")
-    report = answer_files(translator, [files / "g.csv", files / "h.tsv"], out)
-    assert (report.rows, report.errors) == (3, 0)
-    for name in ("g.csv", "h.tsv"):
-        command = ["predict", str(translator), str(files / name), "--output-format", "jsonl"]
-        assert run_command(command) == 0
-        assert capsys.readouterr().out.encode() == contents(out)[f"{name}.jsonl"]
-
-
 def test_a_table_without_the_column_is_told_before_anything_is_there(translator, files, out):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
