@@ -208,12 +208,3 @@ def test_whatever_byte_is_wrong_the_run_is_refused_or_the_same(run, bundle):
         except RunError:
             refused += 1
     assert refused > len(content) / 13 / 2
-
-
-def test_a_password_is_refused(bundle):
-    content = bytearray(bundle.read_bytes())
-    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        content[content.index(signature) + flags] |= 1
-    bundle.write_bytes(content)
-    with pytest.raises(DamageError, match="must be a bundle"):
-        Run.open(bundle)

@@ -53,19 +53,6 @@ def test_states(runs, tmp_path):
     assert overview(stopped).state == "stopped"
 
 
-def test_updates_beyond_the_checkpoint_count(runs, tmp_path):
-    runs.make(tmp_path / "a", finished=False)
-    with Run.open_for_training(tmp_path / "a") as run:
-        run.append_metrics({"update": 49, "split": "train", "loss": 1.0})
-    assert overview(tmp_path / "a").updates == 49
-
-
-def test_a_run_that_has_only_begun(tmp_path):
-    Run.create(tmp_path / "a", {"task": "translation"}, "translation").close()
-    seen = overview(tmp_path / "a")
-    assert (seen.state, seen.updates, seen.best, seen.each_second) == ("stopped", 0, None, None)
-
-
 def test_what_is_damaged_is_told_and_the_others_are_listed(runs, tmp_path):
     for name in ("card", "figures", "position", "whole"):
         runs.make(tmp_path / name)

@@ -61,16 +61,6 @@ def test_it_leaves_no_mark_whatever_it_does(fit, toy, tmp_path):
     assert toy.contents(tmp_path / "watched") == toy.contents(tmp_path / "plain")
 
 
-def test_it_asks_the_model_as_it_is_now(fit):
-    scores = []
-
-    def ask(update):
-        scores.append(update.training.predictor.translate(["a e"])[0][0].score)
-
-    fit("run", Watcher(ask))
-    assert len(set(scores)) == 6
-
-
 def test_it_stops_a_training_which_is_done_then(fit, tmp_path):
     def stop(update):
         if update.number == 4:
@@ -89,13 +79,6 @@ def test_a_validation_may_stop_it_too(fit):
     watcher = Watcher(on_validation=lambda validation: validation.training.stop())
     assert fit("run", watcher).summary["updates"] == 3
     assert [each.update for each in watcher.validations] == [3]
-
-
-def test_what_was_stopped_goes_on_as_if_it_had_not_been(fit, toy, tmp_path):
-    fit("run", Watcher(on_validation=lambda validation: validation.training.stop()))
-    fit("run")
-    fit("plain")
-    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "plain")
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("mine"), OSError(28, "mine")])

@@ -71,21 +71,6 @@ def test_a_run_goes_on_by_other_settings_and_remembers(toy, made, change):
     assert f"training.{name} = " in told
 
 
-def test_other_settings_hold_whenever_it_goes_on_again(toy, made):
-    _, path = made
-    resume(path, settings=parse_settings(["training.updates=9"]), reporter=toy.Recorder())
-    resume(path, settings=parse_settings(["training.updates=12", "training.keep=3"]))
-    run = Run.open(path)
-    assert [each["update"] for each in run.changes] == [6, 9]
-    heard = toy.Recorder()
-    resume(path, reporter=heard)
-    assert Run.open(path).changes == run.changes
-    assert [fact.partition(":")[0] for fact in heard.facts[-2:]] == [
-        "since update 6",
-        "since update 9",
-    ]
-
-
 def test_a_run_from_before_a_setting_goes_on_as_it_was_begun(toy, made):
     make, path = made
     # A short training that was begun when all of it was warm-up.

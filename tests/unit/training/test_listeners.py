@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from regard.runs import Run, RunWarning
@@ -63,18 +61,6 @@ def test_tensorboard_shows_the_figures_and_goes_on_with_them(toy, tmp_path):
     assert [step for step, _ in found["valid/loss"]] == [4, 8, 12]
     told = [figures["learning_rate"] for figures in recorder.figures]
     assert [value for _, value in found["train/learning_rate"]][8:] == pytest.approx(told)
-
-
-def test_a_point_is_the_mean_since_the_one_before(tmp_path):
-    pytest.importorskip("tensorboard")
-    watcher = TensorBoardReporter(tmp_path)
-    with watcher.training(lambda: 0.5):
-        for update in range(51, 101):
-            figures = {"loss": float(update)}
-            watcher.on_update(replace(UPDATE, number=update, tokens=update, figures=figures))
-    [(step, value)] = curves(tmp_path / "tensorboard")["train/loss"]
-    assert step == 100
-    assert value == pytest.approx(sum(u * u for u in range(51, 101)) / sum(range(51, 101)))
 
 
 def test_a_training_writes_curves_where_tensorboard_is_installed(

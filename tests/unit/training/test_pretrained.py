@@ -74,21 +74,6 @@ def test_the_reader_has_the_weights_and_the_ids_of_before(toy, home, classifier,
     assert trained.predictor.task.tokenizer.encode(text) == before.task.tokenizer.encode(text)
 
 
-def test_what_reads_features_is_new_where_pretraining_had_none(home, toy, classifier, tmp_path):
-    text = "the cat sat on the mat. the dog ran."
-    asked = {"question": "on what?", "context": text, "answers": [{"text": "the mat", "start": 15}]}
-    (home / "questions.jsonl").write_text(f"{json.dumps(asked)}\n" * 9, encoding="utf-8")
-    data = {"train": "questions.jsonl", "valid": "questions.jsonl", "max_length": 64, "stride": 32}
-    training = {**FEW, "learning_rate": 1e-12, "label_smoothing": 0.0, "pretrained": "pre"}
-    table = {"task": "question_answering", "data": data, "training": training}
-    trained = train(classifier(**table), tmp_path / "run", reporter=toy.Recorder())
-    reader = trained.predictor.model.reader
-    assert reader.features.weight.abs().max() < 1e-9  # two updates at a rate of 1e-12
-    # And a task without features begins with one that has them.
-    training = {**FEW, "pretrained": str(tmp_path / "run")}
-    train(classifier(training=training), tmp_path / "next", reporter=toy.Recorder())
-
-
 TEXT = "the cat sat on the mat. the dog ran."
 LABELS = "".join(f"{line}\t{'cat' in line}\n" for line in lines(60, 2))
 PAIRS = "".join(f"{line}\tthe cat sat.\t{'cat' in line}\n" for line in lines(60, 3))
@@ -201,30 +186,6 @@ def test_segments_stay_where_texts_were_told_apart_and_else_begin_alike(home, to
     torch.testing.assert_close(trained.predictor.model.reader.segments, before.segments)
 
 
-def test_tags_stand_at_the_first_piece_of_each_word(toy, begin, tmp_path):
-    trained = train(begin("tagging"), tmp_path / "run", reporter=toy.Recorder())
-    job, model = trained.predictor.task, trained.predictor.model.eval()
-    words = ("the", "catdogmat", "don't", "ran")
-    (encoded,) = job.encode([job.request({"tokens": list(words)}, "here")])
-    assert [job.tokenizer.decode(ids).strip() for ids in encoded["pieces"]] == list(words)
-    assert len(encoded["pieces"][1]) > 1
-    batch = job.collate([encoded])
-    row, places = batch["pieces"]["ids"][0].tolist(), batch["pieces"]["places"][0].tolist()
-    assert row == [BOS_ID, *(one for ids in encoded["pieces"] for one in ids), EOS_ID]
-    assert [row[place] for place in places] == [ids[0] for ids in encoded["pieces"]]
-    states = model.reader(batch["pieces"]["ids"], batch["pieces"]["lengths"])[0]
-    scores = model(
-        batch["pieces"]["ids"], batch["pieces"]["lengths"], places=batch["pieces"]["places"]
-    )
-    torch.testing.assert_close(scores[0], model.output(states[places]))
-    # Loaded again it answers the same, and another begins with it.
-    asked = [{"tokens": list(words)}]
-    assert Predictor.load(tmp_path / "run").predict(asked) == trained.predictor.predict(asked)
-    training = {**FEW, "label_smoothing": 0.0, "pretrained": str(tmp_path / "run")}
-    again = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
-    assert again.predictor.task.tokenizer.encode("the cat") == job.tokenizer.encode("the cat")
-
-
 def test_words_that_have_an_id_each_go_on_so(toy, begin, tmp_path):
     model = {"type": "transformer", **MODEL}
     training = {**FEW, "label_smoothing": 0.0, "learning_rate": 0.01}
@@ -238,21 +199,6 @@ def test_words_that_have_an_id_each_go_on_so(toy, begin, tmp_path):
     made = begin("tagging", tokenizer={"type": "words"}, training=training)
     with pytest.raises(SettingError, match="must name a run whose text is cut as tagging cuts it"):
         train(made, tmp_path / "other", reporter=toy.Recorder())
-
-
-def test_a_pooler_begins_with_one_that_learned(home, toy, begin, tmp_path):
-    head = {"pooling": "first", "pooler": True}
-    data = {"train": "text.txt", "valid": "text.txt", "context": 16, "next_sentence": True}
-    halves = begin("masked_language_modelling", data=data)
-    learned = train(halves, tmp_path / "halves", reporter=toy.Recorder()).predictor.model.pooler
-    training = {**FEW, "learning_rate": 1e-12, "pretrained": str(tmp_path / "halves")}
-    made = begin("classification", head=head, training=training)
-    pooler = train(made, tmp_path / "run", reporter=toy.Recorder()).predictor.model.pooler
-    torch.testing.assert_close(pooler.weight, learned.weight)
-    never = Predictor.load(home / "pre").model.pooler
-    made = begin("classification", head=head)
-    pooler = train(made, tmp_path / "other", reporter=toy.Recorder()).predictor.model.pooler
-    assert not torch.equal(pooler.weight, never.weight)
 
 
 def test_a_begin_counts_where_positions_are_learned(toy, begin, tmp_path):

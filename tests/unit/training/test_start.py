@@ -7,11 +7,9 @@ import pytest
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.runs import Run
-from regard.tasks import TASKS, read_parts, recipe_from_table
-from regard.text import BadLines
-from regard.training import TrainingConfig, resume
+from regard.tasks import recipe_from_table
+from regard.training import resume
 from regard.training.session import fit as train
-from regard.training.task_training import TaskTraining
 
 TRANSFORMER = {"type": "transformer", "model_dim": 64, "num_heads": 4, "ffn_dim": 128}
 TRANSFORMER |= {"num_encoder_layers": 1, "num_decoder_layers": 1}
@@ -249,18 +247,3 @@ def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
     )
     with pytest.raises(RunError, match=r"data\.target_language"):
         train(named, tmp_path / "run", reporter=toy.Recorder())
-
-
-def test_documents_that_are_cut_are_counted_and_what_is_read_is_said(tmp_path):
-    rows = [f"{n} is here. And so on it goes, on and on.\t{n}\n" for n in range(40)]
-    (tmp_path / "long.tsv").write_text("".join(rows), encoding="utf-8")
-    data = {"train": "long.tsv", "max_length": 5, "sentences": 1, "shortened": "asked"}
-    table = {"task": "generation", "data": data, "tokenizer": {"type": "words"}, "model": SMALL}
-    made = recipe_from_table(table, folder=tmp_path)
-    parts = read_parts(made)
-    too_long = BadLines()
-    task = TASKS[made.task].task.learn(made, parts.train)
-    TaskTraining(task, parts.train, parts.valid, TrainingConfig(updates=1), too_long)
-    assert too_long.total == len(parts.train) + len(parts.valid)
-    assert "long.tsv:2: cut to 5 tokens." in too_long.examples["document cut"][0]
-    assert "others are read whole, up to 5 tokens" in task.facts()[-1]

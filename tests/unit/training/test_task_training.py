@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.cli.evaluate import evaluate
-from regard.errors import DataError, Interrupted, RunError, SettingError
+from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
 from regard.tasks import TASKS, read_parts, recipe_from_table
@@ -113,25 +113,6 @@ def recipe(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("task", sorted(CASES))
-def test_a_validation_asks_the_model_once_a_batch(recipe, task):
-    work = training_of(recipe(task))
-    valid = work.valid
-    torch.manual_seed(1)
-    model = work.build_model().eval()
-    labeller, asked = Predictor(model, work.task), []
-    model.register_forward_hook(lambda *call: asked.append(call))
-    with torch.no_grad():
-        answers, loss = labeller.answers_and_loss(valid)
-        batches = len(asked)
-        assert answers == labeller.answers(valid)
-        assert len(asked) == 2 * batches
-        encoded = work.task.encode(valid)
-        losses = [work.task.loss(model, work.task.collate([each])) for each in encoded]
-    mean = sum(float(part) for part, _ in losses) / sum(terms for _, terms in losses)
-    assert loss == pytest.approx(mean, rel=1e-4)
-
-
 def training_of(given):
     """The training of a recipe, its vocabularies learned."""
     parts = read_parts(given)
@@ -188,18 +169,6 @@ def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
         assert alone == together
     shown = [loaded.task.show(e, a) for e, a in zip(examples, together, strict=False)]
     assert all(shown)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", sorted(CASES))
-def test_a_job_that_was_stopped_ends_with_the_same_bytes(toy, tmp_path, recipe, task):
-    changes = {"training": {"updates": 8, "validate_every": 4, "seed": 3}}
-    train(recipe(task, **changes), tmp_path / "whole", reporter=toy.Recorder())
-
-    with pytest.raises(Interrupted):
-        train(recipe(task, **changes), tmp_path / "run", reporter=toy.stopping(5))
-    train(recipe(task, **changes), tmp_path / "run", reporter=toy.Recorder())
-    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,6 @@ def test_a_table_is_trained_asked_looked_into_and_loaded_again(home, toy):
     assert [each.to_dict() for each in again] == [answer.to_dict()] * 2
 
 
-def test_a_part_is_held_out_to_test_on_as_by_the_command(home, toy):
-    regard.train(TABLE, "runs/a", data="reviews.tsv", reporter=toy.Recorder())
-    assert Run.open("runs/a").recipe["data"]["test"] == "held out"
-
-
 def test_settings_in_another_form_are_refused(home):
     with pytest.raises(SettingError, match=r"settings must be a table of values .* got a list"):
         regard.train(TABLE, "runs/a", data="reviews.tsv", settings=["training.updates=3"])
@@ -131,12 +126,6 @@ def test_data_in_memory_is_guessed_and_kept_beside_the_run(home, toy):
     assert same.summary["updates"] == 1
     with pytest.raises(RunError, match="must go on with the data it began with"):
         regard.train(RECORDS[1:], "runs/data", settings=SHORT, reporter=toy.Recorder())
-
-
-def test_keys_that_say_nothing_are_judged_as_a_table(home, toy):
-    records = [{"a": each["review"], "b": each["stars"]} for each in RECORDS]
-    model = regard.train(records, "runs/a", settings=SHORT, reporter=toy.Recorder()).model
-    assert (model.recipe.data.text, model.recipe.data.label) == ("a", "b")
 
 
 @pytest.mark.parametrize(

@@ -191,18 +191,6 @@ def test_figures_are_written_line_by_line(toy, tmp_path):
     assert {"loss", "learning_rate", "gradient_norm"} < set(records[0])
 
 
-def test_a_line_of_figures_has_the_mean_loss_since_the_last_one(toy, tmp_path):
-    reporter = toy.Recorder()
-    toy.fit(tmp_path / "run", updates=100, validate_every=100, reporter=reporter)
-    told = reporter.figures[50:]
-    tokens = sum(each["tokens"] for each in told)
-    mean = sum(each["loss"] * each["tokens"] for each in told) / tokens
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    last = [each for each in map(json.loads, lines) if each["split"] == "train"][-1]
-    assert last["loss"] == pytest.approx(mean)
-    assert last["loss"] != pytest.approx(told[-1]["loss"], rel=1e-3)
-
-
 # For every setting, what differs from `fit`'s own in two trainings that must not end the same.
 OPTIONS = {
     "updates": ({}, {"updates": 11}),

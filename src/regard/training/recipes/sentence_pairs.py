@@ -135,8 +135,8 @@ def _choose(
 ) -> tuple[dict[str, dict[str, JsonValue]], dict[str, str]]:
     """Recipe sections, and the reason for each."""
     step = max(1, len(pairs) // _SAMPLE)
-    source = _look([pair.source for pair in pairs[::step]])
-    target = _look([pair.target for pair in pairs[::step]])
+    source = _statistics([pair.source for pair in pairs[::step]])
+    target = _statistics([pair.target for pair in pairs[::step]])
     tokens = count * (target.words + 1)
     time = minutes or _worth(tokens)
     size = _size(count, tokens, time)
@@ -179,7 +179,7 @@ def _choose(
     return table, reasons
 
 
-def _look(texts: Sequence[str]) -> _Side:
+def _statistics(texts: Sequence[str]) -> _Side:
     words: Counter[str] = Counter()
     lengths = []
     for text in texts:

@@ -4,13 +4,11 @@ from functools import partial
 
 import pytest
 
-from regard.errors import RunError, SettingError
+from regard.errors import RunError
 from regard.runs import Run
 from regard.text import Batches
 from regard.training import ConsoleReporter, TrainingConfig
 from regard.training.corpora.stored_text import StoredText
-from regard.training.recipes.resolving import file_settings
-from regard.training.recipes.sentence_pairs import choose_recipe
 from regard.training.session import fit as train
 from regard.training.start import with_test
 from regard.training.task_training import TaskTraining
@@ -113,22 +111,6 @@ def test_a_run_goes_on_with_the_text_it_began_with_where_it_was(small, tmp_path,
 def test_no_test_is_held_out_of_a_text_on_disk(small, tmp_path):
     assert with_test(small(), tmp_path / "run").data.test == ()
     assert with_test(small(corpus="auto"), tmp_path / "run").data.test == "held out"
-
-
-def test_a_task_that_cannot_says_so_before_anything_is_written(recipe, tmp_path):
-    wanted = recipe("classification", training={"updates": 1, "corpus": "disk"})
-    with pytest.raises(SettingError, match="must be memory for classification"):
-        train(wanted, tmp_path / "run", reporter=Quiet())
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_recipe_is_chosen_from_a_sample_as_from_the_text(pairs, tmp_path):
-    on_disk = {"training.corpus": "disk", "training.cache": str(tmp_path / "cache")}
-    text = file_settings("train", [pairs])
-    one, other = choose_recipe(text), choose_recipe({**text, **on_disk})
-    assert other.reasons[0].startswith("text: 60 pairs, ")
-    assert other.reasons[1] == one.reasons[1]
-    assert other.recipe.model == one.recipe.model
 
 
 RUNNING = {

@@ -92,20 +92,6 @@ def test_few_rows_are_taken_for_what_their_header_says(tmp_path, rows, job):
     assert infer_tasks(table(tmp_path, *rows[1:], header=rows[0])).best.description == job
 
 
-def test_what_may_be_for_several_jobs_is_not_sure(tmp_path):
-    rows = [[*row, "abc"[n % 3]] for n, row in enumerate(many(ENGLISH + " {n}", "{odd}"))]
-    tasks = infer_tasks(table(tmp_path, *rows))
-    assert not tasks.is_sure
-    assert [task.recipe for task in tasks.candidates] == [
-        "classification-convolution",
-        "classification-aspect",
-        "classification-convolution",
-    ]
-    rows = [[*row, "first" if n < 12 else "last"] for n, row in enumerate(many(ENGLISH, GERMAN))]
-    rows = [[ENGLISH + f" {n}", LONG + f"{n}", row[2]] for n, row in enumerate(rows)]
-    assert not infer_tasks(table(tmp_path, *rows)).is_sure
-
-
 @pytest.mark.parametrize(
     ("words", "tags", "recipe"),
     [

@@ -58,12 +58,6 @@ SHAPES = [
     ("Chinese news", "标题 正文 分类", "zh:8 zh:60 体育|财经", "asks"),
     ("Yelp", "stars text", "1|2|3|4|5 en:40", f"{CONVOLUTION} label=stars"),
     ("Yelp, no header", None, "1|2|3|4|5 en:40", f"{CONVOLUTION} text=2 label=1"),
-    (
-        "IMDB",
-        "review sentiment",
-        "en:60 positive|negative",
-        f"{CONVOLUTION} text=review label=sentiment",
-    ),
     ("SST", "sentence label", "en:8 0|1", f"{CONVOLUTION} text=sentence"),
     ("CoLA", None, "gj04 0|1 *|* en:8", f"{CONVOLUTION} text=4 label=2"),
     ("integers as labels", None, "en:9 0|1|2|3", CONVOLUTION),
@@ -81,12 +75,6 @@ SHAPES = [
     ("id last", None, "en:12 a|b hex", CONVOLUTION),
     ("tweets", "id date user text label", "id when user en:12 0|4", CONVOLUTION),
     ("Sentiment140", None, "0|4 id when NO_QUERY user en:12", f"{CONVOLUTION} text=6 label=1"),
-    (
-        "Amazon",
-        "Id ProductId UserId ProfileName HelpfulnessNumerator Score Time Summary Text",
-        "n code code user 0|1|2 1|2|3|4|5 id en:4 en:60",
-        "asks",
-    ),
     ("toxic", "id comment_text toxic obscene threat", "hex en:40 0|1 0|0|1 1|0|0", "asks"),
     ("Chinese reviews", "评论 标签", "zh:30 好|差", f"{CHINESE_LABELS} text=评论 label=标签"),
     (
@@ -94,18 +82,6 @@ SHAPES = [
         "id qid1 qid2 question1 question2 is_duplicate",
         "n id id en:9 en:11 0|1",
         "pair-matching first=question1 second=question2 label=is_duplicate",
-    ),
-    (
-        "few hypotheses, which come again",
-        "text_a text_b label",
-        "en:9 Yes.|No.|Perhaps. 0|1",
-        "pair-matching first=text_a second=text_b",
-    ),
-    (
-        "MNLI",
-        "index pairID genre sentence1_parse sentence2_parse sentence1 sentence2 gold_label",
-        "n code fiction|travel en:20 en:22 en:9 en:7 entailment|neutral",
-        "pair-matching first=sentence1 second=sentence2 label=gold_label",
     ),
     (
         "STS",
@@ -120,12 +96,6 @@ SHAPES = [
         "hex Rome|Oslo en:60 en:8 en:3",
         "generation-copy document=context question=question",
     ),
-    (
-        "Chinese questions",
-        "问题 答案 段落",
-        "zh:12 zh:5 zh:80",
-        "generation-copy document=段落 question=问题 answer=答案",
-    ),
     ("headlines, no header", None, "en:60 en:6", "summarisation"),
     ("a source and its translation", "原文 译文", "zh:20 en:12", 'pairs columns=["原文", "译文"]'),
     ("languages and an id", "id en de", "n en:9 de:9", 'pairs columns=["en", "de"]'),
@@ -133,12 +103,6 @@ SHAPES = [
     ("Tatoeba", None, "id eng en:6 id deu de:6", "pairs columns=[3, 6]"),
     ("who translated", None, "en:6 de:6 by", "pairs columns=[1, 2]"),
     ("an unknown language", None, "en:6 fi:6 by", "pairs columns=[1, 2]"),
-    (
-        "questions with answers",
-        "question answer",
-        "en:9 en:30",
-        'pairs columns=["question", "answer"]',
-    ),
     (
         "prices",
         "date open close",

@@ -50,14 +50,6 @@ def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("little_is_much")
-def test_a_vocabulary_says_what_it_is_chosen_for(tmp_path: Path) -> None:
-    path = tmp_path / "many.tsv"
-    path.write_text("".join(f"{chr(0x4E00 + n)}\tone\n" for n in range(300)), "utf-8")
-    reasons = "\n".join(recipe_for([path], {"training.minutes": 30}).reasons)
-    assert "for 300 different characters" in reasons
-
-
-@pytest.mark.usefixtures("little_is_much")
 def test_more_text_gets_a_transformer_and_subwords(tmp_path: Path) -> None:
     path = corpus(tmp_path, 300, source="the {} a", target="der {} ein", words=300)
     recipe = recipe_for([path], {"training.minutes": 30}).recipe
@@ -85,15 +77,6 @@ def test_a_larger_model_takes_text_and_time(
         recipe_for([tmp_path], {"training.minutes": m}).recipe.model.model_dim for m in (5, 600)
     ]
     assert sizes == [128, 256]
-
-
-def test_batches_grow_with_the_text(tmp_path: Path) -> None:
-    minutes = {"training.minutes": 9}
-    small, large = (
-        recipe_for([corpus(tmp_path, pairs, target="a b c d e f g h {}")], minutes).recipe
-        for pairs in (60, 4000)
-    )
-    assert (small.training["batch_tokens"], large.training["batch_tokens"]) == (512, 1024)
 
 
 def test_time_is_chosen_where_none_is_set(tmp_path: Path) -> None:
