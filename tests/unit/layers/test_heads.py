@@ -78,12 +78,6 @@ def test_padding_is_cut_out_and_comes_back_as_zeros():
         assert not back[row, length:].any()
 
 
-def test_ids_can_be_packed_too():
-    ids = torch.arange(4 * WIDTH).view(4, WIDTH)
-    expected = [row[:length] for row, length in zip(ids, LENGTHS.tolist(), strict=True)]
-    assert torch.equal(Packing(LENGTHS, WIDTH).pack(ids), torch.cat(expected))
-
-
 def test_gradients_follow():
     packing = Packing(LENGTHS, WIDTH)
     padded = torch.randn(4, WIDTH, 2, dtype=torch.float64, requires_grad=True)

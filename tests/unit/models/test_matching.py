@@ -192,11 +192,6 @@ def test_it_learns_to_find_the_word_after_the_one_asked_for():
     assert (start.argmax(1) == place).float().mean() > 0.9
 
 
-def test_sizes_are_checked():
-    with pytest.raises(SettingError, match="hidden_dim must be at least 1; got 0"):
-        MatchReaderConfig(hidden_dim=0)
-
-
 B, SENTENCES, J, Q, VOCAB = 2, 5, 4, 3, 17
 
 

@@ -227,35 +227,6 @@ def test_some_sentences_get_the_mean_at_every_step_of_training_and_no_reward():
     assert 0.2 < lots.mean() < 0.3
 
 
-WAYS = {
-    "soft": lambda: Soft(shows_weights=True),
-    "coverage": lambda: Covering(Y),
-    "local-p": lambda: Near(Q, 2, is_predictive=True),
-    "mixture": lambda: Mixture(Q, 2),
-}
-
-
-@pytest.mark.parametrize("name", sorted(WAYS))
-def test_gradients_pass_finite_differences(name):
-    torch.manual_seed(7)
-    way, look, known = WAYS[name]().double(), bilinear(), memory(bilinear())
-    parameters = [p.detach().requires_grad_() for p in way.parameters()]
-
-    def two_steps(query, keys, values, *tensors):
-        names = [n for n, _ in way.named_parameters()]
-        given = SourceMemory(keys, values, LENGTHS, known.mask)
-        step = lambda state: torch.func.functional_call(  # noqa: E731
-            way, dict(zip(names, tensors, strict=True)), (look, query, given, state)
-        )
-        one = step(way.start(given))
-        other = step(one.state)
-        return one.context, other.context
-
-    inputs = [queries(1)[0], known.keys.detach(), known.values.detach()]
-    inputs = [tensor.clone().requires_grad_() for tensor in inputs]
-    assert torch.autograd.gradcheck(two_steps, (*inputs, *parameters), fast_mode=True)
-
-
 def test_reinforce_weighs_each_draw_by_what_came_after_it_beside_the_others():
     log_probs = torch.tensor([[-1.0, -2.0, -0.5], [-0.3, -0.7, -9.0]], requires_grad=True)
     gains = torch.tensor([[-1.0, -4.0, -2.0], [-3.0, -5.0, 77.0]])
