@@ -6,25 +6,13 @@ from regard.errors import SettingError
 
 
 def check_finite(name: str, value: int | float) -> None:
-    """Raise if ``value`` is infinite, or no number at all.
-
-    Example:
-        >>> check_finite("minutes", float("inf"))
-        Traceback (most recent call last):
-        regard.errors.SettingError: minutes must be a finite number; got inf.
-    """
+    """Raise if ``value`` is infinite, or no number at all."""
     if not isfinite(value):
         raise SettingError(f"{name} must be a finite number; got {value}.")
 
 
 def check_positive(name: str, value: int | float, *, cure: str = "") -> None:
-    """Raise unless ``value`` is above zero.
-
-    Example:
-        >>> check_positive("beam_size", 0, cure="Use 1 for greedy search.")
-        Traceback (most recent call last):
-        regard.errors.SettingError: beam_size must be above 0; got 0. Use 1 for greedy search.
-    """
+    """Raise unless ``value`` is above zero."""
     if not value > 0:
         raise SettingError(_sentence(f"{name} must be above 0; got {value}.", cure))
 
@@ -48,13 +36,7 @@ def check_fraction(name: str, value: int | float, *, cure: str = "") -> None:
 
 
 def check_divides(name: str, value: int, whole_name: str, whole: int) -> None:
-    """Raise unless ``value`` divides ``whole``.
-
-    Example:
-        >>> check_divides("num_heads", 7, "model_dim", 512)
-        Traceback (most recent call last):
-        regard.errors.SettingError: model_dim must be divisible by num_heads; got model_dim=512, num_heads=7.
-    """  # noqa: E501
+    """Raise unless ``value`` divides ``whole``."""
     check_positive(name, value)
     check_positive(whole_name, whole)
     if whole % value:

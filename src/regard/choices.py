@@ -10,21 +10,7 @@ T = TypeVar("T")
 
 
 def choose(name: str, value: object, table: Mapping[str, T]) -> T:
-    """The entry of ``table`` called ``value``.
-
-    Args:
-        name: What is being chosen, as the user wrote it (``model.type``).
-        value: The name asked for.
-        table: Everything there is to choose from.
-
-    Raises:
-        SettingError: No such entry; the message lists all and offers the nearest.
-
-    Example:
-        >>> choose("score", "dott", {"dot": 1, "additive": 2})
-        Traceback (most recent call last):
-        regard.errors.SettingError: score must be one of additive, dot; got 'dott'. Did you mean 'dot'?
-    """  # noqa: E501
+    """The entry of a table by its name; SettingError lists all names and offers the nearest."""
     if not isinstance(value, str) or value not in table:
         known = ", ".join(sorted(table))
         hint = nearest(value, table) if isinstance(value, str) else None
@@ -34,27 +20,12 @@ def choose(name: str, value: object, table: Mapping[str, T]) -> T:
 
 
 def check_choice(name: str, value: object, choices: object) -> None:
-    """Raise unless ``value`` is one of ``choices``, a ``Literal`` as the annotation has it.
-
-    Raises:
-        SettingError: It is none; the message lists all and offers the nearest.
-
-    Example:
-        >>> from typing import Literal
-        >>> check_choice("norm", "Pre", Literal["post", "pre"])
-        Traceback (most recent call last):
-        regard.errors.SettingError: norm must be one of post, pre; got 'Pre'. Did you mean 'pre'?
-    """
+    """Raise unless ``value`` is one of ``choices``, a ``Literal`` as the annotation has it."""
     choose(name, value, dict.fromkeys(get_args(choices)))
 
 
 def nearest(value: str, names: Iterable[str]) -> str | None:
-    """The most similar of ``names``, in whatever case, or None if nothing is close.
-
-    Example:
-        >>> nearest("BPE", ["bpe", "unigram"])
-        'bpe'
-    """
+    """The most similar of ``names``, in whatever case, or None if nothing is close."""
     folded = {name.casefold(): name for name in names}
     found = get_close_matches(value.casefold(), list(folded), n=1, cutoff=0.6)
     return folded[found[0]] if found else None

@@ -39,15 +39,7 @@ _MOST_TOML, _DEEPEST, _MOST_DIGITS = 2**22, 100, 100
 
 
 def read_file(path: Path, *, most: int | None = None) -> bytes:
-    """The content of a plain file; devices and pipes, which need not end, are not read.
-
-    Args:
-        path: The file.
-        most: Bytes that it may have; None is as many as fit into memory.
-
-    Raises:
-        OSError: It is no plain file, is too large, or the system refuses.
-    """
+    """Read a plain file of at most ``most`` bytes; not devices and pipes, which need not end."""
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -202,20 +194,7 @@ def as_table(config: object) -> dict[str, JsonValue]:
 
 
 def newer(default: ValueT, *, before: ValueT) -> ValueT:
-    """The field of a setting that some saved settings lack, which meant something else without it.
-
-    Args:
-        default: What holds where nothing is said.
-        before: What held before there was the setting.
-
-    Example:
-        >>> @dataclasses.dataclass
-        ... class Model:
-        ...     size: int = 8
-        ...     order: str = newer("last", before="first")
-        >>> Model().order, as_saved(Model, {"size": 4})
-        ('last', {'order': 'first', 'size': 4})
-    """
+    """A setting that some saved settings lack, which meant ``before`` without it."""
     field: ValueT = dataclasses.field(default=default, metadata={_BEFORE: before})
     return field
 
@@ -271,12 +250,7 @@ def format_setting(name: str, value: JsonValue) -> str:
 def assign(
     table: Mapping[str, JsonValue], settings: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """Return a nested table with values by their dotted names over it.
-
-    Example:
-        >>> assign({"model": {"num_heads": 8}}, {"model.num_heads": 4, "model.type": "rnn"})
-        {'model': {'num_heads': 4, 'type': 'rnn'}}
-    """
+    """Return a nested table with values by their dotted names over it."""
     result = dict(table)
     for path, value in settings.items():
         *parents, last = path.split(".")

@@ -17,17 +17,10 @@ _CONTROL_OR_MARK = re.compile(f"[{_CONTROLS}\u200e\u200f\u202a-\u202e\u2066-\u20
 
 
 def printable(text: str, *, is_data: bool = False) -> str:
-    r"""Return a text with control characters spelled as in JSON, so that a terminal obeys none.
+    """Spell control characters as JSON does, so that a terminal obeys none; tabs and lines stay.
 
-    Names, labels and words of a run may be anyone's. Tabs and line feeds stay.
-
-    Args:
-        text: What is to be printed.
-        is_data: Whether marks of direction stay, as Arabic and Hebrew text has them.
-
-    Example:
-        >>> print(printable("\x1b[31mred \u202etxt.exe"))
-        \u001b[31mred \u202etxt.exe
+    Names, labels and words of a run may be anyone's. Marks of direction stay in data, as Arabic and
+    Hebrew text has them.
     """
     control = _CONTROL if is_data else _CONTROL_OR_MARK
     return control.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -94,23 +94,7 @@ def hints_of(config: type[object]) -> dict[str, object]:
 
 
 def checked(name: str, value: object, hint: object) -> object:
-    """``value`` as the annotation ``hint`` has it.
-
-    Args:
-        name: What it is called in messages.
-        value: A number, text, a flag, a list or tuple of those, or None.
-        hint: The annotation of a field.
-
-    Raises:
-        SettingError: It is of another type, none of the choices, or out of range.
-
-    Example:
-        >>> checked("widths", [1, 3], tuple[Count, ...])
-        (1, 3)
-        >>> checked("dropout", 1, Share)
-        Traceback (most recent call last):
-        regard.errors.SettingError: dropout must be at least 0 and below 1; got 1.0.
-    """
+    """Convert a value to the type of an annotation; SettingError if it does not fit."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Annotated, typing.NotRequired):
         return _in_range(name, checked(name, value, arguments[0]), arguments[1:])
@@ -132,25 +116,7 @@ def checked(name: str, value: object, hint: object) -> object:
 
 
 def checked_table(where: str, value: object, kind: type[TableT]) -> TableT:
-    """Plain data that a file holds, as a table of some kind.
-
-    Args:
-        where: What the file is called in messages.
-        value: What was parsed.
-        kind: A ``TypedDict``. Keys that it does not name are left as they are.
-
-    Raises:
-        SettingError: It is no table, lacks a key, or a value is of another type.
-
-    Example:
-        >>> class Labels(typing.TypedDict):
-        ...     labels: list[str]
-        >>> checked_table("labels.json", {"labels": ["good", "bad"]}, Labels)
-        {'labels': ['good', 'bad']}
-        >>> checked_table("labels.json", {"labels": "good"}, Labels)
-        Traceback (most recent call last):
-        regard.errors.SettingError: labels of labels.json must be a list; got 'good'.
-    """
+    """Check a table of a file against a ``TypedDict``; further keys are left as they are."""
     if not isinstance(value, dict):
         raise SettingError(f"{where} must hold a table; got {excerpt(value)}.")
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -190,11 +156,7 @@ def _in_range(name: str, value: object, rules: Iterable[Callable[[str, object], 
 
 
 def _one_of(name: str, value: object, members: tuple[object, ...]) -> object:
-    """As the first member that takes it.
-
-    Raises:
-        SettingError: None does: the error of the choices, if it is text; else the first member's.
-    """
+    """Convert to the first member that takes the value; else raise the choices' or first error."""
     if value is None and type(None) in members:
         return None
     errors = []

@@ -133,12 +133,12 @@ class Batches:
         window: int = WINDOW,
         block: int = BLOCK,
     ) -> "Batches":
-        """The batches of samples whose lengths are asked for a window at a time.
+        """The batches of samples whose lengths are read a window at a time.
 
         Args:
             size: How many samples there are.
             lengths_at: The lengths of both sides of some of them.
-            max_tokens: As above, and so are seed and window.
+            max_tokens: As in the constructor, and so are seed and window.
             seed: See there.
             window: See there; a multiple of the block.
             block: Neighbours that stay together.

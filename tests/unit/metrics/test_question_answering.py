@@ -5,7 +5,7 @@ import string
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.metrics.question_answering import exact_match, f1
@@ -52,6 +52,7 @@ ENGLISH = texts_of([*"ab AB", " the ", " an ", ".", ",", "'", "1"])
 
 
 @given(ENGLISH, ENGLISH)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_english_is_squads(given_text, right):
     assert f1(given_text, [right]) == pytest.approx(squad_f1(given_text, right))
     assert exact_match(given_text, [right]) == (squad_tokens(given_text) == squad_tokens(right))
@@ -60,6 +61,7 @@ def test_english_is_squads(given_text, right):
 CHINESE = texts_of([*"泡堂爱中，。《", "a1"])
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(CHINESE, CHINESE.map(lambda text: f"中{text}"))
 def test_chinese_is_cmrcs(given_text, right):
     assert f1(given_text, [right]) == pytest.approx(cmrc_f1(given_text, right))

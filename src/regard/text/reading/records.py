@@ -44,15 +44,7 @@ class Handling(TypedDict, total=False):
 def read_records(
     path: Path, fields: Sequence[Field], **handling: Unpack[Handling]
 ) -> Iterator[tuple[Record, str]]:
-    r"""Read the records of a ``.tsv``, ``.csv`` or ``.jsonl`` file, each with its ``file:line``.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "reviews.tsv"
-        >>> _ = path.write_text("1\t很好。\n0\t不好。\n", encoding="utf-8")
-        >>> [record for record, _ in read_records(path, [Field("label", 1), Field("text", 2)])]
-        [{'label': '1', 'text': '很好。'}, {'label': '0', 'text': '不好。'}]
-    """
+    """Read the records of a ``.tsv``, ``.csv`` or ``.jsonl`` file, each with its ``file:line``."""
     lines, parse = choose(f"the ending of {path}", text_suffix(path), _READERS)(path, fields)
     rule = f"{path} must hold records of {', '.join(field.name for field in fields)}"
     yield from usable(

@@ -221,10 +221,7 @@ def is_index_name(name: str) -> bool:
 def row_splitter(
     table: TextTable, complain: Callable[[Line, int, int], DataError], expected: int | None = None
 ) -> Callable[[Line], list[str]]:
-    """A function that splits rows into cells, as many as in the header or else the first row.
-
-    Empty cells beyond them are left out; ``complain`` makes the error about another number.
-    """
+    """A function that splits rows into cells, as many as in the header or else the first row."""
     expected = expected if table.header is None else len(table.header)
 
     def split(row: Line) -> list[str]:

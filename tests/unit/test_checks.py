@@ -1,0 +1,53 @@
+import dataclasses
+import typing
+
+import pytest
+
+from regard.checks import check_divides, check_finite, check_positive
+from regard.choices import check_choice, choose, nearest
+from regard.config import as_saved, assign, newer
+from regard.errors import SettingError, printable
+from regard.fields import Count, Share, checked, checked_table
+
+
+class Labels(typing.TypedDict):
+    labels: list[str]
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: check_finite("minutes", float("inf")), "minutes must be a finite number; got inf"),
+        (
+            lambda: check_positive("size", 0, cure="Use 1."),
+            r"size must be above 0; got 0\. Use 1\.",
+        ),
+        (lambda: check_divides("heads", 7, "dim", 8), "dim must be divisible by heads; got dim=8"),
+        (lambda: choose("score", "dott", {"dot": 1, "a": 2}), "one of a, dot; got 'dott'. Did you"),
+        (lambda: check_choice("norm", "Pre", typing.Literal["pre"]), "one of pre; got 'Pre'. Did"),
+        (lambda: checked("dropout", 1, Share), "dropout must be at least 0 and below 1; got 1.0"),
+        (
+            lambda: checked_table("a.json", {"labels": "x"}, Labels),
+            "labels of a.json must be a list",
+        ),
+        (lambda: checked_table("a.json", {}, Labels), "a.json must hold labels; it does not"),
+    ],
+)
+def test_what_is_out_of_range_is_named(check, message):
+    with pytest.raises(SettingError, match=message):
+        check()
+
+
+def test_values_and_settings_become_what_is_asked():
+    @dataclasses.dataclass
+    class Model:
+        size: int = 8
+        order: str = newer("last", before="first")
+
+    assert (Model().order, as_saved(Model, {"size": 4})) == ("last", {"order": "first", "size": 4})
+    assert checked("widths", [1, 3], tuple[Count, ...]) == (1, 3)
+    assert nearest("BPE", ["bpe", "unigram"]) == "bpe"
+    settings = {"model.num_heads": 4, "model.type": "rnn"}
+    table = {"model": {"num_heads": 4, "type": "rnn"}}
+    assert assign({"model": {"num_heads": 8}}, settings) == table
+    assert printable("\x1b[31m \u202etxt.exe") == "\\u001b[31m \\u202etxt.exe"
