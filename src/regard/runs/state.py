@@ -84,81 +84,53 @@ def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: JsonValue) -
         return [join_state(tensors, item) for item in plain]
     if not isinstance(plain, dict):
         return plain
-    if len(plain) == 1:
-        ((tag, value),) = plain.items()
-        if tag in _TAGS:
-            return _joined(tensors, tag, value)
+    match plain:
+        case {"$tensor": name, **rest} if not rest:
+            return tensors[str(name)]
+        case {"$int": digits, **rest} if not rest:
+            return int(str(digits), 16)
+        case {"$float": digits, **rest} if not rest:
+            return float(str(digits))
+        case {"$tuple": items, **rest} if not rest:
+            return tuple(join_state(tensors, item) for item in cast(list[JsonValue], items))
+        case {"$items": items, **rest} if not rest:
+            pairs = [join_state(tensors, pair) for pair in cast(list[JsonValue], items)]
+            return dict(cast(list[tuple[int, State]], pairs))
     return {key: join_state(tensors, value) for key, value in plain.items()}
-
-
-_TAGS = ("$tensor", "$int", "$float", "$tuple", "$items")
-
-
-def _joined(tensors: Mapping[str, Tensor], tag: str, value: JsonValue) -> State:
-    """The value that a tag stands for."""
-    if tag == "$tensor":
-        return tensors[str(value)]
-    if tag == "$int":
-        return int(str(value), 16)
-    if tag == "$float":
-        return float(str(value))
-    items = cast(Sequence[JsonValue], value)
-    if tag == "$tuple":
-        return tuple(join_state(tensors, item) for item in items)
-    joined = [cast(tuple[int, State], join_state(tensors, pair)) for pair in items]
-    return dict(joined)
 
 
 def _split(value: object, path: str, tensors: dict[str, Tensor]) -> JsonValue:
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, int | float):
-        return _split_number(value)
+    if isinstance(value, int):
+        return int(value) if abs(value) <= _PRECISE else {"$int": hex(value)}
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, Tensor):
         name = path
         while name in tensors:  # {"a": {"b": x}, "a.b": y} would meet at one name
             name += "'"
         tensors[name] = value
         return {"$tensor": name}
-    if isinstance(value, Mapping):
-        return _split_mapping(value, path, tensors)
+    return _split_container(value, path, tensors)
+
+
+def _split_container(value: object, path: str, tensors: dict[str, Tensor]) -> JsonValue:
+    def split(key: object, item: object) -> JsonValue:
+        return _split(item, f"{path}.{key}" if path else str(key), tensors)
+
     if isinstance(value, list | tuple):
-        items = _split_items(value, path, tensors)
+        items = [split(index, item) for index, item in enumerate(value)]
         return {"$tuple": items} if isinstance(value, tuple) else items
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) and key[:1] != "$" for key in value):
+            return {key: split(key, item) for key, item in value.items()}
+        pairs = [[_split(key, path, tensors), split(key, item)] for key, item in value.items()]
+        return {"$items": pairs}
     raise RunError(
         f"{path or 'state'} must be a number, text, tensor, None, or a list or mapping of those"
         f" to be saved; got {_kind(value)}."
     )
-
-
-def _split_number(value: int | float) -> JsonValue:
-    if isinstance(value, int):
-        return int(value) if abs(value) <= _PRECISE else {"$int": hex(value)}
-    return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
-
-
-def _split_items(
-    values: Sequence[object], path: str, tensors: dict[str, Tensor]
-) -> list[JsonValue]:
-    return [_split(item, _below(path, i), tensors) for i, item in enumerate(values)]
-
-
-def _split_mapping(
-    value: Mapping[object, object], path: str, tensors: dict[str, Tensor]
-) -> JsonValue:
-    named = {key: item for key, item in value.items() if isinstance(key, str) and key[:1] != "$"}
-    if len(named) == len(value):
-        return {key: _split(item, _below(path, key), tensors) for key, item in named.items()}
-    return {
-        "$items": [
-            [_split(key, path, tensors), _split(item, _below(path, key), tensors)]
-            for key, item in value.items()
-        ]
-    }
-
-
-def _below(path: str, key: object) -> str:
-    return f"{path}.{key}" if path else str(key)
 
 
 def _memory(name: str, tensor: Tensor) -> tuple[object, ...]:
