@@ -68,15 +68,6 @@ def test_every_parameter_learns(name, parts):
     assert [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()] == []
 
 
-@pytest.mark.parametrize(("name", "reach"), [("bag", 0), ("convolutional", 1), ("recurrent", 6)])
-def test_how_far_a_state_sees(name, reach):
-    made, ids = reader(name, "none"), torch.randint(2, VOCAB, (1, N))
-    other = ids.clone()
-    other[0, 0] = 1
-    changed = (made(ids) - made(other))[0].abs().amax(-1) > 1e-9
-    assert changed.nonzero().max() == reach
-
-
 @torch.no_grad()
 def test_filters_of_several_widths_and_the_largest_answer_of_each_are_kims():
     """c_i = relu(w · x_{i:i+h−1} + b) and the maximum over i, for every filter, in loops."""

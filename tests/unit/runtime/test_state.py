@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from regard.runtime import PreparedTransformer
-from regard.runtime.state import Store, begin, empty
+from regard.runtime.state import begin, empty
 
 from .conftest import VOCAB, translator
 
@@ -49,45 +49,6 @@ def test_a_step_is_the_same_however_often_and_harms_no_successor(way, length):
     torch.testing.assert_close(go(made, one, state)[0], first, atol=0, rtol=0)
 
 
-def identity(rows, places):
-    return np.repeat(np.arange(rows, dtype=np.int32)[:, None], places, axis=1)
-
-
-def test_a_store_has_room_until_it_is_full_for_as_many_rows_as_it_has_slots():
-    store = Store(2, 3, 5)
-    for length in range(store.cache.shape[2]):
-        assert store.has_room(length, 3)
-        assert store.has_room(length, 2)
-        assert not store.has_room(length, 4)
-        assert not store.has_room(length - 1, 3)
-        store.filled = length + 1
-    assert not store.has_room(store.filled, 3)
-
-
-def test_a_new_store_has_what_belongs_to_its_rows_and_nothing_else():
-    store = Store(2, 3, 5, filled=11)
-    places = store.cache.shape[2]
-    store.cache[:] = np.arange(store.cache.size).reshape(store.cache.shape)
-    ancestors = np.random.default_rng(0).integers(0, 3, (4, places)).astype(np.int32)
-    made = store.of_rows(ancestors)
-    assert made.filled == places
-    assert made.cache.shape == (2, 4, 2 * places, 5)
-    for row, slots in enumerate(ancestors):
-        for place, slot in enumerate(slots):
-            assert (made.cache[:, row, place] == store.cache[:, slot, place]).all()
-
-
-def test_what_is_written_to_a_new_store_is_not_in_the_one_before():
-    store = Store(1, 2, 2, filled=2)
-    store.cache[:, :, :2] = [[[[1.0, 1], [2, 2]], [[1, 1], [2, 2]]]]
-    fork = store.of_rows(identity(2, 1))
-    assert fork.filled == 1
-    assert (fork.cache[:, :, 0] == 1).all()
-    fork.cache[:, :, :2] = 9
-    assert (store.cache[:, :, 0] == 1).all()
-    assert (store.cache[:, :, 1] == 2).all()
-
-
 def test_a_chosen_row_brings_its_past_its_padding_and_its_sentence():
     state = begin(3, 1, 2, memory=np.zeros((1, 3, 1, 2), np.float32), lengths=torch.ones(3).long())
     state.starts[:] = [4, 5, 6]
@@ -98,16 +59,6 @@ def test_a_chosen_row_brings_its_past_its_padding_and_its_sentence():
     assert chosen.store is state.store
     assert state.sentences.tolist() == [0, 1, 2]
     assert state.select(torch.zeros(0, dtype=torch.long)).sentences.tolist() == []
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (5, 7), (3, 1000, 1000)])
-def test_room_can_be_filled_and_is_nobody_elses(shape):
-    one, other = empty(shape), empty(shape)
-    one[:], other[:] = 1, 2
-    assert one.shape == shape
-    assert one.dtype == np.float32
-    assert (one == 1).all()
-    assert (other == 2).all()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems are not asked for pages")

@@ -59,13 +59,6 @@ def test_stores_and_positions_grow_with_answers(positions):
         check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=67)
 
 
-def test_learned_positions_are_used_to_the_last():
-    model = translator(positions="learned", max_length=5)
-    made, given = PreparedTransformer(model), (torch.randint(4, VOCAB, (5, 4)), LENGTHS.clamp(1, 4))
-    with torch.no_grad():
-        check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=5)
-
-
 @pytest.mark.parametrize(
     ("options", "precision", "loops"),
     [
