@@ -225,8 +225,8 @@ class _Answers:
         known = np.concatenate([self.scores[sentences], scores], axis=1)
         self.scores[sentences] = -np.sort(-known, axis=1)[:, : self._n_best]
         self.counts[sentences] += ends.sum(axis=1)
-        rows, places = ends.nonzero()
-        beginnings, ended = origins[rows, places], log_probs[rows, places]
+        rows, columns = ends.nonzero()
+        beginnings, ended = origins[rows, columns], log_probs[rows, columns]
         self._keep(beams, rows, beginnings, ended, length, gains, finished=True)
 
     def stops(
@@ -259,9 +259,9 @@ class _Answers:
             (stuck, beams, length - 1, gains),
         ):
             log_probs = _array(source.log_probs)
-            rows, places = (these[:, None] & (log_probs != -np.inf)).nonzero()
-            unfinished = log_probs[rows, places]
-            self._keep(source, rows, places, unfinished, choices, gained, finished=False)
+            rows, columns = (these[:, None] & (log_probs != -np.inf)).nonzero()
+            unfinished = log_probs[rows, columns]
+            self._keep(source, rows, columns, unfinished, choices, gained, finished=False)
 
     def collect(self) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""
@@ -274,17 +274,17 @@ class _Answers:
         self,
         source: Beams | _ArrayBeams,
         rows: Int64[np.ndarray, " J"],
-        places: Int64[np.ndarray, " J"],
+        columns: Int64[np.ndarray, " J"],
         log_probs: Float64[np.ndarray, " J"],
         length: int,
         gains: Float[Tensor, "A W"] | None,
         *,
         finished: bool,
     ) -> None:
-        gained = np.zeros(len(rows)) if gains is None else _array(gains)[rows, places]
+        gained = np.zeros(len(rows)) if gains is None else _array(gains)[rows, columns]
         for sentence, tokens, log_prob, gain in zip(
             _array(source.sentences)[rows].tolist(),
-            _array(source.tokens)[rows, places].tolist(),
+            _array(source.tokens)[rows, columns].tolist(),
             log_probs.tolist(),
             gained.tolist(),
             strict=True,

@@ -111,9 +111,9 @@ class CoveragePenalty(Generic[StateT]):
 
     def bonus(self, covered: Covered[StateT]) -> Float[Tensor, " R"]:
         """Coverage term of the score of an answer that ends here; at most zero."""
-        places = torch.arange(covered.seen.shape[1], device=covered.seen.device)
+        positions = torch.arange(covered.seen.shape[1], device=covered.seen.device)
         lost = covered.seen.clamp(_LEAST, 1).log()
-        is_real = places < covered.lengths[:, None]
+        is_real = positions < covered.lengths[:, None]
         return self._weight * lost.where(is_real, 0.0).sum(dim=1)
 
 

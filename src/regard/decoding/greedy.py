@@ -79,11 +79,11 @@ def _ranked(step: RankingStep[StateT], state: StateT, bound: BoundOptions) -> li
     finished = np.zeros(len(most), bool)
     answers, is_open = np.arange(len(most)), np.ones(len(most), bool)
     token, left = torch.full((len(most),), bound.bos_id), np.zeros(1, np.int64)
-    for place in range(tokens.shape[1]):
-        values, best, state = step.best(token, state, 1, bound.allowed.hidden(place + 1))
+    for position in range(tokens.shape[1]):
+        values, best, state = step.best(token, state, 1, bound.allowed.hidden(position + 1))
         chosen = best.numpy()
         written = (tokens, lengths, totals, finished, left)
-        take(place, values.numpy(), chosen, bound.eos_id, most, answers, is_open, *written)
+        take(position, values.numpy(), chosen, bound.eos_id, most, answers, is_open, *written)
         if not left[0]:
             break
         chosen = chosen.ravel()
@@ -118,7 +118,7 @@ def _hypotheses(
 
 
 def likeliest(
-    log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], place: int
+    log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], position: int
 ) -> tuple[Float[Tensor, " R"], Int[Tensor, " R"]]:
     """Chooses the likeliest token; of equal ones that with the lowest id."""
     best = log_probs.max(dim=1)
@@ -149,9 +149,9 @@ def write_all(
     lengths = torch.zeros_like(limits)  # choices made, the end counted
     totals = torch.zeros_like(limits, dtype=torch.float64)
     finished = torch.zeros_like(limits, dtype=torch.bool)
-    for place, choice in enumerate(written(step, state, bound, choose, copies=copies)):
+    for position, choice in enumerate(written(step, state, bound, choose, copies=copies)):
         answers, is_open = choice.answers, choice.is_open
-        tokens[answers, place] = choice.token
+        tokens[answers, position] = choice.token
         lengths[answers] += is_open.long()
         totals[answers] += choice.log_prob.double().where(is_open, 0.0)
         finished[answers] |= is_open & choice.ended

@@ -35,25 +35,25 @@ class Alignment:
 
     def copied_from(self) -> list[int | None]:
         """The source token that each output token may be a copy of: the same, looked at most."""
-        places: dict[int, list[int]] = {}
-        for place, piece in enumerate(self.source_pieces):
-            places.setdefault(piece.id, []).append(place)
+        positions: dict[int, list[int]] = {}
+        for position, piece in enumerate(self.source_pieces):
+            positions.setdefault(piece.id, []).append(position)
         return [
-            max(places[token], key=row.__getitem__) if token in places else None
+            max(positions[token], key=row.__getitem__) if token in positions else None
             for token, row in zip(self.tokens, self.weights.tolist(), strict=True)
         ]
 
     def copies(self) -> list[tuple[str, int | None]]:
         """The output in stretches, each with where it was copied from in one piece."""
-        source, output, places = self.source_pieces, self.output_pieces, self.copied_from()
+        source, output, origins = self.source_pieces, self.output_pieces, self.copied_from()
         text, _ = self.tokenizer.target.decode_with_spans(self.tokens)
         stretches: list[tuple[str, int | None]] = []
         first = 0
-        for number, place in enumerate(places):
-            after = places[number + 1] if number + 1 < len(places) else -1
-            if after != (None if place is None else place + 1):
+        for number, origin in enumerate(origins):
+            after = origins[number + 1] if number + 1 < len(origins) else -1
+            if after != (None if origin is None else origin + 1):
                 stretch = text[output[first].start : output[number].end]
-                begun = places[first]
+                begun = origins[first]
                 stretches.append((stretch, None if begun is None else source[begun].start))
                 first = number + 1
         return stretches

@@ -129,9 +129,9 @@ def take(
     flat, added = totals.flatten(1), tokens.flatten(1)
     missing = max(0, 2 * beam_size - flat.shape[1])
     flat, added = F.pad(flat, (0, missing), value=-torch.inf), F.pad(added, (0, missing))
-    places = order(flat)[:, : 2 * beam_size]
-    chosen, added = flat.gather(1, places), added.gather(1, places)
-    origins = (places // N).clamp_max(width - 1)
+    columns = order(flat)[:, : 2 * beam_size]
+    chosen, added = flat.gather(1, columns), added.gather(1, columns)
+    origins = (columns // N).clamp_max(width - 1)
     ends = added == eos_id
     going = ends.byte().sort(dim=1, stable=True).indices[:, :beam_size]
     return RankedBeams(

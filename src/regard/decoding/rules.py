@@ -97,9 +97,9 @@ class NoRepeatedNgrams:
             return log_probs
         ngrams = tokens.unfold(1, self.size, 1)  # (R, T - n + 1, n)
         last = tokens[:, tokens.shape[1] - context :]
-        rows, places = (ngrams[:, :, :-1] == last[:, None]).all(2).nonzero(as_tuple=True)
+        rows, positions = (ngrams[:, :, :-1] == last[:, None]).all(2).nonzero(as_tuple=True)
         allowed = log_probs.clone()
-        allowed[rows, ngrams[rows, places, -1]] = -torch.inf
+        allowed[rows, ngrams[rows, positions, -1]] = -torch.inf
         return allowed
 
 
@@ -157,10 +157,10 @@ class Prefix:
 
     def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
         """The log-probabilities to choose by."""
-        place = written.tokens.shape[1]
-        if place >= self._table.shape[1]:
+        position = written.tokens.shape[1]
+        if position >= self._table.shape[1]:
             return log_probs
-        wanted = self._table[:, place].to(log_probs.device)[written.sentences][:, None]
+        wanted = self._table[:, position].to(log_probs.device)[written.sentences][:, None]
         others = torch.arange(log_probs.shape[1], device=log_probs.device) != wanted
         return log_probs.masked_fill((wanted >= 0) & others, -torch.inf)
 
@@ -210,16 +210,16 @@ class Rulebook:
         rules = [rule for rule in self.rules if not isinstance(rule, Prefix)]
         for sentence, text in texts:
             check_tokens(name, text, like.shape[1])
-            for place, token in enumerate(text):
-                log_probs = self._allowed.keep(like.new_zeros(1, like.shape[1]), place + 1)
-                before = torch.tensor([text[:place]], dtype=torch.long, device=like.device)
+            for position, token in enumerate(text):
+                log_probs = self._allowed.keep(like.new_zeros(1, like.shape[1]), position + 1)
+                before = torch.tensor([text[:position]], dtype=torch.long, device=like.device)
                 written = Written(before, before.new_tensor([sentence]))
                 for rule in rules:
                     log_probs = rule(log_probs, written)
                 if log_probs[0, token] == -torch.inf:
                     raise SettingError(
                         f"{name} must not hold what another rule hides; got token {token} at place "
-                        f"{place} of {list(text)}, for sentence {sentence}."
+                        f"{position} of {list(text)}, for sentence {sentence}."
                     )
 
     def _check_prefixes_are_allowed(self, like: Float[Tensor, "R V"]) -> None:

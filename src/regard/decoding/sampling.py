@@ -123,11 +123,11 @@ class Draw:
             )
 
     def __call__(
-        self, log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], place: int
+        self, log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], position: int
     ) -> tuple[Float[Tensor, " R"], Int[Tensor, " R"]]:
         """The log-probability of the token drawn, and the token."""
         seeds = self.seeds[answers // self.copies]
-        shares = uniform(seeds, answers % self.copies, place)
+        shares = uniform(seeds, answers % self.copies, position)
         draw = self._drawn_by_loops if _is_for_loops(log_probs) else self._drawn
         token = draw(log_probs, shares)
         return log_probs.gather(1, token[:, None])[:, 0], token
@@ -209,10 +209,12 @@ def bind_seeds(seeds: Seeds, batch_size: int, device: torch.device) -> Int[Tenso
     return bind("seeds", seeds, batch_size, device)
 
 
-def uniform(seeds: Int[Tensor, " R"], copies: Int[Tensor, " R"], place: int) -> Float[Tensor, " R"]:
-    """Random numbers from 0 up to 1 that are a function of a seed and two places."""
+def uniform(
+    seeds: Int[Tensor, " R"], copies: Int[Tensor, " R"], position: int
+) -> Float[Tensor, " R"]:
+    """Random numbers from 0 up to 1, a function of the seed, the copy and the position."""
     bits = _mixed(seeds)
-    for number in (copies, torch.full_like(copies, place)):
+    for number in (copies, torch.full_like(copies, position)):
         bits = _mixed(bits + number * _STEP)
     # Fewer bits than a float64 holds: a share of the sum of all is then below it.
     return _shifted(bits, 12).double() * 2.0**-52

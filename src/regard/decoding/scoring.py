@@ -104,12 +104,12 @@ def score_answers(
     rows = torch.arange(len(ended), device=tokens.device)
     rulebook = Rulebook(Allowed(eos_id, 0, (), tokens.device), rules, limits, eos_id)
     last, columns = torch.full_like(rows, bos_id), list[Tensor]()
-    for place in range(longest):
+    for position in range(longest):
         log_probs, state = step(last, state)
-        if not place:
+        if not position:
             check_tokens("answers", (token for each in ended for token in each), log_probs.shape[1])
-        last = tokens[:, place]
-        allowed = rulebook.keep(log_probs, place + 1, tokens[:, :place], rows)
+        last = tokens[:, position]
+        allowed = rulebook.keep(log_probs, position + 1, tokens[:, :position], rows)
         columns.append(allowed.gather(1, last[:, None])[:, 0])
     return _scored(ended, torch.stack(columns, dim=1), length_penalty, ends=ends)
 

@@ -129,5 +129,5 @@ class Allowed:
         hidden = self.hidden(length)
         if not hidden:
             return log_probs
-        places = torch.tensor(hidden, dtype=torch.long, device=self._device)
-        return log_probs.index_fill(1, places, -torch.inf)
+        tokens = torch.tensor(hidden, dtype=torch.long, device=self._device)
+        return log_probs.index_fill(1, tokens, -torch.inf)

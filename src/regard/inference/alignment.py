@@ -74,20 +74,20 @@ def word_links(
     links: list[list[Link]] = [[] for _ in pairs]
     source_ids = [[piece.id for piece in pieces] for pieces in sources]
     target_ids = [[piece.id for piece in pieces] for pieces in targets]
-    for place, rows in cross_maps(predictor, source_ids, target_ids, layer=layer):
-        pair = pairs[place]
+    for index, rows in cross_maps(predictor, source_ids, target_ids, layer=layer):
+        pair = pairs[index]
         # The end of the source competes as if it were one more word.
         end = (len(pair.source), len(pair.source) + 1)
-        columns = [*((piece.start, piece.end) for piece in sources[place]), end]
+        columns = [*((piece.start, piece.end) for piece in sources[index]), end]
         words = words_from_tokens(
             rows[:-1],
             columns[: rows.shape[1]],
-            [(piece.start, piece.end) for piece in targets[place]],
+            [(piece.start, piece.end) for piece in targets[index]],
             [*pair.source_words, end],
             pair.target_words,
         )
         last = len(pair.source_words)
-        links[place] = [link for link in links_from_weights(words) if link[0] < last]
+        links[index] = [link for link in links_from_weights(words) if link[0] < last]
     return links
 
 

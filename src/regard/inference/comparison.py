@@ -98,8 +98,8 @@ def compare_answers(
         worse=len(down),
         equal=len(gains) - len(up) - len(down),
         differences=tuple(
-            (task.show(examples[place], first[place]), task.show(examples[place], second[place]))
-            for place in (*up[:_SHOWN], *down[:_SHOWN])
+            (task.show(examples[index], first[index]), task.show(examples[index], second[index]))
+            for index in (*up[:_SHOWN], *down[:_SHOWN])
         ),
     )
 

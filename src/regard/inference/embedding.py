@@ -61,18 +61,18 @@ class Embedder:
         encoded = task.encode(examples)
         vectors: dict[int, Tensor] = {}
 
-        def read(places: Sequence[int]) -> None:
+        def read(indices: Sequence[int]) -> None:
             batch = moved(
-                task.collate([encoded[place] for place in places]), self._predictor.device
+                task.collate([encoded[index] for index in indices]), self._predictor.device
             )
             with self._recorded() as recorded:
                 task.predict(model, batch)
             (states,), (lengths,) = recorded
-            vectors.update(zip(places, means(states, lengths), strict=True))
+            vectors.update(zip(indices, means(states, lengths), strict=True))
 
-        for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
-            in_halves(read, places, self._predictor.device)
-        return [vectors[place] for place in range(len(encoded))]
+        for indices in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
+            in_halves(read, indices, self._predictor.device)
+        return [vectors[index] for index in range(len(encoded))]
 
     def _of_sources(self, pairs: Sequence[Pair]) -> list[Tensor]:
         """Of a source in parts the mean of all their tokens; nothing of one without any."""
@@ -85,20 +85,20 @@ class Embedder:
         ]
         sums: dict[int, Tensor] = {}
 
-        def read(places: Sequence[int]) -> None:
-            read = task.pad_sources([parts[place][1] for place in places])
+        def read(indices: Sequence[int]) -> None:
+            read = task.pad_sources([parts[index][1] for index in indices])
             source, lengths = moved(read, self._predictor.device)
             with self._recorded() as (recorded, _):
                 model.start(source, lengths)
             (states,), counts = recorded, lengths + int(model.begins_source)
             weighed = torch.cat([means(states, counts) * counts[:, None], counts[:, None]], dim=1)
-            sums.update(zip(places, weighed, strict=True))
+            sums.update(zip(indices, weighed, strict=True))
 
-        for places in batched([len(ids) + 1 for _, ids in parts], _BATCH_TOKENS):
-            in_halves(read, places, self._predictor.device)
+        for indices in batched([len(ids) + 1 for _, ids in parts], _BATCH_TOKENS):
+            in_halves(read, indices, self._predictor.device)
         vectors = [torch.zeros(0) for _ in pairs]
-        for place, (owner, _) in enumerate(parts):
-            vectors[owner] = sums[place] + vectors[owner] if len(vectors[owner]) else sums[place]
+        for index, (owner, _) in enumerate(parts):
+            vectors[owner] = sums[index] + vectors[owner] if len(vectors[owner]) else sums[index]
         return [each[:-1] / each[-1:] for each in vectors]
 
     @contextmanager
@@ -123,8 +123,8 @@ def means(
     """The mean state of each row; of rows whose padding was left out, they follow each other."""
     if states.dim() == 2:
         return torch.stack([row.mean(0) for row in torch.split(states, lengths.tolist())])
-    places = torch.arange(states.shape[1], device=states.device)
-    is_real = (places < lengths[:, None])[..., None]
+    positions = torch.arange(states.shape[1], device=states.device)
+    is_real = (positions < lengths[:, None])[..., None]
     return states.masked_fill(~is_real, 0).sum(1) / lengths[:, None]
 
 

@@ -44,7 +44,7 @@ class Ensemble:
     ) -> list[LabelPrediction]:
         """The answer to each record, as ``Task.request`` takes them: a line of text, or a table."""
         examples = [
-            self.task.request(record, f"record {place}") for place, record in enumerate(records, 1)
+            self.task.request(record, f"record {index}") for index, record in enumerate(records, 1)
         ]
         return self.answers(examples, progress=progress)
 

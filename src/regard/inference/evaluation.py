@@ -214,9 +214,9 @@ def evaluate_task(
         baselines={name: task.score(outputs, examples) for name, outputs in trivial.items()},
         tables=tuple(task.tables(answers, examples)),
         examples=tuple(
-            (kind, task.show(examples[place], answers[place]))
-            for kind, places in chosen.items()
-            for place in places
+            (kind, task.show(examples[index], answers[index]))
+            for kind, indices in chosen.items()
+            for index in indices
         ),
         learned=tuple(task.describe_learned(model)) if isinstance(model, nn.Module) else (),
     )
@@ -291,8 +291,8 @@ def _with_intervals(
     count = len(examples)
     drawn: list[dict[str, float]] = []
     for _ in track("resampling", range(_RESAMPLES), _RESAMPLES):
-        places = dice.choices(range(count), k=count)
-        drawn.append(task.score([answers[i] for i in places], [examples[i] for i in places]))
+        indices = dice.choices(range(count), k=count)
+        drawn.append(task.score([answers[i] for i in indices], [examples[i] for i in indices]))
     figures = []
     for name, value in task.score(answers, examples).items():
         ordered = sorted(drawn_figures[name] for drawn_figures in drawn)
@@ -333,18 +333,18 @@ def _outputs_to_read(
 
 
 def _to_read(
-    ranked: Mapping[str, tuple[int, Sequence[int]]], places: Sequence[int], dice: random.Random
+    ranked: Mapping[str, tuple[int, Sequence[int]]], indices: Sequence[int], dice: random.Random
 ) -> dict[str, list[int]]:
     """So many of each ranking, from its first, and some of all places at random; none twice."""
     chosen: dict[str, list[int]] = {}
 
     def left(order: Sequence[int]) -> list[int]:
         taken = set(chain(*chosen.values()))
-        return [place for place in order if place not in taken]
+        return [index for index in order if index not in taken]
 
     for kind, (most, order) in ranked.items():
         chosen[kind] = left(order)[:most]
-    rest = left(places)
+    rest = left(indices)
     chosen["random"] = dice.sample(rest, min(_SHOWN_AT_RANDOM, len(rest)))
     return chosen
 

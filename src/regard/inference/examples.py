@@ -98,7 +98,7 @@ def example(
 
 def task_examples(calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL) -> list[Example]:
     """Examples of a task's drawing: one, or one for each text that attends to another."""
-    calls = {place: call for place, call in calls.items() if place[0] in AXES}
+    calls = {key: call for key, call in calls.items() if key[0] in AXES}
     answer = _answer(drawing, calls)
     if drawing.cross_attentions:
         pairs = [_cross_example(calls, each, answer, chosen) for each in drawing.cross_attentions]
@@ -107,7 +107,7 @@ def task_examples(calls: Calls, drawing: Drawing, chosen: ChosenHeads = _ALL) ->
         calls = {}
     source, output = drawing.text or NOTHING, drawing.output
     is_long = max(len(source.tokens), len(output.tokens)) > MOST_WITHOUT_SUMMARIES
-    summed = {place: call for place, call in calls.items() if is_long and place[0] != "cross"}
+    summed = {key: call for key, call in calls.items() if is_long and key[0] != "cross"}
     plain = _example(
         attention_maps(calls), attention_summaries(summed), source, output, chosen, gold=None
     )
@@ -154,7 +154,7 @@ def gold_links(
 def covered(tokens: Sequence[Span], words: Sequence[Span]) -> list[list[int]]:
     """For each word, the tokens that share characters with it."""
     return [
-        [place for place, (start, end) in enumerate(tokens) if start < last and end > first]
+        [index for index, (start, end) in enumerate(tokens) if start < last and end > first]
         for first, last in words
     ]
 

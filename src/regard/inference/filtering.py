@@ -237,22 +237,22 @@ def score_pairs(
     scores: dict[int, Scored] = {}
     predictor.model.eval()
     sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
-    for places in batched(sizes, predictor.decoding.batch_tokens):
+    for indices in batched(sizes, predictor.decoding.batch_tokens):
         with torch.no_grad():
-            read = predictor.sequence_task.pad_sources([sources[place] for place in places])
+            read = predictor.sequence_task.pad_sources([sources[index] for index in indices])
             state = predictor.seq2seq.start(*moved(read, predictor.device))
             scored = score_answers(
                 predictor.seq2seq.step,
                 state,
-                [targets[place] for place in places],
+                [targets[index] for index in indices],
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 length_penalty=length_penalty,
                 device=predictor.device,
             )
-        for place, one in zip(places, scored, strict=True):
-            scores[place] = one
-    return [scores[place] for place in range(len(pairs))]
+        for index, one in zip(indices, scored, strict=True):
+            scores[index] = one
+    return [scores[index] for index in range(len(pairs))]
 
 
 def scoring(

@@ -138,7 +138,7 @@ def calls_for_output(
     by_layer = joined(calls)
     if model.begins_source:
         # What an encoder reads besides, no token of the source stands for.
-        return {place: each for place, each in by_layer.items() if place[0] != "encoder"}
+        return {key: each for key, each in by_layer.items() if key[0] != "encoder"}
     return by_layer
 
 

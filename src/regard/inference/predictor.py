@@ -90,12 +90,12 @@ class Predictor(Generic[AnswerT]):
             setting: What the device is called in messages.
         """
         is_on_cpu = precision == "int8" and device == AUTO
-        place = CPU if is_on_cpu else find_device(device, setting=setting)
+        torch_device = CPU if is_on_cpu else find_device(device, setting=setting)
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
         task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
         model = run.build(task.build_model)
-        return cls(in_precision(model.to(place).eval(), precision), task)
+        return cls(in_precision(model.to(torch_device).eval(), precision), task)
 
     def __repr__(self) -> str:
         parameters = sum(parameter.numel() for parameter in self.model.parameters())

@@ -80,22 +80,22 @@ def answer_in_one_pass(
     answers: dict[int, AnswerT] = {}
     losses: list[tuple[float, int]] = []
 
-    def answer(places: Sequence[int]) -> None:
-        batch = moved(task.collate([encoded[place] for place in places]), device)
+    def answer(indices: Sequence[int]) -> None:
+        batch = moved(task.collate([encoded[index] for index in indices]), device)
         cached = CachedForward(ready) if with_loss else ready
-        answers.update(zip(places, task.predict(cached, batch), strict=True))
+        answers.update(zip(indices, task.predict(cached, batch), strict=True))
         if with_loss:
             summed, count = task.loss(cached, batch)
             losses.append((float(summed), count))
 
-    for places in batched(task.lengths(encoded).tolist(), batch_tokens(model, _BATCH_TOKENS)):
-        in_halves(answer, places, device)
+    for indices in batched(task.lengths(encoded).tolist(), batch_tokens(model, _BATCH_TOKENS)):
+        in_halves(answer, indices, device)
         if progress is not None:
-            progress(len(places))
+            progress(len(indices))
     total, terms = 0.0, 0
     for loss, count in losses:
         total, terms = total + loss, terms + count
-    return [answers[place] for place in range(len(encoded))], total / max(1, terms)
+    return [answers[index] for index in range(len(encoded))], total / max(1, terms)
 
 
 class CachedForward(nn.Module):

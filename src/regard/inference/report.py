@@ -197,8 +197,8 @@ def draw_table(table: Table) -> list[str]:
         table.title,
         *(
             "  ".join(
-                text.ljust(width) if place == 0 else text.rjust(width)
-                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+                text.ljust(width) if index == 0 else text.rjust(width)
+                for index, (text, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in cells
         ),

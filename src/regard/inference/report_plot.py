@@ -164,8 +164,8 @@ def _models(model: nn.Module, task: Regression) -> dict[str, KernelRegression]:
 def _curve_batch(task: Regression, batch: Batch) -> Batch:
     """Places close together, over the whole range of the points learned and of those asked."""
     every = torch.cat([task.places[:, 0], batch["inputs"][:, 0]])
-    places = torch.linspace(float(every.min()), float(every.max()), _PLACES)[:, None]
-    return {"inputs": places, "own": torch.full((_PLACES,), -1)}
+    points = torch.linspace(float(every.min()), float(every.max()), _PLACES)[:, None]
+    return {"inputs": points, "own": torch.full((_PLACES,), -1)}
 
 
 def _draw_curve(
@@ -206,4 +206,4 @@ def _weights(model: KernelRegression, task: Regression, batch: Batch) -> Float[n
 
 def _spread(things: Sequence[T], most: int) -> list[T]:
     """At most so many, evenly."""
-    return [things[place] for place in range(0, len(things), -(-len(things) // most))]
+    return [things[index] for index in range(0, len(things), -(-len(things) // most))]

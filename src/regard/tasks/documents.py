@@ -63,12 +63,12 @@ def read_documents(
             )
         if ending in TABLES:
             table = read_table(file, document_fields(data, with_answers=True))
-            lines, places, ending = table.lines, table.columns, ".tsv"
+            lines, columns, ending = table.lines, table.columns, ".tsv"
             layout = replace(
                 data,
-                document=places["document"],
-                question=places.get("question", 0),
-                answer=places["answer"],
+                document=columns["document"],
+                question=columns.get("question", 0),
+                answer=columns["answer"],
             )
         else:
             lines = read_lines(file)
@@ -156,14 +156,14 @@ def _of_columns(
 ) -> tuple[str, str, Sequence[str]]:
     cells = text.split("\t")
     fields = document_fields(data, with_answers=with_answers)
-    places = {field.name: field.column for field in fields if isinstance(field.column, int)}
-    last = max(places.values(), default=1)
+    columns = {field.name: field.column for field in fields if isinstance(field.column, int)}
+    last = max(columns.values(), default=1)
     if len(cells) < last:
         raise DataError(
             f"{where}: expected at least {last} columns, found {len(cells)}. The document is in "
             f"column {data.document} (data.document), the answer in {data.answer} (data.answer)."
         )
-    values = {name: cells[place - 1] for name, place in places.items()}
+    values = {name: cells[column - 1] for name, column in columns.items()}
     answers = [values["answer"]] if "answer" in values else []
     return values.get("document", text), values.get("question", ""), answers
 
@@ -196,10 +196,10 @@ def sentences(text: str) -> list[str]:
     return [part for part in _SENTENCE_END.split(text) if part]
 
 
-def chosen(parts: Sequence[str], places: Iterable[int]) -> str:
+def chosen(parts: Sequence[str], indices: Iterable[int]) -> str:
     """Some sentences of a text, joined as its sentences are: with a space where any has one."""
     joint = " " if any(" " in part for part in parts) else ""
-    return joint.join(parts[place] for place in places)
+    return joint.join(parts[index] for index in indices)
 
 
 def by_overlap(parts: Sequence[str], question: str) -> list[str]:
@@ -211,7 +211,7 @@ def by_overlap(parts: Sequence[str], question: str) -> list[str]:
         math.fsum(math.log((len(parts) + 1) / counts[word]) for word in sorted(wanted & each))
         for each in vocabularies
     ]
-    return [parts[place] for place in sorted(range(len(parts)), key=lambda i: -worth[i])]
+    return [parts[index] for index in sorted(range(len(parts)), key=lambda i: -worth[i])]
 
 
 def cut_to(text: str, tokenizer: Tokenizer, longest: int) -> str:
@@ -259,7 +259,7 @@ def _best(
 ) -> str:
     """So many sentences with the highest ranks, the earlier of equal ones, in their order."""
     ranks = ranked(parts)
-    first = sorted(range(len(parts)), key=lambda place: -round(ranks[place], 9))[:count]
+    first = sorted(range(len(parts)), key=lambda index: -round(ranks[index], 9))[:count]
     return chosen(parts, sorted(first))
 
 

@@ -170,31 +170,31 @@ class _Writer:
         self._open(self._shard.answers)
         with explain_refusal(self._shard.answers):
             self._shard.errors.unlink(missing_ok=True)  # of a shard that was answered before
-        for place in sorted(self._files, key=lambda place: place == self._shard.answers):
-            with explain_refusal(place):
-                self._files[place].flush()
-                os.fsync(self._files[place].fileno())
-                self._files[place].close()
-                self._temporary(place).replace(place)
+        for path in sorted(self._files, key=lambda path: path == self._shard.answers):
+            with explain_refusal(path):
+                self._files[path].flush()
+                os.fsync(self._files[path].fileno())
+                self._files[path].close()
+                self._temporary(path).replace(path)
         sync_folder(self._shard.answers.parent)
 
     def close(self) -> None:
         """Leave nothing half written."""
-        for place, file in self._files.items():
+        for path, file in self._files.items():
             file.close()
-            self._temporary(place).unlink(missing_ok=True)
+            self._temporary(path).unlink(missing_ok=True)
 
-    def _write(self, place: Path, text: str) -> None:
-        file = self._open(place)
-        with explain_refusal(place):
+    def _write(self, path: Path, text: str) -> None:
+        file = self._open(path)
+        with explain_refusal(path):
             file.write(text.encode("utf-8", "surrogateescape"))
 
-    def _open(self, place: Path) -> BinaryIO:
-        if place not in self._files:
-            with explain_refusal(place):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                self._files[place] = self._temporary(place).open("wb")
-        return self._files[place]
+    def _open(self, path: Path) -> BinaryIO:
+        if path not in self._files:
+            with explain_refusal(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._files[path] = self._temporary(path).open("wb")
+        return self._files[path]
 
-    def _temporary(self, place: Path) -> Path:
-        return place.with_name(f"{WRITING}{self._token}-{place.name}")
+    def _temporary(self, path: Path) -> Path:
+        return path.with_name(f"{WRITING}{self._token}-{path.name}")

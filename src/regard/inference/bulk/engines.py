@@ -121,7 +121,7 @@ def _on_ray(
         context.print_on_execution_start = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         work = ray.data.from_items(
-            [{"place": place} for place in range(len(ordered))],
+            [{"place": index} for index in range(len(ordered))],
             override_num_blocks=len(ordered),
         )
         answered = work.map(

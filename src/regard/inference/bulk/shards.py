@@ -102,7 +102,7 @@ def _name(given: Path, file: Path) -> str:
     if file == given:
         return file.name
     parts = given.parts
-    fixed = next((place for place, part in enumerate(parts) if has_magic(part)), len(parts))
+    fixed = next((index for index, part in enumerate(parts) if has_magic(part)), len(parts))
     return file.relative_to(Path(*parts[:fixed])).as_posix()
 
 

@@ -247,16 +247,16 @@ class _Word:
         """The tokens after which ``text`` holds the word."""
         completing = self._inside
         for known, rest in enumerate(self._rest):
-            place = len(text) - known
-            if place >= 0 and text.endswith(self.word[:known]) and self._may_begin(text[:place]):
+            index = len(text) - known
+            if index >= 0 and text.endswith(self.word[:known]) and self._may_begin(text[:index]):
                 completing = completing | rest
         return completing
 
     def is_in(self, text: str, first: int = 0) -> bool:
         """Whether ``text`` holds the word, from its ``first`` place on."""
         return any(
-            self._begins_with(text[place:], self.word) and self._may_begin(text[:place])
-            for place in range(first, len(text))
+            self._begins_with(text[index:], self.word) and self._may_begin(text[:index])
+            for index in range(first, len(text))
         )
 
     def _begins_with(self, surface: str, rest: str) -> bool:

@@ -46,10 +46,10 @@ class SequenceSearch:
         filled = [place for place, part in enumerate(parts) if len(part.source)]
         sizes = [(len(parts[place].source) + 1) * self._searcher.width for place in filled]
 
-        def write(places: Sequence[int]) -> None:
-            batch = moved(self._task.collate([parts[place] for place in places]), self._device)
+        def write(indices: Sequence[int]) -> None:
+            batch = moved(self._task.collate([parts[place] for place in indices]), self._device)
             hypotheses, weights = self._search(batch)
-            for place, best_first, rows in zip(places, hypotheses, weights, strict=True):
+            for place, best_first, rows in zip(indices, hypotheses, weights, strict=True):
                 outputs[place] = self._task.decoded(parts[place], best_first, rows)
 
         for group in batched(sizes, self._batch_tokens):

@@ -202,11 +202,11 @@ def _tree(
     output = best.tokens
     ended = {answer.tokens for answer in (best, *answers) if answer.is_finished}
     # A search goes on while another answer may be better: what goes on is looked up beyond the end.
-    places = [{one.tokens: place for place, one in enumerate(step)} for step in recorded]
+    indices = [{one.tokens: index for index, one in enumerate(step)} for step in recorded]
     steps: list[tuple[Beginning, ...]] = []
     for number, step in enumerate(recorded[: len(output) + 1]):
-        before = places[number - 1] if number else {}
-        after = places[number + 1] if number + 1 < len(places) else {}
+        before = indices[number - 1] if number else {}
+        after = indices[number + 1] if number + 1 < len(indices) else {}
         steps.append(
             tuple(
                 Beginning(
@@ -220,7 +220,7 @@ def _tree(
                 for one in step
             )
         )
-    path = [places[number][output[:number]] for number in range(len(steps))]
+    path = [indices[number][output[:number]] for number in range(len(steps))]
     if len(steps) == len(output):  # it was cut: nobody asked what follows its last token
         last = _text(decode, output[:-1], output[-1])
         whole = Beginning(parent=path[-1], text=last, log_prob=best.log_prob, extensions=())

@@ -165,8 +165,8 @@ class WindowedSearch:
             for (room, window), group in alike.items():
                 search = self._searcher(room, window)
                 sizes = [(len(text.read) + room) * search.width for text in group]
-                for places in batched(sizes, self._batch_tokens):
-                    self._write_window(search, [group[place] for place in places], room)
+                for indices in batched(sizes, self._batch_tokens):
+                    self._write_window(search, [group[index] for index in indices], room)
                     if progress is not None:
                         progress(0)
             left = [text for text in left if text.left]
