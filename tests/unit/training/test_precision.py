@@ -8,7 +8,6 @@ from regard.training import precision
 from regard.training.precision import (
     LossScale,
     compute_dtype,
-    keep_freed_memory,
     mixed_precision,
     products_of,
 )
@@ -40,15 +39,6 @@ def test_only_products_run_in_half_precision():
     with mixed_precision(torch.float32, CPU):
         assert (a @ a).dtype == torch.float32
     assert (a @ a).dtype == torch.float32
-
-
-def test_where_there_is_no_such_setting_nothing_happens(monkeypatch):
-    monkeypatch.setattr(precision.sys, "platform", "darwin")
-    monkeypatch.setattr(precision.ctypes, "CDLL", None)
-    keep_freed_memory()
-    monkeypatch.setattr(precision.sys, "platform", "linux")
-    monkeypatch.setattr(precision.ctypes, "CDLL", lambda _: object())
-    keep_freed_memory()
 
 
 def test_few_compiled_products_are_cached_unless_the_user_says_so(monkeypatch):

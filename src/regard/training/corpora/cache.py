@@ -121,13 +121,13 @@ def raw_of(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def counted(lines: BadLines) -> dict[str, JsonValue]:
+def tally_to_json(lines: BadLines) -> dict[str, JsonValue]:
     """Lines left out as JSON can hold them."""
     return {"counts": {**lines.counts}, "examples": {k: [*v] for k, v in lines.examples.items()}}
 
 
-def bad_lines_of(table: JsonValue) -> BadLines:
-    """Decode the arguments of ``counted``."""
+def tally_from_json(table: JsonValue) -> BadLines:
+    """Lines left out as ``tally_to_json`` has them."""
     tallies = cast(dict[str, JsonValue], table)
     counts = Counter(cast(dict[str, int], tallies["counts"]))
     return BadLines(counts, cast(dict[str, list[str]], tallies["examples"]))

@@ -29,7 +29,7 @@ from regard.tasks.recipe import RecipeTable
 from regard.tasks.streaming import Chunk, StreamedTask
 from regard.text import BadLines, Sequences
 from regard.text.corpus import ENDS, IDS, NARROW, WIDE
-from regard.training.corpora.cache import bad_lines_of, counted, read_sealed, write_sealed
+from regard.training.corpora.cache import read_sealed, tally_from_json, tally_to_json, write_sealed
 
 _PROGRESS = "progress.json"
 # Seconds between two moments from which a killed encoding goes on.
@@ -140,8 +140,8 @@ class _Writer:
         for file in files:
             cut(folder / file, state["sizes"][file])
         self.state = state
-        self.bad_lines = bad_lines_of(state["bad_lines"])
-        self.too_long = bad_lines_of(state["too_long"])
+        self.bad_lines = tally_from_json(state["bad_lines"])
+        self.too_long = tally_from_json(state["too_long"])
         self._saved_at = monotonic()
 
     def _begin(self, files: Sequence[str]) -> _State:
@@ -156,8 +156,8 @@ class _Writer:
             "sizes": {file: _size(self.folder / file) for file in files},
             "ends": dict.fromkeys(self.arrays, 0),
             "next_number": dict.fromkeys(self.numbered, 0),
-            "bad_lines": counted(BadLines()),
-            "too_long": counted(BadLines()),
+            "bad_lines": tally_to_json(BadLines()),
+            "too_long": tally_to_json(BadLines()),
         }
 
     @property
@@ -179,8 +179,8 @@ class _Writer:
         """Have all that was added outlive whatever happens."""
         for file in self.state["sizes"]:
             sync_file(self.folder / file)
-        self.state["bad_lines"] = counted(self.bad_lines)
-        self.state["too_long"] = counted(self.too_long)
+        self.state["bad_lines"] = tally_to_json(self.bad_lines)
+        self.state["too_long"] = tally_to_json(self.too_long)
         write_sealed(self.folder / _PROGRESS, self.state)
         self._saved_at = monotonic()
 

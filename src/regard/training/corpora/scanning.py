@@ -90,7 +90,7 @@ def _chunks(shard: Shard, count: int, skip: int) -> Iterator[Chunk]:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLine:
+class SampledLine:
     """A line of a shard, by its number from 1, and that of the targets' file."""
 
     shard: int
@@ -103,24 +103,24 @@ class _Smallest:
     """The lines with the smallest hashes, each different line once: any text's own sample."""
 
     most: int
-    kept: dict[int, KeptLine] = field(default_factory=dict)
+    by_hash: dict[int, SampledLine] = field(default_factory=dict)
     limit: int = 1 << 32
 
     def offer(self, shard: int, number: int, raw: RawLine) -> None:
         source, target = raw
         hashed = zlib.crc32(target, zlib.crc32(source)) if target else zlib.crc32(source)
-        if hashed < self.limit and hashed not in self.kept:
-            self.kept[hashed] = KeptLine(shard, number, raw)
-            if len(self.kept) >= self.most * 5 // 4:
+        if hashed < self.limit and hashed not in self.by_hash:
+            self.by_hash[hashed] = SampledLine(shard, number, raw)
+            if len(self.by_hash) >= self.most * 5 // 4:
                 self._drop()
 
-    def lines(self) -> list[KeptLine]:
+    def lines(self) -> list[SampledLine]:
         self._drop()
-        return [self.kept[hashed] for hashed in sorted(self.kept)]
+        return [self.by_hash[hashed] for hashed in sorted(self.by_hash)]
 
     def _drop(self) -> None:
-        smallest = sorted(self.kept)[: self.most]
-        self.kept = {hashed: self.kept[hashed] for hashed in smallest}
+        smallest = sorted(self.by_hash)[: self.most]
+        self.by_hash = {hashed: self.by_hash[hashed] for hashed in smallest}
         if len(smallest) == self.most:
             self.limit = smallest[-1]
 
@@ -132,8 +132,8 @@ class Scan:
     lines: list[int]
     headers: list[bytes]
     until: int
-    sample: list[KeptLine]
-    held: list[KeptLine]
+    sample: list[SampledLine]
+    held: list[SampledLine]
 
 
 def scan(
@@ -145,7 +145,7 @@ def scan(
 ) -> Scan:
     """Look at all lines once; hold out those with the smallest hashes, the last ones or none."""
     smallest = _Smallest(SAMPLE + HELD)
-    last: deque[KeptLine] = deque(maxlen=_HELD_END if held_out == "end" else 0)
+    last: deque[SampledLine] = deque(maxlen=_HELD_END if held_out == "end" else 0)
     counts, headers = list[int](), list[bytes]()
     for shard_index, shard in enumerate(shards):
         number, header = 0, b""
@@ -153,7 +153,7 @@ def scan(
             header = header if number > 1 else raw[0]
             smallest.offer(shard_index, number, raw)
             if held_out == "end":
-                last.append(KeptLine(shard_index, number, raw))
+                last.append(SampledLine(shard_index, number, raw))
             if number % _TOLD_EVERY == 0:
                 progress(_TOLD_EVERY)
         progress(number % _TOLD_EVERY)
@@ -169,7 +169,7 @@ def scan(
     return Scan(counts, headers, total - len(held), learned, held)
 
 
-def write_lines(path: Path, lines: Iterable[KeptLine]) -> None:
+def write_lines(path: Path, lines: Iterable[SampledLine]) -> None:
     """Lines into a file of JSON, in the order of the text."""
     ordered = sorted(lines, key=lambda line: (line.shard, line.number))
     rows = (json.dumps([line.shard, line.number, *map(as_json_text, line.raw)]) for line in ordered)

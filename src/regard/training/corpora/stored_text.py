@@ -27,13 +27,13 @@ from regard.training.corpora.cache import (
     SCAN,
     TOKENIZERS,
     as_json_text,
-    bad_lines_of,
-    counted,
     default_cache,
     key_of,
     make_once,
     read_sealed,
     sums_of,
+    tally_from_json,
+    tally_to_json,
     write_sealed,
 )
 from regard.training.corpora.encoding import Encoder, encode_into
@@ -93,7 +93,7 @@ class StoredText:
     def sample(self, most: int | None = None) -> list[object]:
         """Examples from all over the text, at most about so many, to learn a tokenizer from."""
         examples: list[object] = []
-        for chunk in self._kept(_SAMPLE):
+        for chunk in self._sampled(_SAMPLE):
             examples += self.task.of_chunk(self.recipe, chunk)
             if most is not None and len(examples) >= most:
                 break
@@ -111,7 +111,7 @@ class StoredText:
             return list(named)
         return [
             example
-            for chunk in self._kept(_HELD)
+            for chunk in self._sampled(_HELD)
             for example in self.task.of_chunk(self.recipe, chunk)
         ]
 
@@ -158,7 +158,7 @@ class StoredText:
         assert about is not None
         for tally, name in ((bad_lines, "bad_lines"), (too_long, "too_long")):
             if tally is not None:
-                tally.merge(bad_lines_of(about[name]))
+                tally.merge(tally_from_json(about[name]))
         return task.stored(MappedArrays(place, task.stored_as, task.numbered))
 
     def _encode(
@@ -172,7 +172,7 @@ class StoredText:
         scanned = self._scanned
         lines, until = cast(list[int], scanned["lines"]), cast(int, scanned["until"])
         partial_place = place.with_name(place.name + PARTIAL)
-        held = list(self._kept(_HELD)) if task.held_out == "hash" else []
+        held = list(self._sampled(_HELD)) if task.held_out == "hash" else []
         encoder = Encoder(self.recipe.table(), tokenizer, held)
         with progress("encoding", until) as advance:
             samples, bad_lines, too_long = encode_into(
@@ -191,8 +191,8 @@ class StoredText:
             )
         about = {
             "samples": samples,
-            "bad_lines": counted(bad_lines),
-            "too_long": counted(too_long),
+            "bad_lines": tally_to_json(bad_lines),
+            "too_long": tally_to_json(too_long),
         }
         write_sealed(partial_place / ABOUT, about)
         with explain_refusal(place):
@@ -233,7 +233,7 @@ class StoredText:
         }
         write_sealed(self.folder / SCAN, about)
 
-    def _kept(self, name: str) -> Iterator[Chunk]:
+    def _sampled(self, name: str) -> Iterator[Chunk]:
         headers = cast(list[str], self._scanned["headers"])
         return read_chunks(self.folder / name, self.shards, headers)
 

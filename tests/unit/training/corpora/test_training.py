@@ -7,11 +7,9 @@ import pytest
 from regard.errors import RunError
 from regard.runs import Run
 from regard.text import Batches
-from regard.training import ConsoleReporter, TrainingConfig
-from regard.training.corpora.stored_text import StoredText
+from regard.training import ConsoleReporter
 from regard.training.session import fit as train
 from regard.training.start import with_test
-from regard.training.task_training import TaskTraining
 
 MODEL = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2, "dropout": 0.1}
 SETTINGS = {
@@ -75,26 +73,6 @@ def test_resumed_is_undisturbed(small, tmp_path):
             train(small(), tmp_path / "broken", reporter=Quiet(stop))
     train(small(), tmp_path / "broken", reporter=Quiet())
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
-
-
-def test_every_sample_comes_once_an_epoch_whatever_the_epoch(small, tmp_path):
-    recipe = small()
-    text = StoredText.of(recipe, cache=tmp_path / "cache")
-    task = text.learned(recipe)
-    stored = text.encoded(task, processes=1)
-    training = TaskTraining(task, [], text.valid(), TrainingConfig(**SETTINGS), stored=stored)
-    orders = []
-    for epoch in (0, 1):
-        training.begin_epoch(epoch)
-        rows = [
-            (tuple(each.source.tolist()), tuple(each.target.tolist()))
-            for batch, _ in training.batches(epoch, 0)
-            for each in batch.encoded
-        ]
-        orders.append(rows)
-    wanted = sorted((tuple(e.source.tolist()), tuple(e.target.tolist())) for e in stored)
-    assert sorted(orders[0]) == sorted(orders[1]) == wanted
-    assert orders[0] != orders[1]
 
 
 def test_a_run_goes_on_with_the_text_it_began_with_where_it_was(small, tmp_path, pairs):
