@@ -117,22 +117,25 @@ def _seconds_an_update(training: AnyTraining, model: nn.Module, config: Training
 
 def _fits(training: AnyTraining, model: nn.Module, config: TrainingConfig, tokens: int) -> bool:
     """Whether the largest batches of so many tokens can be learned from."""
-    learned = [p for p in model.parameters() if p.requires_grad]
-    copies = {"adamw": 2, "muon": 2, "sgd": 1}[config.optimizer] + (config.ema is not None)
-    device = device_of(model)
     try:
-        with _undisturbed(model, device):
-            optimizer = [torch.zeros_like(p) for p in learned for _ in range(copies)]
-            for batch in training.largest(tokens):
-                _add_gradients(training, model, config, batch)
-            del optimizer  # it took its room until now
+        _try(training, model, config, tokens)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
         return False
-    finally:
-        free_memory(device)
+    finally:  # where the trial's own tensors are gone
+        free_memory(device_of(model))
     return True
+
+
+def _try(training: AnyTraining, model: nn.Module, config: TrainingConfig, tokens: int) -> None:
+    learned = [p for p in model.parameters() if p.requires_grad]
+    copies = {"adamw": 2, "muon": 2, "sgd": 1}[config.optimizer] + (config.ema is not None)
+    with _undisturbed(model, device_of(model)):
+        optimizer = [torch.zeros_like(p) for p in learned for _ in range(copies)]
+        for batch in training.largest(tokens):
+            _add_gradients(training, model, config, batch)
+        del optimizer  # it took its room until now
 
 
 def _add_gradients(
