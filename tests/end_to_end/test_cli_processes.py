@@ -42,16 +42,6 @@ for command in (
 """
 
 
-def test_help_loads_no_torch() -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "regard", "train", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0
-    assert "Example: regard train" in done.stdout
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "cyclopts" in loaded
-    assert not loaded & {"torch", "numpy", "sentencepiece", "sacrebleu"}
-
-
 @pytest.mark.skipif(find_spec("triton") is None, reason="no triton")
 def test_no_command_loads_triton_and_nothing_else_stands_on_stderr(tmp_path: Path) -> None:
     for name in ("tagging", "translation-rnn"):

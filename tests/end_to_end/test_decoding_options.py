@@ -17,20 +17,6 @@ def test_samples_differ_by_seed_and_come_again_with_it(regard, run: Path) -> Non
     assert len(first.splitlines()) == 4
 
 
-def test_words_are_asked_for_and_ruled_out(regard, run: Path) -> None:
-    plain = regard("predict", run, stdin=LINE).out
-    begun = regard("predict", run, "--prefix", "You", stdin=LINE).out
-    assert begun.startswith("You")
-    first = plain.split()[0]
-    without = regard("predict", run, "--avoid", first, stdin=LINE).out
-    assert first not in without.split()
-    held = regard(
-        *("predict", run, "--require", "book", "--require", "red", "--beam-size", 8), stdin=LINE
-    ).out
-    assert "book" in held
-    assert "red" in held
-
-
 def test_given_outputs_are_scored(regard, run: Path, tmp_path: Path) -> None:
     best = json.loads(regard("predict", run, "--output-format", "jsonl", stdin=LINE).out)
     pair = f"我爱中国\t{best['translation']}\n".encode()

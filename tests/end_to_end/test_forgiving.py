@@ -139,11 +139,3 @@ def test_recipes_are_listed_and_printed(regard) -> None:
     assert printed.startswith("# Parts of speech")
     assert 'task = "tagging"' in printed
     assert "must be one of" in regard.refused("recipes", "nothing")
-
-
-def test_a_model_without_a_type_is_offered_one(regard, tmp_path) -> None:
-    (tmp_path / "a.toml").write_text(
-        'task = "translation"\n[model]\ntyp = "transformer"\n', encoding="utf-8"
-    )
-    message = regard.refused("train", tmp_path / "a.toml")
-    assert "model.typ is not a setting. Did you mean model.type?" in message

@@ -440,15 +440,6 @@ def test_what_is_shown_can_be_saved(tab: Tab, medium: Document) -> None:
     assert tab.saved("SVG").decode().count("<rect") == 16
 
 
-def test_right_to_left_tokens_keep_their_direction(tab: Tab, medium: Document) -> None:
-    tokens = medium.examples[0].output_tokens
-    row = next(at for at, token in enumerate(tokens) if "מלים" in token.text)
-    tab.open(medium, f"#view=map&layer=1&head=1&row={row + 1}")
-    tab.page.wait_for_selector(".readout h3 bdi")
-    assert tab.ask("getComputedStyle(document.querySelector('.readout h3 bdi')).direction") == "rtl"
-    assert tab.text(".readout h3 bdi").endswith("מלים")
-
-
 def test_twelve_layers_of_4096_tokens_are_small_and_open_at_once(tab: Tab, long: Document) -> None:
     assert len(page(long).encode()) < 3_500_000
     tab.open(watched_document(13, 1, 2))

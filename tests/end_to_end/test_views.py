@@ -211,14 +211,6 @@ def test_arcs_of_a_long_text_keep_few_elements_and_reach_every_token(
     tab.page.locator(f".line.columns button[data-at='{int(name) - 1}'].marked").wait_for()
 
 
-def test_heads_whose_links_were_not_kept_say_so(tab: Tab, long_page: Path) -> None:
-    opened_file(tab, long_page, "view=arcs&kind=decoder&layer=mean&head=mean")
-    tab.page.locator("section .hint button", has_text="layer 1, head 1").click()
-    tab.page.locator(".line.rows button").first.hover()
-    tab.page.locator(".readout h3").first.wait_for()
-    addressed(tab, "layer=1&head=1")
-
-
 # Text.
 
 

@@ -18,7 +18,6 @@ import regard
 from regard.errors import RunError, SettingError
 from regard.export import export_run
 from regard.export.graphs import Graph, head_graph, refuse_head
-from regard.export.onnx_graphs import serialised
 from regard.export.step_graphs import step_graphs
 from regard.inference import Predictor
 from regard.models import (
@@ -246,26 +245,12 @@ LANGUAGE_MODELS = {
 }
 
 
-def by_torch(graph, folder):
+def by_torch(graph):
     program = graph.traced().module()
 
     def run(given):
         found = program(*(given[name] for name in graph.inputs))
         return dict(zip(graph.outputs, found, strict=True))
-
-    return run
-
-
-def by_onnxruntime(graph, folder):
-    (folder / "graph.onnx").write_bytes(serialised(graph))
-    session = onnxruntime.InferenceSession(folder / "graph.onnx")
-    names = [each.name for each in session.get_outputs()]
-    assert names == list(graph.outputs)
-    assert [each.name for each in session.get_inputs()] == list(graph.inputs)
-
-    def run(given):
-        found = session.run(None, {name: given[name].numpy() for name in graph.inputs})
-        return {name: torch.from_numpy(each) for name, each in zip(names, found, strict=True)}
 
     return run
 
@@ -276,7 +261,7 @@ def nothing_yet(graph, batch):
     return {name: torch.zeros(batch, s[1], 0, s[3]) for name, s in shapes.items()}
 
 
-def check_translator(options, run_by, folder):
+def check_translator(options):
     """Steps by graphs beside the model's own."""
     config = TransformerConfig(
         model_dim=8,
@@ -288,7 +273,7 @@ def check_translator(options, run_by, folder):
     )
     model = Transformer(config, source_vocab=11, target_vocab=11, shared_vocab=True).eval()
     graphs = step_graphs(SimpleNamespace(model=model))
-    encode, step = (run_by(graph, folder) for graph in graphs)
+    encode, step = (by_torch(graph) for graph in graphs)
     for sizes in SIZES:
         source, real = torch.randint(3, 11, (len(sizes), max(sizes))), torch.tensor(sizes)
         read = {"source": source, "source_lengths": real}
@@ -302,12 +287,12 @@ def check_translator(options, run_by, folder):
             past = {name.replace("present", "past"): each for name, each in found.items()}
 
 
-def check_language_model(options, run_by, folder):
+def check_language_model(options):
     """Steps by a graph beside the model's own, the prompt read at once."""
     config = DecoderConfig(model_dim=8, num_heads=2, num_layers=2, ffn_dim=8, **options)
     model = Decoder(config, vocab_size=11).eval()
     (graph,) = step_graphs(SimpleNamespace(model=model))
-    read = run_by(graph, folder)
+    read = by_torch(graph)
     for sizes in SIZES:
         width, real = max(sizes), torch.tensor(sizes)
         prompts = torch.randint(3, 11, (len(sizes), width))
@@ -328,21 +313,14 @@ def check_language_model(options, run_by, folder):
 @pytest.mark.parametrize("case", TRANSLATORS)
 def test_steps_of_a_translator_are_ours(case):
     with torch.no_grad():
-        check_translator(TRANSLATORS[case], by_torch, None)
+        check_translator(TRANSLATORS[case])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", LANGUAGE_MODELS)
 def test_steps_of_a_language_model_are_ours(case):
     with torch.no_grad():
-        check_language_model(LANGUAGE_MODELS[case], by_torch, None)
-
-
-@pytest.mark.slow
-@torch.no_grad()
-def test_they_are_as_onnx_graphs(tmp_path):
-    check_translator({}, by_onnxruntime, tmp_path)
-    check_language_model({}, by_onnxruntime, tmp_path)
+        check_language_model(LANGUAGE_MODELS[case])
 
 
 def test_pictures_are_scaled_by_the_graph():
@@ -354,7 +332,7 @@ def test_pictures_are_scaled_by_the_graph():
     assert refuse_head(predictor) is None
     graph = head_graph(predictor)
     assert str(graph.inputs["pictures"]) == "float32 batch × 3 × 4 × 6"
-    run = by_torch(graph, None)
+    run = by_torch(graph)
     for batch in (1, 11):
         pictures = 16 * torch.rand(batch, 3, 4, 6)
         ours = model((pictures - 7) / 2.5)
@@ -389,14 +367,3 @@ def test_programs_end_where_learned_positions_do():
     torch.testing.assert_close(program(*longest)[0], model(*longest))
     with pytest.raises((RuntimeError, AssertionError)):
         program(torch.ones(1, 7, dtype=torch.long), torch.tensor([7]))
-
-
-@pytest.mark.parametrize("name", ["model.onnx", "model.pt2"])
-def test_a_foreign_file_is_no_run(tmp_path, name):
-    file = tmp_path / name
-    if name == "model.onnx":
-        file.write_bytes(b"\x08\x08pytorch")
-    else:
-        torch.save({}, file)
-    with pytest.raises(RunError, match=f"{name} must be a"):
-        Predictor.load(file)

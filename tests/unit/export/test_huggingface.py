@@ -7,10 +7,6 @@ import pytest
 from tests.unit.export.random_runs import (
     ENCODER,
     PAIRS,
-    classifier,
-    language_model,
-    masked_model,
-    tagger,
     translator,
     write_run,
 )
@@ -91,13 +87,3 @@ def test_a_reader_that_is_told_more_than_ids_is_refused(tmp_path):
     write_run(tmp_path / "run", table, asked)
     with pytest.raises(SettingError, match="which is told what both texts share, and encoders"):
         export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-
-
-@pytest.mark.parametrize("make", [language_model, masked_model, tagger, classifier])
-@pytest.mark.slow
-def test_every_card_holds_a_script_that_runs(tmp_path, capsys, make):
-    bpe = {"type": "bpe", "may_shrink": True}
-    make(tmp_path / "run", **({} if make is language_model else {"tokenizer": bpe}))
-    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-    exec(script_of(tmp_path / "out", "This is it."), {})
-    assert capsys.readouterr().out.strip()
