@@ -233,52 +233,54 @@ def is_in_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-def site_of(seen: AttentionCall) -> Site:
+def site_of(attention: AttentionCall) -> Site:
     """Locate a call for an observer or an editor."""
-    N, M = seen.query.shape[-2], seen.key.shape[-2]
+    N, M = attention.query.shape[-2], attention.key.shape[-2]
     call = current_call()
     if call is not None:
         location, lazy = call.location, call.lazy
-        dropped = 0 if lazy is None or seen.kind == "cross" else lazy.frame.key_start
+        dropped = 0 if lazy is None or attention.kind == "cross" else lazy.frame.key_start
         first = M - N if lazy is None else lazy.frame.query_start
-        return Site(seen.kind, location.layer, location.name, first, dropped, lazy)
+        return Site(attention.kind, location.layer, location.name, first, dropped, lazy)
     entered = _entered.get()
-    kind, layer, name = seen.kind, seen.layer, ""
+    kind, layer, name = attention.kind, attention.layer, ""
     if entered:
         location = location_of(entered[-1].module)
         name, layer = location.name, location.layer if layer < 0 else layer
     if not kind:
         is_cross = bool(entered) and entered[-1].is_cross
-        kind = "cross" if is_cross or N > M else "decoder" if _looks_back(seen) else "encoder"
+        kind = "cross" if is_cross or N > M else "decoder" if _looks_back(attention) else "encoder"
     return Site(kind, layer, name, M - N, 0, None)
 
 
-def counted_of(seen: AttentionCall, site: Site) -> Tensor | None:
+def counted_of(attention: AttentionCall, site: Site) -> Tensor | None:
     """Mask of queries (B, N) that are no padding, as far as the mask says; None is all."""
     if site.kind == "cross":
         return None
     if site.lazy is not None:
-        return site.lazy.counted(seen.query.device)
-    N, M = seen.query.shape[-2], seen.key.shape[-2]
-    if seen.mask is None or N != M or seen.query.dim() != 4:
+        return site.lazy.counted(attention.query.device)
+    N, M = attention.query.shape[-2], attention.key.shape[-2]
+    if attention.mask is None or N != M or attention.query.dim() != 4:
         return None
     # Who is seen by nobody, not even by itself, is padding.
-    bound = _bound(seen, seen.mask)
+    bound = _bound(attention, attention.mask)
     hidden = bound.unseen
-    return None if hidden is None else ~hidden[:, :, :, 0].all(dim=1).expand(len(seen.query), N)
+    return (
+        None if hidden is None else ~hidden[:, :, :, 0].all(dim=1).expand(len(attention.query), N)
+    )
 
 
-def _bound(seen: AttentionCall, mask: Mask) -> BoundMask:
-    *batch, H, N, _ = seen.query.shape
-    return mask.bind(tuple(batch), H, N, seen.key.shape[-2], seen.query.device)
+def _bound(attention: AttentionCall, mask: Mask) -> BoundMask:
+    *batch, H, N, _ = attention.query.shape
+    return mask.bind(tuple(batch), H, N, attention.key.shape[-2], attention.query.device)
 
 
-def _looks_back(seen: AttentionCall) -> bool:
+def _looks_back(attention: AttentionCall) -> bool:
     """Whether the first query does not see the last key."""
-    N, M = seen.query.shape[-2], seen.key.shape[-2]
-    if seen.mask is None or seen.query.dim() < 3 or N < 2:
+    N, M = attention.query.shape[-2], attention.key.shape[-2]
+    if attention.mask is None or attention.query.dim() < 3 or N < 2:
         return N == 1 < M
-    tile = _bound(seen, seen.mask).tile(range(1), range(M - 1, M))
+    tile = _bound(attention, attention.mask).tile(range(1), range(M - 1, M))
     return tile is Cover.NONE or (isinstance(tile, Tensor) and not bool(tile.any()))
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.interop.checkpoints.layout import (
+    SIZES,
     Layout,
     Settings,
     Table,
@@ -23,14 +24,6 @@ from regard.models import Decoder, DecoderConfig
 
 _BASE = 10_000.0  # of the angles of rotary positions, as ours have it
 _FIXED: Table = {"norm": "pre", "norm_kind": "layer", "window": None}
-
-_SIZES = {
-    "hidden_size": "model_dim",
-    "num_attention_heads": "num_heads",
-    "num_hidden_layers": "num_layers",
-    "intermediate_size": "ffn_dim",
-    "max_position_embeddings": "max_length",
-}
 _GPT2 = Settings(
     config=DecoderConfig,
     sizes={
@@ -55,7 +48,7 @@ _GPT2 = Settings(
 )
 _NEOX = Settings(
     config=DecoderConfig,
-    sizes=_SIZES,
+    sizes=SIZES,
     numbers={
         "hidden_dropout": ("dropout", 0.0),
         "attention_dropout": ("attention_dropout", 0.0),
@@ -67,7 +60,7 @@ _NEOX = Settings(
 )
 _LLAMA = Settings(
     config=DecoderConfig,
-    sizes={**_SIZES, "num_key_value_heads": "num_key_heads"},
+    sizes={**SIZES, "num_key_value_heads": "num_key_heads"},
     numbers={
         "attention_dropout": ("attention_dropout", 0.0),
         "rms_norm_eps": ("norm_eps", 1e-6),

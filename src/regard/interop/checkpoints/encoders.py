@@ -11,6 +11,7 @@ from torch import nn
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.interop.checkpoints.layout import (
+    SIZES,
     Layout,
     Settings,
     Table,
@@ -32,14 +33,7 @@ from regard.models import (
 
 _BERT = Settings(
     config=EncoderConfig,
-    sizes={
-        "hidden_size": "model_dim",
-        "num_attention_heads": "num_heads",
-        "num_hidden_layers": "num_layers",
-        "intermediate_size": "ffn_dim",
-        "max_position_embeddings": "max_length",
-        "type_vocab_size": "num_segments",
-    },
+    sizes={**SIZES, "type_vocab_size": "num_segments"},
     numbers={
         "hidden_dropout_prob": ("dropout", 0.1),
         "attention_probs_dropout_prob": ("attention_dropout", 0.1),

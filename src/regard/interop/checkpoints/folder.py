@@ -196,7 +196,7 @@ def _load_model(config: "PreTrainedConfig", name: str, **options: bool) -> "PreT
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel
     model: PreTrainedModel
     refusal = DataError(f"config.json must describe a model of at most {_MOST_TENSORS:,} tensors.")
-    model, found = build_within(
+    model, loading = build_within(
         lambda: kind.from_pretrained(
             name, dtype="auto", use_safetensors=True, output_loading_info=True, **options
         ),
@@ -205,7 +205,7 @@ def _load_model(config: "PreTrainedConfig", name: str, **options: bool) -> "PreT
         refusal=refusal,
     )
     # Heads that were not trained have no attention; whatever else is missing does the looking.
-    missing = sorted(key for key in found["missing_keys"] if "pooler" not in key)
+    missing = sorted(key for key in loading["missing_keys"] if "pooler" not in key)
     if missing:
         raise DataError(
             f"weights must be those of the model; got none for {len(missing)} of its parameters, "

@@ -18,6 +18,14 @@ Table = Mapping[str, JsonValue]
 ModelT = TypeVar("ModelT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", EncoderConfig, DecoderConfig, TransformerConfig)
 
+# Names of sizes that BERT, GPT-NeoX and Llama share.
+SIZES = {
+    "hidden_size": "model_dim",
+    "num_attention_heads": "num_heads",
+    "num_hidden_layers": "num_layers",
+    "intermediate_size": "ffn_dim",
+    "max_position_embeddings": "max_length",
+}
 # Hugging Face's names of the activations of FeedForward.
 ACTIVATIONS = {
     "gelu": "gelu",
