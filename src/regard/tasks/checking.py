@@ -20,19 +20,12 @@ _SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True, slots=True)
 class CheckedExample:
-    """Texts and labels of an example of any task.
+    """Texts and labels of an example of any task."""
 
-    Attributes:
-        parts: Its input: one text, or several.
-        labels: One label, a tag for each word, or nothing to count.
-        where: ``file:line``.
-        answers: True answers in words of their own, or choices.
-    """
-
-    parts: tuple[str, ...]
-    labels: tuple[str, ...]
+    parts: tuple[str, ...]  # its input: one text, or several
+    labels: tuple[str, ...]  # one label, a tag for each word, or nothing to count
     where: str
-    answers: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()  # true answers in words of their own, or choices
 
     @property
     def text(self) -> str:
@@ -67,20 +60,12 @@ _Note: TypeAlias = tuple[str, Sequence[str], str, bool]
 
 @dataclass(frozen=True, slots=True)
 class ExamplesReport:
-    """Findings of ``check_examples``.
-
-    Attributes:
-        unit: What examples are called.
-        counts: Examples of each split.
-        labels: How often each label or tag occurs in training, most often first.
-        lengths: How long the training texts are; None of numbers and pictures.
-        findings: What is odd, problems first.
-    """
+    """Findings of ``check_examples``, problems first."""
 
     unit: str
-    counts: Mapping[str, int]
-    labels: Mapping[str, int]
-    lengths: Lengths | None
+    counts: Mapping[str, int]  # of each split
+    labels: Mapping[str, int]  # of training, the most frequent first
+    lengths: Lengths | None  # of training texts; None of numbers and pictures
     findings: tuple[Finding, ...]
 
     @property
@@ -115,14 +100,8 @@ def check_examples(
 ) -> ExamplesReport:
     """Look for what spoils a training or makes its results untrue.
 
-    Args:
-        read: Gives the examples of a split by its name, and counts lines left out.
-        unit: What examples are called, in the plural.
-        examples: How many to keep of each kind.
-        are_texts: Whether they have a length.
-
-    Raises:
-        DataError: There are no training examples, or a file cannot be read.
+    ``read`` gives the examples of a split and counts lines left out; ``examples`` is how many to
+    keep of each finding. DataError if there are no training examples.
     """
     bad_lines = BadLines()
     every = {split: read(split, bad_lines) for split in _SPLITS}

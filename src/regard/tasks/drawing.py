@@ -14,19 +14,12 @@ NOTHING = Text(text="", tokens=())
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Tokens of a text that a model reads together with another.
-
-    Attributes:
-        name: Of the text, on the page.
-        text: The text and its tokens.
-        first: Position in the model's row of the first token that is read.
-        read: Indices of the tokens that are read; None is all.
-    """
+    """Tokens of a text, with its name on the page, that a model reads together with another."""
 
     name: str
     text: Text
-    first: int
-    read: range | None = None
+    first: int  # position in the model's row of the first token that is read
+    read: range | None = None  # the tokens that are read; None is all
 
     @property
     def tokens(self) -> slice:
@@ -42,66 +35,41 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossAttention:
-    """Attention of one text over another, and the calls that compute it.
-
-    Attributes:
-        queries: The text whose tokens are the queries.
-        keys: The text whose tokens are the keys.
-        is_answered: Whether tags and values of the prediction are of the queries' text.
-        kind: Of the calls: ``encoder`` where both texts stand in one row.
-        layers: Of the calls; None is all.
-        row: Index in the batch.
-    """
+    """Attention of one text's tokens over another's, and the calls that compute it."""
 
     queries: TextPart
     keys: TextPart
-    is_answered: bool
-    kind: Literal["encoder", "cross"]
-    layers: tuple[int, ...] | None = None
-    row: int = 0
+    is_answered: bool  # whether tags and values of the prediction are of the queries' text
+    kind: Literal["encoder", "cross"]  # encoder where both texts stand in one row
+    layers: tuple[int, ...] | None = None  # None is all
+    row: int = 0  # of the batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shade:
-    """Attention that shades the tokens of a text, averaged over heads.
-
-    Attributes:
-        kind: Of the call.
-        layer: Of the call; None is the last.
-        query: Index of the query; None is the mean over all.
-        measure: Meaning of the weights, in words.
-    """
+    """Attention that shades the tokens of a text, averaged over heads, and what it measures."""
 
     kind: Literal["encoder", "cross"]
-    layer: int | None
-    query: int | None
+    layer: int | None  # None is the last
+    query: int | None  # None is the mean over all
     measure: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An example and its prediction for a page.
+    """An example and its prediction for a page; without a text, the request and ``Answer.text``.
 
-    Attributes:
-        text: The text read; None is the words of the request, and ``Answer.text`` as output.
-        output: The text predicted.
-        cross_attentions: Of two texts read together; then no other attention is shown.
-        prediction: Labels, tags and values; tags and values are one for each token of ``text``, or
-            of ``output`` where ``text`` is empty.
-        shade: Attention shown as values in place of those of ``prediction``, if the model has it.
-        importances: Importance of each token by other measures.
-        image: The image whose patches are the tokens of ``text``.
-        label: Name of the example; None where its texts identify it.
+    Tags and values are one for each token of ``text``, or of ``output`` where ``text`` is empty.
     """
 
     text: Text | None = None
     output: Text = NOTHING
-    cross_attentions: tuple[CrossAttention, ...] = ()
+    cross_attentions: tuple[CrossAttention, ...] = ()  # if any, no other attention is shown
     prediction: Prediction | None = None
-    shade: Shade | None = None
+    shade: Shade | None = None  # in place of the prediction's values, if the model has it
     importances: tuple[Importance, ...] = ()
-    image: Image | None = None
-    label: str | None = None
+    image: Image | None = None  # its patches are the tokens of ``text``
+    label: str | None = None  # None where the texts identify the example
 
 
 def pieces_text(

@@ -57,22 +57,13 @@ _TOP = 5
 
 @dataclass(frozen=True, slots=True)
 class MaskedAnswer:
-    """Predictions for the masked tokens of one passage.
+    """Predictions for the masked tokens of one passage, of which blanks are the mask itself."""
 
-    Attributes:
-        nats: −log p of all of them.
-        right: Number of right ones.
-        count: Their number.
-        pairs: Number of right next-sentence predictions, and of all.
-        likeliest: The likeliest tokens for each, with their probabilities.
-        answers: The masked tokens; of a blank to fill in, the mask itself.
-    """
-
-    nats: float
+    nats: float  # −log p of all of them
     right: int
     count: int
-    pairs: tuple[int, int]
-    likeliest: tuple[tuple[tuple[str, float], ...], ...]
+    pairs: tuple[int, int]  # right next-sentence predictions, and all
+    likeliest: tuple[tuple[tuple[str, float], ...], ...]  # with their probabilities
     answers: tuple[str, ...]
 
     def text(self) -> str:

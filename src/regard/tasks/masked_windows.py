@@ -22,39 +22,23 @@ _Ids = Int[np.ndarray, "_"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskedStretch:
-    """Ids to make a window of, or the windows of a passage.
+    """Ids to make a window of, or the windows of a passage, and the text that they are part of."""
 
-    Attributes:
-        ids: All ids of its text.
-        words: The number of each id's word in the text; −1 for a line's end.
-        first: Its first id.
-        length: Number of its ids.
-        blanks: Whether it has blanks to fill in, and nothing else is masked.
-    """
-
-    ids: Int[np.ndarray, " ids"]
-    words: Int64[np.ndarray, " ids"]
+    ids: Int[np.ndarray, " ids"]  # of the whole text
+    words: Int64[np.ndarray, " ids"]  # the number of each id's word in it; −1 for a line's end
     first: int
     length: int
-    blanks: bool = False
+    blanks: bool = False  # whether it has blanks to fill in, and nothing else is masked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """A window: begin, then each part and an end.
-
-    Attributes:
-        ids: Of all.
-        words: The number of each id's word, from 0 through all parts; −1 for none.
-        segments: The number of each id's part.
-        follows: Of two parts, whether the second follows the first; None of one.
-        blanks: As of its stretch.
-    """
+    """A window: begin, then each part and an end."""
 
     ids: Int64[np.ndarray, " n"]
-    words: Int64[np.ndarray, " n"]
-    segments: Int64[np.ndarray, " n"]
-    follows: int | None = None
+    words: Int64[np.ndarray, " n"]  # the number of each id's word, from 0; −1 for none
+    segments: Int64[np.ndarray, " n"]  # the number of each id's part
+    follows: int | None = None  # whether the second of two parts follows the first
     blanks: bool = False
 
 

@@ -30,19 +30,12 @@ _ALL = slice(None)
 
 @dataclass(frozen=True, slots=True)
 class CutText:
-    """A text in pieces.
-
-    Attributes:
-        ids: Of the pieces.
-        spans: Start and end of each in the text as it was given.
-        words: The text's words; punctuation reads as nothing.
-        owners: The number of the word that each piece belongs to, −1 for none.
-    """
+    """A text in pieces."""
 
     ids: list[int]
-    spans: list[tuple[int, int]]
-    words: list[str]
-    owners: list[int]
+    spans: list[tuple[int, int]]  # of each piece in the text as it was given
+    words: list[str]  # punctuation reads as nothing
+    owners: list[int]  # the number of each piece's word, −1 for none
 
 
 def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
