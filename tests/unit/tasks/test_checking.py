@@ -54,16 +54,6 @@ def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path: Path
     }  # fmt: skip
 
 
-def test_tags_are_counted_and_unknown_ones_found(tmp_path: Path):
-    train = "江\tB-PER\n民\tI-PER\n在\tO\n\n京\tB-LOC\n城\tI-LOC\n"
-    found = report(tmp_path, "tagging", "conll", {"train": train, "test": "江\tB-ODD\n"})
-    kinds = findings(found)
-    assert found.labels["I-LOC"] == 1
-    assert kinds["unknown label"].examples == (f"{tmp_path}/test.conll:1: 'B-ODD': 江",)
-    assert kinds["rare label"].count == len(found.labels)
-    assert not kinds["rare label"].is_problem
-
-
 def test_tables_of_numbers_and_running_text_are_checked_too(tmp_path: Path):
     table = {"train": "x,y\n1,2\n2,3\n1,4\nhigh,5\n", "test": "x,y\n2,9\n"}
     kinds = findings(report(tmp_path, "regression", "csv", table, on_bad_line="skip"))

@@ -74,14 +74,6 @@ def test_chinese_characters_are_read_with_their_neighbours():
     assert found.parts.tolist() == [[1, 2], [2, 1], [1, 1]]
 
 
-def test_words_have_their_places_in_the_text():
-    text = "so 好吃 , don't"
-    found = spelled(texts=["so good"]).pieces(text)
-    assert [piece.text for piece in found] == ["so", "好", "吃", ",", "don't"]
-    assert all(text[piece.start : piece.end] == piece.text for piece in found)
-    assert [piece.id > UNK_ID for piece in found] == [True, False, False, False, False]
-
-
 def test_words_are_dropped_in_training_alone_and_their_parts_stay():
     made, examples = job(
         [" ".join(TEXTS[::2])] * 50 + ["a bore"], data={"drop_words": 0.3}, model={"parts": "bag"}

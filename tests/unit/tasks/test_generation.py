@@ -136,14 +136,6 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
         read_parts(recipe)
 
 
-def test_questions_are_answered_by_sentences_of_the_document() -> None:
-    found = extracts([DocumentExample(TALE, "Who ran away?", (), "")])
-    assert found == {
-        "the first sentence": ["A king was old."],
-        "the sentence that shares most words with the question": ["Hans ran away."],
-    }
-
-
 def test_summaries_have_as_many_sentences_and_words_as_those_known() -> None:
     documents = [DocumentExample(ROUND, "", (), ""), DocumentExample("One only.", "", (), "")]
     found = extracts(documents, ["A son ran. He was old.", "The queen ran. She was old too."])
@@ -156,13 +148,6 @@ def test_summaries_have_as_many_sentences_and_words_as_those_known() -> None:
     assert found["the 2 sentences nearest to all"][0] == both
     assert found["TextRank's first 2 sentences"][0] == both
     assert "the first 2 words" not in extracts(documents)
-
-
-def test_chinese_is_ranked_by_characters() -> None:
-    text = "天下雨了。国王有一个儿子。国王的儿子走了。儿子很伤心。"
-    found = extracts([DocumentExample(text, "", (), "")], ["国王的儿子"])
-    assert found["TextRank's first sentence"] == ["国王的儿子走了。"]
-    assert found["the first 5 characters"] == ["天下雨了。国"]
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -8,7 +8,6 @@ import torch
 from regard.errors import DataError, RunError
 from regard.tasks import LabelledData, LabelTask, Recipe
 from regard.tasks.batches import collate
-from regard.tasks.regression import Regression
 from regard.text import PAD_ID
 
 
@@ -60,14 +59,6 @@ def test_what_is_learned_is_saved_and_a_damaged_file_is_named(tmp_path):
     (tmp_path / "labels.json").write_text('{"format": 1, "labels": ["one"]}', "utf-8")
     with pytest.raises(RunError, match=r"labels of .*labels\.json must .* It is damaged"):
         Lengths.load(task.recipe, tmp_path)
-
-
-def test_smoothing_is_for_losses_that_can_be_smoothed(tmp_path):
-    task = learned(tmp_path)
-    batch = task.collate(task.encode(task.read(task.recipe, "train")))
-    model = task.build_model()
-    assert task.loss(model, batch, smoothing=0.1)[0] != task.loss(model, batch)[0]
-    assert not Regression.can_smooth
 
 
 def test_samples_are_padded_by_what_they_hold():

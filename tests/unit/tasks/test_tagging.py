@@ -11,7 +11,8 @@ from regard.errors import DataError
 from regard.metrics.labels import as_bio, entities
 from regard.tasks import recipe_from_table
 from regard.tasks.tagging import Tagging, Tags
-from regard.text import PAD_ID, UNK_ID
+from regard.tasks.word_parts import joined_words, piece_rows, pieces_of
+from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, TokenizerConfig, train_tokenizer
 from regard.text.reading.tagged import TaggedWords
 
 LIST = "李|B-PER 、|O 王|B-PER 明|I-PER 、|O 北|B-LOC 京|I-LOC 来|O"
@@ -92,15 +93,6 @@ def test_names_in_a_list_are_also_read_without_their_marks_in_training():
     assert len(job.encode([sentence("李|B-PER 和|O 王|B-PER")], training=True)) == 1
     plain = job_of(sentence(LIST))
     assert len(plain.encode([sentence(LIST)], training=True)) == 1
-
-
-def test_entities_that_begin_with_an_i_are_mended_where_they_are_read(tmp_path):
-    text = "江\tI-PER\n在\tO\n京\tI-LOC\n津\tI-PER\n"
-    (found,) = Tagging.read(written(tmp_path, text), "train")
-    assert found.tags == ("B-PER", "O", "B-LOC", "B-PER")
-    # Tags that mark no entities stay as they are.
-    (found,) = Tagging.read(written(tmp_path, "a\tI-X\nb\tNOUN\n"), "train")
-    assert found.tags == ("I-X", "NOUN")
 
 
 @pytest.mark.parametrize(
@@ -190,3 +182,36 @@ def test_a_tag_that_training_does_not_know_is_named_with_its_word():
         DataError, match=r"b.txt:7: tags must be ones met in .*got 'B-ORG' for '党'"
     ):
         job.encode([sentence("党|B-ORG", "b.txt:7")])
+
+
+PIECED = ["the cat sat on the mat.", "a dog ran on the road.", "我爱中国。", "中国很大。"] * 5
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "characters", "words"])
+@pytest.mark.parametrize(
+    "words",
+    [["the", "cat", "ran", "."], ["我", "爱", "中", "国", "。"], ["the", "中国", "x9"], ["a"]],
+)
+def test_the_pieces_of_a_word_are_of_it_alone(kind, words):
+    tokenizer = train_tokenizer(PIECED, TokenizerConfig(type=kind))
+    found = pieces_of(words, tokenizer)
+    assert all(found)
+    for word, ids in zip(words, found, strict=True):
+        if UNK_ID not in ids:
+            assert tokenizer.decode(ids).strip() == word
+    text = joined_words(words)
+    cut = [piece.text for piece in tokenizer.pieces(text)]
+    if all(any(word.startswith(piece) for word in words) for piece in cut):  # none is of two words
+        assert [one for ids in found for one in ids] == tokenizer.encode(text)
+
+
+def test_rows_begin_only_where_texts_do():
+    sentences = [[[7], [8, 9]], [[5]]]
+    plain, begun = (piece_rows(sentences, begins=begins) for begins in (False, True))
+    assert plain["ids"].tolist() == [[7, 8, 9, EOS_ID], [5, EOS_ID, 0, 0]]
+    assert begun["ids"].tolist() == [[BOS_ID, 7, 8, 9, EOS_ID], [BOS_ID, 5, EOS_ID, 0, 0]]
+    assert (plain["places"].tolist(), begun["places"].tolist()) == (
+        [[0, 1], [0, 0]],
+        [[1, 2], [1, 0]],
+    )
+    assert (plain["lengths"].tolist(), begun["lengths"].tolist()) == ([4, 2], [5, 3])

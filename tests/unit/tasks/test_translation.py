@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -56,21 +54,6 @@ def test_one_file_of_pairs_or_two_of_lines(folder):
     both = recipe(folder, train=["side.zh", "side.en"])
     assert sides(read_split(both, "train")) == [("我", "I"), ("你", "you")]
     assert read_split(both, "valid") == []
-
-
-def test_the_phrasebook_comes_with_its_references(monkeypatch):
-    def two_phrases(split):
-        return [
-            SimpleNamespace(source=f"{split}{n}", target="I love you.", references=("I love you.",))
-            for n in range(2)
-        ]
-
-    monkeypatch.setattr("regard.text.phrasebook.phrases", two_phrases)
-    made = recipe_from_table({"data": {"train": "phrasebook"}})
-    for split in ("train", "valid", "test", "new"):
-        pairs = read_split(made, split)
-        assert sides(pairs) == [(f"{split}0", "I love you."), (f"{split}1", "I love you.")]
-        assert pairs[1] == Pair(f"{split}1", "I love you.", ("I love you.",), "phrasebook:2")
 
 
 def test_held_out_pairs_are_spread_and_share_no_side_with_the_rest(folder):

@@ -1,7 +1,10 @@
-"""TextRank beside its own iteration, Mihalcea and Tarau (2004), as they print it."""
+"""Baselines of sentences: TextRank beside its own iteration, overlap in any order of sets."""
 
 import math
+import os
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -42,3 +45,26 @@ def test_two_sentences_of_one_word_are_not_joined() -> None:
     ranks = text_rank(["Ran.", "Ran!", "...", "He ran."])
     assert ranks == pytest.approx([0.15 + 0.425 * hub, 0.15 + 0.425 * hub, 0.15, hub])
     assert text_rank(["Ran."]) == pytest.approx([0.15])
+
+
+SHARES = """
+from regard.tasks.baselines.sentences import SlidingWindow
+from regard.tasks.baselines.labels import WordOverlap
+
+words = [f"w{place}" for place in range(60)]
+texts = [" ".join(words[first:]) for first in range(40)]
+overlap = WordOverlap([(text, other, text[:2]) for text in texts for other in texts])
+context = " ".join(" ".join(words[: place + 1]) for place in range(60))
+print([overlap._share(text, texts[20]) for text in texts])
+print([SlidingWindow(()).shared(text, texts[20], context) for text in texts])
+"""
+
+
+def shares(seed):
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    command = [sys.executable, "-c", SHARES]
+    return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+
+
+def test_shares_do_not_depend_on_the_order_of_sets():
+    assert shares(1) == shares(2) == shares(3)
