@@ -168,7 +168,7 @@ class _BlockArrays:
 
     def parallel_for(self, rows: int, do: Callable[[_Span, _Span, int], None]) -> None:
         """Call ``do(lanes, rows, number of the rows)`` for tasks of at most so many rows."""
-        worth = max(1, _UNITS_OF_A_TASK // max(1, self.units * rows))
+        worth = max(1, _UNITS_OF_A_TASK // max(1, self.units * min(rows, self.rows)))
         lanes = min(self.lanes, worth) if rows >= self.rows else 1
         across = -(-self.rows // rows)
 
