@@ -90,16 +90,6 @@ def test_words_are_dropped_in_training_alone_and_their_parts_stay():
     assert again["ids"].equal(dropped["ids"])
 
 
-def test_a_job_with_parts_that_was_saved_answers_alike(tmp_path):
-    made, examples = job(model={"parts": "bag"})
-    made.save(tmp_path)
-    model = made.build_model()
-    again = type(made).load(made.recipe, tmp_path)
-    before = Predictor(model, made).answers(examples)
-    assert Predictor(model, again).answers(examples) == before
-    assert any("words tokenizer: 9 pieces" in line for line in again.facts())
-
-
 @pytest.mark.parametrize(("kind", "works"), [("words", True), ("characters", True), ("bpe", False)])
 def test_words_are_read_from_parts_where_text_is_cut_into_words(kind, works):
     if works:

@@ -148,18 +148,3 @@ def test_summaries_have_as_many_sentences_and_words_as_those_known() -> None:
     assert found["the 2 sentences nearest to all"][0] == both
     assert found["TextRank's first 2 sentences"][0] == both
     assert "the first 2 words" not in extracts(documents)
-
-
-@pytest.mark.parametrize("is_there", [True, False])
-def test_the_text_of_training_says_how_long_a_summary_is(tmp_path, is_there) -> None:
-    path, test = tmp_path / "train.jsonl", tmp_path / "test.jsonl"
-    test.write_text(json.dumps({"document": ROUND, "summary": "A son."}) + "\n", "utf-8")
-    if is_there:
-        path.write_text(json.dumps({"document": TALE, "summary": "A son ran."}) + "\n", "utf-8")
-    table = {
-        "task": "generation",
-        "data": {"train": str(path), "valid": str(test), "test": str(test)},
-    }
-    found = GenerationTask.baselines(recipe_from_table(table), "test")
-    assert ("the first 3 words" in found) == is_there
-    assert found["the first sentence"] == ["Rain fell."]

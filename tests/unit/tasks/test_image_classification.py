@@ -53,20 +53,6 @@ def test_baselines_are_those_of_their_names():
     }
 
 
-def test_the_digits_have_parts_without_overlap():
-    pytest.importorskip("sklearn")
-    parts = {split: digits(split) for split in ("train", "valid", "test")}
-    assert {split: len(found) for split, found in parts.items()} == {
-        "train": 1197,
-        "valid": 300,
-        "test": 300,
-    }
-    every = [each for found in parts.values() for each in found]
-    assert len({repr(each) for each in every}) == 1797
-    assert {each.label for each in every} == set("0123456789")
-    assert every[0].pixels.shape == (8, 8, 1)
-
-
 def test_a_picture_of_a_split_is_asked_for_by_number():
     pytest.importorskip("sklearn")
     table = {"task": "image_classification", "data": {"example": "digits"}, "model": MODEL}

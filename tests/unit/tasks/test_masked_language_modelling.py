@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regard.errors import DataError, SettingError
-from regard.inference import Predictor
-from regard.inference.looking import look_into
+from regard.errors import SettingError
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID, PAD_ID
 from regard.text.masking import WholeWords
@@ -178,19 +176,3 @@ def test_chinese_words_are_found_by_what_is_repeated(tmp_path):
     # Characters it has never seen are words by themselves, each once.
     assert words.spans("薛") == [(0, 1)]
     assert WholeWords.load(tmp_path / "nothing").spans("中国") == [(0, 1), (1, 2)]
-
-
-def test_blanks_are_shown_with_what_is_guessed_for_them(make):
-    job, _ = make()
-    predictor = Predictor(job.build_model(), job)
-    (example,) = look_into(predictor, "a [MASK]at ran").examples
-    tokens = [token.text for token in example.source_tokens]
-    assert tokens[0] == "⟨begin⟩"
-    assert tokens.count("[MASK]") == 1
-    tags = example.answer.tags
-    assert len(tags) == len(tokens)
-    assert [place for place, tag in enumerate(tags) if tag] == [tokens.index("[MASK]")]
-    assert example.answer.labels[0][0] == example.output_tokens[0].text
-    assert {shown.kind for shown in example.maps} == {"encoder"}
-    with pytest.raises(DataError, match="text must be at most 22 tokens long to be looked at"):
-        look_into(predictor, "a [MASK]at ran under the mattress and sat")

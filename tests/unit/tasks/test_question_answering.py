@@ -162,12 +162,6 @@ def test_the_sliding_window_looks_where_the_question_stands():
     assert found.answer in CONTEXT
 
 
-def test_of_chinese_the_sliding_window_leaves_out_what_the_question_says():
-    text = "生命数耗完即算为踢爆。开放时间为暑假。"
-    start, end = SlidingWindow.learn([text]).answer("生命数耗完即算为什么？", text)
-    assert text[start:end] == "踢爆"
-
-
 def test_requests_are_records_or_lines_with_a_tab():
     job = job_of()
     line = job.request("Who?\tIt was Ann.", "a.txt:1")

@@ -10,7 +10,6 @@ from regard.tasks import (
     DecodingConfig,
     OnePassTask,
     SequenceTask,
-    Task,
     TaskEntry,
     recipe_from_table,
     register_task,
@@ -25,18 +24,6 @@ def test_a_task_is_of_one_kind_and_whole(name):
     assert not task.__abstractmethods__
     assert TASKS[name].is_written == (kinds == [SequenceTask])
     assert set(task.metrics.values()) <= {1, -1}
-
-
-def test_nothing_with_a_body_is_overridden_by_tasks_that_write():
-    bodies = {
-        name
-        for name, found in vars(SequenceTask).items()
-        if name not in SequenceTask.__abstractmethods__ and callable(found) and name[0] != "_"
-    }
-    written = [entry.task for entry in TASKS.values() if entry.is_written]
-    assert len(written) == 2
-    assert not any(bodies & set(vars(task)) for task in written)
-    assert issubclass(SequenceTask, Task)
 
 
 def test_a_task_from_outside_is_one_that_recipes_may_name(monkeypatch):

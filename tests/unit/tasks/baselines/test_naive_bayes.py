@@ -48,14 +48,3 @@ def test_probabilities_of_long_texts_are_numbers():
     texts = {label: " ".join(f"{label}{n}" for n in range(9999)) for label in "yn"}
     bayes = NaiveBayes([(text, label) for label, text in texts.items()])
     assert bayes.probabilities(texts["y"]) == {"y": 1.0, "n": 0.0}
-
-
-def test_text_without_spaces_is_read_by_characters_and_threes_of_them():
-    # One by one the characters of both labels are the same; their order tells.
-    bayes = NaiveBayes([("甲乙丙丁", "no"), ("丁丙乙甲", "yes")])
-    assert [bayes.label(text) for text in ("甲乙丙", "丙乙甲", "丙丁", "丁丙")] == [
-        "no",
-        "yes",
-        "no",
-        "yes",
-    ]
