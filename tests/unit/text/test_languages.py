@@ -2,29 +2,14 @@ import pytest
 
 from regard.text.languages import (
     guess_language,
-    main_script,
     markup,
     misplaced,
     misreading,
-    side_script,
     stray_character,
 )
 
 CHINESE = ["我爱中国。", "Tom认识我。", "你好！", "东京是城市。", "他在看书。"]
 PLAIN = ["I love China.", "Tom knows me.", "Hello!", "Tokyo is a city.", "He reads."]
-
-
-@pytest.mark.parametrize(
-    ("text", "script"),
-    [
-        ("我爱Tom和中国", "Han or kana"),
-        ("Привет, Tom", "Cyrillic"),
-        ("Ελλάδα", "Greek"),
-        ("1 + 1", ""),
-    ],
-)
-def test_the_main_script_is_that_of_most_letters(text, script):
-    assert main_script(text) == script == side_script([text, "1"])
 
 
 def test_right_pairs_are_left_alone():

@@ -133,12 +133,6 @@ def test_pairs_are_read_by_their_header(write, text, columns):
     assert [(pair.source, pair.target) for pair in pairs] == [("Hello", "你好")]
 
 
-def test_names_of_columns_are_keys_of_pairs_in_jsonl(write):
-    path = write("a.jsonl", '{"q": "Hello", "a": "你好"}\n')
-    (pair,) = read_pairs(path, layout=PairLayout(columns=("q", "a")))
-    assert (pair.source, pair.target) == ("Hello", "你好")
-
-
 def test_tagged_words_are_read_by_their_header(write):
     text = "token\tner\nAnn\tB-PER\n\nruns\tO\n"
     for path in (write("a.conll", text), write("a.csv", text.replace("\t", ","))):
