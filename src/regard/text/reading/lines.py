@@ -9,7 +9,7 @@ import itertools
 import shlex
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -174,7 +174,7 @@ class BadLines:
         )
 
 
-def filled(items: Iterable[LinesT], tallies: Sequence[BadLines] = ()) -> Iterator[LinesT]:
+def filled(items: Iterable[LinesT], bad_lines: BadLines | None = None) -> Iterator[LinesT]:
     """Leave out blank lines, or pairs of them; those between others are counted."""
     blank: list[str] = []
     for item in items:
@@ -183,9 +183,9 @@ def filled(items: Iterable[LinesT], tallies: Sequence[BadLines] = ()) -> Iterato
         if lines and not any(line.text.strip() for line in lines):
             blank.append(lines[0].where)
             continue
-        for tally in tallies if blank else ():
+        if bad_lines is not None:
             for where in blank:
-                tally.add(BLANK, where)
+                bad_lines.add(BLANK, where)
         blank.clear()
         yield item
 

@@ -68,7 +68,7 @@ def usable(
     """
     check_choice("on_bad_line", on_bad_line, OnBadLine)
     is_empty, first = True, ""
-    for item in filled(items, [] if bad_lines is None else [bad_lines]):
+    for item in filled(items, bad_lines):
         try:
             made = make(item)
         except DataError as error:

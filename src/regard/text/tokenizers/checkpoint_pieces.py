@@ -48,27 +48,17 @@ class CheckpointPieces(Tokenizer):
     """
 
     def __init__(self, written: str, theirs: Sequence[int]) -> None:
-        self._written, self.theirs = written, tuple(theirs)
+        self.written, self.theirs = written, tuple(theirs)
         self._cut = _library(written)
         ours = {their: our for our, their in enumerate(self.theirs) if our >= len(RESERVED)}
         for our in (PAD_ID, UNK_ID, BOS_ID, EOS_ID):  # the end last: what is missing is it
             ours[self.theirs[our]] = our
-        self._ours = ours
+        self.ours: Mapping[int, int] = ours
 
     @property
     def vocab_size(self) -> int:
         """How many ids there are."""
         return len(self.theirs)
-
-    @property
-    def written(self) -> str:
-        """Contents of the checkpoint's ``tokenizer.json``."""
-        return self._written
-
-    @property
-    def ours(self) -> Mapping[int, int]:
-        """Our id of each of the checkpoint's."""
-        return self._ours
 
     def library_ids(self) -> set[int]:
         """The checkpoint's ids of all pieces that a text can be cut into."""
@@ -83,13 +73,13 @@ class CheckpointPieces(Tokenizer):
     def encode(self, text: str) -> list[int]:
         """The ids of ``normalize(text)``, without begin and end."""
         encoding = self._cut.encode(normalize(text), add_special_tokens=False)
-        return [self._ours[their] for their in encoding.ids]
+        return [self.ours[their] for their in encoding.ids]
 
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
         """The ids of many texts."""
         plain = [normalize(text) for text in texts]
         every = self._cut.encode_batch(plain, add_special_tokens=False)
-        return [[self._ours[their] for their in encoding.ids] for encoding in every]
+        return [[self.ours[their] for their in encoding.ids] for encoding in every]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without what begins and ends it."""
@@ -109,15 +99,15 @@ class CheckpointPieces(Tokenizer):
         encoding = self._cut.encode(plain, add_special_tokens=False)
         spans = [_trimmed(plain, *offsets) for offsets in encoding.offsets]
         return [
-            Piece(plain[start:end].strip() or "␣", self._ours[their], start, end)
+            Piece(plain[start:end].strip() or "␣", self.ours[their], start, end)
             for their, (start, end) in zip(encoding.ids, spans, strict=True)
         ]
 
     def save(self, folder: Path) -> None:
         """Write it into a folder, for ``load_tokenizer``."""
-        digest = hashlib.sha256(self._written.encode()).hexdigest()
+        digest = hashlib.sha256(self.written.encode()).hexdigest()
         write_plain(folder, {"type": "checkpoint", "theirs": list(self.theirs), "sha256": digest})
-        (folder / _PIECES_FILE).write_bytes(self._written.encode())
+        (folder / _PIECES_FILE).write_bytes(self.written.encode())
 
 
 class _Pieces(TypedDict):

@@ -57,7 +57,7 @@ class SentencePieceTokenizer(Tokenizer):
         """Load a serialised model; RuntimeError if it is none."""
         check_choice("kind", kind, Kind)
         self._model = model
-        self._kind = kind
+        self.kind = kind
         self._noise = noise
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         ids = range(self._processor.get_piece_size())
@@ -68,8 +68,8 @@ class SentencePieceTokenizer(Tokenizer):
         }
         self._byte_ids = {value: i for i, value in self._byte_values.items()}
         self._surfaces = [self._surface(i) for i in ids]
-        self._has_marker = self._processor.piece_to_id(_MARKER) != UNK_ID
-        self._spelled = re.compile(f"({_MARKER})" if self._has_marker else f"([{_MARKER} ])")
+        self.marks_words = self._processor.piece_to_id(_MARKER) != UNK_ID
+        self._spelled = re.compile(f"({_MARKER})" if self.marks_words else f"([{_MARKER} ])")
 
     @property
     def vocab_size(self) -> int:
@@ -77,20 +77,10 @@ class SentencePieceTokenizer(Tokenizer):
         return len(self._surfaces)
 
     @property
-    def kind(self) -> Kind:
-        """Algorithm of the model."""
-        return self._kind
-
-    @property
     def scores(self) -> dict[str, float]:
         """Each piece that text is cut into, as it reads, and its score."""
         score = self._processor.get_score
         return {self._surfaces[i]: score(i) for i in self._numbers.values()}
-
-    @property
-    def marks_words(self) -> bool:
-        """Whether a first word has a space before it."""
-        return self._has_marker
 
     @property
     def is_sampling(self) -> bool:
@@ -132,7 +122,7 @@ class SentencePieceTokenizer(Tokenizer):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _MODEL_FILE).write_bytes(self._model)
         digest = hashlib.sha256(self._model).hexdigest()
-        write_plain(folder, {"type": self._kind, "noise": self._noise, "model_sha256": digest})
+        write_plain(folder, {"type": self.kind, "noise": self._noise, "model_sha256": digest})
 
     def check_ids(self) -> None:
         """Raise ValueError unless reserved ids, bytes and pieces are as in the models we train."""
@@ -143,7 +133,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _marked(self, text: str) -> str:
         text = normalize(text)
-        return f" {text}" if self._has_marker and opens_with_word(text) else text
+        return f" {text}" if self.marks_words and opens_with_word(text) else text
 
     def _drawn(self, texts: Sequence[str], rng: Random) -> list[list[int]]:
         numbers, cut = self._numbers, self._segmenter
@@ -171,7 +161,7 @@ class SentencePieceTokenizer(Tokenizer):
     @cached_property
     def _segmenter(self) -> Segmenter:
         scores = {piece: self._processor.get_score(i) for piece, i in self._numbers.items()}
-        if self._kind == "bpe":
+        if self.kind == "bpe":
             return bpe_dropout(scores, self._noise)
         return unigram_sampling(scores, self._noise)
 

@@ -40,15 +40,10 @@ class ListTokenizer(Tokenizer):
 
     def __init__(self, pieces: Sequence[str], *, kind: Literal["words", "characters"]):
         """Number the pieces, in the order of their ids."""
-        self._kind = kind
+        self.kind = kind
         self._split = choose("tokenizer.type", kind, SPLITTERS)
         self._surfaces = surfaces_with_reserved(pieces)
         self._ids = {piece: i for i, piece in enumerate(pieces, start=len(RESERVED))}
-
-    @property
-    def kind(self) -> str:
-        """How a text is split."""
-        return self._kind
 
     @property
     def vocab_size(self) -> int:
@@ -81,11 +76,11 @@ class ListTokenizer(Tokenizer):
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` into ``folder``."""
-        write_plain(folder, {"type": self._kind, "pieces": self._surfaces[len(RESERVED) :]})
+        write_plain(folder, {"type": self.kind, "pieces": self._surfaces[len(RESERVED) :]})
 
     def _cut(self, text: str) -> list[str]:
         """Words; of one that is unknown the space and the word, if that is known, or characters."""
-        words = self._split(_marked(normalize(text), self._kind))
+        words = self._split(_marked(normalize(text), self.kind))
         if all(map(self._ids.__contains__, words)):
             return words
         parts: list[str] = []
