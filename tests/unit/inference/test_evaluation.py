@@ -1,10 +1,12 @@
 import json
 
 import pytest
+import torch
 
 from regard.errors import DataError, SettingError
 from regard.inference.comparison import compare, compare_answers
 from regard.inference.evaluation import evaluate, quality_by_length
+from regard.inference.report import answer_timed
 from regard.tasks.classification import Classification, LabelledText
 from regard.tasks.label_task import certain
 
@@ -116,12 +118,6 @@ def test_two_systems_are_compared_sentence_by_sentence():
     assert "8 sentences better, 1 worse, 31 equal" in str(duel)
 
 
-def test_a_system_is_as_good_as_itself():
-    duel = compare(OUTPUTS, OUTPUTS, REFERENCES, trials=100)
-    assert (duel.better, duel.worse, duel.differences) == (0, 0, ())
-    assert all(one.p_value == 1 for one in duel.comparisons)
-
-
 def test_what_does_not_pair_up_is_refused():
     with pytest.raises(DataError, match="sources must have one line per output; got 1 for 40"):
         report(sources=["a"])
@@ -191,3 +187,25 @@ def test_the_same_answers_do_not_differ(task):
     assert all(one.p_value == 1 for one in found.comparisons)
     with pytest.raises(DataError, match="must have one answer for each example; got 59 and 60 for"):
         compare_answers(task, RIGHT[1:], RIGHT, ANSWERED)
+
+
+def test_examples_are_answered_together_and_some_alone():
+    calls, done = [], []
+
+    def answer(examples, *, progress=None):
+        calls.append(len(examples))
+        if progress is not None:
+            progress(len(examples))
+        return [-one for one in examples]
+
+    answers, speed = answer_timed(
+        answer, range(50), device=torch.device("cpu"), progress=done.append
+    )
+    assert list(answers) == [-one for one in range(50)]
+    assert done == [50]
+    assert calls[:2] == [1, 50]
+    assert set(calls[2:]) == {1}
+    assert len(calls) <= 2 + 20
+    figures = speed.to_dict()
+    assert all(figures[name] > 0 for name in ("per_second", "alone_ms", "peak_mib", "threads"))
+    assert f"{speed.per_second:,.1f} a second" in str(speed)

@@ -105,15 +105,6 @@ def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
             assert (rows.amax() - rows.amin()) > 0.1
 
 
-def test_some_layers_can_be_asked_for() -> None:
-    made, layers = sharp("transformer"), [2, 0]
-    (best,) = made.translate(["我爱中国。"], beam_size=3, attention=True, layers=layers)[0]
-    look = made.attention("我爱中国。", best.tokens)
-    expected = torch.stack([look.cross(layer) for layer in layers]).mean(0)[: len(best.tokens)]
-    assert best.alignment is not None
-    torch.testing.assert_close(best.alignment.weights, expected, atol=1e-7, rtol=0)
-
-
 def test_only_the_best_has_its_alignment_whose_links_leave_out_the_end_of_the_source() -> None:
     (found,) = sharp("transformer").translate(["我爱中国。"], n_best=3, attention=True)
     assert [one.alignment is not None for one in found] == [True, False, False]

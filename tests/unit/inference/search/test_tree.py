@@ -11,7 +11,6 @@ from regard.inference.search.tree import followed, searched
 from regard.models import Seq2Seq
 from regard.tasks import SequenceTask
 from regard.tasks.translation import TranslationTask
-from regard.text.tokenizers.pieces import END
 
 
 def ready(predictor: Predictor) -> tuple[Seq2Seq, SequenceTask]:
@@ -60,15 +59,6 @@ def test_what_is_kept_is_held_at_the_next_step_and_leads_back_to_its_parent(
         assert kept == {(one.parent, one.text) for one in after}
     texts = [step[place].text for step, place in zip(search.steps, search.path, strict=True)]
     assert "".join(texts).strip() == search.answers[0].text
-
-
-def test_an_ended_extension_is_an_answer(predictor: Predictor) -> None:
-    found, search = searched(*ready(predictor), "他爱你", beam_size=4)
-    last = search.steps[-1][search.path[-1]]
-    if found.is_finished:
-        assert [one.outcome for one in last.extensions if one.text == END] == ["ended"]
-    else:
-        assert search.probabilities[-1] is None
 
 
 def test_an_answer_that_was_cut_has_a_last_step_without_a_choice(predictor: Predictor) -> None:
