@@ -322,36 +322,6 @@ def test_a_causal_hint_beside_a_mask_is_the_mask(need_weights, is_bool, given):
         torch.testing.assert_close(layer(states, mask=causal())[0], want)
 
 
-@pairwise(
-    context=[torch.no_grad, torch.inference_mode, torch.enable_grad],
-    training=[True, False],
-    need_weights=[True, False],
-)
-def test_torchs_shortcut_gives_what_ours_does(need_weights, training, context):
-    peer = nn.MultiheadAttention(14, 7, batch_first=True).train(training)
-    ours = on_the_engine(peer)
-    layer = MultiHeadAttention.from_torch(peer)
-    states = torch.rand(8, 5, 14)
-    attn = torch.rand(5, 5) < 0.5
-    padding = torch.rand(8, 5) < 0.3
-    options = {"attn_mask": attn, "key_padding_mask": padding, "need_weights": need_weights}
-    with context():
-        want, rows = peer(states, states, states, **options)
-        out, ours_rows = ours(states, states, states, **options)
-        mixed, _ = layer(states, mask=dense(~attn) & dense(~padding[:, None, None]))
-    sees = (~(attn | padding[:, None])).any(-1)
-    assert sees.any()
-    assert not sees.all()
-    torch.testing.assert_close(out[sees], want[sees], atol=1e-5, rtol=0)
-    torch.testing.assert_close(mixed[sees], want[sees], atol=1e-5, rtol=0)
-    # Where nothing can be seen, torch gives NaN or not, by the way it went; ours never.
-    assert torch.equal(out[~sees], peer.out_proj.bias.expand_as(out[~sees]))
-    assert torch.equal(mixed[~sees], peer.out_proj.bias.expand_as(mixed[~sees]))
-    if need_weights:
-        torch.testing.assert_close(ours_rows[sees], rows[sees], atol=1e-5, rtol=0)
-        assert ours_rows[~sees].eq(0).all()
-
-
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes_of_layers(dtype, need_weights):

@@ -43,20 +43,6 @@ def test_a_row_of_nothing_is_zeros_where_a_large_negative_score_spreads_evenly()
     assert rg.masked_softmax(scores[..., :0], 0).shape == (B, N, 0)
 
 
-def test_heads_share_the_lengths_of_their_batch_row():
-    scores = torch.randn(B, H, N, M)
-    found = rg.masked_softmax(scores, lengths := torch.tensor([2, 6]))
-    for head in range(H):
-        assert_close(found[:, head], rg.masked_softmax(scores[:, head], lengths))
-    assert_close(rg.masked_softmax(scores[0, 0], 2), found[0, 0])
-
-
-def test_it_is_the_weights_of_the_engine():
-    query, key = torch.randn(B, N, 11), torch.randn(B, M, 11)
-    scores = query @ key.mT / 11**0.5
-    assert_close(rg.masked_softmax(scores, [4, 6]), rg.weights(query, key, mask=rg.lengths([4, 6])))
-
-
 @pytest.mark.parametrize("shape", [(N, M), (B, N, M), (B, H, N, M), (2, B, H, N, M)])
 def test_a_mask_hides_keys_as_it_does_in_the_engine(shape):
     scores, tensor = torch.randn(shape), torch.rand(shape) > 0.4

@@ -10,8 +10,6 @@ copy what they are given once more at most; 2 MB are the fixed buffers of torch'
 
 import pytest
 import torch
-from tests.formulas.case import Case, assert_as_good, in_naive_dtype
-from tests.formulas.sizes import Sizes
 from tests.profiling import profiled
 
 from regard.attention import (
@@ -37,7 +35,6 @@ from regard.attention import (
 pytestmark = pytest.mark.slow
 
 N, M, D = 2003, 3001, 32
-MATRIX = 4 * 2 * N * M
 FIXED = 2 * 2**20
 IDS = torch.arange(N) // 101
 CALLS = {
@@ -126,41 +123,3 @@ def test_memory_stays_within_the_formula_and_far_from_a_matrix(name, requires_gr
         matrix = 4 * heads * N * keys
         assert seen.largest < matrix / 4
         assert bound < matrix
-
-
-LONG = Sizes(B=1, H=2, G=1, N=1009, M=1511, D=3, E=5)
-KINDS = [
-    {},
-    {"mask": "causal"},
-    {"mask": "lengths & causal"},
-    {"mask": "documents"},
-    {"mask": "documents & causal"},
-    {"mask": "window"},
-    {"mask": "window elsewhere | prefix"},
-    {"mask": "where"},
-    {"score": "gaussian"},
-    {"score": "cosine per head", "bias": "of keys"},
-    {"score": "additive", "mask": "lengths"},
-    {"score": "additive", "mask": "causal"},
-    {"score": "laplace", "mask": "documents in disorder"},
-    {"score": "student", "bias": "alibi"},
-    {"weighting": "sparsemax", "mask": "window"},
-    {"weighting": "entmax15"},
-    {"weighting": "sink", "bias": "relative"},
-    {"weighting": "hard", "mask": "causal"},
-    {"bias": "shaw with values", "mask": "causal"},
-]
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: ", ".join(kind.values()) or "plain")
-def test_a_thousand_queries_and_more_keys_on_every_path(kind):
-    dtype = torch.float32
-    case = Case.draw(LONG, dtype, **kind)
-    truth = case.as_dtype(torch.float64).formula(gradients=True)
-    naive = in_naive_dtype(case).formula(gradients=True)
-    for backend in [None, *case.backends(gradients=True)]:
-        assert_as_good(case.attend(backend=backend, gradients=True), naive, truth)
-    # Where nothing is to be differentiated, other paths serve.
-    naive, truth = naive._replace(gradients=None), truth._replace(gradients=None)
-    for backend in case.backends():
-        assert_as_good(case.attend(backend=backend), naive, truth)

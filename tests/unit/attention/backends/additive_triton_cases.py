@@ -5,7 +5,6 @@ Triton decides when it is imported whether it interprets, and others import it t
 """
 
 import os
-from importlib import import_module
 
 import pytest
 import torch
@@ -17,7 +16,6 @@ from regard.attention import (
     dense,
     documents,
     lengths,
-    window,
 )
 from regard.attention.backends import additive_triton
 from regard.attention.reference import attend_by_loops
@@ -219,25 +217,6 @@ def test_a_bias_is_added_without_being_spread_out(batch, heads, shape):
     bias = torch.randn(shape)
     bias[..., -1:] = float("-inf")
     check(make(batch=batch, heads=heads, groups=heads), bias=bias)
-
-
-@pytest.mark.parametrize(("mask", "tiles"), [(window(before=3, after=0), 2 + 1), (None, 2 * 2)])
-def test_tiles_outside_of_a_band_are_never_computed(monkeypatch, mask, tiles):
-    kernels = import_module("regard.kernels.attention.additive_triton")
-    inputs = make(batch=1, heads=1, groups=1)
-    attend(*inputs[:3], score=Additive(inputs[3]), backend="additive_triton")
-    seen, scores = [], kernels._scores
-
-    def spy(*args):
-        seen.append(args[4])
-        return scores(*args)
-
-    monkeypatch.setattr(kernels, "_scores", spy)
-    attend(*inputs[:3], score=Additive(inputs[3]), mask=mask, backend="additive_triton")
-    assert len(seen) == tiles
-    seen.clear()
-    answer(inputs, mask=mask)
-    assert len(seen) == 2 * tiles
 
 
 @pytest.mark.parametrize("mask", ["none", "documents"])

@@ -17,14 +17,6 @@ def test_about_the_asked_fraction_is_dropped_everywhere():
         assert (rates - 0.3).abs().max() < 0.06
 
 
-def test_neighbours_are_independent():
-    places = tuple(map(range, (1, 1, 300, 300)))
-    zeros = dropout_factors(1, 0.5, places, like=torch.ones(1))[0, 0]
-    bits = (zeros == 0).float() - 0.5
-    for one, other in ((bits[1:], bits[:-1]), (bits[:, 1:], bits[:, :-1])):
-        assert (one * other).mean().abs() < 0.01
-
-
 @pytest.mark.parametrize("score", [ScaledDot(), Additive(torch.ones(11).double())])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_pattern_does_not_depend_on_the_blocks(make_inputs, monkeypatch, score, rows):

@@ -217,18 +217,6 @@ def test_leading_axes_are_those_of_attend(axes):
     assert found.fits()
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
-def test_narrow_tensors_are_summed_in_float32(dtype):
-    query, key = torch.randn(3, 5, 11).to(dtype), torch.randn(3, 7, 11).to(dtype)
-    found, exact = summarize(query, key), summarize(query.double(), key.double())
-    assert found.entropy.dtype == torch.float32
-    assert torch.equal(found.top_keys, exact.top_keys)
-    for name in ("lse", "entropy", "received", "pooled", "distance", "first", "top_weights"):
-        torch.testing.assert_close(
-            getattr(found, name).double(), getattr(exact, name), atol=2e-5, rtol=2e-5
-        )
-
-
 @pytest.mark.parametrize(("N", "M"), [(0, 7), (5, 0), (0, 0)])
 def test_nothing_to_look_from_or_at(N, M):
     found = summarize(torch.randn(3, N, 11), torch.randn(3, M, 11))

@@ -83,11 +83,3 @@ def test_turned_spans_hold_every_query_that_sees_a_block_of_keys(name, rows, key
             assert set(looking) <= set(range(int(begin[own, block]), int(end[own, block])))
             if looking and name in EXACT:
                 assert begin[own, block] == looking[0] // rows * rows
-
-
-def test_a_window_has_a_reach_that_does_not_grow():
-    reaches = [
-        VisibleKeys.of(window(before=3, after=2).bind(1, 1, n, n), (1, 1, n, n)).reach
-        for n in (9, 90)
-    ]
-    assert reaches == [6, 6]

@@ -5,7 +5,6 @@ import torch
 
 from regard.attention import (
     Cover,
-    attend,
     causal,
     dense,
     documents,
@@ -131,17 +130,6 @@ def test_spans_leave_out_keys_that_no_query_of_the_rows_sees():
     assert key_ranges(prefix(4) | band, range(600, 610), smallest_gap=400) == (range(625),)
 
 
-def test_pieces_of_a_veil_are_those_of_the_dense_mask():
-    mask = (prefix(4) | window(before=3, after=0)) & lengths([600, 1000])
-    bound = mask.bind(2, 1, 1000, 1000)
-    rows = range(590, 610)
-    keys = bound.key_ranges(rows)
-    assert len(keys) == 2
-    hidden = bound.hidden(rows, keys, range(1, 2))
-    whole = bound.dense()[1:, :, 590:610]
-    assert torch.equal(~hidden, torch.cat([whole[..., k.start : k.stop] for k in keys], -1))
-
-
 def test_one_decoding_step_over_cached_keys_needs_no_mask():
     assert causal().bind(2, 3, 1, 7).whole is Cover.ALL
 
@@ -205,17 +193,6 @@ def test_without_an_axis_of_heads_the_batch_is_the_third_axis_from_the_end():
 def test_what_is_no_mask_is_refused(make, message):
     with pytest.raises(ShapeError, match=message):
         make()
-
-
-def test_a_long_mask_is_never_made_whole_where_blocks_will_do():
-    bound = (causal() & lengths([9000, 8000])).bind(2, 3, 9000, 9000)
-    assert bound.unseen is not None
-    assert bound.cover is None
-    assert "whole" not in vars(bound)
-    query = torch.zeros(1, 1, 5000, 4)
-    mask = causal(first=1)
-    attend(query, query, mask=mask)
-    assert "whole" not in vars(mask.bind((1,), 1, 5000, 5000, query.device))
 
 
 def test_a_window_has_no_negative_width():

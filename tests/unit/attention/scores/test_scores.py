@@ -162,15 +162,6 @@ def test_what_does_not_fit_is_refused_before_any_work(score, error, message):
         attend(torch.ones(2, 3), torch.ones(4, 3), score=score())
 
 
-@pytest.mark.parametrize("shape", [(11, 11), (3, 11, 11)])
-def test_a_precision_matrix_may_be_in_half_precision(make_inputs, shape):
-    matrix = torch.eye(11).expand(shape).bfloat16()
-    inputs = make_inputs(dtype=torch.bfloat16)
-    out = attend(*inputs, score=Gaussian(precision=matrix))
-    want = attend(*(t.double() for t in inputs), score=Gaussian(1.0))
-    torch.testing.assert_close(out.double(), want, atol=2e-2, rtol=0)
-
-
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_padding_of_nan_does_not_hide_that_a_kernel_is_too_narrow_for_a_dot_product(requires_grad):
     query, key = torch.rand(2, 2, 200, 2), torch.rand(2, 2, 100, 2)
