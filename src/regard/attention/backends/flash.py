@@ -29,7 +29,6 @@ class Flash(Backend):
     differentiates_once = True
 
     def refuse(self, request: Request) -> str | None:
-        """Why this backend cannot serve, or None if it can."""
         reason = _refuse_tensor(request.query) or refuse_unless_plain(request)
         if reason is not None:
             return reason
@@ -51,13 +50,11 @@ class Flash(Backend):
         return None
 
     def bytes_beyond(self, request: Request) -> int:
-        """Memory taken beyond inputs and output: a copy of them by position, and the sums."""
         width = max(request.key.shape[-1], request.value.shape[-1])
         rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
         return rows * width * request.query.element_size() + request.query.shape[:3].numel() * 4
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
-        """The mixed values (B, H, N, E), and no log-sum-exp."""
         form, sequences = request.form(), _sequences_of(request)
         assert form is not None
         assert sequences is not None
@@ -102,17 +99,12 @@ def _kernel() -> tuple[Callable[..., Tensor], frozenset[str]]:
 
 
 class _Sequences(NamedTuple):
-    """Runs of queries and their keys, all rows of a batch one after the other.
+    """Runs of queries and their keys, all rows of a batch one after the other."""
 
-    Attributes:
-        starts: First position of each, of queries and of keys, and the total at the end.
-        longest: The most queries and the most keys.
-        window: Keys before and after a query's own, where the last query and the last key of a
-            sequence meet; −1 for all.
-    """
-
-    starts: tuple[Tensor, Tensor]
-    longest: tuple[int, int]
+    starts: tuple[Tensor, Tensor]  # the first query and key of each, and the total at the end
+    longest: tuple[int, int]  # the most queries and the most keys
+    # Keys before and after a query's own, where the last query and the last key of a sequence
+    # meet; −1 for all.
     window: tuple[int, int]
 
     @classmethod
