@@ -6,10 +6,8 @@ import pytest
 from regard.errors import DataError, SettingError
 from regard.metrics import (
     bleu,
-    bleu_tokenizer,
     chrf,
     exact_match,
-    is_unspaced,
     sentence_chrf,
     ter,
 )
@@ -131,21 +129,3 @@ def test_a_tokenizer_that_is_not_installed_is_named():
             bleu(["犬"], ["犬"], target_language="ja")
     else:
         assert bleu(["犬"], ["犬"], target_language="ja").value >= 0
-
-
-@pytest.mark.parametrize(
-    ("language", "tokenizer", "unspaced"),
-    [
-        (None, "13a", False),
-        ("en", "13a", False),
-        ("de_DE", "13a", False),
-        ("zh", "zh", True),
-        ("cmn-Hans", "zh", True),
-        ("ja", "ja-mecab", True),
-        ("ko", "ko-mecab", False),
-        ("th", "char", True),
-    ],
-)
-def test_languages(language, tokenizer, unspaced):
-    assert bleu_tokenizer(language) == tokenizer
-    assert is_unspaced(language) is unspaced
