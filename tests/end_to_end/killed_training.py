@@ -13,7 +13,6 @@ import warnings
 from pathlib import Path
 
 import torch
-from killing import Fault, is_killed
 from rich.console import Console
 
 from regard.runs import Run, is_run
@@ -104,4 +103,6 @@ def contents_or_none(path: Path) -> dict[str, bytes] | None:
 
 
 if __name__ == "__main__":
+    from killing import Fault, is_killed
+
     main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from killing import Fault, is_killed
 
 from regard.errors import RunError
 from regard.runs import Run, average, is_run
@@ -167,4 +166,6 @@ def main(home: Path) -> None:
 
 
 if __name__ == "__main__":
+    from killing import Fault, is_killed
+
     main(Path(sys.argv[1]))

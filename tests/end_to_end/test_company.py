@@ -7,7 +7,7 @@ import pytest
 import tomli_w
 from tests.end_to_end.tiny_tasks import NAMES, TINY, TRAINING, asked, said
 
-from regard.runtime import precision
+from regard.runtime import preparing
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +85,7 @@ def line(task: str, number: int) -> str:
 @pytest.mark.parametrize(("name", "weights"), CASES)
 def test_answers_do_not_depend_on_their_company(regard, runs, name, weights, tmp_path, monkeypatch):
     # Every processor multiplies bfloat16, most of them slowly.
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda device: True)
+    monkeypatch.setattr(preparing, "multiplies_bfloat16", lambda device: True)
     task = RUNS[name][0]
     lines = [line(task, number) for number in range(23)]
     ending = "jsonl" if task == "question_answering" else "txt"
