@@ -81,14 +81,7 @@ class Predictor(Generic[AnswerT]):
         device: str = AUTO,
         setting: str = "device",
     ) -> "Predictor":
-        """The model in a run folder or bundle: see :func:`load`, which is the same.
-
-        Args:
-            path: The folder, or the bundle.
-            precision: What its weights are kept in.
-            device: Where it works; ``auto`` is a CPU for ``int8``, which only that does.
-            setting: What the device is called in messages.
-        """
+        """The model of a run: see :func:`load`; ``setting`` names the device in messages."""
         is_on_cpu = precision == "int8" and device == AUTO
         torch_device = CPU if is_on_cpu else find_device(device, setting=setting)
         run = Run.open(path)
@@ -254,12 +247,7 @@ class Predictor(Generic[AnswerT]):
     ) -> list[AnswerT]:
         """The answer to each example, as the task's metrics take it; of running text, its −log p.
 
-        Args:
-            examples: As the task reads them.
-            decoding: As for ``translate`` where outputs are searched for, and so are the others.
-            attention: See there.
-            layers: See there.
-            progress: Called after each batch with the number of examples in it.
+        Searches take the other arguments as ``translate`` does.
         """
         if isinstance(self.task, OnePassTask):
             ready = self.preparation.of(self.model)
@@ -438,8 +426,8 @@ def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) 
     Args:
         run: The folder, or the bundle. Of one that is in training the newest checkpoint counts.
         precision: What its weights are kept in: ``int8`` is smaller, and rounds.
-        device: Where it works: ``auto`` takes a GPU if there is one; ``cpu``; ``cuda``, ``cuda:1``;
-            or ``mps``.
+        device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which only a
+            CPU does; ``cpu``; ``cuda``, ``cuda:1``; or ``mps``.
 
     Raises:
         RunError: There is none, it is damaged, or a newer version of regard made it.
