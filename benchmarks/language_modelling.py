@@ -29,7 +29,7 @@ import torch
 from benchmarks import measuring
 from benchmarks.equal_budgets import cpu_clock
 from benchmarks.measuring import Figure, Spread
-from benchmarks.peers import nanogpt, processes
+from benchmarks.peers import nanogpt
 from benchmarks.training import train
 from regard.inference.evaluation import evaluate_task
 from regard.tasks import read_parts, recipe_from_table
@@ -88,7 +88,8 @@ def theirs(given: argparse.Namespace) -> dict[str, Any]:
     home, _ = nanogpt.texts(given.work, given.nanogpt)
     iterations = int(nanogpt.CPU_FLAGS["max_iters"])
     nanogpt.train(home, iterations=iterations, threads=given.threads)
-    found = processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)
+    threads = given.threads
+    found = measuring.apart("benchmarks.peers.nanogpt", home, "--threads", threads, threads=threads)
     return {"updates": iterations, **found}
 
 
@@ -244,14 +245,12 @@ def _word_figures(words: Mapping[str, Any]) -> list[Figure]:
 def _ours(
     name: str, text: Path, given: argparse.Namespace, *, run: str, updates: int
 ) -> dict[str, Any]:
-    return processes.answer(
-        OURS,
-        name,
-        *("--text", text),
-        *("--run", (given.work / run).resolve()),
-        *("--updates", updates),
+    sample: dict[str, Any] = measuring.apart(
+        *(OURS, name, "--text", text, "--run", (given.work / run).resolve()),
+        *("--updates", updates, "--threads", given.threads),
         threads=given.threads,
     )
+    return sample
 
 
 if __name__ == "__main__":

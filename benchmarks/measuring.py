@@ -97,8 +97,10 @@ def apart(module: str, *arguments: object, threads: int) -> Any:
         env=thread_environment(threads),
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    if done.returncode:
+        raise RuntimeError(f"{module} failed:\n{done.stderr[-3000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
@@ -110,8 +112,7 @@ def _here(module: str, arguments: Sequence[str]) -> str:
             runpy.run_module(module, run_name="__main__", alter_sys=False)
     except SystemExit as end:
         if end.code:
-            status = end.code if isinstance(end.code, int) else 1
-            raise subprocess.CalledProcessError(status, module, stderr=str(end.code)) from end
+            raise RuntimeError(f"{module} failed: {end.code}") from end
     finally:
         sys.argv = kept
     return printed.getvalue()

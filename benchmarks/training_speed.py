@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks import measuring
 from benchmarks.measuring import Figure, Spread
-from benchmarks.peers import joey, prepare_multi30k, processes
+from benchmarks.peers import joey, prepare_multi30k
 
 PLAIN, OURS, JOEY = "nn_transformer", "regard", "joey"
 _MODULES = {PLAIN: "benchmarks.peers.nn_transformer", OURS: "benchmarks.peers.regard_speed"}
@@ -45,7 +45,7 @@ class Setting:
 
 def main() -> None:
     """Read the arguments, measure, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpora", type=Path, default=measuring.corpora())
     parser.add_argument("--work", type=Path, required=True, help="folder outside the repository")
     parser.add_argument("--joey", type=Path, help="python of Joey NMT's environment")
@@ -82,15 +82,14 @@ def main() -> None:
 
 
 def measure(setting: Setting) -> dict[str, list[Sample]]:
-    """The samples of every side that can be measured here, by ``side/batches``."""
+    """The samples of every side, by ``side/batches``."""
     sides: dict[str, Callable[[], Sample]] = {}
-    own = [name for name in (PLAIN, OURS) if _is_available(name, setting)]
     for sort in (False, True):
         file = prepare_multi30k.write_batches(setting.work, updates=setting.updates, sort=sort)
         kind = file.stem.split("-")[0]
         if setting.joey_python is not None:
             sides[f"{JOEY}/{kind}"] = partial(_joey, setting, setting.joey_python, file)
-        for name in own:
+        for name in _MODULES:
             sides[f"{name}/{kind}"] = partial(_own, name, setting, file)
             if sort and "avx512_bf16" in measuring.machine()["flags"]:
                 sides[f"{name}/bfloat16"] = partial(_own, name, setting, file, "bfloat16")
@@ -173,22 +172,11 @@ def _joey(setting: Setting, python: Path, file: Path) -> Sample:
 
 def _own(name: str, setting: Setting, file: Path, precision: str = "float32") -> Sample:
     amount = ("--updates", setting.updates, "--warmup", setting.warmup, "--precision", precision)
-    return processes.answer(_MODULES[name], file, *amount, threads=setting.threads)
-
-
-def _is_available(name: str, setting: Setting) -> bool:
-    file = prepare_multi30k.write_batches(setting.work, updates=setting.updates)
-    once = ("--updates", 1, "--warmup", 0)
-    try:
-        processes.answer(_MODULES[name], file, *once, threads=setting.threads)
-    except processes.UnavailableError as error:
-        print(f"left out: {error}")
-        return False
-    return True
-
-
-class _Raw(argparse.RawDescriptionHelpFormatter):
-    """Keeps the module docstring's lines as they are."""
+    threads = setting.threads
+    sample: Sample = measuring.apart(
+        _MODULES[name], file, *amount, "--threads", threads, threads=threads
+    )
+    return sample
 
 
 if __name__ == "__main__":

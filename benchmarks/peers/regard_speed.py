@@ -8,8 +8,7 @@ says what is in it) and prints one JSON line::
 
 ``updates``, ``tokens`` (target tokens and sentence ends, no padding) and ``seconds`` are of what
 comes after the warm-up: padding the ids, forward, loss, backward and the optimizer. ``loss`` is
-their mean training loss, smoothed, per token: it shows that the work was done. Exit status 3 says
-that this side cannot be measured here.
+their mean training loss, smoothed, per token: it shows that the work was done.
 
 The work is done by regard's own training loop, into a run folder that is thrown away. The ids of
 regard's vocabularies have padding at 0 and unknown at 1, those of the file the other way round:
@@ -37,7 +36,6 @@ from regard.text import Corpus, Sequences, collate
 from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig, Update
 from regard.training.distributed.world import WHOLE_BATCH, BatchShard
 
-UNAVAILABLE = 3
 VOCAB_SIZE = measuring.sized(9712, 300)
 
 

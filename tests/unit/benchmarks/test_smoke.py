@@ -2,20 +2,17 @@
 
 import gzip
 import json
-import multiprocessing
 import os
-import runpy
 import shutil
-import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import IO
 
 import pytest
 from benchmarks import measuring
+from tests.unit.benchmarks.processes import run_module
 
 ROOT = measuring.ROOT
 BENCHMARKS = ROOT / "benchmarks"
@@ -67,11 +64,6 @@ SMOKE: dict[str, tuple[str, ...]] = {
 ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
 # Those that write no record of their own, or none without their peer.
 UNRECORDED = {"language_modelling", "tables"}
-
-# Forks of a process that has imported torch, and nothing of ours: what a module reads from its
-# environment while it is imported is its own process's.
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["torch", "torch._dynamo"])  # an optimizer imports the second
 
 # What the scripts read; the rest of the corpora is left out.
 FOLDERS = (
@@ -169,26 +161,6 @@ def _kept() -> dict[str, float]:
     pages = [*ROOT.glob("README*"), ROOT / "docs" / "measured.md"]
     files = [*measuring.RECORDS.glob("*"), *(ROOT / "docs" / "figures").glob("*"), *pages]
     return {str(path): path.stat().st_mtime for path in files}
-
-
-def run_module(
-    module: str, arguments: list[str], *, cwd: Path, env: dict[str, str], said: Path
-) -> CompletedProcess[str]:
-    """Run ``python -m MODULE ARGUMENTS`` in a fork; what it prints is kept in a file."""
-    process = _FORKS.Process(target=_run, args=(module, arguments, cwd, env, said))
-    process.start()
-    process.join()
-    return CompletedProcess([module, *arguments], process.exitcode, "", said.read_text("utf-8"))
-
-
-def _run(module: str, arguments: list[str], cwd: Path, env: dict[str, str], said: Path) -> None:
-    with said.open("wb") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-    os.chdir(cwd)
-    os.environ.update(env)
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def cut(corpora: Path, to: Path) -> Path:
