@@ -57,17 +57,17 @@ class Reversal(SequenceTask):
     def request(self, record, where):
         return Pair(record if isinstance(record, str) else record["source"], "", (), where)
 
-    def asked(self, line, ending):
+    def parse_line(self, line, ending):
         return self.request(readable(line), line.where)
 
-    def asked_pair(self, line, ending):
+    def parse_pair(self, line, ending):
         source, _, target = readable(line).partition("\t")
         return Pair(source, target, (target,), line.where)
 
     def parts(self, text):
         return [text]
 
-    def told_reading(self):
+    def describe_reading(self):
         return ["lines are read whole"]
 
     def shortened(self, pair, too_long):

@@ -125,7 +125,7 @@ def learned(name: str) -> tuple[AnyTask, list[Any], torch.nn.Module]:
         recipe = recipe_from_table(table)
         kind = TASKS[table["task"]].task
         examples = kind.read_parts(recipe).train
-        recipe = kind.settled(recipe, None, examples)
+        recipe = kind.resolved(recipe, None, examples)
         task = kind.learn(recipe, examples)
     made = task, examples[:4], task.build_model()
     torch.set_rng_state(kept)

@@ -202,7 +202,7 @@ def _answer_lines(
     warnings = LineWarnings(
         "Its score is left empty." if is_scored else "Its answer is left empty."
     )
-    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=is_scored))
+    groups, name, ending = groups_of(file, predictor.task.input_fields(with_answers=is_scored))
     answered = answers(groups, answering(ending), name=name, skip_bad_lines=on_bad_line == "skip")
     bar: AbstractContextManager[Callable[[float], None]] = nullcontext(lambda count: None)
     if file is not None and is_displayed() and not sys.stdout.isatty():

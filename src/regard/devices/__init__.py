@@ -8,25 +8,25 @@ if TYPE_CHECKING:
     from regard.devices.finding import (
         CPU,
         claim_device,
+        describe_device,
         device_of,
         find_device,
         find_own_device,
-        told_device,
         wait_for,
     )
     from regard.devices.kinds import DeviceName, check_device_name
     from regard.devices.memory import (
         build_in_memory,
         build_within,
+        describing_out_of_memory,
         free_memory,
         in_halves,
         is_finite,
         is_out_of_memory,
-        out_of_memory_told,
     )
     from regard.devices.moving import Ahead, moved
     from regard.devices.randomness import (
-        kept_randomness,
+        preserved_randomness,
         random_states,
         repeatable,
         set_random_states,
@@ -40,6 +40,8 @@ __all__ = [
     "build_within",
     "check_device_name",
     "claim_device",
+    "describe_device",
+    "describing_out_of_memory",
     "device_of",
     "find_device",
     "find_own_device",
@@ -47,13 +49,11 @@ __all__ = [
     "in_halves",
     "is_finite",
     "is_out_of_memory",
-    "kept_randomness",
     "moved",
-    "out_of_memory_told",
+    "preserved_randomness",
     "random_states",
     "repeatable",
     "set_random_states",
-    "told_device",
     "wait_for",
 ]
 

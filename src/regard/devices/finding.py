@@ -79,11 +79,11 @@ def wait_for(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
-def told_device(device: torch.device) -> str:
+def describe_device(device: torch.device) -> str:
     """A device in words for people.
 
     Example:
-        >>> told_device(CPU).startswith("cpu, ")
+        >>> describe_device(CPU).startswith("cpu, ")
         True
     """
     if device.type == "cuda":

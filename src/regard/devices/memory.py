@@ -10,7 +10,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from regard.devices.finding import told_device
+from regard.devices.finding import describe_device
 from regard.errors import OutOfMemory, RegardError
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 @contextmanager
-def out_of_memory_told(told: Callable[[], str]) -> Iterator[None]:
+def describing_out_of_memory(told: Callable[[], str]) -> Iterator[None]:
     """Where memory does not do inside the block, that is said, and what would help.
 
     Args:
@@ -46,7 +46,7 @@ def out_of_memory_told(told: Callable[[], str]) -> Iterator[None]:
 
     Example:
         >>> said = "batch must fit into memory; got 4096 tokens. Take fewer."
-        >>> with out_of_memory_told(lambda: said):
+        >>> with describing_out_of_memory(lambda: said):
         ...     raise MemoryError
         Traceback (most recent call last):
         regard.errors.OutOfMemory: batch must fit into memory; got 4096 tokens. Take fewer.
@@ -87,7 +87,7 @@ def in_halves(
         return
     if len(things) == 1:
         raise OutOfMemory(
-            f"a text must fit into the memory of {told_device(device)} to be answered; got one "
+            f"a text must fit into the memory of {describe_device(device)} to be answered; got one "
             "that does not, by itself. Take a device with more: --device cpu."
         )
     free_memory(device)

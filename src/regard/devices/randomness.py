@@ -62,12 +62,12 @@ def set_random_states(states: Mapping[str, Tensor], device: torch.device) -> Non
 
 
 @contextmanager
-def kept_randomness(device: torch.device) -> Iterator[None]:
+def preserved_randomness(device: torch.device) -> Iterator[None]:
     """A context that uses up no random number.
 
     Example:
         >>> before = torch.get_rng_state()
-        >>> with kept_randomness(torch.device("cpu")):
+        >>> with preserved_randomness(torch.device("cpu")):
         ...     drawn = torch.rand(3)
         >>> torch.equal(torch.get_rng_state(), before)
         True

@@ -117,7 +117,7 @@ def _description(predictor: Predictor) -> str:
     items = _items(
         {"task": recipe.task, "model": f"{recipe.model_type}, {parameters:,} parameters"}
     )
-    return "\n".join([items, *(f"- {fact}" for fact in predictor.task.facts())])
+    return "\n".join([items, *(f"- {fact}" for fact in predictor.task.describe())])
 
 
 def _items(values: Mapping[str, JsonValue]) -> str:

@@ -83,7 +83,7 @@ def requests_in(
 
 def first_problem(task: AnyTask, file: Path) -> str | None:
     """Why nothing of a table can be answered, as far as its first rows show; None if some can."""
-    groups, name, ending = groups_of(file, task.asked_fields())
+    groups, name, ending = groups_of(file, task.input_fields())
     read = partial(request_in, task, ending=ending)
     for lines in requests_in(groups, read, name=name, skip_bad_lines=True):
         problems = [line.problem for line in lines]
@@ -279,7 +279,7 @@ def _read(line: Line, predictor: Predictor, ending: str) -> tuple[str, str] | No
     """The source and the output of a line; None of an empty one."""
     if not readable(line).strip():
         return None
-    pair = predictor.sequence_task.asked_pair(line, ending)
+    pair = predictor.sequence_task.parse_pair(line, ending)
     read = len(predictor.tokenizer.source.encode(pair.source))
     written = len(predictor.tokenizer.target.encode(pair.target))
     _check_lengths(predictor, read, written, where=f"{line.where}: ")

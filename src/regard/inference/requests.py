@@ -50,7 +50,9 @@ def request_in(task: AnyTask, line: Line, ending: str) -> object:
 def example_in(task: AnyTask, line: Line, ending: str) -> object:
     """The example in a line of a file, as ``request_in`` has it; of running text, the passage."""
     return (
-        task.question(line, ending) if isinstance(task, OnePassTask) else task.asked(line, ending)
+        task.question(line, ending)
+        if isinstance(task, OnePassTask)
+        else task.parse_line(line, ending)
     )
 
 

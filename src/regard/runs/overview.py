@@ -136,7 +136,7 @@ def _speed(run: Run) -> tuple[int, float | None, str | None]:
 
 def _loss_unit(run: Run) -> str:
     """Unit of the run's loss."""
-    unit = getattr(TASKS[run.task].task, "counted", None) if run.task in TASKS else None
+    unit = getattr(TASKS[run.task].task, "loss_unit", None) if run.task in TASKS else None
     if isinstance(unit, str):
         return unit
     is_summed = run.recipe.get("head", {}).get("loss") == "sum"  # of a regression

@@ -119,7 +119,7 @@ class GenerationTask(SequenceTask):
             documents = read_documents(recipe.files(split), recipe.settings(DocumentData))
         return extracts(documents, known)
 
-    def told_reading(self) -> list[str]:
+    def describe_reading(self) -> list[str]:
         """How much of a document is read."""
         data, whole = self.data, f"read whole, up to {self.data.max_length:,} tokens"
         if data.sentences is None:
@@ -132,7 +132,7 @@ class GenerationTask(SequenceTask):
         near = f"{count} of a document are read, nearest to it"
         return [f"with a question, {near}; others are {whole}"]
 
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+    def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """The document, the question if the recipe has one, and the answer where that is given."""
         return document_fields(self.data, with_answers=with_answers)
 
@@ -141,11 +141,11 @@ class GenerationTask(SequenceTask):
         text = record if isinstance(record, str) else json.dumps(record)
         return self._asked(Line(text, where), "")
 
-    def asked(self, line: Line, ending: str) -> Pair:
+    def parse_line(self, line: Line, ending: str) -> Pair:
         """Parse a line of a file into a document; None for an empty line."""
         return self._asked(line, ending) if readable(line).strip() else Pair("", "", (), line.where)
 
-    def asked_pair(self, line: Line, ending: str) -> Pair:
+    def parse_pair(self, line: Line, ending: str) -> Pair:
         """A document and the answer to it that is given, of a line that is not empty."""
         typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
         document = parse_document(line, self.data, ending or typed, with_answers=True)

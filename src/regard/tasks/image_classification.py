@@ -136,14 +136,14 @@ class ImageClassification(LabelTask[Picture]):
         sizes = {"channels": channels, "num_classes": len(self.labels)}
         return VisionTransformer(self.settings, size=(rows, columns), **sizes)
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the labels and sizes learned from the pictures, in lines."""
         (rows, columns, channels), patch = self.shape, self.settings.patch
         size = (
             f"{rows} × {columns} pixels of {channels} channels, read in patches of {patch} × "
             f"{patch}: {rows * columns // patch**2} of a picture"
         )
-        return [size, *super().facts()]
+        return [size, *super().describe()]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Picture:
         """The picture that a JSON record holds, or ``test:3``: the third of a split, from 1.

@@ -198,7 +198,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
             return every
         return every[has_header([(cls.subject(one), one.label or "") for one in every]) :]
 
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+    def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """The texts, and a category if the recipe has one."""
         return self.columns(self.data, inputs=True)
 
@@ -262,14 +262,14 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         is_speller = recipe.tokenizer is not None and reads_parts(recipe.model)
         return Speller.load(folder) if is_speller else super().load_tokenizer(recipe, folder)
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the vocabulary, labels and categories learned from the text, in lines."""
         more = " …" if len(self.labels) > 10 else ""
         facts = [f"{len(self.labels)} labels: {', '.join(self.labels[:10])}{more}"]
         for field in self.fields.values():
             if isinstance(field, CategoryField) and (values := getattr(self, field.learned)):
                 facts.append(f"{len(values)} {field.learned}: {', '.join(values[:10])}")
-        return [*super().facts(), *facts]
+        return [*super().describe(), *facts]
 
     def number(self, example: LabelledT) -> int:
         """The number of an example's label; −1 where it is not known.

@@ -110,7 +110,7 @@ class LanguageModelling(RunningTextTask[Surprise, Stretch]):
         {'perplexity': 7.389, 'bits per byte': 1.237}
     """
 
-    counted = "tokens"
+    loss_unit = "tokens"
     metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
     stored_as: ClassVar[tuple[str, ...]] = ("text",)
     numbered: ClassVar[tuple[str, ...]] = ()
@@ -130,9 +130,9 @@ class LanguageModelling(RunningTextTask[Surprise, Stretch]):
         check_positions(model, "data.context", self.data.context)
         return model
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
-        (pieces,) = super().facts()
+        (pieces,) = super().describe()
         return [f"{pieces}; windows of {self.data.context} tokens"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Passage:

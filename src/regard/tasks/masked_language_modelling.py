@@ -101,7 +101,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
         (torch.Size([1, 6]), [False, False, True, False, False, False])
     """
 
-    counted = "masked tokens"
+    loss_unit = "masked tokens"
     metrics: ClassVar[Mapping[str, int]] = {"masked accuracy": 1, "perplexity": -1}
     stored_as: ClassVar[tuple[str, ...]] = ("text", "words")
     numbered: ClassVar[tuple[str, ...]] = ("words",)
@@ -147,9 +147,9 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
             )
         return model
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
-        data, (pieces,) = self.data, super().facts()
+        data, (pieces,) = self.data, super().describe()
         masked = f"{data.rate:.0%} of {data.masking} masked"
         return [f"{pieces}; windows of {data.context} tokens, {masked}"]
 

@@ -90,7 +90,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
             setattr(self, name, learned[name])
 
     @property
-    def counted(self) -> str:
+    def loss_unit(self) -> str:
         """Unit that ``loss`` counts, in the plural: the examples."""
         return self.unit
 
@@ -175,7 +175,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         if self.learned:
             write_plain(folder, {name: getattr(self, name) for name in self.learned}, self.file)
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe what is learned from the text, in lines."""
         if self.tokenizer is None:
             return []
@@ -236,7 +236,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         # Run folders keep it: with another name of class or field, no training begun goes on.
         return repr(example)
 
-    def asked(self, line: Line, ending: str) -> ExampleT | None:
+    def parse_line(self, line: Line, ending: str) -> ExampleT | None:
         """Parse a line into an example: text, or an object as in JSONL; None for an empty line.
 
         Raises:

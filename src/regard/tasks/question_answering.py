@@ -68,7 +68,7 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         {'exact_match': 100.0, 'f1': 100.0}
     """
 
-    counted = "windows"
+    loss_unit = "windows"
     metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
     learned = ("may_have_none",)
     file = "answering.json"
@@ -89,10 +89,10 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         longest = self.data.max_length + self.data.max_question + 3
         return SpanFinder(self.recipe.settings(SpanFinderConfig), self.build_reader(longest))
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
         some = ["some questions have no answer in their text"] if self.may_have_none else []
-        return [*super().facts(), *some]
+        return [*super().describe(), *some]
 
     def samples(
         self, examples: Sequence[Question], too_long: BadLines, *, training: bool

@@ -95,7 +95,7 @@ class QuestionTask(ContextTask[Question, AnswerT]):
         answers = tuple(answer.text for answer in example.answers)
         return CheckedExample((example.text, example.context), (), example.where, answers)
 
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+    def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """The question, and the text that answers it."""
         return QUESTION_FIELDS
 

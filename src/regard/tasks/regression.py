@@ -208,7 +208,7 @@ class Regression(OnePassTask[Point, Guess]):
             )
         return KernelRegression(config, dim=len(self.names))
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the columns that a number is predicted from, in lines."""
         return [f"guessed from {', '.join(self.names[:10])}{' …' if len(self.names) > 10 else ''}"]
 
@@ -268,7 +268,7 @@ class Regression(OnePassTask[Point, Guess]):
         return {**batch, "inputs": ((inputs - self.origin) / self.step).float()}
 
     @property
-    def counted(self) -> str:
+    def loss_unit(self) -> str:
         """Unit that ``loss`` counts: points, or batches where it is summed over theirs."""
         return "points" if self._is_mean else "batches"
 

@@ -108,7 +108,7 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Encod
         return [Passage(tuple(text for text, _ in part), part[0][1]) for part in parts]
 
     @classmethod
-    def apart(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
+    def drop_overlap(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
         """All of them: what is held out is another part of the text."""
         return list(examples)
 

@@ -78,7 +78,7 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
     """
 
     unit: ClassVar[str] = "documents"
-    counted = "sentences"
+    loss_unit = "sentences"
     metrics: ClassVar[Mapping[str, int]] = {"rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
     learned = ("sentences",)
     file = "extraction.json"
@@ -120,10 +120,10 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
         check_positions(reader, "data.max_length", self.data.max_length)
         return Tagger(self.recipe.settings(TaggerConfig), reader, num_tags=2)
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the tokenizer, and the number of sentences taken out, in lines."""
         taken = f"{self.sentences} sentence" + "s" * (self.sentences > 1)
-        return [*super().facts(), f"{taken} of each document taken out"]
+        return [*super().describe(), f"{taken} of each document taken out"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> DocumentExample:
         """The document of a text, or of a JSON record; DataError if there is none."""

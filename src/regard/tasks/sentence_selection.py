@@ -105,7 +105,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         config = self.recipe.settings(MemoryNetworkConfig)
         return MemoryNetwork(config, vocab_size=len(self.vocabulary))
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
         hops = self.recipe.settings(MemoryNetworkConfig).num_hops
         return [f"{len(self.words):,} words, {hops} hops"]

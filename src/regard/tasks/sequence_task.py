@@ -71,7 +71,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     reads_documents: ClassVar[bool] = False
     is_written: ClassVar[bool] = True
     unit: ClassVar[str] = "pairs"
-    counted = "tokens"
+    loss_unit = "tokens"
 
     def __init__(self, recipe: Recipe, tokenizer: PairTokenizer) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
@@ -86,11 +86,11 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         """The pair as training reads it, where a long source is cut."""
 
     @abstractmethod
-    def told_reading(self) -> list[str]:
+    def describe_reading(self) -> list[str]:
         """Describe how sources are truncated, in lines; none if they are read whole."""
 
     @abstractmethod
-    def asked_pair(self, line: Line, ending: str) -> Pair:
+    def parse_pair(self, line: Line, ending: str) -> Pair:
         """A source and a target of it that is given, of a line that is not empty.
 
         Raises:
@@ -108,7 +108,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return "\0".join((example.source, *example.references, ""))
 
     @classmethod
-    def settled(cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[Pair]) -> Recipe:
+    def resolved(cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[Pair]) -> Recipe:
         """The recipe with languages where it names none: the run's, or guessed from the text.
 
         They decide how outputs are scored.
@@ -160,7 +160,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             )
         return model
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
         tokenizer, data = self.tokenizer, self.data
         sizes = (
@@ -171,7 +171,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         facts = [f"{self.recipe.settings(TokenizerConfig).type} tokenizer: {sizes} pieces"]
         if data.source_language or data.target_language:
             facts.insert(0, f"{data.source_language or '?'} → {data.target_language or '?'}")
-        return [*facts, *self.told_reading()]
+        return [*facts, *self.describe_reading()]
 
     def encode(
         self,

@@ -106,7 +106,7 @@ class StreamedTask(ABC, Generic[ExampleT, EncodedT]):
 
     @classmethod
     @abstractmethod
-    def apart(cls, examples: Sequence[ExampleT], held: Sequence[ExampleT]) -> list[ExampleT]:
+    def drop_overlap(cls, examples: Sequence[ExampleT], held: Sequence[ExampleT]) -> list[ExampleT]:
         """Examples that have nothing in common with those held out."""
 
     @abstractmethod

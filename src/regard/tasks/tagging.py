@@ -106,7 +106,7 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     """
 
     unit: ClassVar[str] = "sentences"
-    counted = "words"
+    loss_unit = "words"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
     learned = ("words", "parts", "tags", "rare")
     file = "words.json"
@@ -203,7 +203,7 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         head = self.recipe.settings(TaggerConfig)
         return Tagger(head, reader, num_tags=len(self.tags), allowed=allowed)
 
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the vocabulary and tags learned from the text, in lines."""
         names = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
         is_read = self._parts_of is not None
@@ -214,9 +214,11 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
                 "tags are numbers without names, so f1 is the mean over tags; "
                 "entities are scored where files have their names (B-PER, I-PER, O)"
             )
-        return [f"{pieces}; a word's first carries its tag" for pieces in super().facts()] + facts
+        return [
+            f"{pieces}; a word's first carries its tag" for pieces in super().describe()
+        ] + facts
 
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+    def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """The word: a sentence is a row a word."""
         return (Field.of(self.data, "word"),)
 

@@ -68,7 +68,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @property
     @abstractmethod
-    def counted(self) -> str:
+    def loss_unit(self) -> str:
         """Unit that ``loss`` counts, in the plural; the speed of training is given in it."""
 
     @classmethod
@@ -94,7 +94,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """Return a string that identifies the example, for the run's data fingerprint."""
 
     @classmethod
-    def settled(
+    def resolved(
         cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[ExampleT]
     ) -> Recipe:
         """The recipe with what it leaves open, as the run has it or as the text says: nothing."""
@@ -143,7 +143,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """The recipe's model with new weights."""
 
     @abstractmethod
-    def facts(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe the vocabulary and labels learned from the text, in lines."""
 
     def describe_learned(self, model: nn.Module) -> list[str]:
@@ -155,7 +155,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """Parse a line of text or a JSON record into an example without an answer."""
 
     @abstractmethod
-    def asked(self, line: Line, ending: str) -> ExampleT | None:
+    def parse_line(self, line: Line, ending: str) -> ExampleT | None:
         """Parse a line of a file into an example to predict; None for an empty line.
 
         Args:
@@ -166,7 +166,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             DataError: It holds nothing to predict.
         """
 
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+    def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """Input columns of a table, with the answer's if it is to be scored; none of plain text."""
         return ()
 

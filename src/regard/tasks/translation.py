@@ -108,12 +108,12 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             raise DataError("data.train must name the training text; got nothing.")
         if recipe.holds_out_test:
             rest, test = hold_out_by_hash(pairs, attrgetter("source"))
-            pairs = _different(cls.apart(rest, test), pairs)
+            pairs = _different(cls.drop_overlap(rest, test), pairs)
         test = merged(test)
         if valid := cls.read(recipe, "valid", bad_lines=bad_lines):
             return Parts(pairs, valid, test)
         held_out = list(evenly(pairs, unit="pairs", share=valid_share(recipe)))
-        return Parts(_different(cls.apart(pairs, held_out), pairs), held_out, test)
+        return Parts(_different(cls.drop_overlap(pairs, held_out), pairs), held_out, test)
 
     @classmethod
     def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
@@ -153,7 +153,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         )
 
     @classmethod
-    def apart(cls, examples: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
+    def drop_overlap(cls, examples: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
         """The pairs that share no side with those held out."""
         sources, targets = {pair.source for pair in held}, {pair.target for pair in held}
         return [p for p in examples if p.source not in sources and p.target not in targets]
@@ -202,7 +202,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     def baselines(cls, recipe: Recipe, split: str) -> None:
         """The source itself is what a translation stands beside."""
 
-    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+    def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
         """The sentence, and its translation where that is given."""
         return PairLayout(columns=self.data.columns).fields[: 1 + with_answers]
 
@@ -213,13 +213,13 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             raise DataError(f"{where}: source must be text; got {text!r}.")
         return Pair(text, "", (), where)
 
-    def asked(self, line: Line, ending: str) -> Pair:
+    def parse_line(self, line: Line, ending: str) -> Pair:
         """The sentence in a line of a file, which may be empty: see ``text_of``."""
         layout = PairLayout(columns=self.data.columns)
         text = text_of(readable(line), line.where, layout=layout, ending=ending)
         return Pair(text, "", (), line.where)
 
-    def asked_pair(self, line: Line, ending: str) -> Pair:
+    def parse_pair(self, line: Line, ending: str) -> Pair:
         """A sentence and the translation of it that is given, of a line that is not empty."""
         layout = PairLayout(columns=self.data.columns)
         sides = (_members if ending == ".jsonl" else _columns)(line, layout)
@@ -237,7 +237,7 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
             for part in self._fitting(sentence, longest)
         ]
 
-    def told_reading(self) -> list[str]:
+    def describe_reading(self) -> list[str]:
         """Nothing: all of it is."""
         return []
 

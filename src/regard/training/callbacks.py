@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from regard.devices import kept_randomness
+from regard.devices import preserved_randomness
 from regard.inference import Predictor
 from regard.runs import RunWarning
 
@@ -216,6 +216,6 @@ class Callbacks(Callback):
                     )
         if not self._users:
             return
-        with nullcontext() if training is None else kept_randomness(training.predictor.device):
+        with nullcontext() if training is None else preserved_randomness(training.predictor.device):
             for callback in self._users:
                 call(callback)

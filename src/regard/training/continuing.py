@@ -9,7 +9,7 @@ from typing import cast
 import torch
 
 from regard.config import JsonValue, as_saved, as_table, build, format_setting
-from regard.devices import told_device
+from regard.devices import describe_device
 from regard.errors import RunError, TrainingError
 from regard.runs import Run, RunWarning
 from regard.runs.card import Changes
@@ -91,9 +91,9 @@ def describe_memory(run: Run, config: TrainingConfig, device: torch.device, upda
         f"training.accumulate={2 * config.accumulate}",
     )
     return (
-        f"training.batch_tokens must fit into the memory of {told_device(device)}; got {tokens:,}, "
-        f"which did not after update {update}. Half of it, twice as often, is the same update: "
-        f"{resume_command(run, *less)}"
+        f"training.batch_tokens must fit into the memory of {describe_device(device)}; got "
+        f"{tokens:,}, which did not after update {update}. Half of it, twice as often, is the same "
+        f"update: {resume_command(run, *less)}"
     )
 
 

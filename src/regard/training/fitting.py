@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 from regard.devices import (
+    describe_device,
     device_of,
     free_memory,
     is_out_of_memory,
-    kept_randomness,
     moved,
-    told_device,
+    preserved_randomness,
 )
 from regard.errors import OutOfMemory
 from regard.training.precision import compute_dtype, mixed_precision
@@ -63,8 +63,8 @@ def fitting_batch(
         while not fits(tokens := tokens // 2):
             if tokens < _LEAST:
                 raise OutOfMemory(
-                    f"the model must fit into the memory of {told_device(device)} with a batch of "
-                    f"{_LEAST} tokens; got one that does not. Make it smaller, or train it on a "
+                    f"the model must fit into the memory of {describe_device(device)} with a batch "
+                    f"of {_LEAST} tokens; got one that does not. Make it smaller, or train it on a "
                     "device with more."
                 )
     more = 3 * tokens // 2
@@ -155,7 +155,7 @@ def _undisturbed(model: nn.Module, device: torch.device) -> Iterator[None]:
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     model.train()
     try:
-        with kept_randomness(device):
+        with preserved_randomness(device):
             yield
     finally:
         model.zero_grad()

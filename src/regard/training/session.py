@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.choices import choose
 from regard.config import as_table, build
-from regard.devices import CPU, device_of, find_device, find_own_device, told_device
+from regard.devices import CPU, describe_device, device_of, find_device, find_own_device
 from regard.devices.kinds import AUTO
 from regard.inference import Predictor
 from regard.progress import displaying
@@ -153,7 +153,7 @@ class _Session:
             self.watching.add(self.callbacks)
         self.watching.on_start(
             self._describe(training, model, text, run, config),
-            loss_unit=task.counted,
+            loss_unit=task.loss_unit,
             valid=training.valid_size,
         )
         return predictor, Trainer(
@@ -192,14 +192,14 @@ class _Session:
         parameters = sum(p.numel() for p in model.parameters())
         lines = [
             training.size_line,
-            *task.facts(),
+            *task.describe(),
             *_smaller_vocabulary(task),
             f"{task.recipe.model_type} with {parameters:,} parameters",
         ]
         if not self.world.is_single:
             lines.append(f"by {self.world.size} processes, the same batches as by one")
         if (device := device_of(model)) != CPU:
-            lines.append(f"on {told_device(device)}, {training.batch_tokens:,} tokens a batch")
+            lines.append(f"on {describe_device(device)}, {training.batch_tokens:,} tokens a batch")
         is_timed = self.world.is_single and not config.compile and run.newest_checkpoint() is None
         return [
             *lines,
@@ -227,7 +227,7 @@ def _resolve(
     config = replace(config, device=AUTO, batch_tokens=batch_tokens, corpus=corpus)
     complete = with_training(given, as_table(config))
     if run is not None:
-        complete = TASKS[recipe.task].task.settled(complete, {"data": {}, **run.recipe}, ())
+        complete = TASKS[recipe.task].task.resolved(complete, {"data": {}, **run.recipe}, ())
     if world.is_single:
         return complete, config, find_device(device, **where)
     number, count = world.local_rank, world.local_size

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from regard.config import build
 from regard.devices import (
     Ahead,
+    describing_out_of_memory,
     device_of,
-    kept_randomness,
     moved,
-    out_of_memory_told,
+    preserved_randomness,
     random_states,
     repeatable,
     set_random_states,
@@ -162,7 +162,7 @@ class Trainer(Generic[BatchT]):
             cure = resume_command(run, "training.compile=false")
             compiling = compiled(self.model, cure=cure) if config.compile else nullcontext()
             with (
-                out_of_memory_told(
+                describing_out_of_memory(
                     lambda: describe_memory(run, config, self.device, self.position.update)
                 ),
                 compiling,
@@ -346,7 +346,7 @@ class Trainer(Generic[BatchT]):
     def _validate(self) -> None:
         """Measure, save a checkpoint, and tell; no random number of training is used up."""
         position = self.position
-        with kept_randomness(self.device):
+        with preserved_randomness(self.device):
             self.strategy.store_weights()
             figures = self.world.broadcast(self._measure)
             if self.world.is_first:

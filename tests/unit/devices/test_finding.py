@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.devices import CPU, device_of, find_device, finding, told_device
+from regard.devices import CPU, describe_device, device_of, find_device, finding
 from regard.errors import SettingError
 
 
@@ -83,8 +83,8 @@ def test_a_model_is_where_its_weights_are():
 
 def test_people_are_told_of_threads_and_memory(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    assert told_device(CPU) == "cpu, 2 threads"
+    assert describe_device(CPU) == "cpu, 2 threads"
     about = type("About", (), {"name": "NVIDIA H100", "total_memory": 79 * 2**30})
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: about)
-    assert told_device(torch.device("cuda", 0)) == "cuda:0, NVIDIA H100 with 79 GiB"
-    assert told_device(torch.device("mps")) == "mps"
+    assert describe_device(torch.device("cuda", 0)) == "cuda:0, NVIDIA H100 with 79 GiB"
+    assert describe_device(torch.device("mps")) == "mps"

@@ -5,10 +5,10 @@ from torch import nn
 from regard.devices import (
     build_in_memory,
     build_within,
+    describing_out_of_memory,
     in_halves,
     is_finite,
     is_out_of_memory,
-    out_of_memory_told,
 )
 from regard.errors import OutOfMemory, RunError
 
@@ -30,7 +30,7 @@ def test_what_is_said_of_memory_is_told_with_a_cure(error):
     assert is_out_of_memory(error)
     with (
         pytest.raises(OutOfMemory, match="batch must fit; got a large one"),
-        out_of_memory_told(lambda: "batch must fit; got a large one."),
+        describing_out_of_memory(lambda: "batch must fit; got a large one."),
     ):
         raise error
 
@@ -39,7 +39,7 @@ def test_what_is_said_of_memory_is_told_with_a_cure(error):
 def test_other_errors_stay_as_they_are(error):
     with (
         pytest.raises(type(error), match=str(error)) as raised,
-        out_of_memory_told(lambda: "never"),
+        describing_out_of_memory(lambda: "never"),
     ):
         raise error
     assert raised.value is error

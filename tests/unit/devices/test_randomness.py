@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.pretended_device import pretended
 
-from regard.devices import kept_randomness, random_states, repeatable, set_random_states
+from regard.devices import preserved_randomness, random_states, repeatable, set_random_states
 
 CPU = torch.device("cpu")
 
@@ -35,7 +35,7 @@ def test_a_state_of_another_device_leaves_this_one_as_it_is(device):
 
 def test_inside_no_number_is_used_up(device):
     before = random_states(device)
-    with suppress(KeyError), kept_randomness(device):
+    with suppress(KeyError), preserved_randomness(device):
         torch.rand(3)
         torch.rand(3, device=device)
         raise KeyError

@@ -60,7 +60,7 @@ def test_an_example_is_read(task, kind, name, text, tmp_path, learned):
         found = learned(task)
         if task == "regression":
             found.names = ("area", "floor")
-        assert all(found.asked(Line(line, "stdin:1"), "") is not None for line in lines)
+        assert all(found.parse_line(Line(line, "stdin:1"), "") is not None for line in lines)
     elif kind == "json":
         body, found = json.loads(text), learned(task)
         if task == "regression":

@@ -85,7 +85,7 @@ assert not any(name.startswith("regard.") for name in sys.modules)
 def calls_of(predictor, texts):
     """The inputs and outputs of the model while lines are answered, at once and one by one."""
     lines = list(read_lines(TEXTS / texts))[:5]
-    examples = [predictor.task.asked(line, Path(texts).suffix) for line in lines]
+    examples = [predictor.task.parse_line(line, Path(texts).suffix) for line in lines]
     given, found = [], []
 
     def note(model, ordered, named, out):

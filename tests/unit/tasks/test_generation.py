@@ -95,15 +95,15 @@ def test_what_a_summary_is_wanted_of_is_read_whole_by_the_recipes(name) -> None:
 
 
 def test_which_documents_are_shortened_is_said_and_checked() -> None:
-    def told_reading(**data):
+    def describe_reading(**data):
         recipe = recipe_from_table({"task": "generation", "data": data})
-        return GenerationTask.learn(recipe, [Pair("a", "b", ("b",), "")]).told_reading()
+        return GenerationTask.learn(recipe, [Pair("a", "b", ("b",), "")]).describe_reading()
 
-    assert told_reading() == ["documents are read whole, up to 2,048 tokens"]
+    assert describe_reading() == ["documents are read whole, up to 2,048 tokens"]
     cut = "3 sentences of a document are read: nearest to its question; without one, the first"
-    assert told_reading(sentences=3) == [cut]
+    assert describe_reading(sentences=3) == [cut]
     asked = "with a question, 1 sentence of a document are read, nearest to it; others are read"
-    assert told_reading(sentences=1, shortened="asked")[0].startswith(asked)
+    assert describe_reading(sentences=1, shortened="asked")[0].startswith(asked)
     with pytest.raises(SettingError, match="shortened must be one of all, asked; got 'none'"):
         recipe_from_table({"task": "generation", "data": {"shortened": "none"}})
 

@@ -35,7 +35,7 @@ def test_columns_and_keys_are_those_of_the_fields(tmp_path):
     first, second = task.read(task.recipe, "train")
     assert (first.text, first.label) == ("a", "short")
     assert (second.text, second.label, second.where[-2:]) == ("a long one", "long", ":2")
-    assert [field.name for field in task.asked_fields()] == ["text"]
+    assert [field.name for field in task.input_fields()] == ["text"]
     line = json.dumps({"content": "b", "class": "short"})
     other = learned(tmp_path, f"{line}\n{line.replace('short', 'long')}\n", "a.jsonl")
     assert other.labels == ["long", "short"]
@@ -55,7 +55,7 @@ def test_what_is_learned_is_saved_and_a_damaged_file_is_named(tmp_path):
     task.save(tmp_path)
     again = Lengths.load(task.recipe, tmp_path)
     assert again.labels == task.labels
-    assert again.facts() == ["2 labels: long, short"]
+    assert again.describe() == ["2 labels: long, short"]
     (tmp_path / "labels.json").write_text('{"format": 1, "labels": ["one"]}', "utf-8")
     with pytest.raises(RunError, match=r"labels of .*labels\.json must .* It is damaged"):
         Lengths.load(task.recipe, tmp_path)

@@ -127,7 +127,7 @@ def test_no_answer_is_one_only_where_training_had_it():
         assert job.predict(Fixed(wanted, wanted, none=6.0), batch)[0].answer == answer
     batch = may.collate(may.encode([without]))
     assert (batch["starts"].item(), batch["ends"].item()) == (0, 0)
-    assert "some questions have no answer in their text" in may.facts()
+    assert "some questions have no answer in their text" in may.describe()
 
 
 def test_training_draws_one_of_several_answers():

@@ -43,7 +43,7 @@ def test_the_best_sentences_are_found_one_after_the_other() -> None:
 def test_as_many_are_taken_out_as_summaries_have() -> None:
     assert learned().sentences == 2
     assert learned(sentences=3).sentences == 3
-    assert learned().facts()[1] == "2 sentences of each document taken out"
+    assert learned().describe()[1] == "2 sentences of each document taken out"
 
 
 def test_every_sentence_has_a_begin_and_a_label() -> None:

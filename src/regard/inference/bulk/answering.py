@@ -134,7 +134,7 @@ class Answerer:
         return ShardReport(name=shard.name, rows=writer.rows, errors=writer.errors, problem=None)
 
     def _answered(self, shard: Shard) -> Iterator[AnsweredLine[object]]:
-        groups, _, ending = groups_of(shard.source, self._predictor.task.asked_fields())
+        groups, _, ending = groups_of(shard.source, self._predictor.task.input_fields())
         answering = predicting(self._predictor, ending=ending, decoding=self._search)
         if self._embed is not None:
             answering = Answering(answering.read, self._embed)

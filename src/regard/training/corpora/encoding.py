@@ -58,7 +58,7 @@ class Encoder:
         task, recipe, held = self._ready
         bad_lines, too_long = BadLines(), BadLines()
         examples = task.of_chunk(recipe, chunk, bad_lines=bad_lines)
-        separate = task.apart(examples, held)
+        separate = task.drop_overlap(examples, held)
         return Encoded(task.to_store(separate, too_long=too_long), bad_lines, too_long)
 
     @cached_property

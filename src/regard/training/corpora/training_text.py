@@ -78,7 +78,7 @@ class TrainingText:
     def learn_task(self, recipe: Recipe, vocabularies: Path | None, *, is_new: bool) -> AnyTask:
         """The task, vocabularies loaded or learned; infers open settings of a new run."""
         task = TASKS[recipe.task].task
-        settled = task.settled(recipe, None, self.train) if is_new else recipe
+        settled = task.resolved(recipe, None, self.train) if is_new else recipe
         if vocabularies is not None:
             return task.load(settled, vocabularies)
         if self.stored is not None:

@@ -37,7 +37,7 @@ def as_in_memory(recipe, cache):
     text = StoredText.of(recipe, cache=cache)
     task = text.learned(recipe)
     stored = text.encoded(task, processes=1)
-    left = task.apart(task.read(recipe, "train", merge=False), text.valid())
+    left = task.drop_overlap(task.read(recipe, "train", merge=False), text.valid())
     wanted = task.encode(left, training=True)
     assert len(stored) == len(wanted) == 60 - len(text.valid())
     for found, each in zip(stored, wanted, strict=True):
