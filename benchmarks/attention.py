@@ -34,7 +34,7 @@ WINDOW = sized(256, 16)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What is measured."""
+    """A measured call."""
 
     what: str  # in words, for docs/measured.md
     peer: str  # what the other side is, in words

@@ -119,7 +119,6 @@ class Bench:
     made: dict[str, Any] = field(default_factory=dict)
 
     def once(self, name: str, measure: Any) -> Any:
-        """What ``measure`` gave, now or before."""
         path = self.work / "results" / f"{name}.json"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +189,6 @@ class Bench:
         return found
 
     def splits(self, corpus: str) -> Iterator[str]:
-        """What there is besides training text."""
         yield "dev"
         if CORPORA[corpus].test is not None:
             yield "test"
@@ -222,7 +220,6 @@ class Bench:
         return found
 
     def bayes_on(self, corpus: str, size: int, seed: int) -> dict[str, float]:
-        """The same on a few, once."""
         name = f"{corpus}-bayes-{size}-{seed}"
         found: dict[str, float] = self.once(name, lambda: self.bayes(corpus, size, seed))
         return found
@@ -237,7 +234,6 @@ def _read(path: Path, fields: Sequence[Field]) -> list[LabelledText]:
 
 
 def _key(corpus: str, *names: object) -> str:
-    """What a training, such as of a head and a seed, is called in the work folder."""
     return "-".join([corpus, *(str(name).replace(", ", "-").replace(" ", "-") for name in names)])
 
 

@@ -157,7 +157,6 @@ def translating(
 
 
 def _ours(work: Work, precision: str, threads: int) -> Callable[[int, int], int]:
-    """The same of our model as answers are made with it."""
     import torch
 
     torch.set_num_threads(threads)
@@ -165,7 +164,6 @@ def _ours(work: Work, precision: str, threads: int) -> Callable[[int, int], int]
 
 
 def _theirs(work: Work, precision: str, threads: int, *, folder: Path) -> Callable[[int, int], int]:
-    """The same of CTranslate2, which rounds the weights when it reads them."""
     import ctranslate2
 
     translator = ctranslate2.Translator(
@@ -207,7 +205,6 @@ def _tokens_a_second(translate: Callable[[int, int], int], count: int, width: in
 
 
 def measure_apart(name: str, side: str, precision: str, threads: int, folder: Path) -> list[float]:
-    """The same in a process of its own."""
     measured: list[float] = apart(
         f"benchmarks.{NAME}",
         *("--side", name, side, precision, threads, folder),
@@ -217,7 +214,6 @@ def measure_apart(name: str, side: str, precision: str, threads: int, folder: Pa
 
 
 def measured(work: Work, samples: Mapping[str, Sequence[Sequence[float]]]) -> list[dict[str, Any]]:
-    """What the samples of all sides say of each search; a sample has a number for each."""
     found = []
     for place, (count, width) in enumerate(work.searches):
         speeds = {side: [sample[place] for sample in taken] for side, taken in samples.items()}

@@ -69,7 +69,6 @@ def figures_of(answers: list[str], documents: list[DocumentExample]) -> dict[str
 
 
 def answer(predictor: Predictor, documents: list[DocumentExample]) -> list[str]:
-    """What the model says, by the recipe's search."""
     sources = [source_of(document, predictor.recipe.data) for document in documents]
     return [found[0].text for found in predictor.translate(sources)]
 

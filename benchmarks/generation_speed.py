@@ -48,7 +48,6 @@ class Work:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
         search = "samples of top-k and top-p" if self.is_sampled else "greedy"
         return f"{'one prompt' if self.prompts == 1 else f'{self.prompts} prompts'}, {search}"
 
@@ -105,7 +104,6 @@ def ours(precision: str) -> Callable[[Work], list[list[int]]]:
 
 
 def theirs() -> Callable[[Work], list[list[int]]]:
-    """The same of transformers, with our weights."""
     import torch
     from transformers import AutoModelForCausalLM, logging
 
@@ -161,7 +159,6 @@ def _speed(write: Callable[[Work], list[list[int]]], work: Work) -> float:
 
 
 def measured(work: Work, speeds: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """What the samples of all sides say."""
     return {
         **asdict(work),
         "tokens_a_second": {side: Spread.of(each).table() for side, each in speeds.items()},

@@ -44,7 +44,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What is measured."""
+    """A measured call."""
 
     what: str  # in words, for docs/measured.md
     make: Callable[[], dict[str, Side]]  # gives the sides, ours first

@@ -106,7 +106,6 @@ def plain(length: int) -> dict[str, float]:
 
 
 def watched(length: int) -> dict[str, float]:
-    """The same while every layer is summarised."""
     import regard as rg
 
     model, ids = _model_and_ids(length)
@@ -217,7 +216,6 @@ def measured(name: str, rounds: int, threads: int) -> dict[str, Any]:
 
 
 def name_of(name: str, threads: int) -> str:
-    """What a row is called in the record."""
     return f"{name}, threads: {threads}"
 
 

@@ -204,7 +204,6 @@ def figures(results: Mapping[str, Mapping[str, Any]]) -> list[measuring.Figure]:
 
 
 def _best_baseline(reports: Mapping[str, TextReport]) -> str:
-    """What took no work and scores most over all lengths."""
     baselines = next(iter(reports.values())).baselines
     best = max(baselines, key=lambda baseline: baseline.scores[0].value)
     name = best.name if len(best.name) < 40 else "always one sentence"

@@ -1,4 +1,4 @@
-"""What every benchmark shares: facts about the machine, alternation, medians, and the record.
+"""Shared by all benchmarks: the machine, alternation, medians, and the record.
 
 A record is ``benchmarks/records/NAME.json``: where and when it was measured, the samples of every
 side, and ``figures``, the lines that ``benchmarks.tables`` puts into docs/measured.md. Nothing here
@@ -43,7 +43,6 @@ SizeT = TypeVar("SizeT")
 
 
 def sized(full: SizeT, tiny: SizeT) -> SizeT:
-    """What is measured; the second only where ``REGARD_TINY`` is set."""
     return full if TINY is None else tiny
 
 
@@ -53,10 +52,6 @@ def corpora() -> Path:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on, without anything that names the machine itself.
-
-    ``load_at_start`` is the one-minute load average: on an idle machine it is well below one.
-    """
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),

@@ -1,4 +1,4 @@
-"""What pretraining brings: reviews with few and with all examples, pretrained and from scratch.
+"""Gains from pretraining: reviews with few and with all examples, pretrained and from scratch.
 
     python -m benchmarks.pretraining --work FOLDER [SIDE ...] [--updates 5600] [--threads 1]
 
@@ -138,7 +138,6 @@ def main() -> None:
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """What the record says of a side."""
     record = json.loads((measuring.RECORDS / "pretraining.json").read_text("utf-8"))
     found: dict[str, Any] = record["details"][name]
     return found
@@ -220,7 +219,6 @@ LANGUAGES = {"english": english_texts, "chinese": chinese_texts}
 
 
 def _beginning(text: str) -> str:
-    """What a review is known by, where copies differ in spaces or at their ends."""
     return "".join(text.split())[:20]
 
 

@@ -1,4 +1,4 @@
-"""What was measured of the recipes that come with regard, and which figures lose to a trivial one.
+"""Figures of the recipes that come with regard, marked where a trivial baseline is as good.
 
 `python -m benchmarks.tables` writes it for `regard recipes`, and marks the rows of its own tables.
 """
@@ -16,7 +16,7 @@ MARK = "▼"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trivial:
-    """What stands in a figure beside what needs no model: the numbers of both, from zero."""
+    """Numbers of a figure and of its baseline without a model, counted from zero."""
 
     place: str
     ours: int = 0
@@ -49,7 +49,7 @@ TRIVIAL = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What is said of a recipe; sentences are those of ``benchmarks.quoting``."""
+    """Sentences about a recipe, quoted by ``benchmarks.quoting``."""
 
     figure: str  # the measure, its number, and on what
     beside: str = ""  # what needs no model, and its number
@@ -155,7 +155,6 @@ RECIPES: Mapping[str, Measured] = {
 
 
 def recipe_figures(quoted: Mapping[str, quoting.Numbers]) -> str:
-    """What is said of each recipe, as JSON for ``regard recipes``."""
     found = {}
     for name, measured in RECIPES.items():
         said = {field: quoting.say(text, quoted) for field, text in asdict(measured).items()}

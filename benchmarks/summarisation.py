@@ -184,7 +184,6 @@ def measured(predictor: Predictor, corpus: str) -> TextReport:
 
 
 def kept(report: TextReport, corpus: str) -> dict[str, Any]:
-    """What the record has of a report: no documents, and references where they may be quoted."""
     table: dict[str, Any] = json.loads(json.dumps(report.to_dict()))
     is_quoted = CORPORA[corpus].is_quoted
     for output in table["outputs"]:

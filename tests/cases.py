@@ -1,5 +1,3 @@
-"""Which cases a test has: few combinations of many choices, and slow ones among quick ones."""
-
 from collections.abc import Iterable, Iterator
 from itertools import combinations, product
 from typing import Any

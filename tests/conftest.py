@@ -1,5 +1,3 @@
-"""What every test may ask for: a seed, the corpora, the tolerance of a dtype."""
-
 import os
 import re
 import sys

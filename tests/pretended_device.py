@@ -63,7 +63,6 @@ class _Random(types.ModuleType):
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """What is drawn on the CPU inside of it is drawn from the device's numbers."""
         outside = torch.get_rng_state()
         torch.set_rng_state(self.state)
         yield
@@ -206,8 +205,6 @@ def _mapped(change: Callable[[object], object], value: object) -> object:
 
 
 class _Hooks(torch._C._acc.PrivateUse1Hooks):
-    """What torch asks of a device at other places."""
-
     def is_available(self) -> bool:
         return RANDOM.is_available()
 

@@ -1,4 +1,4 @@
-"""What a call really does: the operators that run, and the memory that it takes.
+"""Operators that a call runs, and the memory that it takes.
 
 Read from torch's profiler, which sees what kernels and custom operators do inside as well.
 """
@@ -12,21 +12,12 @@ from torch.profiler import ProfilerActivity, profile
 
 
 class Profile(NamedTuple):
-    """What was seen of a call.
-
-    Attributes:
-        operators: How often each operator ran.
-        peak: The most bytes that were held at once, beyond those held before.
-        largest: The most bytes that were asked for at once.
-    """
-
     operators: Counter[str]
     peak: int
     largest: int
 
 
 def profiled(call: Callable[[], object]) -> Profile:
-    """What a call does; what it returns is held until it has ended."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         kept = call()
     del kept

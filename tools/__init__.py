@@ -1,1 +1,1 @@
-"""What makes parts of the package, and is not shipped with it."""
+"""Programs that build the site and the packages; not shipped."""

@@ -32,7 +32,7 @@ def build(folder: Path, source: Path = ROOT) -> tuple[Path, Path]:
 
 
 def names(wheel: Path) -> set[str]:
-    """What is in a wheel."""
+    """Names of the files in a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 

@@ -1,4 +1,4 @@
-"""The same Multi30k batches for every program that is measured.
+"""Multi30k batches that all measured programs share.
 
 A batches file is JSONL, one batch a line: ``{"source": [[ids]], "target": [[ids]]}``, the ids of
 the prepared ``spm.model`` (0 unknown, 1 padding, 2 begin, 3 end) without begin and end. A program
@@ -39,7 +39,6 @@ class IdBatch:
 
     @property
     def target_tokens(self) -> int:
-        """What the loss is computed on: every target token, and the end of each sentence."""
         return sum(len(ids) + 1 for ids in self.target)
 
 

@@ -52,7 +52,6 @@ class Tab:
         return self.settled()
 
     def ask(self, expression: str, argument: object = None) -> Any:
-        """What an expression of JavaScript is in the page."""
         return self.page.evaluate(expression, argument)
 
     def wait(self, function: str, argument: object = None) -> None:
@@ -60,7 +59,6 @@ class Tab:
         self.page.wait_for_function(function, arg=argument)
 
     def text(self, selector: str) -> str:
-        """What the first such element says."""
         return self.page.locator(selector).first.inner_text()
 
     def saved(self, kind: str) -> bytes:

@@ -46,8 +46,6 @@ precision = "float32"
 
 @dataclass(frozen=True)
 class Done:
-    """What a command left."""
-
     code: int
     out: str
     err: str

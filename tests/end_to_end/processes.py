@@ -122,11 +122,9 @@ class Processes:
             time.sleep(0.01)
 
     def wait(self) -> list[int]:
-        """What each ended with."""
         return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in self.children]
 
     def errors(self) -> list[str]:
-        """What each said of what went wrong."""
         logs = [(self.home / f"log{rank}").read_text() for rank in range(len(self.children))]
         lines = [line for log in logs for line in log.splitlines()]
         return [line for line in lines if line.startswith(("error", "Traceback"))]
@@ -178,7 +176,6 @@ def curves(home: Path) -> object:
 
 
 def resumed(home: Path) -> object:
-    """What four began and were stopped at, gone on with by one, two and four."""
     table = recipe(home, updates=24, validate_every=8, ema=0.9, accumulate=2)
     table = recipe_from_table(
         {**table.table(), "model": {**table.table()["model"], "dropout": 0.2}}, folder=home
@@ -247,7 +244,6 @@ def killed(home: Path, kills: int = 3) -> object:
 
 
 def refused(home: Path) -> object:
-    """What is said of what cannot be trained, by two processes."""
     synchronizing._SEEN_WITHIN = 1.0
     (home / "elsewhere").mkdir()
     (home / "here").mkdir()

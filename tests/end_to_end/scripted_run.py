@@ -80,8 +80,6 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 class Report:
-    """What went wrong, blow by blow, compared with the files of an undisturbed run."""
-
     def __init__(self, whole: Path) -> None:
         self.whole = contents(whole)
         self.kills = 0

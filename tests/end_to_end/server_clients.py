@@ -168,8 +168,6 @@ async def _read(reader: asyncio.StreamReader) -> Reply:
 
 @dataclass
 class Outcome:
-    """What became of the requests of many clients."""
-
     seconds: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)

@@ -1,5 +1,3 @@
-"""What may be wrong with text, vocabulary and weights of each task: named before training."""
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""What stands beside a model has learned from what the model learned from, and nothing else."""
-
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""What a user may get wrong: one line that says what, where, and how to mend it."""
-
 import errno
 import os
 import shlex

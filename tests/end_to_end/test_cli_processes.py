@@ -1,5 +1,3 @@
-"""What only a process of its own can show: pipes, signals, how fast it starts."""
-
 import os
 import shutil
 import signal

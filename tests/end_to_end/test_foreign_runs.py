@@ -180,7 +180,6 @@ def bundled(run: Path) -> Path:
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What a command says: its results, or one line that refuses."""
     status = run_command([str(argument) for argument in arguments])
     found = capsys.readouterr()
     assert CONTROL.search(found.out + found.err) is None

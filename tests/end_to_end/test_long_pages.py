@@ -47,7 +47,6 @@ def colours(tab: Tab) -> int:
 
 
 def said(tab: Tab) -> str:
-    """What is written on the canvas of the map, as a saved file has it."""
     return " ".join(re.findall(r"<text[^>]*>([^<]*)", tab.saved("SVG").decode()))
 
 

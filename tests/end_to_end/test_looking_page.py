@@ -1,5 +1,3 @@
-"""What docs/looking.md tells people to write, done; and ``regard look`` at folders and files."""
-
 import re
 import shlex
 import shutil

@@ -122,7 +122,6 @@ def requests_of(name: str) -> tuple[str, dict[str, Any]]:
 
 
 async def answers_of(app: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """What a server says to the texts of each run, by the run's name."""
     found = {}
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -194,7 +193,6 @@ async def posted(app: Any, path: str, members: dict[str, Any]) -> dict[str, Any]
 
 
 def assert_alike(found: Iterable[object], records: list[dict[str, Any]]) -> None:
-    """The same members in the same order, and numbers that differ by no more than company does."""
     for one, other in zip(found, records, strict=True):
         plain, wanted = json.loads(json.dumps(one)), dict(other)
         assert list(plain) == list(wanted)

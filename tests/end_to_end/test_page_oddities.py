@@ -19,7 +19,6 @@ SPANS = [(0, 3), (3, 9), (9, 10), (10, 11), (11, 14), (14, 19), (19, 20)]
 
 
 def alone(text: Text, *, kind: str = "decoder", layers: int = 2) -> Document:
-    """What a model that only reads looks at: each token at all up to it alike."""
     count = len(text.tokens)
     rows = tuple(
         tuple(1 / (row + 1) if column <= row else 0.0 for column in range(count))
@@ -218,7 +217,6 @@ def picture_document() -> Document:
 
 
 def figures(tab: Tab, drawing: int) -> list[str]:
-    """What the parts of a drawing say when they are pointed at."""
     return tab.ask(
         "at => Array.from(document.querySelectorAll('svg.picture')[at]"
         ".querySelectorAll('.part title'), one => one.textContent)",

@@ -1,5 +1,3 @@
-"""What the README tells people to write, done."""
-
 import re
 import shlex
 import shutil

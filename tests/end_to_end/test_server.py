@@ -147,7 +147,6 @@ def test_answers_come_at_once_on_a_connection_that_is_kept(server: Server):
 
 
 def raw_answer(port: int, sent: bytes, wait: float = 20.0) -> bytes:
-    """What comes back for bytes that may be no HTTP, until the connection is closed."""
     with socket.create_connection(("127.0.0.1", port), timeout=wait) as line:
         line.sendall(sent)
         found = b""

@@ -1,5 +1,3 @@
-"""What docs/serving.md says of the server, held against it."""
-
 import json
 import re
 from pathlib import Path

@@ -41,7 +41,6 @@ def check(said: str, expected: str) -> None:
 
 
 def run_command(line: str, regard: Command) -> str:
-    """What a command of a notebook prints."""
     said, _, command = line.removeprefix("!").rpartition("|")
     words = shlex.split(command)
     assert words.pop(0) == "regard"
@@ -75,7 +74,6 @@ def test_a_tutorial_does_what_it_says_as_a_notebook(name: str, regard, home: Pat
 
 
 def commands_and_code(name: str) -> list[str]:
-    """What each block of a page is; one of commands counts for each."""
     counts = [(kind, content.count("$ ") or 1) for kind, content in blocks(name)]
     return [kind for kind, count in counts for _ in range(count if kind == "console" else 1)]
 

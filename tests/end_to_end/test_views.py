@@ -109,7 +109,6 @@ def opened(tab: Tab, state: str, shown: Document | None = None) -> Tab:
 
 
 def opened_file(tab: Tab, file: Path, state: str) -> Tab:
-    """The same of a page that is written already."""
     tab.page.goto(f"{file.as_uri()}#{state}")
     return tab.settled()
 

@@ -68,7 +68,6 @@ class Case(NamedTuple):
         return [*self.inputs, *self.of_score, *self.of_bias, *self.of_sink]
 
     def as_dtype(self, dtype: torch.dtype, *, requires_grad: bool = False) -> "Case":
-        """The same call with tensors of its own, in another dtype."""
         made = {
             name: [t.detach().to(dtype, copy=True) for t in getattr(self, name)]
             for name in ("inputs", "of_score", "of_bias", "of_sink")
@@ -79,7 +78,6 @@ class Case(NamedTuple):
         return case
 
     def with_leaves(self, leaves: Sequence[Tensor]) -> "Case":
-        """The same call over other tensors, in the order of ``leaves``."""
         rest = iter(leaves)
         fields = ("inputs", "of_score", "of_bias", "of_sink")
         return self._replace(**{name: [next(rest) for _ in getattr(self, name)] for name in fields})
@@ -99,20 +97,17 @@ class Case(NamedTuple):
     def attend(
         self, *, backend: str | None = None, lse: bool = False, gradients: bool = False
     ) -> "Answer":
-        """What the engine gives."""
         case = self.as_dtype(self.inputs[0].dtype, requires_grad=gradients)
         found = attend(*case.inputs, **case.options(), return_lse=lse, backend=backend)
         context, total = found if isinstance(found, tuple) else (found, None)
         return case._answer(context, total, gradients)
 
     def formula(self, *, lse: bool = False, gradients: bool = False) -> "Answer":
-        """The same by the dense formula, in the dtype of the tensors."""
         case = self.as_dtype(self.inputs[0].dtype, requires_grad=gradients)
         context, total = case._formula()
         return case._answer(context, total if lse else None, gradients)
 
     def loops(self) -> "Answer":
-        """The same by the loops of ``reference.py``."""
         case = self.as_dtype(torch.float64)
         apart = steps(self.sizes)
         bias = BIASES[self.bias] if self.bias else None
@@ -128,7 +123,6 @@ class Case(NamedTuple):
         return Answer(found.context, found.lse, None)
 
     def options(self) -> dict[str, object]:
-        """What ``attend`` is given beside the inputs."""
         return {
             "score": SCORES[self.score].make(*self.of_score),
             "mask": self.mask,

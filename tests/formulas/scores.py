@@ -54,7 +54,6 @@ class ScoreCase(NamedTuple):
         return [(t / sizes.D if "DD" in shape else t).to(dtype) for shape, t in pairs]
 
     def of_head(self, head: int, tensors: list[Tensor]) -> list[Tensor]:
-        """What a head has of each tensor."""
         pairs = zip(self.shapes, tensors, strict=True)
         return [tensor[head] if "H" in shape else tensor for shape, tensor in pairs]
 

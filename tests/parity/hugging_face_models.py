@@ -170,7 +170,6 @@ def padding(side: str, length: int = N) -> Tensor:
 
 
 def inputs(name: str, side: str = "none") -> dict[str, Tensor]:
-    """What a model is given: places from the first real token, as generation counts them."""
     family = FAMILIES[name]
     if family.kind == "images":
         return {"pixel_values": torch.randn(B, 3, 12, 12)}
@@ -193,7 +192,6 @@ def places(mask: Tensor) -> Tensor:
 
 
 def real(name: str, given: dict[str, Tensor]) -> Tensor:
-    """Which places of the model's output, or of its decoder's, are no padding."""
     if FAMILIES[name].kind == "text":
         return given["attention_mask"].bool()
     if "decoder_input_ids" in given:

@@ -1,5 +1,3 @@
-"""What Hugging Face models are called with beyond ids and padding, and what is refused."""
-
 from pathlib import Path
 
 import pytest
@@ -180,7 +178,6 @@ def test_a_learned_scale_gets_its_gradient():
 
 
 def elsewhere(**attributes):
-    """The same in a file without an eager attention."""
     module = Module(**attributes)
     module.__class__ = type("Module", (Module,), {"__module__": "nowhere"})
     return module

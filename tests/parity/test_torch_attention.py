@@ -47,7 +47,6 @@ def formula(query, key, value, **options):
 
 
 def assert_same(ours, theirs, inputs, dtype):
-    """The same answers and the same gradients of every input."""
     torch.testing.assert_close(ours, theirs, **TOLERANCE[dtype])
     wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
     if not wanted:
@@ -227,7 +226,6 @@ def chosen_masks(name, is_bool, **sizes):
 
 
 def as_ours(masks, B=2):
-    """The same as a mask, True where a query may look, and a bias."""
     seen, bias = None, None
     for name, mask in masks.items():
         if name == "key_padding_mask":

@@ -85,7 +85,6 @@ def at_once(kind, ids, tokens):
 
 
 def found_by(kind, ids, lengths, **changed):
-    """What every search answers, one list a sentence."""
     step, count = model(kind).step, len(ids)
     common = {"batch_size": count, "bos_id": BOS, "eos_id": EOS, "max_lengths": LONGEST}
     common |= {"forbidden": [PAD, 1, BOS]} | changed

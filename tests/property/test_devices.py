@@ -1,4 +1,4 @@
-"""What is computed does not depend on the device: of every recipe, every task and every search.
+"""Results do not depend on the device: those of every recipe, every task and every search.
 
 On a device that is none (see ``pretended_device.py``), and on a GPU where there is one. On both, a
 tensor that was made on the CPU by mistake is an error.

@@ -1,5 +1,3 @@
-"""What is public is sorted, importable and explained."""
-
 import importlib
 import inspect
 import pkgutil

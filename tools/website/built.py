@@ -13,7 +13,7 @@ _NOT_LOADED = ("canonical", "alternate", "next", "prev")
 
 @dataclass
 class Read:
-    """What one page has."""
+    """Links, anchors and loaded files of a page."""
 
     anchors: set[str] = field(default_factory=set)  # the places in it that a link may name
     links: list[str] = field(default_factory=list)  # where it leads
@@ -35,14 +35,14 @@ class _Reader(HTMLParser):
 
 
 def read(page: str) -> Read:
-    """What a page of HTML has."""
+    """Parse a page of HTML."""
     reader = _Reader()
     reader.feed(page)
     return reader.read
 
 
 def problems(site: Path) -> list[str]:
-    """What is wrong with a site: links to nowhere, and what is loaded from elsewhere.
+    """Faults of a site: links to nowhere, and files loaded from elsewhere.
 
     Pages of the gallery are looked at by tests of their own.
     """

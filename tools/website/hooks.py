@@ -1,4 +1,4 @@
-"""What is left to do by the site's builder: an index to search in for each language."""
+"""Hooks of the site's builder: an index to search in for each language."""
 
 import json
 import re

@@ -78,7 +78,7 @@ def with_included(text: str, root: Path, target: Path) -> str:
 
 
 def as_of_docs(text: str) -> str:
-    """What stands in the repository's folder as if it stood in docs/; other links become words."""
+    """A file of the repository's folder with links as from docs/; other links become words."""
 
     def link(found: re.Match[str]) -> str:
         said, place = found.groups()
@@ -90,7 +90,7 @@ def as_of_docs(text: str) -> str:
 
 
 def section(text: str, heading: str) -> str:
-    """What stands under a heading, up to the next one of its level."""
+    """The text under a heading, up to the next one of its level."""
     wanted = rf"^(#+) {re.escape(heading)}(?: {{#[\w-]+}})?\n(.*?)(?=^\1 |\Z)"
     found = re.search(wanted, without_code(text), re.DOTALL | re.MULTILINE)
     if found is None:

@@ -1,4 +1,4 @@
-"""What fits into memory: smaller parts of a batch, and models built within bounds."""
+"""Work within the memory of a device: smaller parts of a batch, and models of bounded size."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

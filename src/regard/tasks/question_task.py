@@ -109,7 +109,7 @@ def read_stories(
     part_of: Callable[[Question], str | None],
     make: Callable[[Question, Sequence[str]], T],
 ) -> Iterator[T]:
-    """What ``make`` makes of each question and of the parts that its story's questions have."""
+    """Results of ``make`` for each question and the parts that questions on its story share."""
     questions = list(read_questions(file, spans=False, **handling))
     parts: dict[str, dict[str, None]] = {}
     for question in questions:

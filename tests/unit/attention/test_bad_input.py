@@ -1,5 +1,3 @@
-"""What cannot be served is an error, before any work: the argument, what came, the cure."""
-
 import inspect
 
 import pytest

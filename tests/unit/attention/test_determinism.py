@@ -1,5 +1,3 @@
-"""The same bits run after run, forward and backward, for a fixed number of threads."""
-
 import pytest
 import torch
 

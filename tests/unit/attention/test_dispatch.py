@@ -1,5 +1,3 @@
-"""What runs is what ``explain`` says: the path, torch's operators, and what they are given."""
-
 import pytest
 import torch
 from tests.formulas.case import Case

@@ -1,5 +1,3 @@
-"""What the tutorials say about attention, as numbers: see docs/literature.md."""
-
 from math import exp, pi, sqrt, tanh
 
 import pytest

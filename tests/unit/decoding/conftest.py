@@ -11,8 +11,6 @@ BOS, EOS = 4, 0
 
 @dataclass(frozen=True)
 class Memory:
-    """What a sentence is: its own table, (B, V, V, V)."""
-
     tables: torch.Tensor
 
     def select(self, rows):
@@ -49,7 +47,6 @@ def random_tables(batch_size, vocab_size=5, seed=0, sharpness=2.0):
 
 
 def run(search, tables, step=step, **settings):
-    """What a search answers of the model, seven tokens at most."""
     options = {"batch_size": len(tables), "bos_id": BOS, "eos_id": EOS, "max_lengths": 7}
     return search(step, start(tables), **options | settings)
 

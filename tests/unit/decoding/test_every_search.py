@@ -1,5 +1,3 @@
-"""What all searches have in common: NaN, no sentences, sentences that are stuck, options."""
-
 import pytest
 import torch
 

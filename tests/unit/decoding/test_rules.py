@@ -33,7 +33,6 @@ def log_probs():
 
 
 def hidden(log_probs, rule, written):
-    """Which tokens a rule hides; it must leave the others as they are."""
     kept = rule(log_probs, written)
     assert torch.equal(kept[kept != -torch.inf], log_probs[kept != -torch.inf])
     return [{t for t in range(V) if row[t] == -math.inf} for row in kept.tolist()]
@@ -75,7 +74,6 @@ def test_rules_change_nothing_they_are_given(log_probs, written):
 
 
 def searches(markov, tables, **settings):
-    """What each search answers, with the log-probabilities."""
     yield [[one] for one in markov.run(greedy, tables, **settings)]
     yield markov.run(beam, tables, n_best=3, **settings)
     yield markov.run(sample, tables, num_samples=5, **settings)

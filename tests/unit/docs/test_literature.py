@@ -64,7 +64,6 @@ _NO_PARTS = {
 
 
 def _cited() -> set[tuple[str, str]]:
-    """What rows and sentences cite: a text's number, and its parts behind it."""
     cells = [row[2:].split(" | ")[0] for row in ROWS]
     prose = TABLE[TABLE.index("## Statements that nothing here depends on") :]
     cells += re.findall(r"\((00\d [^()]+)\)", prose) + re.findall(r"^- (00\d [\d.]+) ", prose, re.M)

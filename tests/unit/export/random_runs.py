@@ -52,7 +52,6 @@ LEARNED = {"positions": "learned"}
 
 
 def write_run(path: Path | None, table: dict, examples: list) -> Predictor:
-    """What a finished run of random weights holds, which is written unless there is no path."""
     recipe = recipe_from_table(table)
     task = TASKS[recipe.task].task.learn(recipe, examples)
     torch.manual_seed(0)

@@ -17,7 +17,6 @@ from regard.text.reading.questions import Answer, Question
 
 
 def script_of(folder, text):
-    """What the card says to do, with a text."""
     script = (folder / "README.md").read_text().split("```python\n")[1].split("```")[0]
     assert 'folder = "."' in script
     return script.replace('folder = "."', f"folder = {str(folder)!r}").replace("A text.", text)

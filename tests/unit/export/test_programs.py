@@ -35,7 +35,6 @@ ALONE = 'import sys\nsys.modules["regard"] = sys.modules["torch"] = None\n'
 
 
 def run_readme(folder, lines=(), *, before=ALONE):
-    """What the only program of a README prints, line by line."""
     (code,) = re.findall(r"```python\n(.+?)```", (folder / "README.md").read_text("utf-8"), re.S)
     return run_code(before + code, folder, lines)
 

@@ -1,5 +1,3 @@
-"""What each word of an output was copied from, of both models that copy."""
-
 import pytest
 import torch
 

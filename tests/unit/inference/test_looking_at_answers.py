@@ -1,5 +1,3 @@
-"""What jobs' models say of texts and look at meanwhile, as documents: small untrained models."""
-
 import math
 
 import pytest

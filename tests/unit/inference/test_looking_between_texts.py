@@ -1,5 +1,3 @@
-"""What models look at between two texts, as documents: small untrained models."""
-
 import json
 
 import pytest

@@ -24,7 +24,6 @@ def predictor(**decoding):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """Which steps were run: the compiled one, the model's own."""
     calls = set()
     decode_step, step = kernels.decode_step, Transformer.step
     monkeypatch.setattr(kernels, "decode_step", lambda *all: calls.add("loop") or decode_step(*all))

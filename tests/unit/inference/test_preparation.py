@@ -10,7 +10,7 @@ from regard.inference.preparation import Preparation
 
 
 class Made(nn.Module):
-    """What stands for a prepared model."""
+    """Stand-in for a prepared model."""
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-"""What attention says beside what changes: each number is what it claims to be."""
-
 import pytest
 import torch
 from scipy.stats import spearmanr

@@ -97,7 +97,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def eager(folder: Path, text: str) -> tuple[Any, Any]:
-    """What transformers itself gives: the ids, and the weights of every layer."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager")
     ids = tokenizer(text, return_tensors="pt").input_ids
@@ -134,7 +133,6 @@ def test_a_page_has_the_tokens_and_the_weights_of_the_model(
 
 
 def joined(tokens: Any, text: str) -> str:
-    """What tokens cover of a text, each place once."""
     covered = {place for token in tokens for place in range(token.start, token.end)}
     return "".join("".join(text[place] for place in sorted(covered)).split())
 

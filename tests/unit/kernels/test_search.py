@@ -18,7 +18,6 @@ SETTINGS = [
 
 
 def both(draw, log_probs, place=0):
-    """What each of the two ways draws."""
     rows = torch.arange(len(log_probs))
     shares = uniform(draw.seeds, torch.zeros_like(rows), place)
     return draw._drawn_by_loops(log_probs, shares).tolist(), draw._drawn(log_probs, shares).tolist()

@@ -1,5 +1,3 @@
-"""What the tutorials say about the layers, as numbers: see docs/literature.md."""
-
 from math import cos, sin, sqrt
 
 import pytest

@@ -1,5 +1,3 @@
-"""Which processors multiply bfloat16."""
-
 import warnings
 
 import pytest

@@ -1,5 +1,3 @@
-"""What the tutorials say about whole models, as numbers: see docs/literature.md."""
-
 from itertools import product
 
 import pytest

@@ -70,7 +70,6 @@ def test_another_text_read_once_serves_several_rows(compares):
 
 
 def inputs_of(reader, *args):
-    """What the recurrence over the text reads."""
     seen = {}
     hook = reader.read.register_forward_pre_hook(lambda _, given: seen.update(inputs=given[0]))
     read(reader, *args)

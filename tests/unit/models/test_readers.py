@@ -1,5 +1,3 @@
-"""What reads a text for a head: padding, neighbours, words read from their parts."""
-
 import pytest
 import torch
 

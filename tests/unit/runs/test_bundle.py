@@ -87,7 +87,6 @@ def test_other_files_are_no_bundles(tmp_path):
 
 
 def rewritten(bundle: Path, change: Callable[[zipfile.ZipFile], None]) -> Path:
-    """The same bundle with something added."""
     with zipfile.ZipFile(bundle, "a") as archive:
         change(archive)
     return bundle

@@ -1,5 +1,3 @@
-"""What a folder's runs are at a glance: right figures, and a word on what cannot be read."""
-
 import os
 
 import pytest

@@ -309,11 +309,6 @@ def test_a_run_open_for_reading_cannot_be_written(trained: Path) -> None:
 
 
 class PowerWatch:
-    """What a power cut now could lose: bytes not synced, and names in folders not synced.
-
-    Asserts at each rename that the bytes below the renamed were synced before.
-    """
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths: dict[int, Path] = {}
         self.seen: set[Path] = set()

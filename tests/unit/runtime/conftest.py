@@ -30,23 +30,17 @@ def translator(**options):
 
 
 def language_model(**options):
-    """The same."""
     sizes = {"model_dim": 24, "num_heads": 4, "num_layers": 2, "ffn_dim": 29, "max_length": 200}
     return shaken(Decoder(DecoderConfig(**{**sizes, **options}), vocab_size=VOCAB))
 
 
 def recurrent_translator(**options):
-    """The same; no two of its widths are equal.
-
-    None is below 12: sums of narrower products depend on how many rows come together.
-    """
     sizes = {"embed_dim": 12, "hidden_dim": 17, "attention_dim": 13, "max_length": 20}
     config = RnnSeq2SeqConfig(**{**sizes, **options})
     return shaken(RnnSeq2Seq(config, source_vocab=VOCAB, target_vocab=VOCAB, shared_vocab=True))
 
 
 def recurrent_language_model(**options):
-    """The same."""
     config = RecurrentLmConfig(**{"embed_dim": 12, "hidden_dim": 17, **options})
     return shaken(RecurrentLm(config, vocab_size=VOCAB))
 

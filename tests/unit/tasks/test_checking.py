@@ -1,5 +1,3 @@
-"""What is odd about the examples of jobs, each with its file and line."""
-
 from pathlib import Path
 
 import pytest

@@ -101,8 +101,6 @@ SHORT = {"training.updates": 1, "training.validate_every": 1}
 
 
 class Frame:
-    """What pandas' data frames have, of what is used."""
-
     columns = ("review", "stars")
 
     def to_dict(self, orient):

@@ -206,8 +206,6 @@ def test_what_does_not_fit_is_named():
 
 
 class Kept:
-    """What ``watch(keep=True)`` gives, of weights at hand."""
-
     def __init__(self, weights: torch.Tensor, summary: rg.Summary) -> None:
         self.weights, self.one = weights, OneAttention("encoder", 2, (0, 1, 2), summary)
 

@@ -41,8 +41,6 @@ class Asked(Backend):
 
 
 class AskedOnce(Asked):
-    """The same, and says that it may be remembered."""
-
     judges_by_kind = True
 
 

@@ -142,7 +142,6 @@ def test_one_graph_gives_answer_and_gradients(case):
 
 
 def names_in_graph(function, *tensors):
-    """What the graph of a function calls, and the answer."""
     seen = []
 
     def keep(graph, _):

@@ -78,7 +78,6 @@ WEIGHTINGS = [Softmax(), Softmax(0.5), Softmax(torch.ones(3)), Sparsemax(), Entm
 
 
 def flat(thing):
-    """What a thing is made of, all the way down, by its constructor's own attributes."""
     if isinstance(thing, Tensor):
         return (thing.dtype, tuple(thing.shape), thing.flatten().tolist())
     if isinstance(thing, Score | Mask | PositionBias | Weighting):

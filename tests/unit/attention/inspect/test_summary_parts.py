@@ -1,5 +1,3 @@
-"""What can be done with a summary: join, index, tabulate, keep, show."""
-
 import re
 
 import pytest

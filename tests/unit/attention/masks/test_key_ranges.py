@@ -27,7 +27,6 @@ LOOSE = {
 
 
 def shown(seen):
-    """What a ``VisibleKeys`` leaves visible, as a dense mask."""
     visible = torch.ones(B, H, N, M, dtype=torch.bool)
     if seen.ranges is not None:
         first, stop = (t[:, None, :, None] for t in seen.ranges)

@@ -69,7 +69,6 @@ def contents(folder):
 
 @pytest.fixture
 def patterns(files):
-    """What names them all."""
     return [f"{files}/**/*.*"]
 
 

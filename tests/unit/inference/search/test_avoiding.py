@@ -23,7 +23,6 @@ def tokenizer(request):
 
 @cache
 def said_by_each(tokenizer):
-    """What each token alone says."""
     return [tokenizer.decode([i]) for i in range(tokenizer.vocab_size)]
 
 

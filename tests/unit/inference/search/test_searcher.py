@@ -1,5 +1,3 @@
-"""What ``[decoding]`` asks for is what is searched for."""
-
 from functools import cache, partial
 
 import pytest

@@ -1,5 +1,3 @@
-"""What a search looked at is what one pass over its answer looks at."""
-
 import pytest
 import torch
 from tests.unit.inference.conftest import make_predictor

@@ -35,7 +35,6 @@ def source():
 
 
 def possible(options):
-    """The same options, of which a fixed context is one of states."""
     return options | ({"values": "states"} if options["attention"] == "none" else {})
 
 

@@ -61,7 +61,6 @@ def check_reads(made, reader, ids, lengths, **reading):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What the loop was called with."""
     seen, loop = [], encoder_kernels.encode_texts
     monkeypatch.setattr(
         encoder_kernels, "encode_texts", lambda *all: seen.append(all) or loop(*all)

@@ -1,5 +1,3 @@
-"""What a file is taken for, why, and the command that says so."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""What tables of well-known corpora, and others of their shapes, are taken for."""
-
 import random
 from pathlib import Path
 
