@@ -40,9 +40,9 @@ def test_a_step_with_it_costs_at_most_half_as_much_again_as_without():
         reader = RecurrentReader(config, vocab_size=4000)
         models[crf] = Tagger(TaggerConfig(crf=crf), reader, num_tags=K)
     seconds = {False: [], True: []}
-    for _ in range(6):
+    for _ in range(10):
         for crf, model in models.items():
-            began = time.perf_counter()
+            began = time.process_time()
             model.loss(model(ids, lengths), tags, lengths).backward()
-            seconds[crf].append(time.perf_counter() - began)
+            seconds[crf].append(time.process_time() - began)
     assert min(seconds[True]) < 1.5 * min(seconds[False])
