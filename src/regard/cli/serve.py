@@ -26,7 +26,6 @@ def serve(
     port: int = 8000,
     token: str | None = None,
     max_batch: int = 64,
-    max_wait_ms: float = 5.0,
     queue: int = 2000,
     timeout: float = 30.0,
     max_length: int = 10_000,
@@ -47,8 +46,6 @@ def serve(
         port: 0 takes a free one.
         token: What clients must send as `Authorization: Bearer TOKEN`.
         max_batch: Sentences translated at once.
-        max_wait_ms: Longest time in milliseconds that a batch waits for clients that were answered
-            just before; a request that comes alone never waits.
         queue: Sentences that may wait; beyond that, requests are refused with 503.
         timeout: Seconds after which a request is given up with 504.
         max_length: Characters of one text.
@@ -67,7 +64,6 @@ def serve(
         raise SettingError(f"--port must be from 0 to {_MOST_PORTS}; got {port}.")
     limits = Limits(
         max_batch=max_batch,
-        max_wait=max_wait_ms / 1000,
         queue=queue,
         timeout=timeout,
         max_length=max_length,

@@ -10,12 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
-
-from regard.checks import check_at_least, check_positive
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -63,43 +60,22 @@ class _Job(Generic[K, T, R]):
 
 
 class Batcher(Generic[K, T, R]):
-    """A bounded line before one working thread.
-
-    To be used from one event loop. Cancelling what ``submit`` gives takes the request out of the
-    line; if it is being worked on, the work is told that nobody waits.
-
-    Args:
-        work: Called in the thread.
-        weigh: Cost of an item, in a batch and in the line; 1 each, if None.
-        max_batch: Most that is worked on at once, by weight; a heavier item goes alone.
-        max_wait: Longest time in seconds that a batch is held for requests of those who have just
-            been answered. It is only held for as many as those.
-        capacity: Most that waits, by weight; a heavier request is taken if nobody waits.
-        turn: Seconds for which the parts of one request may fill a batch, so that others come
-            between them; a part that takes longer goes alone.
-        on_batch: Told how many items each batch had.
-    """
+    """A bounded line before one working thread, used from one event loop."""
 
     def __init__(
         self,
         work: Work[K, T, R],
         *,
         weigh: Callable[[K, T], int] | None = None,
-        max_batch: int = 64,
-        max_wait: float = 0.005,
-        capacity: int = 2000,
-        turn: float = math.inf,
+        max_batch: int = 64,  # most weight at once; a heavier item goes alone
+        capacity: int = 2000,  # most weight in line; a heavier request is taken if nobody waits
+        turn: float = math.inf,  # seconds for which parts of one request may fill a batch
         on_batch: Callable[[int], None] = lambda size: None,
     ) -> None:
-        check_at_least("max_batch", max_batch, 1)
-        check_at_least("max_wait", max_wait, 0)
-        check_at_least("capacity", capacity, 1)
-        check_positive("turn", turn)
         self.waiting = 0
         self._work = work
         self._weigh = weigh or (lambda key, item: 1)
         self._max_batch = max_batch
-        self._max_wait = max_wait
         self._capacity = capacity
         self._turn = turn
         self._on_batch = on_batch
@@ -110,8 +86,6 @@ class Batcher(Generic[K, T, R]):
         self._is_closed = False
         self._last_key: K | None = None
         self._speed = 0.0  # weight a second
-        self._expected = 0  # requests in line once those of the last batch have asked again
-        self._ended = -math.inf  # when it ended
 
     def submit(self, key: K, items: Sequence[T]) -> "asyncio.Future[list[R]]":
         """One result for each item, in order; requests of the same key may share a batch."""
@@ -162,26 +136,9 @@ class Batcher(Generic[K, T, R]):
                     return
                 self._arrived.clear()
                 await self._arrived.wait()
-            await self._hold()
             if batch := self._take():
                 await self._work_on(batch)
             await asyncio.sleep(0)  # others have their turn, whatever was taken
-
-    async def _hold(self) -> None:
-        """Wait for those just answered, who come within a moment of each other.
-
-        Without it, clients that ask again and again fall into two halves, each of which waits while
-        the other is worked on; or into the first of them alone, and the rest.
-        """
-        until = self._ended + self._max_wait
-        while len(self._jobs) < self._expected and not self._is_closed:
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            self._arrived.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._arrived.wait()
 
     def _take(self) -> dict[_Job[K, T, R], list[T]]:
         """The next batch: what it has of each request. Keys take turns."""
@@ -237,9 +194,6 @@ class Batcher(Generic[K, T, R]):
             if len(job.results) == len(job.items) and not job.future.done():
                 job.future.set_result(job.results)
                 self._forget(job)  # at once: its own call comes a moment later
-        answered = sum(job.future.done() for job in batch)
-        self._expected = min(self._max_batch, len(self._jobs) + answered)
-        self._ended = time.monotonic()
 
     def _note_speed(self, batch: Iterable[_Job[K, T, R]], speed: float) -> None:
         """Of the last batch, by weight: how much of its requests the next ones may take."""
@@ -253,10 +207,7 @@ def _is_wanted(jobs: Iterable[_Job[K, T, R]]) -> bool:
 
 
 def _in_turn(jobs: Sequence[_Job[K, T, R]], half: float) -> Iterator[_Job[K, T, R]]:
-    """Choose the next items: the oldest request's up to ``half``, then round robin.
-
-    So a long list is answered soon, and a single text behind it does not wait for all of it.
-    """
+    """Choose the next items: the oldest request's up to ``half``, then round robin."""
     if not jobs:
         return
     oldest, *others = jobs

@@ -209,10 +209,7 @@ class _Exchange:
         await self._send(message)
 
     async def refuse(self, problem: Problem) -> None:
-        """Say why there is no answer; what is left of the body is read away first, within bounds.
-
-        A client that is still sending would otherwise see its connection break, and not why.
-        """
+        """Say why there is no answer; a client still sending is read away first, to see it."""
         if not self._is_read:
             problem = replace(problem, headers={**problem.headers, "Connection": "close"})
         body = problem.body()

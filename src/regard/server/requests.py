@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.fields import Count, Positive, Weight, at_least, check_fields
+from regard.fields import Count, Positive, at_least, check_fields
 from regard.server.problems import Problem, shown
 
 # Bytes of a request that any text fits in, below 10,000 characters.
@@ -27,8 +27,6 @@ class Limits:
 
     Attributes:
         max_batch: Sentences translated at once; a long text counts as several.
-        max_wait: Longest time in seconds that a batch is held for those who were answered just
-            before and are likely to ask again.
         turn: Seconds of work on one request after which others have their turn, such as between
             the parts of a long text.
         queue: Sentences that may wait; beyond that, requests are refused with 503.
@@ -51,7 +49,6 @@ class Limits:
     """
 
     max_batch: Annotated[int, at_least(1, cure="Use 1 for no batches.")] = 64
-    max_wait: Weight = 0.005
     turn: Positive = 0.5
     queue: Count = 2000
     timeout: Positive = 30.0

@@ -60,10 +60,7 @@ class ClientGoneError(Exception):
 
 
 class Meters:
-    """Counts of one server for Prometheus: requests, their times, sizes of batches, memory.
-
-    Each server has a registry of its own, so that two in a process do not count together.
-    """
+    """Counts of one server for Prometheus, in a registry of its own."""
 
     def __init__(self) -> None:
         # When a series began is a line more for each, which nobody asks for.
@@ -124,7 +121,6 @@ class Service:
             Worker(predictors),
             weigh=_weigh,
             max_batch=limits.max_batch,
-            max_wait=limits.max_wait,
             capacity=limits.queue,
             turn=limits.turn,
             on_batch=self.meters.batches.observe,

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from regard.errors import SettingError
 from regard.server.batching import (
     AbandonedError,
     Batcher,
@@ -96,38 +95,6 @@ async def test_who_comes_while_others_are_worked_on_shares_the_next_batch():
     assert await asyncio.gather(first, *others) == [[2 * number] for number in range(8)]
     assert gate.sizes == sizes == [1, 7]
     assert batcher.waiting == 0
-
-
-@in_loop
-async def test_a_lone_client_never_waits_for_company():
-    batcher = batcher_of(Gate(), max_wait=60.0)
-    for number in range(20):
-        assert await batcher.submit("", [number]) == [2 * number]
-
-
-@in_loop
-async def test_clients_that_ask_again_and_again_come_to_share_one_batch():
-    gate = Gate()
-    batcher = batcher_of(gate, max_wait=0.5)
-
-    async def client(number: int) -> None:
-        for _ in range(10):
-            await batcher.submit("", [number])
-            await asyncio.sleep(0.01 * (number % 2))  # on its way
-
-    await asyncio.gather(*map(client, range(6)))
-    # The first batch is of one, since nobody else was there; without a hold they stay halves.
-    assert gate.sizes[2:8] == [6] * 6
-
-
-@in_loop
-async def test_a_batch_is_held_no_longer_than_allowed():
-    gate = Gate(is_open=False)
-    batcher = batcher_of(gate, max_wait=0.05)
-    first = [batcher.submit("", [number]) for number in range(4)]
-    gate.opened.set()
-    await asyncio.gather(*first)
-    assert await batcher.submit("", [5]) == [10]  # the other three never come
 
 
 @in_loop
@@ -274,12 +241,6 @@ async def test_time_to_come_again_is_what_waits_over_the_speed():
     assert batcher.waiting == 0
 
 
-@pytest.mark.parametrize("name", ["max_batch", "capacity"])
-def test_a_line_without_room_is_refused(name: str):
-    with pytest.raises(SettingError, match=f"{name} must be at least 1; got 0"):
-        Batcher(Gate(), **{name: 0})
-
-
 @in_loop
 async def test_a_long_request_fills_batches_no_longer_than_its_turn_and_others_come_between():
     batches: list[list[int]] = []
@@ -289,7 +250,7 @@ async def test_a_long_request_fills_batches_no_longer_than_its_turn_and_others_c
         time.sleep(0.02 * len(items))
         return list(items)
 
-    batcher = batcher_of(work, max_batch=64, max_wait=0.0, turn=0.1)
+    batcher = batcher_of(work, max_batch=64, turn=0.1)
     long = batcher.submit("", range(60))
     await asyncio.sleep(0.05)
     began = time.monotonic()

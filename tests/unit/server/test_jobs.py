@@ -1,6 +1,7 @@
 """Runs of jobs behind the routes: labels, tags and surprise, and what is refused."""
 
 import asyncio
+import re
 
 import httpx
 import pytest
@@ -70,20 +71,15 @@ def ask_all(*asked):
 
 
 def test_texts_are_answered_as_by_the_labeller():
+    texts_of = {
+        "classification": ["菜好", "慢"],
+        "tagging": ["江在京"],
+        "language_modelling": ["abc"],
+    }
     found = ask_all(
-        ("/predict", {"run": "classification", "texts": ["菜好", "慢"]}),
-        ("/predict", {"run": "tagging", "text": "江在京"}),
-        ("/predict", {"run": "language_modelling", "text": "abc"}),
+        *(("/predict", {"run": task, "texts": texts}) for task, texts in texts_of.items())
     )
-    for answer, (task, texts) in zip(
-        found,
-        [
-            ("classification", ["菜好", "慢"]),
-            ("tagging", ["江在京"]),
-            ("language_modelling", ["abc"]),
-        ],
-        strict=True,
-    ):
+    for answer, (task, texts) in zip(found, texts_of.items(), strict=True):
         assert answer.status_code == 200, answer.text
         got = answer.json()
         assert got["run"] == task
@@ -109,36 +105,61 @@ def test_records_say_more_than_a_text():
     assert tags.json()["answers"][0]["tokens"] == ["江", "在", "京"]
 
 
+PREDICT, CONTINUE = "/predict", "/continue"
+WORDS = r"records\[0\]: tokens must hold words"
+LANGUAGE = {"run": "language_modelling"}
+TAGGING = {"run": "tagging"}
+
+
 @pytest.mark.parametrize(
-    ("members", "message"),
+    ("path", "members", "message"),
     [
-        ({}, "request must have one of text, texts and records; got none"),
+        (PREDICT, {"text": "a", "records": []}, "text, texts and records; got text and records"),
         (
-            {"text": "a", "records": []},
-            "request must have one of text, texts and records; got text a",
+            PREDICT,
+            {"text": "好", "beam_size": 3},
+            "beam_size must be left out for a run of classif",
         ),
-        ({"text": "a", "texts": ["b"]}, "one of text, texts and records; got text and texts"),
-        ({"text": "好", "beam_size": 3}, "beam_size must be left out for a run of classification"),
-        ({"text": "好", "alignments": True}, "alignments must be left out for a run of classif"),
-        ({"text": " "}, "text must hold something to read; got an empty text"),
-        ({"records": [{"aspect": "taste"}]}, r"records\[0\]: text must hold something to read"),
-        ({"records": [{"text": 3}]}, r"records\[0\]: text must hold something to read; got 3"),
-        ({"records": ["好"]}, r"records\[0\] must be an object; got '好'"),
-        ({"records": [{"text": "好" * 60}]}, r"records\[0\] must be at most 50 characters long"),
-        ({"records": [{"text": "a\u0007"}]}, r"records\[0\] must hold no control characters"),
+        (PREDICT, {"text": "好", "alignments": True}, "alignments must be left out for a run of c"),
+        (PREDICT, {"records": [{"aspect": "taste"}]}, r"records\[0\]: text must hold something to"),
+        (PREDICT, {"records": [{"text": 3}]}, r"records\[0\]: text must hold something .*; got 3"),
+        (PREDICT, {"records": ["好"]}, r"records\[0\] must be an object; got '好'"),
         (
-            {"run": "tagging", "records": [{"tokens": "江"}]},
-            r"records\[0\]: tokens must hold words",
+            PREDICT,
+            {"records": [{"text": "好" * 60}]},
+            r"records\[0\] must be at most 50 characters",
         ),
-        ({"run": "tagging", "records": [{"tokens": [1]}]}, r"records\[0\]: tokens must hold words"),
-        ({"run": "tagging", "records": [{"tokens": []}]}, r"records\[0\]: tokens must hold words"),
+        (PREDICT, {"records": [{"text": "a\u0007"}]}, r"records\[0\] must hold no control charact"),
+        (PREDICT, {**TAGGING, "records": [{"tokens": "江"}]}, WORDS),
+        (PREDICT, {**TAGGING, "records": [{"tokens": [1]}]}, WORDS),
+        (PREDICT, {**TAGGING, "records": [{"tokens": []}]}, WORDS),
+        (
+            CONTINUE,
+            {"text": "a", **TAGGING},
+            "must be of language_modelling; got one of tagging. As",
+        ),
+        (CONTINUE, LANGUAGE, "request must have one of text and texts; got none"),
+        (
+            CONTINUE,
+            {**LANGUAGE, "text": "a", "max_tokens": 9999},
+            "max_tokens must be at most 2000",
+        ),
+        (
+            CONTINUE,
+            {**LANGUAGE, "text": "a", "method": "sample", "top_p": 2.0},
+            "top_p must be above 0 and at most 1; go",
+        ),
+        (
+            CONTINUE,
+            {**LANGUAGE, "text": "a", "method": "greedy", "n_best": 2},
+            "n_best must go with method beam or sam",
+        ),
+        (CONTINUE, {**LANGUAGE, "text": "a", "tokens": 3}, "'tokens' is no member of the request."),
     ],
 )
-def test_what_is_wrong_is_refused_with_a_sentence(members, message):
-    (answer,) = ask_all(("/predict", members))
-    said = refusal(answer, 422)
-    with pytest.raises(AssertionError, match=message):
-        raise AssertionError(said)
+def test_what_is_wrong_is_refused_with_a_sentence(path, members, message):
+    (answer,) = ask_all((path, members))
+    assert re.search(message, refusal(answer, 422))
 
 
 def test_too_many_records_are_refused():
@@ -232,29 +253,3 @@ def test_what_nobody_waits_for_any_more_is_given_up():
 def _greedy(tokens):
     decoding = LABELLERS["language_modelling"].task.recipe.decoding
     return decoding.changed(method="greedy", max_tokens=tokens)
-
-
-@pytest.mark.parametrize(
-    ("members", "message"),
-    [
-        (
-            {"text": "a", "run": "tagging"},
-            "must be of language_modelling; got one of tagging. Ask /",
-        ),
-        ({}, "request must have one of text and texts; got none"),
-        ({"text": " "}, "text must hold something to read; got an empty text"),
-        ({"text": "a", "max_tokens": 9999}, "max_tokens must be at most 2000; got 9999"),
-        (
-            {"text": "a", "method": "sample", "top_p": 2.0},
-            "top_p must be above 0 and at most 1; go",
-        ),
-        ({"text": "a", "method": "greedy", "n_best": 2}, "n_best must go with method beam or sam"),
-        (
-            {"text": "a", "tokens": 3},
-            "'tokens' is no member of the request. Did you mean max_tokens",
-        ),
-    ],
-)
-def test_what_cannot_be_gone_on_with_is_refused(members, message):
-    (answer,) = ask_all(("/continue", {"run": "language_modelling", **members}))
-    assert message in refusal(answer, 422)

@@ -199,5 +199,3 @@ def test_limits_grow_with_the_longest_text_and_are_checked():
     for name in ("timeout", "patience"):
         with pytest.raises(SettingError, match=f"{name} must be above 0; got 0"):
             Limits(**{name: 0})
-    with pytest.raises(SettingError, match="max_wait must be at least 0; got -1"):
-        Limits(max_wait=-1)
