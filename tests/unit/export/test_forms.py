@@ -1,12 +1,14 @@
 """Runs handed on: what is written, what is refused, and that nothing is left half done."""
 
+import errno
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from regard.errors import RunError, SettingError
-from regard.export import FORMS, ExportForm, export_run
+from regard.export import export_run
 from regard.inference import Predictor
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "runs_33c24e5"
@@ -31,26 +33,15 @@ def test_a_bundle_of_every_task_has_its_weights_and_says_what_it_is(runs, tmp_pa
         assert said in readme
 
 
-def test_it_translates_alike(runs, tmp_path):
-    run, out = runs / "translation-rnn" / "run", tmp_path / "a.regard"
-    export_run(run, "bundle", out)
-    sources = ["我爱中国。", "你好"]
-    assert Predictor.load(out).translate(sources) == Predictor.load(run).translate(sources)
-
-
-@pytest.mark.parametrize("what", ["file", "folder", "link"])
-def test_nothing_is_written_over(runs, tmp_path, what):
-    out = tmp_path / "a.regard"
-    if what == "file":
-        out.write_text("mine")
-    elif what == "folder":
-        out.mkdir()
-    else:
-        out.symlink_to(tmp_path / "nowhere")
+@pytest.mark.parametrize(
+    "occupy",
+    [lambda out: out.write_text("mine"), Path.mkdir, lambda out: out.symlink_to("nowhere")],
+)
+def test_nothing_is_written_over(runs, tmp_path, occupy):
+    occupy(tmp_path / "a.regard")
     with pytest.raises(SettingError, match="out must be a new path; there is something at"):
-        export_run(runs / "tagging" / "run", "bundle", out)
-    if what == "file":
-        assert out.read_text() == "mine"
+        export_run(runs / "tagging" / "run", "bundle", tmp_path / "a.regard")
+    assert not (tmp_path / "a.regard").is_file() or (tmp_path / "a.regard").read_text() == "mine"
 
 
 def test_bad_requests_are_refused_before_anything_is_written(runs, tmp_path):
@@ -66,20 +57,81 @@ def test_bad_requests_are_refused_before_anything_is_written(runs, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_form_that_cannot_hold_a_run_says_why(runs, tmp_path, monkeypatch):
-    class Small(ExportForm):
-        purpose = "a trial"
+TOKEN_BY_TOKEN = r"model\.type = '\w+' reads a text token by token"
+WRITES = r"task = '\w+' writes its answers token by token"
+REFUSED = {
+    "ctranslate2": {
+        "translation-transformer": "CTranslate2 .* for model.values = 'embeddings'",
+        "translation-rnn": "CTranslate2 .*and it is 'rnn_seq2seq' of translation",
+        "generation": "CTranslate2 .*and it is 'rnn_seq2seq' of generation",
+        "classification-transformer": "CTranslate2 .*and it is 'transformer' of classification",
+    },
+    "huggingface": {"translation-rnn": r"model\.type is 'rnn_seq2seq' of translation, which"},
+    "onnx": {
+        "generation": r"model\.copy = true of rnn_seq2seq .*; train with --set model\.copy=false",
+        "language-model-recurrent": r"model\.type = 'recurrent' is none of transformer, decoder",
+        "translation-conv": r"model\.type = 'conv_seq2seq' is none of transformer, decoder",
+        "translation-rnn": r"model\.coverage = true .* --set model\.coverage=false",
+    },
+    "torch": {
+        "classification-recurrent": TOKEN_BY_TOKEN,
+        "pair-matching-esim": r"model\.type = 'esim' is none of bag, convolutional, transformer",
+        "question-answering-match": TOKEN_BY_TOKEN,
+        "regression": r"model\.type = 'kernel_regression' is none of",
+        "sentence-selection": r"model\.type = 'memory_network' is none of",
+        "tagging": TOKEN_BY_TOKEN,
+        "generation": WRITES,
+        "language-model-recurrent": WRITES,
+        "translation-conv": WRITES,
+    },
+}
 
-        def usage(self, predictor, name):
-            raise AssertionError("it has refused")
 
-        def refuse(self, predictor):
-            return f"it has no place for {predictor.recipe.task}"
+@pytest.mark.parametrize(
+    ("form", "name", "reason"),
+    [(form, *each) for form, reasons in REFUSED.items() for each in reasons.items()],
+)
+def test_runs_that_a_form_has_no_place_for_are_refused_by_their_option(
+    runs, tmp_path, form, name, reason
+):
+    with pytest.raises(SettingError, match=f"got '{form}', but {reason}.*that hold it: --to bund"):
+        export_run(runs / name / "run", form, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
 
-        def write(self, run, predictor, out, *, readme):
-            raise AssertionError("it has refused")
 
-    monkeypatch.setitem(FORMS, "small", Small())
-    message = r"but it has no place for tagging\. Forms that hold it: --to bundle\."
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("onnx_graphs._PACKAGES", ("none_such",), r"got 'onnx' without none_such\. Install"),
+        ("onnx_graphs._MOST_BYTES", 9, r"weights of [\d,]+ bytes are more than one \.onnx"),
+    ],
+)
+def test_without_a_package_or_room_nothing_is_written(
+    runs, tmp_path, monkeypatch, attribute, value, message
+):
+    monkeypatch.setattr(f"regard.export.{attribute}", value)
     with pytest.raises(SettingError, match=message):
-        export_run(runs / "tagging" / "run", "small", tmp_path / "out")
+        export_run(runs / "language-model" / "run", "onnx", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_ctranslate2_nothing_is_written(runs, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(SettingError, match=r"Install it: pip install 'regard\[export\]'"):
+        export_run(runs / "language-model" / "run", "ctranslate2", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("form", "module"),
+    [("ctranslate2", "ctranslate2"), ("huggingface", "huggingface"), ("onnx", "graphs")],
+)
+def test_a_full_disk_leaves_nothing(runs, tmp_path, monkeypatch, form, module):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("regard.export.onnx_graphs.serialised", lambda graph: b"")
+    monkeypatch.setattr(f"regard.export.{module}.fill_file", full)
+    with pytest.raises(RunError, match="must fit on its disk; got 'No space left on device'"):
+        export_run(runs / "language-model" / "run", form, tmp_path / "out")
+    assert not list(tmp_path.iterdir())

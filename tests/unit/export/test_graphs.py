@@ -1,6 +1,5 @@
 """Runs as graphs, in both forms: the same numbers, whatever the sizes, without regard."""
 
-import errno
 import subprocess
 import sys
 import tomllib
@@ -15,7 +14,6 @@ import torch
 from tests.unit.export.random_runs import write_run
 
 import regard
-from regard.errors import RunError, SettingError
 from regard.export import export_run
 from regard.export.graphs import Graph, head_graph, refuse_head
 from regard.export.step_graphs import step_graphs
@@ -53,20 +51,6 @@ HEADS = {
     "pair-matching-cross": "ask-pairs.jsonl",
     "question-answering-transformer": "ask-questions.jsonl",
     "tagging-transformer": "ask-words.txt",
-}
-REFUSED = {
-    "classification-recurrent": r"model\.type = 'recurrent' reads a text token by token",
-    "pair-matching-esim": r"model\.type = 'esim' is none of bag, convolutional, transformer",
-    "question-answering-match": r"model\.type = 'match' reads a text token by token",
-    "regression": r"model\.type = 'kernel_regression' is none of",
-    "sentence-selection": r"model\.type = 'memory_network' is none of",
-    "tagging": r"model\.type = 'recurrent' reads a text token by token",
-}
-WRITERS = {
-    "generation": r"model\.copy = true of rnn_seq2seq .*; train with --set model\.copy=false",
-    "language-model-recurrent": r"model\.type = 'recurrent' is none of transformer, decoder",
-    "translation-conv": r"model\.type = 'conv_seq2seq' is none of transformer, decoder",
-    "translation-rnn": r"model\.coverage = true of rnn_seq2seq .* --set model\.coverage=false",
 }
 # Loads programs and runs them on tensors, where nothing of regard can be imported.
 ALONE = """
@@ -177,17 +161,6 @@ def test_both_say_what_they_are_and_bring_the_tokenizer(runs, tmp_path):
         assert "- `ids`: int64 batch × length: token ids" in page
 
 
-@pytest.mark.parametrize(("name", "reason"), [*REFUSED.items(), *WRITERS.items()])
-def test_what_no_graph_holds_is_refused_by_its_option(runs, tmp_path, name, reason):
-    form = "onnx" if name in WRITERS else "torch"
-    with pytest.raises(SettingError, match=f"got '{form}', but {reason}"):
-        export_run(runs / name / "run", form, tmp_path / "out")
-    if name in WRITERS:
-        with pytest.raises(SettingError, match=r"but task = '\w+' writes its answers token by tok"):
-            export_run(runs / name / "run", "torch", tmp_path / "out")
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ("option", "reason"), [("crf", "head.crf = true"), ("parts", "model.parts = 'lstm'")]
 )
@@ -200,32 +173,6 @@ def test_options_of_heads_and_readers_are_refused(option, reason):
     recipe = SimpleNamespace(task="tagging", model=config, model_type="transformer")
     predictor = SimpleNamespace(recipe=recipe, model=model, is_seq2seq=False)
     assert refuse_head(predictor).startswith(reason)
-
-
-@pytest.mark.usefixtures("untraced")
-@pytest.mark.parametrize("form", ["onnx", "torch"])
-def test_nothing_is_left_where_the_disk_is_full(runs, tmp_path, monkeypatch, form):
-    def full(path, content):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("regard.export.graphs.fill_file", full)
-    with pytest.raises(RunError, match="must fit on its disk"):
-        export_run(runs / "tagging-transformer" / "run", form, tmp_path / "out")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_package_that_is_missing_is_named(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.export.onnx_graphs._PACKAGES", ("no_such_package",))
-    message = r"got 'onnx' without no_such_package\. Install it: pip install 'regard\[export\]'"
-    with pytest.raises(SettingError, match=message):
-        export_run(runs / "tagging-transformer" / "run", "onnx", tmp_path / "out")
-    assert not list(tmp_path.iterdir())
-
-
-def test_weights_that_one_file_cannot_hold_are_refused(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.export.onnx_graphs._MOST_BYTES", 100)
-    with pytest.raises(SettingError, match=r"weights of [\d,]+ bytes are more than one \.onnx"):
-        export_run(runs / "tagging-transformer" / "run", "onnx", tmp_path / "out")
 
 
 # Lengths of the rows of batches.

@@ -11,7 +11,7 @@ from tests.unit.export.random_runs import (
     write_run,
 )
 
-from regard.errors import RunError, SettingError
+from regard.errors import SettingError
 from regard.export import export_run
 from regard.text.reading.questions import Answer, Question
 
@@ -54,25 +54,6 @@ def test_the_card_is_what_the_hub_reads_and_its_script_runs_without_us(tmp_path)
     script += "import sys; assert 'regard' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout.strip()
-
-
-def test_a_model_that_transformers_has_not_is_refused(tmp_path):
-    translator(tmp_path / "run", type="rnn_seq2seq")
-    with pytest.raises(SettingError, match=r"but model\.type is 'rnn_seq2seq' of tr"):
-        export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
-    translator(tmp_path / "run")
-
-    def full(path, content):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("regard.export.huggingface.fill_file", full)
-    with pytest.raises(RunError, match="must fit on its disk"):
-        export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_a_reader_that_is_told_more_than_ids_is_refused(tmp_path):
