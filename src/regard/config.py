@@ -146,27 +146,7 @@ def build(
     where: str,
     beside: Sequence[str] = (),
 ) -> ConfigT:
-    """An instance of the dataclass ``config`` from ``table``.
-
-    Args:
-        config: A dataclass whose fields are numbers, strings, flags, tuples of those, or None.
-        table: Keys and values as TOML or ``--set`` gave them.
-        where: Prefix of each key in messages (``model``).
-        beside: Keys that the table may have had besides, to be offered for one that is unknown.
-
-    Raises:
-        SettingError: A key is unknown, or a value has the wrong type or range.
-
-    Example:
-        >>> @dataclasses.dataclass
-        ... class Model:
-        ...     num_heads: int = 8
-        >>> build(Model, {"num_heads": 4}, where="model")
-        Model(num_heads=4)
-        >>> build(Model, {"num_head": 4}, where="model")
-        Traceback (most recent call last):
-        regard.errors.SettingError: model.num_head is not a setting. Did you mean model.num_heads?
-    """
+    """Make the dataclass ``config`` of a table; a SettingError names the nearest key."""
     hints, retired = hints_of(config), retired_settings(config, table)
     values = {}
     for key, value in table.items():
@@ -220,15 +200,7 @@ def _retired(config: type[object]) -> Mapping[str, object]:
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, JsonValue]:
-    """Values by their dotted names, from ``key.path=value`` texts (as ``--set`` takes them).
-
-    A value is read as TOML where it parses (``4``, ``true``, ``[1, 2]``), else as text; ``none``
-    switches a setting off that can be.
-
-    Example:
-        >>> parse_settings(["model.num_heads=4", "model.type=transformer"])
-        {'model.num_heads': 4, 'model.type': 'transformer'}
-    """
+    """Values by dotted names, from ``key.path=value`` texts, read as TOML or as text."""
     settings = {}
     for setting in texts:
         path, sign, text = setting.partition("=")

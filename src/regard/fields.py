@@ -61,27 +61,7 @@ _TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "tru
 
 
 def check_fields(config: object) -> None:
-    """Raise unless each field of a dataclass is of its type, one of its choices, in its range.
-
-    For its ``__post_init__``. A whole number becomes the float that the field says, a list a tuple.
-
-    Raises:
-        SettingError: A field is not; the message names it, its value and what it may be.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Layer:
-        ...     width: Count
-        ...     norm: typing.Literal["post", "pre"] = "post"
-        ...     def __post_init__(self):
-        ...         check_fields(self)
-        >>> Layer(8, "Pre")
-        Traceback (most recent call last):
-        regard.errors.SettingError: norm must be one of post, pre; got 'Pre'. Did you mean 'pre'?
-        >>> Layer(0)
-        Traceback (most recent call last):
-        regard.errors.SettingError: width must be at least 1; got 0.
-    """
+    """Raise unless each field is of its type and in its range; numbers are converted."""
     for name, hint in hints_of(type(config)).items():
         object.__setattr__(config, name, checked(name, getattr(config, name), hint))
 

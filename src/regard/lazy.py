@@ -11,26 +11,7 @@ from pathlib import Path
 
 
 def names(package: str, file: str) -> Callable[[str], object]:
-    """A package's ``__getattr__`` (PEP 562): its modules and its imports ``if TYPE_CHECKING``.
-
-    So a package lists its names once, as every other does, for people, type checkers and Python.
-    None of them may be the name of a module in the package, which would hide it.
-
-    Args:
-        package: Its ``__name__``.
-        file: Its ``__file__``, which has the imports.
-
-    Example:
-        >>> import regard
-        >>> find = names("regard", regard.__file__)
-        >>> find("causal").__name__
-        'causal'
-        >>> find("layers").__name__
-        'regard.layers'
-        >>> find("casual")
-        Traceback (most recent call last):
-        AttributeError: module 'regard' has no attribute 'casual'. Did you mean regard.causal?
-    """
+    """A package's ``__getattr__`` (PEP 562): modules and imports ``if TYPE_CHECKING``."""
 
     @cache
     def homes() -> dict[str, str]:

@@ -315,7 +315,6 @@ class CTranslate2(ExportForm):
     precisions = ("float32", "float16", "int8")
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """The option of the recipe that CTranslate2 has no place for."""
         model, recipe = predictor.model, predictor.recipe
         if not isinstance(model, Transformer | Decoder):
             return (
@@ -327,7 +326,6 @@ class CTranslate2(ExportForm):
         return None if option is None else f"CTranslate2 has no place for {option}"
 
     def usage(self, predictor: Predictor, name: str) -> str:
-        """A program that translates lines, or goes on with them."""
         task, decoding = predictor.task, predictor.decoding
         if isinstance(task, LanguageModelling):
             main = _CONTINUE.format(
@@ -346,7 +344,6 @@ class CTranslate2(ExportForm):
         return program(reading(task.tokenizer.source) + main, needs=_NEEDS)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
-        """Write the folder: CTranslate2's files, the tokenizer's in ``tokenizer``, the README."""
         model, task = predictor.model, predictor.task
         if isinstance(model, Transformer):
             assert isinstance(task, SequenceTask)

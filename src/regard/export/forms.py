@@ -26,7 +26,6 @@ class Bundle(ExportForm):
     purpose = f"one file ({SUFFIX}) that every command takes in place of the run folder"
 
     def usage(self, predictor: Predictor, name: str) -> str:
-        """The command."""
         return (
             "    pip install regard\n"
             f"    regard predict {shlex.quote(name)} FILE\n\n"
@@ -35,11 +34,9 @@ class Bundle(ExportForm):
         )
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """None: a bundle holds every run."""
         return None
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
-        """Write the file."""
         run.pack(out, readme=readme)
 
 

@@ -135,10 +135,7 @@ class Graph:
 
 
 def refuse_head(predictor: Predictor, *, may_recur: bool = False) -> str | None:
-    """Why a run's answers are not those of one graph, by the option of its recipe; None if so.
-
-    ``may_recur`` allows operators that read token by token.
-    """
+    """Why a run is no single graph, by its option; ``may_recur`` allows reading in turn."""
     recipe, model = predictor.recipe, predictor.model
     if predictor.is_seq2seq or isinstance(model, LanguageModel):
         return f"task = {recipe.task!r} writes its answers token by token"

@@ -52,11 +52,9 @@ class HuggingFace(ExportForm):
     purpose: ClassVar[str] = "a folder that from_pretrained of transformers opens"
 
     def usage(self, predictor: Predictor, name: str) -> str:
-        """Where the page says it."""
         return "With transformers, as the end of this page says; regard is not needed."
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """Why no layout of transformers holds the model, by the option of its recipe."""
         kind, task = predictor.recipe.model_type, predictor.recipe.task
         reader = getattr(predictor.model, "reader", None)
         if isinstance(reader, Encoder) and reader.features is not None:
@@ -72,7 +70,6 @@ class HuggingFace(ExportForm):
         return shape.refuse(predictor)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
-        """Write the folder."""
         shape = _shape_of(predictor)
         assert shape is not None
         held = shape.hold(predictor)

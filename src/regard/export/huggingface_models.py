@@ -114,7 +114,6 @@ class LanguageModels(Shape):
     """Decoders, as GPT-2, GPT-NeoX or Llama."""
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """Why no layout holds the model."""
         model = predictor.model
         assert isinstance(model, Decoder)
         config = model.config
@@ -144,7 +143,6 @@ class LanguageModels(Shape):
         return refused("model", config, options)
 
     def hold(self, predictor: Predictor) -> Held:
-        """The model in the layout that holds it."""
         model, task, decoding = predictor.model, predictor.task, predictor.decoding
         assert isinstance(model, Decoder)
         assert isinstance(task, LanguageModelling)
@@ -195,7 +193,6 @@ class Encoders(Shape):
     """Encoders with a head, as BERT."""
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """Why no layout holds the model."""
         model = predictor.model
         guesses = isinstance(model, MaskedLanguageModel)
         added = ("learned",) if guesses else ("learned", "sinusoidal")
@@ -217,7 +214,6 @@ class Encoders(Shape):
         return refusal
 
     def hold(self, predictor: Predictor) -> Held:
-        """The model in the layout that holds it."""
         task = predictor.task
         tokenizer = predictor.recipe.tokenizer
         begins = isinstance(task, MaskedLanguageModelling) or (
@@ -289,7 +285,6 @@ class Translators(Shape):
     """Encoder-decoder Transformers, as Marian, Pegasus, BART or Blenderbot."""
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """Why no layout holds the model."""
         model = predictor.model
         assert isinstance(model, Transformer)
         config = model.config
@@ -334,7 +329,6 @@ class Translators(Shape):
         return None
 
     def hold(self, predictor: Predictor) -> Held:
-        """The model in the layout that holds it."""
         model, task = predictor.model, predictor.sequence_task
         assert isinstance(model, Transformer)
         config, decoding = model.config, predictor.decoding

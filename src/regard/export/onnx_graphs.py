@@ -101,7 +101,6 @@ class OnnxGraphs(ExportForm):
     purpose = "a folder with ONNX graphs, for onnxruntime and others"
 
     def usage(self, predictor: Predictor, name: str) -> str:
-        """A program: of what is written greedy decoding, else a call with numbers."""
         task, decoding = predictor.task, predictor.decoding if predictor.writes else None
         if decoding is None:
             return program(_CALL.format(inputs=_arrays(head_graph(predictor))), needs=_NEEDS)
@@ -120,7 +119,6 @@ class OnnxGraphs(ExportForm):
         return program(code, needs=_NEEDS)
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """Reason to refuse models that no graph holds, and weights beyond a file's limit."""
         size = sum(each.numel() * each.element_size() for each in predictor.model.parameters())
         if size > _MOST_BYTES:
             return f"its weights of {size:,} bytes are more than one .onnx file can be"
@@ -129,7 +127,6 @@ class OnnxGraphs(ExportForm):
         return refuse_head(predictor, may_recur=True)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
-        """Write the folder."""
         graphs = step_graphs(predictor) if predictor.writes else [head_graph(predictor)]
         files = {f"{graph.name}.onnx": serialised(graph) for graph in graphs}
         write_folder(predictor, out, files, graphs=graphs, readme=readme)

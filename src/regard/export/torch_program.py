@@ -27,7 +27,6 @@ class TorchProgram(ExportForm):
     purpose = "a folder with a program of torch.export (.pt2), which needs torch alone"
 
     def usage(self, predictor: Predictor, name: str) -> str:
-        """A call with numbers."""
         given = ", ".join(
             f"torch.ones({tuple(axes.example().shape)}, dtype={axes.dtype})"
             for axes in head_graph(predictor).inputs.values()
@@ -35,11 +34,9 @@ class TorchProgram(ExportForm):
         return program(_CALL.format(given=given), needs="torch")
 
     def refuse(self, predictor: Predictor) -> str | None:
-        """Reason to refuse runs that need several passes, or read ids one by one."""
         return refuse_head(predictor)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
-        """Write the folder."""
         graph = head_graph(predictor)
         content = io.BytesIO()
         with progress(f"writing {graph.name}.pt2"):

@@ -104,12 +104,7 @@ def attention(
     s_aux: Float[Tensor, "..."] | None = None,
     **options: object,
 ) -> tuple[Float[Tensor, "B N H E"], Float[Tensor, "B H N M"] | None]:
-    """Attention function for transformers, computed by ``attend``.
-
-    A query with nothing to see gets zeros, where the eager function gives the mean of all values.
-    The N×M weights are made only where ``output_attentions`` asks for them, before dropout. Options
-    that would change the output are refused with a SettingError.
-    """
+    """Attention function for transformers, by ``attend``; SettingError where it would differ."""
     formula = _formula_of(module)
     formula.check(type(module).__name__, options)
     if s_aux is None and formula.has_sinks:
@@ -159,11 +154,7 @@ def attention(
 
 
 def _is_left_to_compiler(mask: object = None) -> bool:
-    """Whether a graph is traced that nobody watches or edits, with a boolean mask or None.
-
-    Torch's own kernel runs in it: a compiler fuses it with what stands around it, and the model is
-    as fast as without the engine.
-    """
+    """Whether a graph is traced that nobody watches: torch's kernel fuses in it."""
     if not torch.compiler.is_compiling() or is_watched() or is_edited():
         return False
     return mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool)
@@ -191,11 +182,7 @@ def lazy_mask(
     device: torch.device | str = "cpu",
     **options: object,
 ) -> LazyMask | Tensor | None:
-    """Mask function for transformers: the mask as a rule, without a tensor; in a graph, a tensor.
-
-    With a static cache ``q_offset`` is a tensor, and ``generate`` makes the mask, which the model
-    brings back here as its ``attention_mask``.
-    """
+    """Mask function for transformers: the mask as a rule, or in a graph as a tensor."""
     from transformers.masking_utils import causal_mask_function, sdpa_mask
 
     if isinstance(attention_mask, LazyMask):

@@ -23,13 +23,7 @@ def gradient_times_input(
     *,
     attentions: Collection[str] = (),
 ) -> Float[Tensor, " M"]:
-    """Return the gradient of an answer times the input vectors, for each of ``length`` positions.
-
-    Of token ids, the vectors are what every table gives that is looked up with them; of pixels,
-    sounds or vectors, the first with one for each position, as wide as the modules named by
-    ``attentions``, that all of the input goes through. ``answer`` makes the number to explain of
-    the model's output; the model is called once, or a few times.
-    """
+    """Return the gradient of an answer times the input vectors, of ``length`` positions."""
     given = dict(inputs)
     floats = {name: each.detach().requires_grad_() for name, each in _floats(inputs).items()}
     ids = ids_of(model, inputs, length)

@@ -72,11 +72,7 @@ class Progress:
         self._repeats: dict[str, int] = {}
 
     def locate(self, key: Key, queries: int, first: int, *, forward: int = 0) -> tuple[int, int]:
-        """Return the layer of a call, and the position of its first query.
-
-        ``first`` is the position of the first query among the keys, where both are of one sequence;
-        ``forward`` the number of the model's forward from 1, 0 where it is not known.
-        """
+        """Return the layer of a call in a forward, and the position of its first query."""
         kind, layer, name = key
         if forward != self._forward:
             self._forward = forward
@@ -133,10 +129,7 @@ class ForwardTrace:
         self._located = (0, 0)
 
     def locate(self, call: AttentionCall) -> tuple[Site, int, bool]:
-        """Note a call of ``attend``: its site, its first query, whether it repeats the last one.
-
-        The layer is the model's, also where one module is all layers.
-        """
+        """Note a call of ``attend``: its site, its first query, whether it repeats the last."""
         site = site_of(call)
         is_repeated = self._is_repeated(call, site)
         if is_in_backward():  # of a checkpoint, which computes a forward again
@@ -202,10 +195,7 @@ _entered: ContextVar[tuple[_Entered, ...]] = ContextVar("entered", default=())
 
 @contextmanager
 def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
-    """Let ``site_of`` know the location of a call; the engine serves the model inside the block.
-
-    ``reads`` has the weights read of Hugging Face models that compute their own attention.
-    """
+    """Locate the calls that the engine serves; ``reads`` has others' weights read."""
     locate_modules(model)
     parts, trace = pretrained(model), ForwardTrace(model)
     own = own_parts(model) if reads else []

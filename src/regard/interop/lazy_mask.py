@@ -57,11 +57,7 @@ class Frame:
 
 
 class LazyMask:
-    """A rule and a padding, which stand for the mask tensor that a model hands to its attention.
-
-    The function is of (batch, head, query, key), counted in the sequence; the padding is True where
-    a token is real, from the sequence's beginning, and None where all are.
-    """
+    """A rule and a padding (True is real), in place of the mask tensor of a model."""
 
     def __init__(
         self,

@@ -197,11 +197,7 @@ def read(
     truncate: bool = False,
     is_target: bool = False,
 ) -> tuple[Int[Tensor, "1 N"], Text]:
-    """Return the ids of a text with the tokenizer's special tokens, and its tokens.
-
-    Spans are exact where the tokenizer is a fast one. ``is_target`` says that the model is to write
-    the text, for which some have a vocabulary of its own.
-    """
+    """Return the ids of a text with special tokens, and its tokens; a target is written."""
     if not text.strip():
         raise DataError("text must hold something to look at; got an empty one.")
     name = "text_target" if is_target else "text"

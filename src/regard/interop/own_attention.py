@@ -43,13 +43,11 @@ class AsGiven(Weighting):
     """Scores that are the weights already; −inf is a weight of zero."""
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
-        """The scores, and zero where they are −inf."""
         return scores.masked_fill(scores == float("-inf"), 0.0)
 
     def gradient(
         self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
     ) -> Float[Tensor, "*b n M"]:
-        """The gradient of the weights."""
         return grad
 
 
@@ -236,11 +234,7 @@ def _global_positions(
 def _spread(
     weights: Float[Tensor, "B H N K"], made: _Made, others: Float[Tensor, "B H n x"] | None
 ) -> Float[Tensor, "B H N N"]:
-    """Spread the weights of a band over the matrix, as the authors' outputs are described.
-
-    The first x of a row are of the global positions, which have zeros in the band that follows. A
-    position that attends to all has its row in ``others``, and zeros here.
-    """
+    """Spread the weights of a band over the matrix; the first x are of global positions."""
     B, H, N, K = weights.shape
     reach: int = getattr(made.module, _REACH)
     x = K - 2 * reach - 1

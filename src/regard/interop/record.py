@@ -61,11 +61,7 @@ class Record:
         self._calls: list[AttentionCall] = []
 
     def add(self, call: AttentionCall, start: tuple[int, int], counted: Tensor | None) -> None:
-        """Add all queries, or one more step.
-
-        ``start`` are the positions of its first query and key in the whole sequence, ``counted``
-        the queries (B, N) that are no padding.
-        """
+        """Add all queries or a step; ``start`` is its first query and key in the sequence."""
         H = call.query.shape[-3] if call.query.dim() > 2 else 1
         self.heads = self.heads or tuple(range(H))
         if max(self.heads) >= H:

@@ -167,11 +167,7 @@ def _same(one: str | None, other: str | None) -> str | None:
 
 
 def _read_as(what: type[T], value: object) -> T:
-    """Read a dataclass from a JSON value by its annotations; errors name the member.
-
-    Members without a default must be there; null is as good as absent; members that the class does
-    not know are skipped.
-    """
+    """Read a dataclass by its annotations; null is absent, unknown members are skipped."""
     try:
         result = _object(what, value)
     except _MisreadError as error:

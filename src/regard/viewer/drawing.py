@@ -54,11 +54,7 @@ def draw_examples(examples: Iterable[Example], opening: View | None = None) -> s
 
 
 def draw_answer(example: Example) -> str:
-    """Draw a text, its labels with bars, its words with tags, its tokens of the largest values.
-
-    Of two texts, the one without predictions, such as the question, comes first, and what is tagged
-    in the other, such as the answer, stands in brackets.
-    """
+    """Draw a text, its labels with bars, its tags (in brackets, of two), its top tokens."""
     answer = example.answer
     assert answer is not None
     is_source = answer.side == "source" or (answer.side is None and bool(example.source_tokens))
@@ -192,12 +188,7 @@ def _bracketed(text: str, tokens: Sequence[Token], tags: Sequence[str]) -> str:
 
 
 def draw_layers(example: Example, *, width: int = 80) -> str:
-    """Draw one line a layer: means over heads, and the tokens that receive most.
-
-    ``entropy`` is in nats, with that of the sharpest and of the broadest head; ``first`` is the
-    fraction of the first token, ``distance`` the mean number of tokens between query and key.
-    Layers with maps of numbers are left out, and so are tokens that do not fit.
-    """
+    """Draw one line a layer: means over heads in nats and tokens; who receives most."""
     tokens = {"source": example.source_tokens, "output": example.output_tokens}
     rows = [_HEADS]
     for layer in example.summaries:

@@ -83,12 +83,7 @@ def styles() -> str:
 
 
 def bundle(entry: str) -> str:
-    """Join the ES module ``entry`` of ``static/`` and all it imports into one script.
-
-    Every module becomes a function that returns its exports, so that private names of two modules
-    may be the same. Modules keep to named imports from ``./name.js`` and to exports of a function,
-    class or const where it is declared. Comments on lines of their own are left out.
-    """
+    """Join a module of ``static/`` and its (named) imports into one script."""
     done: dict[str, str] = {}
     _add_module(entry.removesuffix(".js"), done)
     return "\n" + "\n".join(done.values())

@@ -313,12 +313,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def parse_query(query: str) -> tuple[int, str, Layer, Head, list[int]]:
-    """Parse a request of ``static/live.js``; ValueError if it is none.
-
-    Example:
-        >>> parse_query("example=0&kind=cross&layer=1&head=mean&queries=3,4")
-        (0, 'cross', 1, 'mean', [3, 4])
-    """
+    """Parse a request of ``static/live.js``; ValueError if it is none."""
     values = {name: given[-1] for name, given in parse_qs(query).items()}
     try:
         kind = values["kind"]

@@ -329,12 +329,7 @@ def depths_of(
     long: set[tuple[str, int]],
     top_heads: Iterable[HeadName] | Literal["all"] | None,
 ) -> dict[HeadName, int]:
-    """Number of keys kept of each query, for the heads of which any are.
-
-    Every head has the largest weight of each query kept before any has its second; where there is
-    not room for all of them, those of the lowest entropy come first. ``long`` are the kinds and
-    layers of attentions whose exact rows are not kept, which need none.
-    """
+    """Number of keys kept of each query, by head: the first of all before any's second."""
     heads = [
         (float(part.entropy[index].mean()), (*part.name, head), part, index)
         for part in parts

@@ -114,12 +114,7 @@ def marian_sinusoids(length: int, width: int) -> Tensor:
 
 @torch.no_grad()
 def as_written(model: Transformer, *, max_length: int | None = None) -> Transformer:
-    """Rewrite a model in the options of these layouts, with the same logits.
-
-    They get a bias, if of zeros, and each side learned positions of its own. Sinusoids stand as in
-    Marian, sines first: a permutation of a state's numbers, in all that reads or writes one.
-    ``max_length`` is the number of sinusoids; None is as many as the config says.
-    """
+    """Rewrite a model in the options of these layouts; sinusoids stand sines first."""
     config, width = model.config, model.config.model_dim
     has_sinusoids = config.positions == "sinusoidal"
     longest = (has_sinusoids and max_length) or config.max_length
