@@ -1,16 +1,12 @@
 """Attention over distances is Nadaraya-Watson regression: against statsmodels and scipy."""
 
-import time
-
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 from statsmodels.nonparametric.kernel_regression import KernelReg
 from statsmodels.sandbox.nonparametric import kernels
 
-from regard.attention import Box, Epanechnikov, Gaussian, Laplace, StudentT, attend
-from regard.models import KernelRegression, KernelRegressionConfig
+from regard.attention import Box, Epanechnikov, Gaussian, attend
 
 pytestmark = [
     pytest.mark.parity,
@@ -65,49 +61,3 @@ def test_kernels_of_statsmodels(observed, score, kernel, bandwidth):
     want = [kernel(bandwidth).smooth(places[:, 0], seen, x) for x in asked[:, 0]]
     out = guess(score(bandwidth), places[:, :1], seen, asked[:, :1])
     np.testing.assert_allclose(out, want, rtol=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("score", "density"),
-    [
-        (Gaussian(0.4), lambda apart: stats.norm.pdf(apart, scale=0.4).prod(-1)),
-        (Laplace(0.4), lambda apart: stats.laplace.pdf(apart, scale=0.4).prod(-1)),
-        (
-            Gaussian(precision=torch.tensor([[6.0, 2.0], [2.0, 3.0]], dtype=torch.float64)),
-            stats.multivariate_normal(cov=np.linalg.inv([[6.0, 2.0], [2.0, 3.0]])).pdf,
-        ),
-    ],
-    ids=["gaussian", "laplace", "precision"],
-)
-def test_densities_of_scipy_as_kernels(observed, score, density):
-    places, seen, asked = observed
-    kernel = density(asked[:, None] - places)
-    want = kernel @ seen / kernel.sum(-1)
-    np.testing.assert_allclose(guess(score, *observed), want, rtol=1e-7)
-
-
-@pytest.mark.parametrize("df", [1.0, 2.5, 30.0])
-def test_students_density_as_a_kernel(observed, df):
-    places, seen, asked = observed
-    kernel = stats.t.pdf(asked[:, :1] - places[:, 0], df)
-    want = kernel @ seen / kernel.sum(-1)
-    out = guess(StudentT(df), places[:, :1], seen, asked[:, :1])
-    np.testing.assert_allclose(out, want, rtol=1e-7)
-
-
-def test_the_model_is_the_regression_of_statsmodels_and_ten_times_faster():
-    rng = np.random.default_rng(1)
-    places, seen = rng.uniform(0, 5, (5000, 2)), rng.normal(0, 1, 5000)
-    model = KernelRegression(KernelRegressionConfig(bandwidth=0.2), dim=2)
-    ours = [torch.from_numpy(array) for array in (places, places, seen[:, None])]
-    seconds = []
-    for _ in range(4):
-        began = time.perf_counter()
-        out = model(*ours)
-        seconds.append(time.perf_counter() - began)
-    began = time.perf_counter()
-    want, _ = KernelReg(seen, places, "cc", reg_type="lc", bw=[0.2, 0.2]).fit()
-    theirs = time.perf_counter() - began
-    np.testing.assert_allclose(out[:, 0].numpy(), want, atol=1e-6)
-    # On one thread; the record of benchmarks/kernel_regression.py has the figures.
-    assert theirs > 10 * min(seconds)

@@ -25,7 +25,6 @@ from regard.attention import (
     lengths,
     weights,
 )
-from regard.layers.multihead import MultiHeadAttention
 
 SIZES = st.integers(1, 9)
 SCORES = st.sampled_from(
@@ -199,28 +198,3 @@ def test_what_a_mask_shows_and_what_it_hides_merge_by_their_log_sum_exp(seed, qu
     pivot = total.masked_fill(total == -torch.inf, 0)
     merged = sum(out * (lse - pivot).exp()[..., None] for out, lse in parts)
     torch.testing.assert_close(merged, whole)
-
-
-@QUICK
-@given(st.integers(0, 999), st.integers(1, 6), st.lists(st.integers(1, 3), min_size=1, max_size=5))
-def test_cached_decoding_equals_full_decoding(seed, heads, steps):
-    torch.manual_seed(seed)
-    layer = MultiHeadAttention(4 * heads, heads).double().eval()
-    states = torch.randn(2, sum(steps), 4 * heads, dtype=torch.float64)
-    whole, _ = layer(states, mask=causal())
-    first, cache = layer(states[:, : steps[0]], mask=causal(), cache=layer.empty_cache(2))
-    parts, place = [first], steps[0]
-    for step in steps[1:]:
-        out, cache = layer(states[:, place : place + step], mask=causal(), cache=cache)
-        parts.append(out)
-        place += step
-    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
-
-
-@QUICK
-@given(st.integers(0, 999), SIZES)
-def test_without_positions_an_encoder_is_equivariant(seed, size):
-    torch.manual_seed(seed)
-    layer = MultiHeadAttention(8, 2).double().eval()
-    states, order = torch.randn(2, size, 8, dtype=torch.float64), torch.randperm(size)
-    torch.testing.assert_close(layer(states[:, order])[0], layer(states)[0][:, order])

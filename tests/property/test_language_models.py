@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.attention import observe
-from regard.decoding import beam, greedy
 from regard.models import LANGUAGE_MODELS
 
 VOCAB, BOS, EOS = 19, 2, 3
@@ -120,24 +119,6 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(kind, batch, data):
         assert_same(found, want[rows])
         found, _ = model(kind).step(more[rows, -1], after)
         assert_same(found, model(kind).step(more[:, -1], state)[0][rows])
-
-
-@every_kind
-@few
-@given(batches())
-def test_searches_do_not_depend_on_the_batch(kind, batch):
-    ids, lengths, _ = batch
-    common = {"bos_id": BOS, "eos_id": EOS, "max_lengths": 5, "forbidden": [0, 1, BOS]}
-    one = model(kind)
-    with torch.no_grad():
-        wide = beam(one.step, one.start(ids, lengths), batch_size=len(ids), beam_size=3, **common)
-        quick = greedy(one.step, one.start(ids, lengths), batch_size=len(ids), **common)
-        for row, length in enumerate(lengths.tolist()):
-            prompt = ids[row : row + 1, :length], lengths[row : row + 1]
-            (alone,) = greedy(one.step, one.start(*prompt), batch_size=1, **common)
-            assert abs(alone.score - quick[row].score) < 1e-4
-            (best,) = beam(one.step, one.start(*prompt), batch_size=1, beam_size=3, **common)
-            assert abs(best[0].score - wide[row][0].score) < 1e-4
 
 
 @every_kind

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tests.cases import pairwise
 from tests.conftest import TOLERANCE
+from tests.formulas.biases import BIASES
 from tests.formulas.case import Case
 from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
@@ -23,8 +24,6 @@ from regard.attention import (
 from regard.attention.engine.numerics import is_finite
 from regard.attention.reference import attend_by_loops
 
-DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
-
 
 def dot(head):
     return lambda q, k: (q * k).sum()
@@ -41,48 +40,23 @@ W = torch.linspace(-1, 1, 11, dtype=torch.float64)
 @pairwise(
     score=SCORES,
     mask=[None, "causal & lengths", "window", "prefix | causal", "where"],
-    queries=[1, 5, 7],
+    bias=[None, *BIASES],
+    weighting=["softmax", "sink"],
+    sizes=[Sizes(N=1), Sizes(H=6), Sizes(N=7)],
 )
-def test_every_score_and_mask_gives_the_formulas_context_and_lse(score, mask, queries):
-    case = Case.draw(Sizes(N=queries), torch.float64, score=score, mask=mask)
+def test_every_score_and_mask_gives_the_formulas_context_and_lse(
+    score, mask, bias, weighting, sizes
+):
+    kind = {"score": score, "mask": mask, "bias": bias, "weighting": weighting}
+    case = Case.draw(sizes, torch.float64, **kind)
     truth, (query, key, value) = case.loops(), case.inputs
-    ours, options = case.attend(lse=True), case.options()
+    ours, rows = case.attend(lse=True), weights(query, key, **case.options())
     torch.testing.assert_close(ours.context, truth.context)
     torch.testing.assert_close(case.attend().context, truth.context)
     torch.testing.assert_close(ours.lse, truth.lse)
-    rows = weights(query, key, score=options["score"], mask=options["mask"])
-    torch.testing.assert_close(rows @ value, truth.context)
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("backend", ["sdpa", "tiled", "dot_cpu", None])
-def test_dot_products_keep_their_precision_in_every_dtype(make_inputs, dtype, backend):
-    if backend == "dot_cpu" and dtype == torch.float64:
-        pytest.skip("it is for float32 and less")
-    inputs = make_inputs(dtype=dtype, value_dim=11)
-    seen = (torch.arange(7) < torch.tensor([4, 7])[:, None, None, None]).expand(2, 1, 5, 7).tril(2)
-    answer = attend_by_loops(*inputs, visible=seen)
-    out = attend(*inputs, mask=lengths([4, 7]) & causal(), backend=backend)
-    assert out.dtype == dtype
-    torch.testing.assert_close(out.double(), answer.context, atol=TOLERANCE[dtype], rtol=0)
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("backend", [None, "tiled"])
-@pytest.mark.parametrize("queries", [1, 5])
-def test_additive_keeps_its_precision_in_every_dtype(make_inputs, dtype, backend, queries):
-    inputs = make_inputs(dtype=dtype, queries=queries)
-    w = W.to(dtype)
-    answer = attend_by_loops(*inputs, additive(w))
-    out = attend(*inputs, score=Additive(w), backend=backend)
-    torch.testing.assert_close(out.double(), answer.context, atol=TOLERANCE[dtype], rtol=0)
-
-
-@pytest.mark.parametrize("backend", ["sdpa", "tiled"])
-def test_heads_may_share_keys(make_inputs, backend):
-    inputs = make_inputs(heads=6, value_dim=11)
-    answer = attend_by_loops(*inputs)
-    torch.testing.assert_close(attend(*inputs, backend=backend), answer.context)
+    if bias != "shaw with values":
+        value = value.repeat_interleave(sizes.H // sizes.G, 1)
+        torch.testing.assert_close(rows @ value, truth.context)
 
 
 @pytest.mark.parametrize("backend", ["sdpa", "tiled", "additive_cpu"])

@@ -5,7 +5,6 @@ from tests.formulas.masks import MASKS
 from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.attention import (
@@ -58,30 +57,6 @@ def test_the_path_that_runs_is_the_one_explained(served, score, requires_grad):
             # Documents are each handed on; nothing else is.
             passed_on = {"short", "sdpa", "tiled"} if plan.backend == "packed" else set()
             assert set(served[1:]) <= passed_on
-
-
-class Flash(TorchDispatchMode):
-    """Keeps what torch's fused kernel is given."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default:
-            self.calls.append((args, kwargs or {}))
-        return func(*args, **(kwargs or {}))
-
-
-def test_documents_are_attended_one_by_one():
-    ids = torch.repeat_interleave(torch.arange(5), torch.tensor([90, 1, 150, 20, 40]))
-    inputs = [torch.randn(2, 4, 301, 16) for _ in range(3)]
-    plan = explain(*inputs, mask=documents(ids))
-    assert (plan.backend, plan.notes[0].split(",")[0]) == ("packed", "5 documents")
-    with Flash() as flash:
-        attend(*inputs, mask=documents(ids))
-    assert [call[0][0].shape[2] for call in flash.calls] == [90, 1, 150, 20, 40]
-    assert all(call[0][1].shape[2] == call[0][0].shape[2] for call in flash.calls)
 
 
 HIDING = pytest.mark.parametrize(

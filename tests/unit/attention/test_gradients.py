@@ -2,12 +2,16 @@
 
 import pytest
 import torch
+from tests.cases import pairwise
+from tests.formulas.case import Case
+from tests.formulas.scores import SCORES
+from tests.formulas.sizes import Sizes
+from tests.formulas.weightings import WEIGHTINGS
 from torch.autograd import gradcheck, gradgradcheck
 
 from regard.attention import (
     Additive,
     Entmax15,
-    ScaledDot,
     Softmax,
     alibi,
     attend,
@@ -18,64 +22,36 @@ from regard.attention import (
     window,
 )
 
-MASKS = {"none": None, "lengths": lengths([4, 0]), "both": lengths([4, 7]) & causal()}
+SMALL = Sizes(B=1, H=2, G=2, N=3, M=5, D=7, E=11)
+
+
+@pairwise(
+    score=["scaled dot", "soft-cap", *(name for name, case in SCORES.items() if case.shapes)],
+    bias=[None, "of heads", "of queries", "alibi", "relative", "shaw", "shaw with values"],
+    weighting=WEIGHTINGS,
+    mask=[None, "lengths", "lengths & causal", "nothing"],
+    dropout=[0.0, 0.4],
+    sizes=[SMALL._replace(N=1), SMALL, SMALL._replace(H=4)],
+)
+def test_gradients_are_those_of_finite_differences_twice_for_softmax(
+    score, bias, weighting, mask, dropout, sizes
+):
+    kind = {"score": score, "bias": bias, "weighting": weighting, "mask": mask}
+    case = Case.draw(sizes, torch.float64, **kind)
+
+    def call(*leaves):
+        given = case.with_leaves(leaves)
+        options = {**given.options(), "dropout": dropout, "generator": seeded()}
+        return attend(*given.inputs, **options)
+
+    leaves = [leaf.requires_grad_() for leaf in case.leaves]
+    assert gradcheck(call, leaves, fast_mode=True)
+    if weighting in ("softmax", "sink"):
+        assert gradgradcheck(call, leaves, fast_mode=True)
 
 
 def seeded():
     return torch.Generator().manual_seed(3)
-
-
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("softcap", [None, 1.5])
-@pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_dot_products_twice(make_inputs, mask, softcap, dropout):
-    bias = torch.randn(3, 1, 7, dtype=torch.float64, requires_grad=True)
-
-    def call(query, key, value, bias):
-        return attend(
-            query,
-            key,
-            value,
-            score=ScaledDot(softcap=softcap),
-            mask=MASKS[mask],
-            bias=bias,
-            dropout=dropout,
-            generator=seeded(),
-        )
-
-    inputs = (*make_inputs(requires_grad=True), bias)
-    assert gradcheck(call, inputs, fast_mode=True)
-    assert gradgradcheck(call, inputs, fast_mode=True)
-
-
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("queries", [1, 5])
-@pytest.mark.parametrize("shape", [(11,), (3, 11), (3, 1), ()])
-def test_additive_twice(make_inputs, mask, queries, shape):
-    w = torch.randn(shape, dtype=torch.float64, requires_grad=True)
-    bias = torch.randn(2, 1, queries, 1, dtype=torch.float64, requires_grad=True)
-
-    def call(query, key, value, bias, w):
-        return attend(
-            query,
-            key,
-            value,
-            score=Additive(w),
-            mask=MASKS[mask],
-            bias=bias,
-            dropout=0.3,
-            generator=seeded(),
-        )
-
-    inputs = (*make_inputs(requires_grad=True, queries=queries), bias, w)
-    assert gradcheck(call, inputs, fast_mode=True)
-    assert gradgradcheck(call, inputs, fast_mode=True)
-
-
-def test_grouped_heads_give_their_key_the_sum(make_inputs):
-    inputs = make_inputs(heads=6, requires_grad=True)
-    assert gradcheck(attend, inputs, fast_mode=True)
-    assert gradgradcheck(attend, inputs, fast_mode=True)
 
 
 @pytest.mark.parametrize("needs", [(0,), (1,), (2,), (3,)])

@@ -1,4 +1,4 @@
-from math import exp, pi, sqrt, tanh
+from math import exp, sqrt, tanh
 
 import pytest
 import torch
@@ -56,51 +56,6 @@ def test_a_batch_of_products_has_the_outer_sizes_of_its_matrices():
     assert attend(torch.ones(2, 1, 3), torch.ones(2, 4, 3), torch.ones(2, 4, 6)).shape == (2, 1, 6)
 
 
-@pytest.mark.parametrize("width", [1.0, 2.5])
-def test_kernel_regression_is_attention_with_minus_half_the_squared_distance(width):
-    places = torch.arange(0, 5, 0.7, dtype=torch.float64)  # queries: where a prediction is wanted
-    inputs = torch.rand(50, dtype=torch.float64).sort().values * 5
-    outputs = 2 * inputs.sin() + inputs**0.8 + 0.5 * torch.randn(50, dtype=torch.float64)
-
-    def kernel(distance):
-        return exp(-(distance**2) / 2) / sqrt(2 * pi)
-
-    by_hand = []
-    for x in places.tolist():
-        shares = [kernel((x - xi) * width) for xi in inputs.tolist()]
-        by_hand.append(dot(torch.tensor(shares), outputs) / sum(shares))
-    # −(x − x_i)²/2 = x x_i − x_i²/2 − x²/2, and what depends on the query alone cancels.
-    queries, keys = places[:, None] * width, inputs[:, None] * width
-    out = attend(queries, keys, outputs[:, None], score=Dot(), bias=-keys.T.square() / 2)
-    torch.testing.assert_close(
-        out[:, 0], torch.tensor(by_hand, dtype=torch.float64), rtol=1e-6, atol=1e-6
-    )
-    assert out.shape == (len(places), 1)
-
-
-def test_a_kernel_without_its_minus_sign_weighs_the_farthest_most():
-    distance = torch.tensor([0.0, 1.0, 2.0])
-    kernel = (-(distance**2) / 2).exp()
-    wrong = (distance**2 / 2).exp() / kernel.sum()
-    assert wrong.argmax() == 2
-    assert wrong.sum() > 5
-    torch.testing.assert_close((kernel / kernel.sum()).sum(), torch.tensor(1.0))
-
-
-def test_masked_softmax_counts_only_the_keys_within_the_length():
-    # One query with scores 0, ln 2, ln 3, ln 4 in two rows, of which two and three keys are real.
-    keys = torch.tensor([1.0, 2.0, 3.0, 4.0]).log()[:, None].expand(2, 4, 1)
-    seen = weights(torch.ones(2, 1, 1), keys, score=Dot(), mask=lengths([2, 3]))
-    torch.testing.assert_close(
-        seen, torch.tensor([[[1 / 3, 2 / 3, 0, 0]], [[1 / 6, 2 / 6, 3 / 6, 0]]])
-    )
-
-
-def test_every_query_may_have_a_length_of_its_own():
-    seen = weights(torch.zeros(1, 2, 3), torch.randn(1, 4, 3), mask=lengths(torch.tensor([[1, 4]])))
-    torch.testing.assert_close(seen, torch.tensor([[[1.0, 0, 0, 0], [0.25, 0.25, 0.25, 0.25]]]))
-
-
 def test_a_large_negative_score_is_no_mask_where_all_is_hidden():
     query, key = torch.randn(1, D), torch.randn(M, D)
     filled = torch.softmax(torch.full((1, M), -1e9), dim=-1)
@@ -147,15 +102,6 @@ def test_unscaled_scores_of_wide_vectors_saturate_and_starve_the_gradient():
     assert narrow < 0.6
 
 
-def test_attention_is_the_expectation_of_the_value_at_a_drawn_place():
-    query, key, value = torch.randn(1, D), torch.randn(M, D), torch.randn(M, E)
-    shares = weights(query, key)[0]
-    draws = 100_000
-    drawn = value[torch.multinomial(shares, draws, replacement=True)]
-    error = drawn.std(0) / sqrt(draws)
-    assert ((drawn.mean(0) - attend(query, key, value)[0]).abs() < 5 * error).all()
-
-
 def test_without_values_the_keys_are_mixed():
     query, key = torch.randn(N, D), torch.randn(M, D)
     torch.testing.assert_close(attend(query, key), attend(query, key, key))
@@ -174,26 +120,6 @@ def test_the_books_columns_are_rows_here():
     Q, K, V = to_query @ states, to_key @ states, to_value @ states
     in_columns = V @ torch.softmax(K.T @ Q / sqrt(3), dim=0)
     torch.testing.assert_close(attend(Q.T, K.T, V.T), in_columns.T)
-
-
-@pytest.mark.parametrize("scale", [1.0, 3.0])
-def test_weights_follow_the_query_and_not_the_place(scale):
-    key, value, order = torch.randn(M, D), torch.randn(M, E), torch.randperm(M)
-    query = scale * torch.randn(N, D)
-    torch.testing.assert_close(
-        attend(query, key, value), attend(query, key[order], value[order]), rtol=1e-4, atol=1e-5
-    )
-    assert not torch.allclose(weights(query, key), weights(query.flip(0), key))
-
-
-def test_heads_are_separate_attentions_of_any_score():
-    B, H = 2, 3
-    query, key, value = torch.randn(B, H, N, D), torch.randn(B, H, M, D), torch.randn(B, H, M, E)
-    w = torch.randn(H, D)
-    together = attend(query, key, value, score=Additive(w))
-    for h in range(H):
-        alone = attend(query[:, h], key[:, h], value[:, h], score=Additive(w[h]))
-        torch.testing.assert_close(together[:, h], alone, rtol=1e-4, atol=1e-5)
 
 
 def test_operations_grow_with_the_square_of_the_length_and_memory_does_not():

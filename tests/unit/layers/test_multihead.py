@@ -269,17 +269,6 @@ def test_cached_decoding_equals_full_decoding(num_key_heads, pairs, positions):
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
-@pytest.mark.parametrize("first", [None, KeyValueCache.empty()])
-def test_a_stream_of_single_positions_sees_all_earlier_ones(first):
-    layer = MultiHeadAttention(12, 6, num_key_heads=2, rotary=RotaryPositions(2))
-    states, cache, parts = torch.randn(2, 7, 12), first, []
-    for step in states.split(1, dim=1):
-        part, cache = layer(step, cache=cache)
-        parts.append(part)
-    torch.testing.assert_close(torch.cat(parts, dim=1), layer(states, mask=causal())[0])
-    assert KeyValueCache.empty().select(torch.tensor([1, 1])).length == 0
-
-
 def test_rotary_positions_turn_queries_and_keys_and_not_values():
     rotary = RotaryPositions(4)
     layer = MultiHeadAttention(12, 3, num_key_heads=1, rotary=rotary).double()

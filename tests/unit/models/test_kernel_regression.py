@@ -172,16 +172,6 @@ def test_the_learned_w_is_one_over_the_bandwidth():
     torch.testing.assert_close(same(*args), learned(*args))
 
 
-def test_a_user_may_have_more_dimensions_and_values():
-    places = torch.rand(200, D)
-    seen = torch.stack([(6 * places[:, 0]).sin(), places[:, 0]], 1)
-    config = KernelRegressionConfig(per_dimension=True, is_learned=True, bandwidth=0.3)
-    model = KernelRegression(config, dim=D)
-    fit(model, places, seen, epochs=20, rate=0.05)
-    # The second dimension says nothing: its kernel becomes the wider one.
-    assert model.bandwidth[1] > 2 * model.bandwidth[0]
-
-
 def test_what_is_wrong_is_named(unchecked_shapes):
     with pytest.raises(SettingError, match="bandwidth must be above 0; got 0"):
         KernelRegressionConfig(bandwidth=0)

@@ -89,13 +89,6 @@ def test_what_it_cannot_serve_is_refused_by_name(options, dtype, queries, reason
 
 
 @pytest.mark.usefixtures("_as_if_interpreted")
-def test_without_the_interpreter_it_is_for_gpus(monkeypatch):
-    monkeypatch.delenv("TRITON_INTERPRET")
-    with pytest.raises(SettingError, match="NVIDIA GPUs"):
-        attend(torch.ones(2, D), torch.ones(3, D), score=Additive(W), backend="additive_triton")
-
-
-@pytest.mark.usefixtures("_as_if_interpreted")
 def test_without_triton_the_refusal_says_so(monkeypatch):
     monkeypatch.setattr(additive_triton, "_has_triton", lambda: False)
     with pytest.raises(SettingError, match="triton is not installed"):

@@ -24,7 +24,6 @@ from regard.attention.inspect.statistics import top_places
 from regard.errors import SettingError, ShapeError
 
 SIZES = Sizes(B=2, H=3, G=3, N=5, M=7, D=11, E=13)
-GROUPED = SIZES._replace(H=6, G=2)
 # By the formulas, and by the compiled pass.
 DTYPES = pytest.mark.parametrize(
     ("dtype", "atol"), [(torch.float64, 1e-9), (torch.float32, 2e-5)], ids=["formulas", "compiled"]
@@ -96,34 +95,18 @@ def assert_top_keys_are_right(found, scores, weights, atol):
     torch.testing.assert_close(found.top_weights[..., :have], expected, atol=atol, rtol=atol)
 
 
-@DTYPES
-@pytest.mark.parametrize("score", SCORES)
-def test_every_score(score, dtype, atol):
-    assert_right(Case.draw(SIZES, dtype, score=score, mask="causal"), atol=atol)
-
-
-@DTYPES
-@pytest.mark.parametrize("mask", [None, *MASKS, "causal & lengths", "window | prefix"])
-def test_every_mask(mask, dtype, atol):
-    assert_right(Case.draw(SIZES, dtype, mask=mask), atol=atol)
-
-
-@DTYPES
-@pytest.mark.parametrize("bias", BIASES)
-def test_every_bias(bias, dtype, atol):
-    assert_right(Case.draw(SIZES, dtype, bias=bias, mask="lengths"), atol=atol)
-
-
 @pairwise(
+    score=SCORES,
+    mask=[None, *MASKS, "causal & lengths", "window | prefix"],
+    bias=[None, *BIASES],
     weighting=WEIGHTINGS,
-    mask=[None, "causal", "documents", "lengths of queries", "nothing"],
-    score=[("scaled dot", None), ("laplace", "alibi"), ("additive", "of pairs")],
+    sizes=[SIZES, SIZES._replace(H=6, G=2)],
     dtype=[(torch.float64, 1e-9), (torch.float32, 2e-5)],
 )
-def test_every_weighting_with_scores_and_biases(weighting, mask, score, dtype):
-    (score, bias), (dtype, atol) = score, dtype
-    case = Case.draw(SIZES, dtype, score=score, bias=bias, weighting=weighting, mask=mask)
-    assert_right(case, atol=atol)
+def test_any_two_choices_together(score, mask, bias, weighting, sizes, dtype):
+    dtype, atol = dtype
+    kind = {"score": score, "mask": mask, "bias": bias, "weighting": weighting}
+    assert_right(Case.draw(sizes, dtype, **kind), atol=atol)
 
 
 @DTYPES
@@ -131,11 +114,6 @@ def test_every_weighting_with_scores_and_biases(weighting, mask, score, dtype):
 def test_many_keys_in_parts_and_groups(mask, dtype, atol):
     sizes = SIZES._replace(B=1, N=211, M=1301)
     assert_right(Case.draw(sizes, dtype, mask=mask), most=17, top=3, atol=20 * atol)
-
-
-@DTYPES
-def test_shared_heads(dtype, atol):
-    assert_right(Case.draw(GROUPED, dtype, mask="dense", weighting="sink"), atol=atol)
 
 
 @DTYPES

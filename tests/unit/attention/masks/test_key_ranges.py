@@ -59,14 +59,6 @@ def test_no_mask_hides_nothing():
     assert VisibleKeys.of(None, (B, H, N, M)) == (None, None, M)
 
 
-def test_lengths_know_where_they_end_without_a_matrix():
-    seen = VisibleKeys.of(lengths([4, 0]).bind(B, H, N, M), (B, H, N, M))
-    assert seen.ranges is not None
-    assert seen.ranges.stop[:, 0].tolist() == [4, 0]
-    assert seen.pairs is not None
-    assert seen.pairs.stride()[1:3] == (0, 0)
-
-
 @pytest.mark.parametrize("name", ["causal", "window", "beyond", "documents", "rows", "lengths"])
 @pytest.mark.parametrize(("rows", "keys"), [(2, 4), (4, 2), (16, 16)])
 def test_turned_spans_hold_every_query_that_sees_a_block_of_keys(name, rows, keys):
