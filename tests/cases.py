@@ -1,11 +1,11 @@
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Any
 
 import pytest
 
 
-def two_by_two(factors: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+def two_by_two(factors: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """Few combinations in which any two choices of different factors meet."""
     names, choices = list(factors), list(factors.values())
     missing = {
@@ -13,6 +13,7 @@ def two_by_two(factors: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         for one, other in combinations(range(len(names)), 2)
         for a, b in product(range(len(choices[one])), range(len(choices[other])))
     }
+    rows = []
     while missing:
         # Start from a pair that is missing, then let each other factor meet as many as it can.
         row = dict(min(missing))
@@ -25,7 +26,8 @@ def two_by_two(factors: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
                 row[name] = gains.index(max(gains))
         whole = [row[name] for name in range(len(names))]
         missing -= set(combinations(enumerate(whole), 2))
-        yield {name: choices[at][whole[at]] for at, name in enumerate(names)}
+        rows.append({name: choices[at][whole[at]] for at, name in enumerate(names)})
+    return rows
 
 
 def pairwise(**factors: Iterable[Any]) -> pytest.MarkDecorator:

@@ -36,7 +36,7 @@ FACTORS = {
 }
 
 
-COMBINATIONS = list(two_by_two(FACTORS))
+COMBINATIONS = two_by_two(FACTORS)
 
 
 def draw_case(sizes, dtype, **kind):
@@ -107,7 +107,7 @@ DIFFERENTIABLE = {
     "weighting": list(WEIGHTINGS),
     "mask": [None, "lengths & causal", "documents & window", "nothing"],
 }
-DERIVED = list(two_by_two(DIFFERENTIABLE))
+DERIVED = two_by_two(DIFFERENTIABLE)
 
 
 @pytest.mark.parametrize("score", SCORES)

@@ -4,7 +4,6 @@ import copy
 
 import pytest
 import torch
-from tests.cases import two_by_two
 from torch import nn
 
 from regard.models import (
@@ -45,11 +44,6 @@ def recurrent_language_model(**options):
     return shaken(RecurrentLm(config, vocab_size=VOCAB))
 
 
-def pairwise(options):
-    """Settings in which any two values of two options meet at least once."""
-    return list(two_by_two(options))
-
-
 @pytest.fixture
 def threads():
     """Whoever changes their number leaves it as it was."""
@@ -87,20 +81,20 @@ def rounded_copies(model, count=4):
     return [exact, *copies]
 
 
-def check_steps(
-    plain, made, state, made_state, *, rows, count, hidden=(0, 1), atol=3e-5, copies=()
-):
+@torch.no_grad()
+def check_steps(plain, made, given, *, count, hidden=(0, 1), atol=3e-5, copies=()):
     """Drive a model and what is made of it side by side, with rows doubled, dropped and reordered.
 
     Both ways of a step, all log-probabilities and the best, go from states of their own. Where the
-    model itself is unsteady, which its ``rounded_copies`` and their states tell, up to eight times
-    what one rounding of its weights does is close enough.
+    model itself is unsteady, which its ``rounded_copies`` tell, up to eight times what one rounding
+    of its weights does is close enough.
     """
+    rows, state, made_state = len(given[1]), plain.start(*given), made.start(*given)
     best_state, token = made_state, torch.full((rows,), 2)
-    models, states = [model for model, _ in copies], [start for _, start in copies]
+    states = [model.start(*given) for model in copies]
     for _ in range(count):
         expected, state = plain.step(token, state)
-        steps = [model.step(token, each) for model, each in zip(models, states, strict=True)]
+        steps = [model.step(token, each) for model, each in zip(copies, states, strict=True)]
         states = [after for _, after in steps]
         for found, _ in steps[1:]:
             atol = max(atol, 8 * float((found - steps[0][0]).abs().max()))
@@ -115,3 +109,7 @@ def check_steps(
         )
         states = [each.select(kept) for each in states]
         rows = len(kept)
+
+
+def prompts(lengths):
+    return torch.randint(4, VOCAB, (len(lengths), max(lengths))), torch.tensor(lengths)

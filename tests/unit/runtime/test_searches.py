@@ -87,11 +87,6 @@ def test_greedy_and_beam_find_the_same(seed, monkeypatch):
         output_bias=True,
     )
     check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_greedy_and_beam_find_the_same_with_a_recurrent_model(seed):
-    draw = random.Random(seed)
     model = recurrent_translator(
         cell=draw.choice(["rnn", "gru", "lstm"]),
         attention=draw.choice(["additive", "dot", "general", "location", "none"]),

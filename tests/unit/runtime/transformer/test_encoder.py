@@ -9,27 +9,10 @@ from regard.kernels.transformer import encoder as encoder_kernels
 from regard.runtime import PreparedTransformer, in_precision
 from regard.runtime.transformer import encoder
 
-from ..conftest import VOCAB, pairwise, translator
+from ..conftest import VOCAB, translator
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
-OPTIONS = {
-    "norm": ["pre", "post"],
-    "norm_kind": ["layer", "rms"],
-    "activation": ["relu", "gelu", "gelu_tanh", "silu"],
-    "num_key_heads": [None, 1, 2],
-    "positions": ["sinusoidal", "learned", "alibi", "rotary", "none"],
-    "window": [None, 2, 5],
-    "score": ["scaled_dot", "dot"],
-    "embedding_norm": [False, True],
-    "tie_embeddings": ["all", "none"],
-    "values": ["states", "embeddings"],
-    "norm_eps": [None, 0.03],
-    "own_positions": [False, True],
-    "scale_embeddings": [True, False],
-    "source_begin": [False, True],
-    "num_encoder_layers": [1, 2],
-}
 PRECISIONS = ["float32", "int8"]
 
 
@@ -50,19 +33,6 @@ def check_real(found, right, lengths, *, atol):
     """Keys and values of what is no padding."""
     for b, length in enumerate(lengths.tolist()):
         np.testing.assert_allclose(found[:, b, :length], right[:, b, :length], atol=atol, rtol=0)
-
-
-@pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
-@pytest.mark.parametrize(
-    ("lengths", "most"),
-    [([7, 3, 5, 1, 7], WAYS[0]), ([17, 9, 20], WAYS[0]), ([17, 9, 20], WAYS[1])],
-)
-def test_it_reads_as_the_model_does(options, lengths, most, monkeypatch):
-    monkeypatch.setattr(encoder, "MOST_BYTES", most)
-    model = translator(**options)
-    made, given = PreparedTransformer(model), drawn(lengths)
-    with torch.no_grad():
-        check_real(read(made, given), made._read(*given), given[1], atol=3e-5)
 
 
 def test_it_is_one_loop_but_where_somebody_watches(monkeypatch):

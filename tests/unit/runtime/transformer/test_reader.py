@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.cases import two_by_two
 
 from regard.attention import observe
 from regard.errors import ShapeError
@@ -21,7 +22,7 @@ from regard.models import (
 from regard.runtime import PreparedReader, in_precision, prepared
 from regard.runtime.transformer import encoder as encoders
 
-from ..conftest import VOCAB, pairwise, shaken
+from ..conftest import VOCAB, shaken
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
@@ -68,7 +69,7 @@ def calls(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["positions"]))
+@pytest.mark.parametrize("options", two_by_two(OPTIONS), ids=lambda each: str(each["positions"]))
 @pytest.mark.parametrize("most", [encoders.MOST_BYTES, 0])
 def test_it_reads_as_the_encoder_does_in_one_loop_or_layer_by_layer(
     options, most, calls, monkeypatch

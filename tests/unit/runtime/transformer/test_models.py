@@ -1,0 +1,195 @@
+"""A prepared Transformer and a prepared decoder give what the models give."""
+
+import pytest
+import torch
+from tests.cases import two_by_two
+
+from regard.errors import ShapeError
+from regard.kernels.transformer import decoder as kernels
+from regard.layers import RotaryPositions
+from regard.runtime import PreparedDecoder, PreparedTransformer, base, in_precision
+from regard.runtime.transformer import decoder, encoder
+
+from ..conftest import VOCAB, check_steps, language_model, prompts, rounded_copies, translator
+
+# Hundreds of steps, whose shapes checks would take longer than the steps.
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+COMMON = {
+    "norm": ["pre", "post"],
+    "norm_kind": ["layer", "rms"],
+    "num_key_heads": [None, 1, 2],
+    "window": [None, 3],
+}
+TRANSLATORS = COMMON | {
+    "activation": ["relu", "gelu", "gelu_tanh", "silu", "swiglu"],
+    "positions": ["sinusoidal", "learned", "alibi", "rotary", "none"],
+    "score": ["scaled_dot", "dot"],
+    "output_bias": [False, True],
+    "embedding_norm": [False, True],
+    "tie_embeddings": ["all", "none"],
+    "values": ["states", "embeddings"],
+    "norm_eps": [None, 0.03],
+    "own_positions": [False, True],
+    "scale_embeddings": [True, False],
+    "source_begin": [False, True],
+    "num_encoder_layers": [1, 2],
+}
+LANGUAGE_MODELS = COMMON | {
+    "activation": ["relu", "gelu", "gelu_tanh", "swiglu"],
+    "positions": ["sinusoidal", "learned", "alibi", "rotary"],
+    "tie_embeddings": [True, False],
+    "norm_eps": [1e-5, 0.03],
+}
+
+
+def source():
+    return torch.randint(4, VOCAB, (5, 20)), torch.tensor([7, 17, 5, 1, 20])
+
+
+@pytest.mark.parametrize("options", two_by_two(TRANSLATORS), ids=lambda each: each["activation"])
+def test_steps_of_a_translator_are_the_models(options, monkeypatch):
+    model = translator(**options)
+    copies = rounded_copies(model)
+    check_steps(model, PreparedTransformer(model), source(), count=9, copies=copies)
+    for each in (decoder, encoder):  # layer by layer
+        monkeypatch.setattr(each, "MOST_BYTES", 0)
+    check_steps(model, PreparedTransformer(model), source(), count=4, copies=copies)
+
+
+@pytest.mark.parametrize("options", two_by_two(LANGUAGE_MODELS), ids=lambda o: o["activation"])
+def test_steps_of_a_language_model_are_the_models(options):
+    model = language_model(**options)
+    for lengths, count in (([6, 2, 4, 1], 7), ([0, 0, 0], 5)):
+        check_steps(model, PreparedDecoder(model), prompts(lengths), count=count)
+
+
+@pytest.mark.parametrize(
+    ("positions", "lengths"),
+    [
+        ("learned", [1, 1]),
+        ("sinusoidal", [3, 3, 3]),
+        ("alibi", [31, 30]),
+        ("rotary", [32, 1]),
+        ("learned", [33, 33]),
+        ("sinusoidal", [34, 2, 9]),
+        ("alibi", [64, 64]),
+        ("rotary", [65, 7]),
+        ("learned", [140, 3]),
+    ],
+    ids=str,
+)
+def test_prompts_of_any_length_are_gone_on_from(positions, lengths):
+    model = language_model(positions=positions, num_layers=1)
+    check_steps(model, PreparedDecoder(model), prompts(lengths), count=5)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "alibi"])
+def test_stores_and_positions_grow_with_answers(positions):
+    model = translator(positions=positions, num_encoder_layers=1, num_decoder_layers=1)
+    check_steps(model, PreparedTransformer(model), source(), count=67)
+    model = language_model(positions=positions, num_layers=1, window=5)
+    check_steps(model, PreparedDecoder(model), prompts([9, 4, 1]), count=60)
+
+
+def test_a_short_prompt_has_learned_positions_after_its_longer_neighbours_have_none():
+    model = language_model(positions="learned", max_length=9)
+    made, given = PreparedDecoder(model), prompts([8, 2, 3])
+    rows = torch.tensor([2, 1])
+    with torch.no_grad():
+        state, ready = model.start(*given).select(rows), made.start(*given).select(rows)
+        for token in torch.randint(4, VOCAB, (7, 2)):
+            expected, state = model.step(token, state)
+            found, ready = made.step(token, ready)
+            torch.testing.assert_close(found, expected, atol=3e-5, rtol=0)
+        with pytest.raises(ShapeError, match="at most max_length=9; got 10"):
+            made.step(token, ready)
+
+
+def test_a_first_token_counts_only_without_a_prompt():
+    made = PreparedDecoder(language_model())
+    for lengths, counts in (([3, 2], False), ([0, 0], True)):
+        start = made.start(*prompts(lengths))
+        one, other = (made.step(torch.full((2,), token), start)[0] for token in (5, 6))
+        assert ((one - other).abs().max() > 0.01) == counts
+
+
+@pytest.mark.parametrize("pairs", ["interleaved", "halves"])
+@pytest.mark.parametrize("num_heads", [2, 6, 12])
+def test_pairs_are_turned_as_their_kind_lies(pairs, num_heads):
+    model = language_model(positions="rotary", num_heads=num_heads, activation="swiglu")
+    for layer in model.layers:
+        layer.attend.rotary = RotaryPositions(24 // num_heads, pairs=pairs, base=50.0, max_length=9)
+    check_steps(model, PreparedDecoder(model), prompts([6, 2, 4]), count=9)
+
+
+@pytest.mark.parametrize(
+    ("options", "precision", "loops"),
+    [
+        ({}, "float32", ["one"]),
+        ({"activation": "gelu"}, "float32", ["one"]),
+        ({"activation": "swiglu"}, "float32", ["many"]),
+        ({}, "int8", ["one"]),
+        ({"activation": "swiglu"}, "int8", ["many"]),
+    ],
+)
+def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops, monkeypatch):
+    calls = []
+    decode_step, best_tokens = kernels.decode_step, base.best_tokens
+    monkeypatch.setattr(
+        kernels, "decode_step", lambda *all: calls.append("one") or decode_step(*all)
+    )
+    monkeypatch.setattr(base, "best_tokens", lambda *all: calls.append("many") or best_tokens(*all))
+    made = PreparedTransformer(in_precision(translator(**options), precision))
+    made.steps.best(torch.full((5,), 2), made.start(*source()), 3, [])
+    assert calls == loops
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5])
+@pytest.mark.parametrize("options", [{}, {"norm": "pre", "norm_kind": "rms"}], ids=str)
+def test_the_best_in_int8_are_those_of_its_step(options, rows):
+    model = in_precision(translator(output_bias=True, tie_embeddings="none", **options), "int8")
+    made = PreparedTransformer(model)
+    given = torch.randint(4, VOCAB, (rows, 3)), torch.randint(1, 4, (rows,))
+    token = torch.randint(4, VOCAB, (rows,))
+    state, ready = made.start(*given), made.start(*given)
+    for _ in range(4):
+        right, state = made.step(token, state)
+        values, tokens, ready = made.steps.best(token, ready, VOCAB, [])
+        # A number of a state that rounds the other way moves a logit, of about 5, so far.
+        torch.testing.assert_close(values, right.gather(1, tokens), atol=0.06, rtol=0)
+        token = tokens[:, 0]
+
+
+def test_more_tokens_than_there_are_end_in_nothing():
+    made = PreparedTransformer(translator())
+    values, tokens, _ = made.steps.best(
+        torch.full((5,), 2), made.start(*source()), VOCAB + 2, [0, 7]
+    )
+    assert values[:, VOCAB - 2 :].eq(-torch.inf).all()
+    assert sorted(tokens[0, : VOCAB - 2].tolist()) == [t for t in range(VOCAB) if t not in (0, 7)]
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("activation", TRANSLATORS["activation"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_layer_by_layer_what_a_sentence_gets_does_not_depend_on_the_others(
+    activation, count, monkeypatch
+):
+    torch.set_num_threads(count)
+    for each in (decoder, encoder):
+        monkeypatch.setattr(each, "MOST_BYTES", 0)
+    made = PreparedTransformer(translator(activation=activation, num_encoder_layers=2))
+    lengths, tokens = torch.randint(1, 20, (67,)), torch.randint(4, VOCAB, (67, 3))
+    source = torch.randint(4, VOCAB, (67, 20))
+
+    def steps(rows):
+        state, found = made.start(source[rows], lengths[rows]), []
+        for place in range(tokens.shape[1]):
+            log_probs, state = made.step(tokens[rows, place], state)
+            found.append(log_probs)
+        return torch.stack(found)
+
+    whole = steps(list(range(67)))
+    for rows in ([0], [3, 7], [66, 1, 5, 9, 12], list(range(40))):
+        assert steps(rows).equal(whole[:, rows])
