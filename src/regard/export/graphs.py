@@ -32,6 +32,7 @@ from regard.models import (
 from regard.runs.files import fill_file, new_folder
 from regard.tasks import TASKS, Recipe
 from regard.tasks.image_classification import ImageClassification
+from regard.tasks.overlap import OVERLAP_FEATURES
 from regard.tasks.tagging import Tagging
 from regard.tasks.text_pairs import FEATURES, pair_model
 from regard.tasks.word_parts import reads_parts
@@ -46,6 +47,7 @@ _MEANINGS = {
     "lengths": "how many of a row's ids are real, at least one",
     "segments": "0 up to the end of the first text of a row, 1 after it",
     "features": f"what of each token stands in the other text, 0 to 1: {', '.join(FEATURES)}",
+    "overlap": f"what both texts of a row share: {', '.join(OVERLAP_FEATURES)}",
     "parts": "ids of the parts of each word, padded with 0",
     "places": "which id of a row is the first of each word",
     "aspects": "the number of the aspect, 0 for none",
@@ -172,6 +174,8 @@ def head_graph(predictor: Predictor) -> Graph:
         inputs["places"] = Axes(("batch", "words"), whole)
     if isinstance(model, Classifier) and model.pooling.name == "aspect":
         inputs["aspects"] = Axes(("batch",), whole)
+    if isinstance(model, Classifier) and model.overlap is not None:
+        inputs["overlap"] = Axes(("batch", len(OVERLAP_FEATURES)))
 
     def answer(model: nn.Module, *tensors: Tensor) -> tuple[Tensor, ...]:
         output = model(**dict(zip(inputs, tensors, strict=True)))

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from regard.checks import check_at_least, check_positive
 from regard.layers import Dropout
 from regard.layers.crf import Crf
+from regard.layers.overlap import OverlapScore
 from regard.layers.pooling import Pooling
 from regard.models.configs.heads import ClassifierConfig, SpanFinderConfig, TaggerConfig
 from regard.models.interfaces import Reader
@@ -33,6 +34,7 @@ class Classifier(nn.Module):
         reader: What reads the text: ``Encoder`` or one of ``readers``.
         num_classes: How many labels there are.
         num_aspects: How many aspects there are, for pooling by aspect.
+        num_features: How many numbers say what two texts side by side share, F.
 
     Example:
         >>> from regard.models import BagReader, BagReaderConfig
@@ -49,6 +51,7 @@ class Classifier(nn.Module):
         *,
         num_classes: int,
         num_aspects: int = 0,
+        num_features: int = 0,
     ) -> None:
         super().__init__()
         check_positive("num_classes", num_classes)
@@ -66,6 +69,7 @@ class Classifier(nn.Module):
         self.pooler = nn.Linear(width, width) if config.pooler else None
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, num_classes)
+        self.overlap = OverlapScore(num_features, num_classes) if num_features else None
 
     def forward(
         self,
@@ -73,6 +77,7 @@ class Classifier(nn.Module):
         lengths: Int[Tensor, " B"],
         *,
         aspects: Int[Tensor, " B"] | None = None,
+        overlap: Float[Tensor, "B F"] | None = None,
         return_penalty: bool = False,
         **reading: Tensor,
     ) -> Float[Tensor, "B K"] | tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
@@ -82,6 +87,7 @@ class Classifier(nn.Module):
             ids: Token ids, padded on the right.
             lengths: How many of them are real.
             aspects: What each text is read for, with pooling by aspect.
+            overlap: What both texts share, in numbers, whose logits are added.
             return_penalty: Whether to return what each text adds to the loss as well, which is
                 nothing but in training.
             reading: What else the reader takes: ``segments``, ``parts``.
@@ -91,6 +97,8 @@ class Classifier(nn.Module):
         if self.pooler is not None:
             pooled = torch.tanh(self.pooler(pooled))
         logits: Tensor = self.output(self.dropout(pooled))
+        if self.overlap is not None and overlap is not None:
+            logits = logits + self.overlap(overlap)
         if not return_penalty:
             return logits
         if not (self.training and self.config.penalty):

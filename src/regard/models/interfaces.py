@@ -244,11 +244,13 @@ class PairReader(Reader):
 class PairClassifier(nn.Module, ABC):
     """Interface of models that classify a pair of texts without a head.
 
-    It is made from its settings, ``vocab_size`` and ``num_classes``. Its layers of attention are
-    two: what the first text finds in the second, and what the second finds in the first.
+    It is made from its settings, ``vocab_size`` and ``num_classes``; and ``num_features``, if it
+    reads overlap. Its layers of attention are two: what the first text finds in the second, and
+    what the second finds in the first.
 
     Attributes:
         max_length: Longest text it can take, in tokens; None sets no limit.
+        reads_overlap: Whether it takes ``overlap`` too, (B, F) numbers of what both texts share.
 
     Example:
         >>> import torch
@@ -264,6 +266,7 @@ class PairClassifier(nn.Module, ABC):
     max_length: int | None
     reads_apart: ClassVar[bool] = True
     reads_features: ClassVar[bool] = False
+    reads_overlap: ClassVar[bool] = False
 
     @abstractmethod
     def forward(

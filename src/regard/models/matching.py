@@ -15,6 +15,7 @@ from regard.attention import lengths as visible
 from regard.checks import check_positive
 from regard.errors import ShapeError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
+from regard.layers.overlap import OverlapScore
 from regard.layers.pooling import LearnedQuery, Maximum, Mean
 from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
 from regard.models.interfaces import PairClassifier, PairReader
@@ -31,6 +32,7 @@ class Esim(PairClassifier):
         config: Sizes.
         vocab_size: Number of token ids, V.
         num_classes: How many answers there are.
+        num_features: How many numbers say what both texts share, F; their logits are added.
 
     Example:
         >>> model = Esim(EsimConfig(embed_dim=6, hidden_dim=4), vocab_size=11, num_classes=2)
@@ -39,7 +41,11 @@ class Esim(PairClassifier):
         torch.Size([2, 2])
     """
 
-    def __init__(self, config: EsimConfig, *, vocab_size: int, num_classes: int = 2) -> None:
+    reads_overlap = True
+
+    def __init__(
+        self, config: EsimConfig, *, vocab_size: int, num_classes: int = 2, num_features: int = 0
+    ) -> None:
         super().__init__()
         check_positive("num_classes", num_classes)
         self.config = config
@@ -56,6 +62,7 @@ class Esim(PairClassifier):
         self.mean, self.maximum = Mean(), Maximum()
         self.decide = nn.Linear(8 * hidden, hidden)
         self.output = nn.Linear(hidden, num_classes)
+        self.overlap = OverlapScore(num_features, num_classes) if num_features else None
 
     def forward(
         self,
@@ -63,6 +70,7 @@ class Esim(PairClassifier):
         first_lengths: Int[Tensor, " B"],
         second: Int[Tensor, "B M"],
         second_lengths: Int[Tensor, " B"],
+        overlap: Float[Tensor, "B F"] | None = None,
     ) -> Float[Tensor, "B K"]:
         """The logits; see :meth:`PairClassifier.forward`."""
         a = self.read(self.dropout(self.embedding(first)), first_lengths)[0]
@@ -77,6 +85,8 @@ class Esim(PairClassifier):
         ]
         decided = torch.tanh(self.decide(self.dropout(torch.cat(pooled, dim=-1))))
         logits: Tensor = self.output(self.dropout(decided))
+        if self.overlap is not None and overlap is not None:
+            logits = logits + self.overlap(overlap)
         return logits
 
     def _compose(self, own: Tensor, context: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -216,14 +226,16 @@ class MemoryNetwork(nn.Module):
     the last, which is nearest to the question (section 4.1). A hop adds what it
     finds to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
     (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
-    finds the sentences that have its words. In the paper a last layer answers with a word, by
-    ``W u`` after the last hop; without answers to choose from ``u · m_i`` are the logits, and the
-    answer is a sentence.
+    finds the sentences that have its words. Where numbers say what a sentence shares with the
+    question, a score of them and of its neighbours' is added to every ``u · m_i``. In the paper a
+    last layer answers with a word, by ``W u`` after the last hop; without answers to choose from
+    ``u · m_i`` are the logits, and the answer is a sentence.
 
     Args:
         config: Sizes.
         vocab_size: Number of word ids, V; 0 is padding.
         num_answers: How many words may be the answer; None answers with a sentence.
+        num_features: How many numbers say what each sentence shares with the question, F.
 
     Example:
         >>> model = MemoryNetwork(MemoryNetworkConfig(model_dim=8), vocab_size=11)
@@ -233,7 +245,12 @@ class MemoryNetwork(nn.Module):
     """
 
     def __init__(
-        self, config: MemoryNetworkConfig, *, vocab_size: int, num_answers: int | None = None
+        self,
+        config: MemoryNetworkConfig,
+        *,
+        vocab_size: int,
+        num_answers: int | None = None,
+        num_features: int = 0,
     ) -> None:
         super().__init__()
         self.config = config
@@ -246,6 +263,7 @@ class MemoryNetwork(nn.Module):
         self.between = nn.Linear(width, width, bias=False)
         nn.init.eye_(self.between.weight)
         self.answer = None if num_answers is None else nn.Linear(width, num_answers, bias=False)
+        self.overlap = OverlapScore(3 * num_features, 1) if num_features else None
         self.dropout = Dropout(config.dropout)
 
     def forward(
@@ -253,6 +271,7 @@ class MemoryNetwork(nn.Module):
         sentences: Int[Tensor, "B M J"],
         counts: Int[Tensor, " B"],
         question: Int[Tensor, "B Q"],
+        overlap: Float[Tensor, "B M F"] | None = None,
     ) -> Float[Tensor, "B Y"]:
         """The logits of the answers; or of the sentences, −inf in padding.
 
@@ -260,6 +279,7 @@ class MemoryNetwork(nn.Module):
             sentences: Word ids, padded with 0 on the right, sentences too.
             counts: How many sentences are real.
             question: Word ids, padded with 0.
+            overlap: What each sentence shares with the question, in numbers, 0 in padding.
 
         Raises:
             ShapeError: There are more sentences than ``max_sentences``.
@@ -269,14 +289,19 @@ class MemoryNetwork(nn.Module):
         places = self._places_of(sentences, counts)
         memory = self._memory(sentences, self.match, self.match_order[places])
         values = self._memory(sentences, self.mix, self.mix_order[places])
+        bias = None
+        if self.overlap is not None and overlap is not None:
+            bias = self.overlap(_with_neighbours(overlap)).mT
         for hop in range(self.config.num_hops):
             with at("cross", hop):
-                context = attend(u[:, None], memory, values, score=Dot(), mask=mask)
+                context = attend(u[:, None], memory, values, score=Dot(), mask=mask, bias=bias)
             u = self.between(u) + context[:, 0]
         if self.answer is not None:
             words: Tensor = self.answer(u)
             return words
         logits: Tensor = (memory @ u[..., None]).squeeze(-1)
+        if bias is not None:
+            logits = logits + bias[:, 0]
         padding = torch.arange(sentences.shape[1], device=u.device) >= counts[:, None]
         return logits.masked_fill(padding, -torch.inf)
 
@@ -305,6 +330,13 @@ class MemoryNetwork(nn.Module):
             vectors = vectors * _places(ids, words.shape[1])
         total: Tensor = vectors.sum(-2)
         return total
+
+
+def _with_neighbours(overlap: Float[Tensor, "B M F"]) -> Float[Tensor, "B M Y"]:
+    """The numbers of each sentence, of the one before and of the one after it."""
+    before, after = overlap.roll(1, 1), overlap.roll(-1, 1)
+    before[:, 0], after[:, -1] = 0, 0
+    return torch.cat([overlap, before, after], -1)
 
 
 def _table(rows: int, width: int, deviation: float) -> nn.Parameter:

@@ -26,6 +26,7 @@ from regard.tasks.held_out import (
     hold_out_texts,
     valid_share,
 )
+from regard.tasks.overlap import Overlap
 from regard.tasks.recipe import Recipe, check_not_smoothed, tell_pieces
 from regard.tasks.tables import Table
 from regard.tasks.task import AnswerT, ExampleT, Task
@@ -65,6 +66,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         file: Name of their file.
         can_smooth: Whether its labels can be smoothed.
         padding: Fillers of a sample's lists, by name, where they are not 0.
+        overlap: Words of training and how rare they are, where ``data.overlap`` is set.
 
     Example:
         >>> class Spelling(OnePassTask[str, str]):
@@ -81,6 +83,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     file: ClassVar[str] = "learned.json"
     can_smooth: ClassVar[bool] = False
     padding: ClassVar[Mapping[str, int]] = {}
+    overlap: Overlap | None = None
     data: Any
     tokenizer: Any
 
@@ -166,7 +169,10 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
             RunError: A file is missing or damaged.
         """
         tokenizer = cls.load_tokenizer(recipe, folder / "text")
-        return cls(recipe, tokenizer, **cls.load_learned(folder))
+        task = cls(recipe, tokenizer, **cls.load_learned(folder))
+        if getattr(recipe.data, "overlap", False):
+            task.overlap = Overlap.load(folder)
+        return task
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, if there is one, and what else is learned."""
@@ -174,6 +180,8 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
             self.tokenizer.save(folder / "text")
         if self.learned:
             write_plain(folder, {name: getattr(self, name) for name in self.learned}, self.file)
+        if self.overlap is not None:
+            self.overlap.save(folder)
 
     def describe(self) -> list[str]:
         """Describe what is learned from the text, in lines."""

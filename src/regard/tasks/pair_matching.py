@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import nn
 
+from regard.errors import SettingError
 from regard.models import Classifier, ClassifierConfig, PairClassifier
 from regard.tasks.baselines import WordOverlap
 from regard.tasks.batches import Batch, Sample
@@ -20,7 +21,9 @@ from regard.tasks.label_task import (
     Logits,
     TextField,
 )
+from regard.tasks.overlap import OVERLAP_FEATURES, Overlap
 from regard.tasks.question_task import read_matching
+from regard.tasks.recipe import Recipe
 from regard.tasks.settings import PairsData
 from regard.tasks.tables import length_group, question_word
 from regard.tasks.text_pairs import PairReading, pair_length, pair_model, text_cutter
@@ -71,9 +74,29 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             return super().read_file(file, data, handling)
         return [LabelledPair(*each) for each in read_matching(file, handling)]
 
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[LabelledPair]) -> "PairMatching":
+        """The task with the labels and tokenizer of training, and how rare its words are.
+
+        Raises:
+            SettingError: Overlap is wanted of a model that does not read it.
+        """
+        task = cast(PairMatching, super().learn(recipe, examples))
+        if task.data.overlap:
+            model = pair_model(recipe)
+            if issubclass(model, PairClassifier) and not model.reads_overlap:
+                raise SettingError(
+                    "data.overlap must be false where model.type does not read it; got true, "
+                    f"{recipe.model_type!r}."
+                )
+            task.overlap = Overlap.learn(dict.fromkeys(example.second for example in examples))
+        return task
+
     def build_model(self) -> nn.Module:
         """The recipe's model with new weights."""
         counts, model = {"num_classes": len(self.labels)}, pair_model(self.recipe)
+        if self.overlap is not None:
+            counts["num_features"] = len(OVERLAP_FEATURES)
         if issubclass(model, PairClassifier):
             return model(self.recipe.model, vocab_size=self.tokenizer.vocab_size, **counts)
         reader = self.build_reader(2 * self.data.max_length + 3)
@@ -90,7 +113,8 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             size = max(len(first.ids), len(second.ids))
             too_long.add_cut("text", example.where, size=size, longest=longest)
             pair = self.encode_pair(second, first, part=part, other_part=part)
-            yield {**pair, "label": self.number(example)}
+            numbers = [] if self.overlap is None else self.overlap.features(*self.texts(example))
+            yield {**pair, "overlap": numbers, "label": self.number(example)}
 
     def length(self, sample: Sample) -> int:
         """Tokens of both texts."""
@@ -99,14 +123,17 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
     def collate(self, encoded: Sequence[Sample], *, generator: object = None) -> Batch:
         """A padded batch; nothing is drawn."""
         labels = torch.tensor([sample["label"] for sample in encoded])
-        return {**self.collate_pairs(encoded), "label": labels}
+        overlap = torch.tensor([sample["overlap"] for sample in encoded])
+        return {**self.collate_pairs(encoded), "overlap": overlap, "label": labels}
 
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
         """The logits, and what the head adds to the loss, where there is a head."""
         ids, lengths, reading = batch["ids"], batch["lengths"], batch["reading"]
+        overlap = {} if self.overlap is None else {"overlap": batch["overlap"]}
         if issubclass(pair_model(self.recipe), PairClassifier):
-            return model(reading["other"], reading["other_lengths"], ids, lengths).float(), None
-        logits, penalty = model(ids, lengths, return_penalty=True, **reading)
+            others = reading["other"], reading["other_lengths"]
+            return model(*others, ids, lengths, **overlap).float(), None
+        logits, penalty = model(ids, lengths, return_penalty=True, **reading, **overlap)
         return logits.float(), penalty
 
     def more_baselines(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from regard.config import JsonValue
 from regard.errors import DataError
@@ -18,6 +19,7 @@ from regard.tasks.baselines.sentences import sentences_of, words_of
 from regard.tasks.batches import Batch, Sample, boxed
 from regard.tasks.drawing import Drawing, Shade, spans_text, words_text
 from regard.tasks.one_pass_task import Loss
+from regard.tasks.overlap import OVERLAP_FEATURES, Overlap
 from regard.tasks.question_task import QuestionTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.settings import SentencesData
@@ -95,15 +97,20 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
         """The task with the words of the training questions and texts."""
-        texts = [*dict.fromkeys(e.context for e in examples), *(e.text for e in examples)]
+        contexts = dict.fromkeys(e.context for e in examples)
+        texts = [*contexts, *(e.text for e in examples)]
         words = (word.text for text in texts for word in words_of(text))
-        least = recipe.settings(SentencesData).min_count
-        return cls(recipe, words=Vocabulary.learn(words, min_count=least).units)
+        data = recipe.settings(SentencesData)
+        task = cls(recipe, words=Vocabulary.learn(words, min_count=data.min_count).units)
+        if data.overlap:
+            task.overlap = _sentence_overlap(contexts)
+        return task
 
     def build_model(self) -> nn.Module:
         """The recipe's memory network with new weights."""
         config = self.recipe.settings(MemoryNetworkConfig)
-        return MemoryNetwork(config, vocab_size=len(self.vocabulary))
+        count = len(OVERLAP_FEATURES) if self.data.overlap else 0
+        return MemoryNetwork(config, vocab_size=len(self.vocabulary), num_features=count)
 
     def describe(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
@@ -142,7 +149,9 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
             ]
             if any(right) or not training:  # an answer may be between two sentences
                 read = {"question": self._ids(example.text) or [1], "sentences": sentences}
-                yield {**read, "spans": spans, "context": example.context, "right": right}
+                overlap = self._overlap(example, spans)
+                place = {"spans": spans, "context": example.context}
+                yield {**read, **place, "overlap": overlap, "right": right}
 
     def length(self, sample: Sample) -> int:
         """Words of a text, padded, and of its question."""
@@ -157,6 +166,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
             "sentences": boxed([padded(each["sentences"]) for each in encoded]),
             "counts": torch.tensor([len(each["sentences"]) for each in encoded]),
             "question": padded([each["question"] for each in encoded]),
+            "overlap": pad_sequence([each["overlap"] for each in encoded], batch_first=True),
             "right": padded([each["right"] for each in encoded], False).bool(),
             "samples": list(encoded),
         }
@@ -195,10 +205,13 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
     def baselines(
         self, train: Sequence[Question], examples: Sequence[Question]
     ) -> dict[str, list[SentenceAnswer]]:
-        """The first sentence, the longest, and the one that shares most words with the question."""
-        names = ("first sentence", "longest sentence", "word overlap")
+        """The first sentence, the longest, and those that share most words with the question.
+
+        Words count by how rare they are in the text, or in the sentences of training.
+        """
+        names = ("first sentence", "longest sentence", "word overlap", "rare word overlap")
         predicted: dict[str, list[SentenceAnswer]] = {name: [] for name in names}
-        window = SlidingWindow(())
+        window, overlap = SlidingWindow(()), _sentence_overlap({e.context for e in train})
         for example in examples:
             spans = sentences_of(example.context)
             shared = [
@@ -207,7 +220,11 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
             ]
             longest = max(spans, key=lambda span: span[1] - span[0])
             nearest = spans[shared.index(max(shared))]
-            for answers, span in zip(predicted.values(), (spans[0], longest, nearest), strict=True):
+            rarest = max(
+                spans, key=lambda span: overlap.shared(example.text, example.context[slice(*span)])
+            )
+            chosen = (spans[0], longest, nearest, rarest)
+            for answers, span in zip(predicted.values(), chosen, strict=True):
                 answers.append(_sentence(example.context, span, 1.0))
         return predicted
 
@@ -223,13 +240,28 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         right = example.answers[0].text if example.answers else "?"
         return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
 
+    def _overlap(self, example: Question, spans: Sequence[tuple[int, int]]) -> Float[Tensor, "M F"]:
+        """What each sentence shares with the question; nothing without ``data.overlap``."""
+        if self.overlap is None:
+            return torch.zeros(len(spans), 0)
+        context, of_pair = example.context, self.overlap.features
+        return torch.tensor([of_pair(example.text, context[slice(*span)]) for span in spans])
+
     def _ids(self, text: str) -> list[int]:
         return self.vocabulary.ids(word.text for word in words_of(text))
 
 
 def _logits(model: nn.Module, batch: Batch) -> Float[Tensor, "B Y"]:
-    logits: Tensor = model(batch["sentences"], batch["counts"], batch["question"])
+    read = batch["sentences"], batch["counts"], batch["question"]
+    logits: Tensor = model(*read, overlap=batch["overlap"])
     return logits.float()
+
+
+def _sentence_overlap(contexts: Iterable[str]) -> Overlap:
+    """The words of the sentences of these texts, and how rare they are."""
+    return Overlap.learn(
+        context[start:end] for context in contexts for start, end in sentences_of(context)
+    )
 
 
 def _sentence(context: str, span: tuple[int, int], probability: float) -> SentenceAnswer:

@@ -253,6 +253,31 @@ def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding, counte
     assert all(each.grad.any() for each in model.parameters())
 
 
+def test_what_overlap_says_of_a_sentence_and_its_neighbours_is_added_to_every_match():
+    config = MemoryNetworkConfig(model_dim=6, num_hops=2, max_sentences=7, dropout=0.0)
+    model = MemoryNetwork(config, vocab_size=VOCAB, num_features=3)
+    sentences, question = torch.randint(1, VOCAB, (B, SENTENCES, J)), torch.ones(B, Q).long()
+    counts, overlap = torch.tensor([5, 2]), torch.randn(B, SENTENCES, 3)
+    overlap[1, 2:] = 0
+    nothing = torch.zeros(3)
+    rows = [nothing, *overlap[0], nothing]
+    score = torch.cat(
+        [model.overlap(torch.cat([rows[i], rows[i - 1], rows[i + 1]])) for i in range(1, 6)]
+    )
+    with torch.no_grad():
+        for table in (model.match, model.match_order):
+            table.zero_()
+    logits = model(sentences, counts, question, overlap)
+    torch.testing.assert_close(logits[0], score)
+    seen = []
+    with observe(seen.append):
+        model(sentences, counts, question, overlap)
+    assert [each.layer for each in seen] == [0, 1]
+    torch.testing.assert_close(
+        model(sentences[1:, :2], counts[1:], question[1:], overlap[1:, :2]), logits[1:, :2]
+    )
+
+
 def test_with_words_to_answer_with_the_logits_are_those_of_a_last_layer():
     config = MemoryNetworkConfig(model_dim=6, num_hops=2, max_sentences=7, dropout=0.0)
     model = MemoryNetwork(config, vocab_size=VOCAB, num_answers=11)

@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from regard.errors import DataError, SettingError
+from regard.models import Esim
 from regard.tasks import recipe_from_table
 from regard.tasks.baselines import labels
 from regard.tasks.baselines.labels import WordOverlap
@@ -90,6 +92,26 @@ def test_each_model_learns_four_pairs(fitted, model):
     for pair, answer in zip(PAIRS, answers, strict=True):
         (alone,) = job.predict(network, job.collate(job.encode([pair])))
         assert alone.probabilities == pytest.approx(answer.probabilities, abs=1e-4)
+
+
+@pytest.mark.parametrize("model", ["esim", "match", "transformer"])
+def test_each_model_adds_what_overlap_says(fitted, model, tmp_path):
+    job = PairMatching.learn(recipe(model, overlap=True), PAIRS)
+    network = fitted(job, PAIRS)
+    batch = job.collate(job.encode(PAIRS))
+    answers = job.predict(network, batch)
+    assert job.score(answers, PAIRS) == {"accuracy": 100.0}
+    without = job.predict(network, batch | {"overlap": torch.zeros_like(batch["overlap"])})
+    assert [one.probabilities for one in without] != [one.probabilities for one in answers]
+    job.save(tmp_path)
+    again = PairMatching.load(job.recipe, tmp_path)
+    assert torch.equal(again.collate(again.encode(PAIRS))["overlap"], batch["overlap"])
+
+
+def test_a_model_from_outside_that_reads_no_overlap_is_named(monkeypatch):
+    monkeypatch.setattr(Esim, "reads_overlap", False)
+    with pytest.raises(SettingError, match=r"data\.overlap must be false where .*got true, 'esim'"):
+        PairMatching.learn(recipe(overlap=True), PAIRS)
 
 
 def test_word_overlap_parts_what_shares_words():

@@ -1,6 +1,7 @@
 """Sentence selection by a memory network: which sentences are right, batches, bad input."""
 
 import pytest
+import torch
 
 from regard.errors import DataError
 from regard.tasks import recipe_from_table
@@ -28,11 +29,11 @@ QUESTIONS = [
 ]
 
 
-def job_of(num_hops=3, max_sentences=8):
+def job_of(num_hops=3, max_sentences=8, **data):
     model = {"type": "memory_network", "model_dim": 16, "num_hops": num_hops, "dropout": 0.0}
     table = {
         "task": "sentence_selection",
-        "data": {"min_count": 1},
+        "data": {"min_count": 1, **data},
         "model": model | {"max_sentences": max_sentences},
     }
     return SentenceSelection.learn(recipe_from_table(table), QUESTIONS)
@@ -72,11 +73,28 @@ def test_a_name_that_training_has_not_is_the_same_in_question_and_text(tmp_path)
     assert len(again.words) == len(job.words)
 
 
+def test_with_overlap_it_finds_the_sentence_that_shares_rare_words(fitted, tmp_path):
+    job = job_of(1, overlap=True)
+    network = fitted(job, QUESTIONS)
+    with torch.no_grad():  # by the numbers alone
+        for table in (network.match, network.mix, network.match_order):
+            table.zero_()
+    answers = job.predict(network, job.collate(job.encode(QUESTIONS)))
+    assert job.score(answers, QUESTIONS)["accuracy"] >= 75
+    for example, answer in zip(QUESTIONS, answers, strict=True):
+        (alone,) = job.predict(network, job.collate(job.encode([example])))
+        assert alone.probability == pytest.approx(answer.probability, abs=1e-4)
+    job.save(tmp_path)
+    again = SentenceSelection.load(job.recipe, tmp_path)
+    assert torch.equal(again.encode(QUESTIONS)[0]["overlap"], job.encode(QUESTIONS)[0]["overlap"])
+
+
 def test_baselines_and_tables():
     job = job_of()
-    found = job.baselines([], QUESTIONS)
+    found = job.baselines(QUESTIONS, QUESTIONS)
     assert [answer.start for answer in found["first sentence"]] == [0, 0, 0, 0]
-    assert found["word overlap"][0].sentence == "Ann built the ship."
+    for name in ("word overlap", "rare word overlap"):
+        assert found[name][0].sentence == "Ann built the ship."
     assert job.score(found["first sentence"], QUESTIONS) == {"accuracy": 25.0}
     assert job.tables(found["first sentence"], QUESTIONS)[1].rows == (
         ("2", 0.0, 1),

@@ -1,0 +1,155 @@
+"""Overlap of two texts in numbers: the words they share, of which rare ones count more."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TypedDict
+
+from regard.tasks.baselines.sentences import words_of
+from regard.text.files import read_saved, write_plain
+
+# Numbers of ``Overlap.features``; shares are of what the first text's words weigh.
+OVERLAP_FEATURES = (
+    "shared words",
+    "shared words, all alike",
+    "words with the same beginning",
+    "shared pairs of neighbours",
+    "shared names and numbers, as written",
+    "rarest shared word",
+    "rarest missing word",
+    "shared words that stand close",
+    "shared words, by how often",
+    "length of the second text",
+    "weight of the first text",
+    "length of the first text",
+)
+_FILE = "overlap.json"
+_BEGINNING = 5  # letters that words of one stem share
+_CLOSE = 20  # words of a stretch that shared words stand close in
+_LEAST = 2  # texts; a word of one text alone is as rare as one that none has
+
+
+class _Saved(TypedDict):
+    texts: int
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Words:
+    """Words of a text in lower case, their pairs and beginnings, and names as they are written."""
+
+    order: list[str]
+    counts: Counter[str]
+    pairs: set[tuple[str, str]]
+    beginnings: set[str]
+    written: set[str]
+    names: set[str]
+
+
+class Overlap:
+    """Numbers about the words that two texts share, of which rare ones count more.
+
+    A word weighs its inverse document frequency, ``log((1 + texts) / texts that have it)`` (Spärck
+    Jones, 1972, https://doi.org/10.1108/eb026526).
+
+    Args:
+        counts: How many texts have each word, in lower case; of one text alone, any other word.
+        texts: How many texts there are.
+
+    Example:
+        >>> overlap = Overlap.learn(["A king had a son.", "It rained on a king.", "A dog ran."])
+        >>> [round(overlap.rarity(word), 2) for word in ("a", "king", "dog")]
+        [0.29, 0.69, 1.39]
+        >>> dict(zip(OVERLAP_FEATURES, overlap.features("A dog?", "The dog ran."), strict=True))[
+        ...     "shared words"] > 0.8
+        True
+    """
+
+    def __init__(self, counts: Mapping[str, int], texts: int) -> None:
+        self.counts, self.texts = dict(counts), texts
+        self._words = lru_cache(maxsize=100_000)(_words)  # a text has several questions
+
+    @classmethod
+    def learn(cls, texts: Iterable[str]) -> "Overlap":
+        """With the words of these texts."""
+        number, counts = 0, Counter[str]()
+        for text in texts:
+            number += 1
+            counts.update({word.text for word in words_of(text) if not word.is_mark})
+        return cls({word: n for word, n in sorted(counts.items()) if n >= _LEAST}, number)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Overlap":
+        """The counts that ``save`` wrote; RunError if they are missing or damaged."""
+        table = read_saved(folder, _FILE, _Saved)
+        return cls(table["counts"], table["texts"])
+
+    def save(self, folder: Path) -> None:
+        """Write the counts."""
+        write_plain(folder, {"texts": self.texts, "counts": dict(self.counts)}, _FILE)
+
+    def rarity(self, word: str) -> float:
+        """Weight of a word."""
+        return math.log((1 + self.texts) / self.counts.get(word, 1))
+
+    def shared(self, first: str, second: str) -> float:
+        """Sum of the weights of the words that both texts have."""
+        return self._weight(self._words(first).counts.keys() & self._words(second).counts.keys())
+
+    def features(self, first: str, second: str) -> list[float]:
+        """``OVERLAP_FEATURES`` of two texts, about 0 to 1 each."""
+        a, b = self._words(first), self._words(second)
+        shared, missing = a.counts.keys() & b.counts.keys(), a.counts.keys() - b.counts.keys()
+        alike = {w for w in missing if len(w) > _BEGINNING - 2 and w[:_BEGINNING] in b.beginnings}
+        rarity, total = self.rarity, self._weight(a.counts) or 1.0
+        repeated = math.fsum(rarity(word) * math.log1p(b.counts[word]) for word in shared)
+        return [
+            self._weight(shared) / total,
+            len(shared) / max(1, len(a.counts)),
+            self._weight(alike) / total,
+            math.fsum(rarity(one) + rarity(other) for one, other in a.pairs & b.pairs) / total / 2,
+            len(a.names & b.written) / max(1, len(a.names)),
+            max(map(rarity, shared), default=0.0) / 10,
+            max(map(rarity, missing - alike), default=0.0) / 10,
+            self._closest(b.order, shared) / total,
+            repeated / total,
+            math.log1p(len(b.order)) / 5,
+            total / 50,
+            len(a.order) / 20,
+        ]
+
+    def _weight(self, words: Iterable[str]) -> float:
+        # A set's order is another in every process, and with it the last digit of a plain sum.
+        return math.fsum(map(self.rarity, words))
+
+    def _closest(self, order: list[str], shared: Iterable[str]) -> float:
+        """The most that the shared words of one stretch weigh."""
+        wanted = set(shared)
+        places = [place for place, word in enumerate(order) if word in wanted]
+        best = 0.0
+        for number, first in enumerate(places):
+            near = {order[place] for place in places[number:] if place < first + _CLOSE}
+            best = max(best, self._weight(near))
+            if near == wanted:
+                break
+        return best
+
+
+def _words(text: str) -> _Words:
+    words = [word for word in words_of(text) if not word.is_mark]
+    order = [word.text for word in words]
+    written = [text[word.start : word.end] for word in words]
+    # The first word has a capital whatever it is.
+    names = {word for word in written[1:] if word != word.lower() or word[0].isdigit()}
+    return _Words(
+        order,
+        Counter(order),
+        set(pairwise(order)),
+        {word[:_BEGINNING] for word in order},
+        set(written),
+        names,
+    )

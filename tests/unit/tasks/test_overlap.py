@@ -1,0 +1,60 @@
+"""Overlap of two texts in numbers: rare words, names, stems, stretches; saved and loaded."""
+
+import math
+
+import pytest
+
+from regard.errors import RunError
+from regard.tasks.overlap import OVERLAP_FEATURES, Overlap
+
+TEXTS = ["A king had a son.", "It rained on a king.", "A dog ran in 1725."]
+
+
+def numbers(first, second):
+    values = Overlap.learn(TEXTS).features(first, second)
+    return dict(zip(OVERLAP_FEATURES, values, strict=True))
+
+
+def test_a_rare_word_weighs_more_than_one_that_is_everywhere():
+    overlap = Overlap.learn(TEXTS)
+    assert overlap.rarity("a") == pytest.approx(math.log(4 / 3))
+    assert overlap.rarity("dog") == overlap.rarity("never seen") == math.log(4)
+    assert overlap.shared("A king?", "The king.") == overlap.rarity("king")
+
+
+@pytest.mark.parametrize(
+    ("name", "alike", "unlike"),
+    [
+        ("shared words", "The dog.", "A cat."),
+        ("shared words, all alike", "Was a cat old?", "A cat."),
+        ("words with the same beginning", "Running dogmatically", "Dog ran"),
+        ("shared pairs of neighbours", "A dog was old.", "Old was dog a."),
+        ("shared names and numbers, as written", "Ann was here.", "ann was here."),
+    ],
+)
+def test_each_number_tells_more_from_less(name, alike, unlike):
+    question = "Was a dog old? Ann runnings dogmatism"
+    assert numbers(question, alike)[name] > numbers(question, unlike)[name]
+
+
+def test_words_that_stand_close_are_told_from_words_far_apart():
+    far = f"Dog {'x ' * 30} ran."
+    close, apart = numbers("dog ran", "x dog ran x"), numbers("dog ran", far)
+    assert close["shared words"] == apart["shared words"] == 1.0
+    assert close["shared words that stand close"] == 1.0
+    assert apart["shared words that stand close"] == 0.5
+
+
+def test_texts_without_words_share_nothing():
+    assert numbers("?", "")["shared words"] == 0.0
+    assert all(math.isfinite(each) for each in numbers("", "A dog.").values())
+
+
+def test_it_is_saved_and_loaded(tmp_path):
+    overlap = Overlap.learn(TEXTS)
+    overlap.save(tmp_path)
+    again = Overlap.load(tmp_path)
+    assert again.features("A king?", TEXTS[1]) == overlap.features("A king?", TEXTS[1])
+    (tmp_path / "overlap.json").unlink()
+    with pytest.raises(RunError):
+        Overlap.load(tmp_path)
