@@ -227,9 +227,9 @@ class MemoryNetwork(nn.Module):
     finds to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
     (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
     finds the sentences that have its words. Where numbers say what a sentence shares with the
-    question, a score of them and of its neighbours' is added to every ``u · m_i``. In the paper a
-    last layer answers with a word, by ``W u`` after the last hop; without answers to choose from
-    ``u · m_i`` are the logits, and the answer is a sentence.
+    question, a score of them, of its neighbours' and of the question is added to every ``u · m_i``.
+    In the paper a last layer answers with a word, by ``W u`` after the last hop; without answers to
+    choose from ``u · m_i`` are the logits, and the answer is a sentence.
 
     Args:
         config: Sizes.
@@ -263,7 +263,7 @@ class MemoryNetwork(nn.Module):
         self.between = nn.Linear(width, width, bias=False)
         nn.init.eye_(self.between.weight)
         self.answer = None if num_answers is None else nn.Linear(width, num_answers, bias=False)
-        self.overlap = OverlapScore(3 * num_features, 1) if num_features else None
+        self.overlap = OverlapScore(3 * num_features + width, 1) if num_features else None
         self.dropout = Dropout(config.dropout)
 
     def forward(
@@ -291,7 +291,8 @@ class MemoryNetwork(nn.Module):
         values = self._memory(sentences, self.mix, self.mix_order[places])
         bias = None
         if self.overlap is not None and overlap is not None:
-            bias = self.overlap(_with_neighbours(overlap)).mT
+            asked = u[:, None].expand(-1, sentences.shape[1], -1)
+            bias = self.overlap(torch.cat([_with_neighbours(overlap), asked], -1)).mT
         for hop in range(self.config.num_hops):
             with at("cross", hop):
                 context = attend(u[:, None], memory, values, score=Dot(), mask=mask, bias=bias)

@@ -26,6 +26,8 @@ OVERLAP_FEATURES = (
     "length of the second text",
     "weight of the first text",
     "length of the first text",
+    "names of the second text alone",
+    "numbers of the second text alone",
 )
 _FILE = "overlap.json"
 _BEGINNING = 5  # letters that words of one stem share
@@ -106,6 +108,8 @@ class Overlap:
         shared, missing = a.counts.keys() & b.counts.keys(), a.counts.keys() - b.counts.keys()
         alike = {w for w in missing if len(w) > _BEGINNING - 2 and w[:_BEGINNING] in b.beginnings}
         rarity, total = self.rarity, self._weight(a.counts) or 1.0
+        own = b.names - a.written
+        count = sum(name[0].isdigit() for name in own)
         repeated = math.fsum(rarity(word) * math.log1p(b.counts[word]) for word in shared)
         return [
             self._weight(shared) / total,
@@ -120,6 +124,8 @@ class Overlap:
             math.log1p(len(b.order)) / 5,
             total / 50,
             len(a.order) / 20,
+            math.log1p(len(own) - count) / 3,
+            math.log1p(count) / 3,
         ]
 
     def _weight(self, words: Iterable[str]) -> float:

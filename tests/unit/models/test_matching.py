@@ -259,23 +259,21 @@ def test_what_overlap_says_of_a_sentence_and_its_neighbours_is_added_to_every_ma
     sentences, question = torch.randint(1, VOCAB, (B, SENTENCES, J)), torch.ones(B, Q).long()
     counts, overlap = torch.tensor([5, 2]), torch.randn(B, SENTENCES, 3)
     overlap[1, 2:] = 0
-    nothing = torch.zeros(3)
+    asked, nothing = model._read(question, model.match)[0], torch.zeros(3)
     rows = [nothing, *overlap[0], nothing]
-    score = torch.cat(
-        [model.overlap(torch.cat([rows[i], rows[i - 1], rows[i + 1]])) for i in range(1, 6)]
-    )
-    with torch.no_grad():
-        for table in (model.match, model.match_order):
-            table.zero_()
+    around = [
+        torch.cat([rows[i], rows[i - 1], rows[i + 1], asked]) for i in range(1, SENTENCES + 1)
+    ]
+    score = model.overlap(torch.stack(around)).squeeze(-1)
     logits = model(sentences, counts, question, overlap)
-    torch.testing.assert_close(logits[0], score)
-    seen = []
-    with observe(seen.append):
-        model(sentences, counts, question, overlap)
-    assert [each.layer for each in seen] == [0, 1]
-    torch.testing.assert_close(
-        model(sentences[1:, :2], counts[1:], question[1:], overlap[1:, :2]), logits[1:, :2]
-    )
+    alone = model(sentences[1:, :2], counts[1:], question[1:], overlap[1:, :2])
+    torch.testing.assert_close(alone, logits[1:, :2])
+    with torch.no_grad():  # the hops find nothing, whatever they look at
+        for table in (model.mix, model.mix_order):
+            table.zero_()
+    added = model(sentences, counts, question, overlap) - model(sentences, counts, question)
+    torch.testing.assert_close(added[0], score)
+    assert not torch.allclose(model(sentences, counts, question, overlap), logits)
 
 
 def test_with_words_to_answer_with_the_logits_are_those_of_a_last_layer():
