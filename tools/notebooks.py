@@ -1,6 +1,6 @@
-"""Notebooks of the tutorials: the same text and code, in cells.
+"""Notebooks of the course and the tutorials: the same text and code, in cells.
 
-python -m tools.notebooks FOLDER [TUTORIAL.md ...]    write them, all tutorials by default
+python -m tools.notebooks FOLDER [PAGE.md ...]    write them, all chapters and tutorials by default
 """
 
 import argparse
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
+DOCS = Path(__file__).parents[1] / "docs"
 
 _BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```\n?", re.DOTALL | re.MULTILINE)
 # The line under the title that leads to the other language.
@@ -27,6 +27,12 @@ class Cell:
     is_code: bool  # whether it is run; else it is Markdown
     source: str  # what stands in it
     output: str = ""  # what the page says that it prints; ``...`` stands for anything
+
+
+def pages() -> list[Path]:
+    """The chapters of the course and the tutorials, in both languages."""
+    both = [*DOCS.glob("course/*.md"), *DOCS.glob("tutorials/*.md")]
+    return sorted(page for page in both if not page.name.startswith("index."))
 
 
 def cells(page: str) -> list[Cell]:
@@ -111,9 +117,9 @@ def main() -> None:
     """Write the notebooks that the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tools.notebooks", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("pages", type=Path, nargs="*", help="Markdown; by default all tutorials")
+    parser.add_argument("pages", type=Path, nargs="*", help="Markdown; by default all of both")
     options = parser.parse_args()
-    for file in write(options.pages or sorted(TUTORIALS.glob("*.md")), options.folder):
+    for file in write(options.pages or pages(), options.folder):
         print(file)
 
 

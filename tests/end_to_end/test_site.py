@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from playwright.sync_api import Browser
 from tests.end_to_end.browsing import open_tab
 from tools.website.built import problems
+
+from regard.attention import Box, Gaussian, Laplace, lengths, masked_softmax, weights
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -17,7 +20,10 @@ ROOT = Path(__file__).parents[2]
 PAGES = {
     "index.md": "# Home\n\n[About a beam](beam.md#width)\n",
     "index.zh.md": "# 首页\n\n[束搜索](beam.md)\n",
-    "beam.md": "# Beams\n\n## Width\n\nA beam keeps hypotheses. 我\n\n```python\nx = 1\n```\n",
+    "beam.md": "# Beams\n\n## Width\n\nA beam keeps hypotheses. 我\n\n```python\nx = 1\n```\n\n"
+    "Among $x_i$:\n\n$$\n\\sum_{i=1}^{n} y_i\n$$\n\n"
+    '<div class="try" data-try="cues"></div>\n\n<div class="try" data-try="kernel"></div>\n\n'
+    '<div class="try" data-try="masked"></div>\n',
     "beam.zh.md": "# 束搜索\n\n束搜索保留几个候选译文。\n",
 }
 
@@ -34,7 +40,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "INHERIT": str(ROOT / "mkdocs.yml"),
         "docs_dir": "docs",
         "site_dir": "site",
-        "hooks": [str(ROOT / "tools" / "website" / "hooks.py")],
+        "hooks": [
+            str(ROOT / "tools" / "website" / name) for name in ("hooks.py", "mathematics.py")
+        ],
         "nav": [{"Home": "index.md"}, {"Measured": "beam.md"}],
     }
     (home / "mkdocs.yml").write_text(json.dumps(own), "utf-8")  # which is YAML
@@ -73,3 +81,35 @@ def test_its_search_works_from_disk_without_a_network(
         assert tab.outside() == []
     finally:
         context.close()
+
+
+def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
+    chromium: Browser, site: Path, tmp_path: Path
+):
+    tab, errors = open_tab(chromium.new_context(offline=True), tmp_path), []
+    tab.page.on("pageerror", errors.append)
+    tab.page.goto((site / "beam.html").as_uri())
+    assert tab.page.locator("math").count() == 2
+    assert (
+        tab.page.evaluate("document.fonts.load('16px \"STIX Two Math\"').then(f => f.length)") == 1
+    )
+    assert tab.page.locator(".try svg").count() == 3
+    before = tab.page.locator("[data-try=kernel] .fit").get_attribute("d")
+    tab.page.locator("[data-try=kernel] input").first.fill("0.3")
+    assert tab.page.locator("[data-try=kernel] .fit").get_attribute("d") != before
+
+    keys = torch.tensor([[0.0], [0.5], [2.0]])
+    for name, score in {
+        "gaussian": Gaussian(0.7),
+        "laplace": Laplace(0.7),
+        "box": Box(0.7),
+    }.items():
+        script = f"course.kernelWeights(0.4, [0, 0.5, 2], '{name}', 0.7)"
+        expected = weights(torch.tensor([[0.4]]), keys, score=score)[0].tolist()
+        assert tab.page.evaluate(script) == pytest.approx(expected, abs=1e-6)
+    script = "course.softmax([1, 2, 3, 4], [true, true, true, false])"
+    scores = torch.tensor([[[1.0, 2.0, 3.0, 4.0]]])
+    expected = masked_softmax(scores, lengths([3])).flatten().tolist()
+    assert tab.page.evaluate(script) == pytest.approx(expected, abs=1e-6)
+    assert errors == []
+    assert tab.outside() == []

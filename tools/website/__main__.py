@@ -24,7 +24,8 @@ def main() -> None:
     sys.argv[:] = ["regard"]  # what the pages of commands are written for
     generated = reference.pages() | commands.pages() | measured.pages() | gallery.pages()
     pages.assemble(ROOT, SOURCES, generated)
-    notebooks.write(sorted(notebooks.TUTORIALS.glob("*.md")), SOURCES / "tutorials")
+    for page in notebooks.pages():
+        notebooks.write([page], SOURCES / page.parent.name)
     drawn = SOURCES / "gallery"
     if options.no_gallery:
         gallery.leave_blank(drawn)

@@ -9,6 +9,8 @@ from tools.notebooks import without_languages
 
 # What is for those who change the project, and not for the site.
 LEFT_OUT = ("phrasebook.md",)
+# Folders whose pages are notebooks too.
+NOTEBOOKS = ("course", "tutorials")
 # Pages whose words are in both languages already.
 BILINGUAL = ("glossary.md",)
 
@@ -34,8 +36,9 @@ def assemble(root: Path, target: Path, generated: Mapping[str, str]) -> None:
         (target / name).write_text(text, "utf-8")
     for page in target.rglob("*.md"):
         text = with_included(page.read_text("utf-8"), root, target)
-        if page.parent.name == "tutorials":
-            text = with_notebook(text, page)
+        if page.parent.name in NOTEBOOKS:
+            is_list = page.name.startswith("index.")
+            text = without_languages(text) if is_list else with_notebook(text, page)
         if page.name.endswith(".zh.md"):
             text = without_gaps(text)
         page.write_text(within(text, page, target), "utf-8")

@@ -1,0 +1,161 @@
+// What can be moved in the course's pages: <div class="try" data-try="NAME"></div>.
+// A plain script, since modules are not loaded from a disk.
+(() => {
+  "use strict";
+  const isChinese = document.documentElement.lang.startsWith("zh");
+  const say = (english, chinese) => (isChinese ? chinese : english);
+
+  // ---- the mathematics, on plain arrays ----
+  const softmax = (scores, visible = scores.map(() => true)) => {
+    const top = Math.max(...scores.filter((_, i) => visible[i]));
+    const powers = scores.map((score, i) => (visible[i] ? Math.exp(score - top) : 0));
+    const total = powers.reduce((sum, power) => sum + power, 0);
+    return powers.map((power) => (total ? power / total : 0));
+  };
+  // Scores whose softmax weighs a key at a distance, all of one width.
+  const KERNELS = {
+    gaussian: { name: say("Gaussian", "高斯核"), score: (d, w) => (-d * d) / (2 * w * w) },
+    laplace: { name: say("Laplace", "拉普拉斯核"), score: (d, w) => -Math.abs(d) / w },
+    box: { name: say("Box", "方窗"), score: (d, w) => (Math.abs(d) <= w ? 0 : -Infinity) },
+    epanechnikov: {
+      name: "Epanechnikov",
+      score: (d, w) => (Math.abs(d) < w ? Math.log(1 - (d / w) ** 2) : -Infinity),
+    },
+  };
+  const kernelWeights = (query, keys, kernel, width) => {
+    const scores = keys.map((key) => KERNELS[kernel].score(query - key, width));
+    return softmax(scores, scores.map(Number.isFinite));
+  };
+  const mix = (weights, values) => weights.reduce((sum, w, i) => sum + w * values[i], 0);
+
+  // ---- drawing ----
+  const SVG = "http://www.w3.org/2000/svg";
+  const node = (name, attributes, text) => {
+    const made = document.createElementNS(SVG, name);
+    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const picture = (root, width, height, label) => {
+    const svg = node("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+    root.append(svg);
+    return svg;
+  };
+  const line = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x} ${y}`).join("");
+  const slider = (root, name, [from, to, step, value], changed) => {
+    const label = document.createElement("label");
+    const words = document.createElement("span");
+    const input = document.createElement("input");
+    const output = document.createElement("output");
+    words.textContent = name;
+    Object.assign(input, { type: "range", min: from, max: to, step, value });
+    output.textContent = value;
+    input.addEventListener("input", () => {
+      output.textContent = input.value;
+      changed();
+    });
+    label.append(words, input, output);
+    root.append(label);
+    return () => Number(input.value);
+  };
+  const choice = (root, name, options, changed) => {
+    const label = document.createElement("label");
+    const words = document.createElement("span");
+    const select = document.createElement("select");
+    words.textContent = name;
+    Object.entries(options).forEach(([value, text]) => select.append(new Option(text, value)));
+    select.addEventListener("change", changed);
+    label.append(words, select);
+    root.append(label);
+    return () => select.value;
+  };
+  const bars = (svg, names, weights, [width, height]) => {
+    const step = width / names.length;
+    const drawn = names.flatMap((name, i) => {
+      const high = weights[i] * (height - 50);
+      const x = (i + 0.5) * step;
+      return [
+        node("rect", { class: "bar", x: x - step * 0.3, y: height - 25 - high, width: step * 0.6, height: high }),
+        node("text", { x, y: height - 30 - high, "text-anchor": "middle" }, weights[i].toFixed(2)),
+        node("text", { x, y: height - 8, "text-anchor": "middle" }, name),
+      ];
+    });
+    svg.replaceChildren(...drawn);
+  };
+
+  // ---- chapter 1: what stands out, and what one wants ----
+  const cues = (root) => {
+    const names = say("newspaper paper coffee notebook book", "报纸 论文 咖啡 笔记本 书").split(" ");
+    const keys = [[0.1, 0.6], [0.1, 0.5], [1.0, 0.0], [0.1, 0.4], [0.1, 1.0]];
+    const draw = () => {
+      const scores = keys.map(([red, read]) => red * salience() + read * will());
+      bars(svg, names, softmax(scores), [600, 200]);
+    };
+    const salience = slider(root, say("what stands out counts", "显眼的程度有多重要"), [0, 8, 0.5, 4], draw);
+    const will = slider(root, say("I want to read", "想看书的意愿"), [0, 8, 0.5, 0], draw);
+    const svg = picture(root, 600, 200, say("weights of five things", "五样东西的权重"));
+    draw();
+  };
+
+  // ---- chapter 2: kernel regression ----
+  const POINTS = [
+    [0.11,0.92], [0.16,0.63], [0.17,0.45], [0.18,0.42], [0.44,1.65], [0.66,1.75], [0.69,2.13],
+    [0.75,1.94], [0.81,3.04], [0.84,4.07], [0.88,1.68], [0.93,1.92], [1.04,3.67], [1.21,2.76],
+    [1.22,2.39], [1.35,3.32], [1.39,3.83], [1.41,3.94], [1.47,2.61], [1.53,4.68], [1.54,3.17],
+    [1.74,3.70], [1.87,4.32], [1.99,4.60], [2.01,3.32], [2.10,3.29], [2.28,2.92], [2.41,3.91],
+    [2.45,3.25], [2.48,3.70], [2.59,3.35], [2.63,2.76], [2.76,2.57], [2.92,2.79], [3.16,1.16],
+    [3.17,1.61], [3.41,2.03], [3.49,2.18], [3.62,1.92], [3.71,2.33], [3.84,1.79], [3.97,1.76],
+    [4.00,1.75], [4.08,1.04], [4.37,1.76], [4.48,0.91], [4.58,1.50], [4.65,1.26], [4.66,1.21],
+    [4.76,1.61],
+  ];
+  const truth = (x) => 2 * Math.sin(x) + x ** 0.8;
+  const kernel = (root) => {
+    const X = (x) => 30 + x * 110;
+    const Y = (y) => 190 - y * 36;
+    const keys = POINTS.map(([x]) => x);
+    const values = POINTS.map(([, y]) => y);
+    const inputs = Array.from({ length: 101 }, (_, i) => i / 20);
+    const draw = () => {
+      const at = (x) => mix(kernelWeights(x, keys, score(), width()), values);
+      const weights = kernelWeights(query(), keys, score(), width());
+      const seen = inputs.filter((x) => kernelWeights(x, keys, score(), width()).some((w) => w > 0));
+      svg.replaceChildren(
+        node("path", { class: "truth", d: line(inputs.map((x) => [X(x), Y(truth(x))])) }),
+        node("path", { class: "fit", d: line(seen.map((x) => [X(x), Y(at(x))])) }),
+        node("line", { class: "query", x1: X(query()), x2: X(query()), y1: 5, y2: 290 }),
+        node("line", { class: "axis", x1: X(0), x2: X(5), y1: 290, y2: 290 }),
+        ...POINTS.map(([x, y], i) => node("circle", { class: "point", cx: X(x), cy: Y(y), r: 2 + 14 * Math.sqrt(weights[i]) , opacity: 0.35 + 0.65 * Math.min(1, 10 * weights[i]) })),
+        ...keys.map((x, i) => node("rect", { class: "bar", x: X(x) - 1.5, width: 3, y: 290 - 250 * weights[i], height: 250 * weights[i] })),
+        node("text", { x: 300, y: 308, "text-anchor": "middle" }, say("the weights of this query, key by key", "这个查询给每个键的权重")),
+        node("text", { x: Math.min(X(query()) + 6, 480), y: 16 }, `f(${query().toFixed(2)}) = ${at(query()).toFixed(2)}`),
+      );
+    };
+    const names = Object.fromEntries(Object.entries(KERNELS).map(([key, each]) => [key, each.name]));
+    const score = choice(root, say("score", "打分函数"), names, draw);
+    const width = slider(root, say("bandwidth", "带宽"), [0.05, 3, 0.05, 1], draw);
+    const query = slider(root, say("query x", "查询 x"), [0, 5, 0.05, 2], draw);
+    const svg = picture(root, 600, 315, say("points, truth, fit and weights", "样本、真实曲线、拟合与权重"));
+    draw();
+  };
+
+  // ---- chapter 3: a softmax with temperature and length ----
+  const masked = (root) => {
+    const names = ["k₁", "k₂", "k₃", "k₄", "k₅", "k₆"];
+    const draw = () => {
+      const visible = names.map((_, i) => i < length());
+      const weights = softmax(scores.map((score) => score() / temperature()), visible);
+      bars(svg, names, weights, [600, 200]);
+    };
+    const scores = [2, 1, 0, -1, 3, 0.5].map((value, i) =>
+      slider(root, say(`score of ${names[i]}`, `${names[i]} 的分数`), [-4, 4, 0.1, value], draw),
+    );
+    const temperature = slider(root, say("temperature", "温度"), [0.1, 10, 0.1, 1], draw);
+    const length = slider(root, say("valid length", "有效长度"), [1, 6, 1, 6], draw);
+    const svg = picture(root, 600, 200, say("weights of six keys", "六个键的权重"));
+    draw();
+  };
+
+  const TRIES = { cues, kernel, masked };
+  document.querySelectorAll(".try[data-try]").forEach((root) => TRIES[root.dataset.try](root));
+  globalThis.course = { softmax, kernelWeights, mix }; // for tests and the curious
+})();

@@ -1,0 +1,29 @@
+"""Draw the figures of the course, and store what their numbers are.
+
+python -m tools.figures [NAME ...]    draw them into docs/figures/course, all by default
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from tools.figures import cues, pooling, scores  # noqa: F401  (they register their figures)
+from tools.figures.drawing import PICTURES, fingerprint, write
+
+FOLDER = Path(__file__).parents[2] / "docs" / "figures" / "course"
+
+
+def main() -> None:
+    """Draw the figures that the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m tools.figures", description=__doc__)
+    parser.add_argument("names", nargs="*", help="figures, by name; by default all")
+    names = parser.parse_args().names or list(PICTURES)
+    for name in names:
+        write(name, FOLDER)
+        print(FOLDER / f"{name}.svg")
+    prints = {name: fingerprint(each.data()) for name, each in sorted(PICTURES.items())}
+    (FOLDER / "data.json").write_text(json.dumps(prints, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Hooks of the site's builder: formulas as MathML, which browsers draw without a script."""
+
+import importlib.util
+import re
+import shutil
+from html import unescape
+from pathlib import Path
+
+import latex2mathml.converter
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page
+
+FONT = "STIXTwoMath-Regular.ttf"
+# How the Markdown extension leaves $…$ and $$…$$.
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Formulas in TeX become MathML."""
+    return with_formulas(html)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """The font for formulas is part of the site."""
+    bring_font(Path(config.site_dir) / "assets")
+
+
+def with_formulas(page: str) -> str:
+    """HTML whose formulas in TeX are MathML."""
+    return _FORMULA.sub(_as_mathml, page)
+
+
+def bring_font(folder: Path) -> None:
+    """Copy the font for formulas into a folder of the site: systems often have none."""
+    package = importlib.util.find_spec("ziamath")
+    assert package is not None
+    assert package.origin is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(Path(package.origin).parent / "fonts" / FONT, folder / FONT)
+
+
+def _as_mathml(formula: re.Match[str]) -> str:
+    tag, bracket, tex = formula.groups()
+    display = "block" if bracket == "[" else "inline"
+    mathml = latex2mathml.converter.convert(unescape(tex).strip(), display=display)
+    return f'<{tag} class="formula">{mathml}</{tag}>'
