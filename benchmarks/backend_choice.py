@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.measuring import TINY, machine, sized, write_record
+from benchmarks.measuring import TINY, before_timing, sized, write_record
 from regard.attention import alibi, attend, causal, explain, lengths, window
 from regard.attention.plan import BACKENDS
 from regard.errors import SettingError
@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--dry", action="store_true", help="write no record")
     dry = parser.parse_args().dry
-    before = machine()
+    before = before_timing(_FEWEST_ROUNDS, is_dry=dry)
     torch.set_num_threads(1)
     calls = {}
     for name, case in _cases().items():
@@ -75,7 +75,8 @@ def main() -> None:
             "backend_choice",
             title="The backend that attend chooses on a CPU beside the fastest of ours",
             figures=[],
-            details={"threads": 1, "largest ratio allowed": _LARGEST_RATIO, "calls": calls},
+            details={"largest ratio allowed": _LARGEST_RATIO, "calls": calls},
+            rounds=_FEWEST_ROUNDS,
             started_on=before,
         )
     slow = [name for name, call in calls.items() if call["ratio"] > _LARGEST_RATIO]

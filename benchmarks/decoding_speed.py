@@ -1,20 +1,22 @@
 """Tokens a second of translating beside CTranslate2, with the same weights.
 
-    python -m benchmarks.decoding_speed [--rounds 5] [--threads 1 2] [--dry]
+    python -m benchmarks.decoding_speed --work W [--rounds 5] [--threads 1 2] [--dry]
 
-Two Transformers with random weights, which CTranslate2 reads as ``regard export`` writes them: the
-paper's base model, and a small one. All outputs are of the same length, so that every side takes as
-many steps. Each side is measured in a process of its own, in turn: every search of its model, the
-fastest of a few times.
+CTranslate2 reads each model as ``regard export`` writes it, and runs at the fastest of its settings
+of threads, which a round before the others finds for each search: several workers share out a
+batch, or a worker has several threads. The paper's base model has random weights, and outputs of
+one length, so that every side takes as many steps. The small one is trained on Multi30k, and its
+outputs end where it ends them: sentences of the test part, sorted by length. ``--work`` has it in
+``run``, where it is trained if there is none. Each side is measured in a process of its own, in
+turn.
 """
 
-import tempfile
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +26,22 @@ from benchmarks.measuring import (
     Spread,
     alternate,
     apart,
+    corpora,
     measure_speed,
     paired_ratio,
     sized,
 )
+from benchmarks.peers.ctranslate2 import names_of, settings_of
 
 NAME = "decoding_speed"
-REPEATS = sized(2, 1)
-# Tokens of every source and of every output.
+# Tokens of every source and of every output, where both are forced.
 SOURCE, OUTPUT = sized((25, 25), (3, 3))
-# Sentences that are translated one after the other, where one is translated at a time.
-SINGLE = sized(4, 1)
+# Sentences of random ids that are translated one after the other, and those of the test part.
+SINGLE, LINES = sized((4, 200), (1, 4))
+UPDATES = 400  # of the trained model, where it is not there
+
+Outputs = Sequence[Sequence[object]]
+Translate = Callable[[list[list[int]], int], Outputs]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +49,7 @@ class Work:
     """A model, and how it is searched."""
 
     title: str  # what it is, in words
-    vocabulary: int  # ids, of both sides
+    vocabulary: int = 0  # ids, of both sides; none where the model is trained
     # settings of a Transformer, beside its defaults
     model: Mapping[str, Any] = field(default_factory=dict)
     searches: Sequence[tuple[int, int]]  # sentences at once, and the width of the beam; 1 is greedy
@@ -56,177 +63,196 @@ WORKS = {
         title="Transformer, 6 + 6 layers of 512, 32,000 pieces",
         vocabulary=sized(32_000, 40),
         model=sized({}, _TINY),
-        searches=((32, 1), (32, 4), (1, 1), (1, 5)),
+        searches=((32, 4), (1, 1)),
     ),
-    "small": Work(
-        title="Transformer, 4 + 4 layers of 128, 8,000 pieces",
-        vocabulary=sized(8_000, 40),
-        model=sized(
-            {
-                "model_dim": 128,
-                "num_heads": 4,
-                "ffn_dim": 256,
-                "num_encoder_layers": 4,
-                "num_decoder_layers": 4,
-                "norm": "pre",
-            },
-            _TINY,
-        ),
-        searches=((1, 1), (1, 5), (64, 1), (64, 5)),
+    "trained": Work(
+        title="Transformer, 4 + 4 layers of 128, trained on Multi30k",
+        searches=((32, 1), (32, 4), (1, 1)),
     ),
 }
 OURS, PEER = "regard", "CTranslate2"
-SIDES = {OURS: ("float32", "int8"), PEER: ("float32", "int8")}
+PRECISIONS = ("float32", "int8")
+
+
+@cache
+def _trained(run: str) -> Any:
+    from regard.inference import Predictor
+
+    return Predictor.load(run)
 
 
 def prepare(model: Any, precision: str) -> Any:
-    """Our model as answers are made with it, its weights in a precision of ``SIDES``."""
+    """Our model as answers are made with it, its weights in a precision of ``PRECISIONS``."""
     from regard.runtime import in_precision, prepared
 
     return prepared(in_precision(model, precision))
 
 
-def built(work: Work) -> Any:
-    """The model, with the same random weights in every process."""
+def built(work: Work, run: str) -> Any:
+    """The model: trained, or with the same random weights in every process."""
     import torch
 
     from regard.models import Transformer, TransformerConfig
 
+    if not work.vocabulary:
+        return _trained(run).model
     torch.manual_seed(0)
     size = work.vocabulary
     config = TransformerConfig(**work.model)
     return Transformer(config, source_vocab=size, target_vocab=size, shared_vocab=True).eval()
 
 
-def sources(work: Work, count: int) -> list[list[int]]:
-    """Ids of as many sentences, none of them reserved."""
+def sources(work: Work, count: int, run: str) -> list[list[int]]:
+    """Ids of sentences, none of them reserved: of the test part, or random ones of one length."""
     import torch
 
+    if not work.vocabulary:
+        text = (corpora() / "multi30k" / "test_2016_flickr.en").read_text("utf-8")
+        encode = _trained(run).task.tokenizer.source.encode
+        return sorted((list(encode(line)) for line in text.splitlines()[:LINES]), key=len)
     drawn = torch.Generator().manual_seed(1)
+    count = SINGLE if count == 1 else count
     rows: list[list[int]] = torch.randint(
         4, work.vocabulary, (count, SOURCE), generator=drawn
     ).tolist()
     return rows
 
 
-def _names(work: Work) -> list[str]:
-    from regard.text.tokenizers.pieces import RESERVED
-
-    return [*RESERVED, *(f"p{each}" for each in range(len(RESERVED), work.vocabulary))]
-
-
-def write_for_peer(work: Work, folder: Path) -> None:
+def write_for_peer(work: Work, folder: Path, run: str) -> None:
     """The model as CTranslate2 reads it."""
     from regard.export.ctranslate2 import translator_spec
 
-    names = _names(work)
-    spec = translator_spec(built(work), names, names, source_end=False)
+    model = built(work, run)
+    names = names_of(len(model.source_embedding.weight))
+    spec = translator_spec(model, names, names, source_end=False)
     spec.validate()
     spec.optimize()
-    folder.mkdir()
+    folder.mkdir(parents=True)
     spec.save(str(folder))
 
 
-def translating(
-    work: Work, model: Any, drawn: Callable[[Work, int], list[list[int]]] = sources
-) -> Callable[[int, int], int]:
-    """Translates so many sentences at once with a beam so wide; how many tokens it wrote."""
+def translating(work: Work, model: Any) -> Translate:
+    """Translates sentences at once with a beam so wide; the tokens of each output."""
     import torch
 
     from regard.decoding import beam, greedy
-    from regard.text import BOS_ID, EOS_ID
+    from regard.text import BOS_ID, EOS_ID, PAD_ID
 
-    def translate(count: int, width: int) -> int:
-        source = torch.tensor(drawn(work, count))
-        forced: dict[str, Any] = {
-            "batch_size": count,
-            "bos_id": BOS_ID,
-            "eos_id": EOS_ID,
-            "max_lengths": OUTPUT,
-            "min_length": OUTPUT - 1,
-        }
+    def translate(rows: list[list[int]], width: int) -> Outputs:
+        lengths = torch.tensor([len(row) for row in rows])
+        longest = max(map(len, rows))
+        source = torch.tensor([row + [PAD_ID] * (longest - len(row)) for row in rows])
+        options: dict[str, Any] = {"batch_size": len(rows), "bos_id": BOS_ID, "eos_id": EOS_ID}
+        if work.vocabulary:
+            options |= {"max_lengths": OUTPUT, "min_length": OUTPUT - 1}
+        else:
+            options |= {"max_lengths": 2 * longest + 10, "length_penalty": 1.0}
         with torch.inference_mode():
-            state = model.start(source, torch.full((count,), SOURCE))
+            state = model.start(source, lengths)
             if width == 1:
-                greedy(model.steps, state, **forced)
-            else:
-                beam(model.steps, state, beam_size=width, **forced)
-        return count * OUTPUT
+                return [each.tokens for each in greedy(model.steps, state, **options)]
+            found = beam(model.steps, state, beam_size=width, **options)
+        return [best.tokens for best, *_ in found]
 
     return translate
 
 
-def _ours(work: Work, precision: str, threads: int) -> Callable[[int, int], int]:
+def _ours(work: Work, precision: str, threads: int, run: str) -> Translate:
     import torch
 
     torch.set_num_threads(threads)
-    return translating(work, prepare(built(work), precision))
+    return translating(work, prepare(built(work, run), precision))
 
 
-def _theirs(work: Work, precision: str, threads: int, *, folder: Path) -> Callable[[int, int], int]:
+def _theirs(work: Work, precision: str, setting: str, folder: Path) -> Translate:
     import ctranslate2
 
+    workers, each = map(int, setting.split("x"))
     translator = ctranslate2.Translator(
-        str(folder), compute_type=precision, inter_threads=1, intra_threads=threads
+        str(folder), compute_type=precision, inter_threads=workers, intra_threads=each
     )
-    names = _names(work)
+    names = json.loads((folder / "shared_vocabulary.json").read_text("utf-8"))
 
-    def translate(count: int, width: int) -> int:
+    def translate(rows: list[list[int]], width: int) -> Outputs:
+        forced = {"min_decoding_length": OUTPUT, "max_decoding_length": OUTPUT}
         found = translator.translate_batch(
-            [[names[each] for each in row] for row in sources(work, count)],
+            [[names[each] for each in row] for row in rows],
             beam_size=width,
-            min_decoding_length=OUTPUT,
-            max_decoding_length=OUTPUT,
-            max_batch_size=count,
+            max_batch_size=-(-len(rows) // workers),
+            **(forced if work.vocabulary else {"max_decoding_length": 2 * len(rows[-1]) + 10}),
         )
-        return sum(len(each.hypotheses[0]) for each in found)
+        return [each.hypotheses[0] for each in found]
 
     return translate
 
 
-def measure_here(name: str, side: str, precision: str, threads: str, folder: str) -> list[float]:
-    """Tokens a second of each search of a model, in this process."""
-    work = WORKS[name]
-    if side == OURS:
-        translate = _ours(work, precision, int(threads))
-    else:
-        translate = _theirs(work, precision, int(threads), folder=Path(folder))
-    return [_tokens_a_second(translate, *search) for search in work.searches]
+def measure_here(name: str, side: str, precision: str, settings: str, work: str) -> list[float]:
+    """Tokens a second of each search of a model, in this process, with a setting for each."""
+    speeds, chosen = [], settings.split(",")
+    for search, setting in zip(WORKS[name].searches, chosen, strict=True):
+        run = str(Path(work) / "run")
+        if side == OURS:
+            translate = _ours(WORKS[name], precision, int(setting), run)
+        else:
+            translate = _theirs(WORKS[name], precision, setting, Path(work) / name)
+        rows, forced = sources(WORKS[name], search[0], run), OUTPUT if WORKS[name].vocabulary else 0
+        speeds.append(_tokens_a_second(translate, rows, *search, forced))
+    return speeds
 
 
-def _tokens_a_second(translate: Callable[[int, int], int], count: int, width: int) -> float:
-    assert translate(count, width) == count * OUTPUT
-    speeds = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        tokens = sum(translate(count, width) for _ in range(SINGLE if count == 1 else 1))
-        speeds.append(tokens / (time.perf_counter() - start))
-    return max(speeds)
+def _tokens_a_second(
+    translate: Translate, rows: list[list[int]], count: int, width: int, forced: int
+) -> float:
+    """Speed of writing outputs of forced length, or (0) of their own, the end included."""
+    batches = [rows[first : first + count] for first in range(0, len(rows), count)]
+    translate(batches[0], width)
+    start = time.perf_counter()
+    outputs = [each for batch in batches for each in translate(batch, width)]
+    seconds = time.perf_counter() - start
+    return sum(forced or 1 + len(each) for each in outputs) / seconds
 
 
-def measure_apart(name: str, side: str, precision: str, threads: int, folder: Path) -> list[float]:
-    measured: list[float] = apart(
+def _apart(
+    name: str, side: str, precision: str, settings: Sequence[str], work: Path
+) -> list[float]:
+    """The same in a process of its own."""
+    threads = max(max(map(int, setting.split("x"))) for setting in settings)
+    speeds: list[float] = apart(
         f"benchmarks.{NAME}",
-        *("--side", name, side, precision, threads, folder),
+        *("--side", name, side, precision, ",".join(settings), work),
         threads=threads,
     )
-    return measured
+    return speeds
 
 
-def measured(work: Work, samples: Mapping[str, Sequence[Sequence[float]]]) -> list[dict[str, Any]]:
+def fastest(name: str, precision: str, threads: int, work: Path) -> list[str]:
+    """The setting of the peer that is fastest, for each search."""
+    settings, count = settings_of(threads), len(WORKS[name].searches)
+    if len(settings) == 1:
+        return settings * count
+    speeds = [_apart(name, PEER, precision, [setting] * count, work) for setting in settings]
+    columns = zip(*speeds, strict=True)
+    return [settings[column.index(max(column))] for column in columns]
+
+
+def measured(
+    name: str,
+    samples: Mapping[str, Sequence[Sequence[float]]],
+    settings: Mapping[str, Sequence[str]],
+) -> list[dict[str, Any]]:
+    """Speeds and ratios of each search of a model, from its samples."""
     found = []
-    for place, (count, width) in enumerate(work.searches):
+    for place, (count, width) in enumerate(WORKS[name].searches):
         speeds = {side: [sample[place] for sample in taken] for side, taken in samples.items()}
-        ours = [side for side in speeds if side.startswith(OURS)]
-        theirs = [side for side in speeds if side.startswith(PEER)]
         found.append(
             {
                 "sentences": count,
                 "beam": width,
+                "workers and threads": {one: each[place] for one, each in settings.items()},
                 "tokens_a_second": {side: Spread.of(each).table() for side, each in speeds.items()},
                 "times_as_fast": {
-                    f"{one} / {other}": paired_ratio(speeds[one], speeds[other]).table()
-                    for one, other in product(ours, theirs)
+                    one: paired_ratio(speeds[f"{OURS} {one}"], speeds[f"{PEER} {one}"]).table()
+                    for one in settings
                 },
             }
         )
@@ -235,62 +261,73 @@ def measured(work: Work, samples: Mapping[str, Sequence[Sequence[float]]]) -> li
 
 def figure(work: Work, found: Mapping[str, Any], threads: int) -> Figure:
     """One line of docs/measured.md."""
-    speeds = {side: each["median"] for side, each in found["tokens_a_second"].items()}
     count = found["sentences"]
     at_once = "one sentence at a time" if count == 1 else f"{count} sentences at once"
     search = "greedy" if found["beam"] == 1 else f"a beam of {found['beam']}"
+
+    def spoken(side: str) -> str:
+        speeds = found["tokens_a_second"]
+        return ", ".join(f"{speeds[f'{side} {one}']['median']:,.0f} in {one}" for one in PRECISIONS)
+
     ratios = [
-        f"{sides.replace(f'{OURS} ', '').replace(f' / {PEER}', ' beside its')}: "
-        f"{each['median']:.2f} × ± {each['relative']:.0%}"
-        for sides, each in found["times_as_fast"].items()
+        f"{one}: {each['median']:.2f} × ± {each['relative']:.0%}"
+        for one, each in found["times_as_fast"].items()
     ]
-
-    def said(side: str) -> str:
-        return ", ".join(
-            f"{speed:,.0f} in {name.removeprefix(side).strip()}"
-            for name, speed in speeds.items()
-            if name.startswith(side)
-        )
-
+    settings = " and ".join(found["workers and threads"].values()).replace("x", " × ")
+    ratios += [f"its workers × threads: {settings}"] if settings else []
     return Figure(
         what=f"{work.title}: {at_once}, {search}, threads: {threads}",
-        ours=f"{said(OURS)} (tokens/s)",
-        beside=f"{PEER}: {said(PEER)}",
+        ours=f"{spoken(OURS)} (tokens/s)",
+        beside=f"{PEER}: {spoken(PEER)}" if settings else "",
         note="; ".join(ratios),
     )
 
 
-def measure(kept: Path, name: str, threads: int, rounds: int) -> Iterator[Measured]:
-    """All searches of a model with so many threads; its files for the peer go into a folder."""
-    folder = kept / name
-    if PEER in SIDES and not folder.exists():
-        write_for_peer(WORKS[name], folder)
-    sides = {
-        f"{side} {precision}": partial(measure_apart, name, side, precision, threads, folder)
-        for side, precisions in SIDES.items()
-        for precision in precisions
+def measure(name: str, threads: int, rounds: int, work: Path) -> Iterator[Measured]:
+    """All searches of a model with so many threads."""
+    if not WORKS[name].vocabulary and not (work / "run").exists():
+        _train(work / "run")
+    if find_spec("ctranslate2") and not (work / name).exists():
+        write_for_peer(WORKS[name], work / name, str(work / "run"))
+    has_peer = find_spec("ctranslate2") is not None
+    settings = {one: fastest(name, one, threads, work) for one in PRECISIONS if has_peer}
+    ours = [str(threads)] * len(WORKS[name].searches)
+    sides = {f"{OURS} {one}": partial(_apart, name, OURS, one, ours, work) for one in PRECISIONS}
+    sides |= {
+        f"{PEER} {one}": partial(_apart, name, PEER, one, chosen, work)
+        for one, chosen in settings.items()
     }
-    found = measured(WORKS[name], alternate(sides, rounds))
+    found = measured(name, alternate(sides, rounds), settings)
     lines = [figure(WORKS[name], each, threads) for each in found]
     yield f"{name}, threads: {threads}", found, lines
 
 
+def _train(run: Path) -> None:
+    """Train the recipe ``transformer-tiny`` on Multi30k for a while."""
+    from benchmarks.training import train
+    from regard.cli.jobs import parse_arguments
+    from regard.config import parse_settings
+
+    home = corpora() / "multi30k"
+    pairs = [str(home / f"train.{language}.gz") for language in ("en", "de")]
+    settings = parse_settings([f"training.updates={UPDATES}"])
+    train(parse_arguments(["transformer-tiny", *pairs]).resolve(settings), run)
+
+
 def main() -> None:
-    """Measure both models, and write the record."""
-    if find_spec("ctranslate2") is None:
-        SIDES.pop(PEER, None)
-    with tempfile.TemporaryDirectory() as kept:
-        measure_speed(
-            NAME,
-            title="Translating beside CTranslate2, with the same weights",
-            about=__doc__,
-            rounds=5,
-            side=measure_here,
-            measure=partial(measure, Path(kept)),
-            works=list(WORKS),
-            peer="ctranslate2",
-            packages=("torch", "ctranslate2"),
-        )
+    """Measure all models, and write the record."""
+    measure_speed(
+        NAME,
+        title="Translating beside CTranslate2, with the same weights",
+        about=__doc__,
+        rounds=5,
+        side=measure_here,
+        measure=measure,
+        works=list(WORKS),
+        peer="ctranslate2",
+        packages=("torch", "ctranslate2"),
+        needs_folder=True,
+    )
 
 
 if __name__ == "__main__":

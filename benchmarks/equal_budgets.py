@@ -1,8 +1,7 @@
-"""Three translators of about one size, each trained for the same CPU time.
+"""Models that are each trained for the same CPU time.
 
-A recurrent network with one fixed context vector, the same network with additive attention, and a
-Transformer. What they share is here: sizes, training settings, and a clock that counts the
-seconds the process computes, so that other work on the machine takes nothing from a budget.
+A clock counts the seconds that the process computes, so that other work on the machine takes
+nothing from a budget.
 """
 
 import argparse
@@ -18,26 +17,6 @@ from benchmarks.training import train
 from regard.inference import Predictor
 from regard.tasks import recipe_from_table
 
-FIXED, ADDITIVE, TRANSFORMER = "RNN, fixed context", "RNN, additive attention", "Transformer"
-
-# Parameters with vocabularies of 2,500 and 5,000: 4.1, 4.3 and 4.5 million.
-_RECURRENT = {"type": "rnn_seq2seq", "embed_dim": 256, "hidden_dim": 256, "dropout": 0.3}
-SYSTEMS: dict[str, dict[str, Any]] = {
-    FIXED: {**_RECURRENT, "attention": "none"},
-    ADDITIVE: {**_RECURRENT, "attention": "additive"},
-    TRANSFORMER: {
-        "type": "transformer",
-        "model_dim": 256,
-        "num_heads": 4,
-        "num_encoder_layers": 2,
-        "num_decoder_layers": 2,
-        "ffn_dim": 512,
-        "dropout": 0.2,
-        "tie_embeddings": "target",
-        "norm": "pre",
-    },
-}
-
 
 def argument_parser(description: str, *, minutes: float | None) -> argparse.ArgumentParser:
     """Takes what every script here is told: ``work``, ``minutes``, ``threads`` and ``dry``."""
@@ -49,37 +28,6 @@ def argument_parser(description: str, *, minutes: float | None) -> argparse.Argu
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
     return parser
-
-
-def recipe_table(
-    system: str,
-    *,
-    data: Mapping[str, Any],
-    tokenizer: Mapping[str, Any],
-    minutes: float,
-    batch_tokens: int = 1024,
-    seed: int = 1,
-) -> dict[str, Any]:
-    """The recipe of one system; all but the model is the same for the three."""
-    return {
-        "task": "translation",
-        "data": dict(data),
-        "tokenizer": dict(tokenizer),
-        "model": dict(SYSTEMS[system]),
-        "training": {
-            "minutes": minutes,
-            "batch_tokens": batch_tokens,
-            "learning_rate": 0.002,
-            "warmup": 200,
-            "schedule": "linear",
-            "label_smoothing": 0.1,
-            "clip_norm": 1.0,
-            "validate_every": 400,
-            "validation_pairs": 0,
-            "seed": seed,
-        },
-        "decoding": {"beam_size": 5, "length_penalty": 1.0},
-    }
 
 
 def train_for(table: Mapping[str, Any], run: Path) -> tuple[Predictor, dict[str, Any]]:

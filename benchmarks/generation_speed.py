@@ -1,17 +1,18 @@
-"""Tokens a second of a language model beside transformers' ``generate``, at GPT-2 small's shape.
+"""Tokens a second of a language model at GPT-2 small's shape, beside its peers.
 
     python -m benchmarks.generation_speed [--rounds 5] [--threads 1 2] [--dry]
 
-Random weights, the same on both sides, as ``regard export --to huggingface`` writes them. All
-prompts are read at once, and all texts are of the same length. Both sides are measured in turn in
-one process, a process for each number of threads.
+The peers are transformers' ``generate`` and CTranslate2's generator, in float32 and in int8, at the
+fastest of its settings of threads for each number of prompts: several workers share them out, or
+one has several threads. Random weights, the same on all sides, as ``regard export`` writes them.
+All prompts are read at once, and all texts are of the same length. All sides are measured in turn
+in one process, a process for each number of threads.
 """
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,36 +26,22 @@ from benchmarks.measuring import (
     paired_ratio,
     sized,
 )
+from benchmarks.peers.ctranslate2 import names_of, settings_of
 
 NAME = "generation_speed"
 # Tokens of every prompt, and written after it.
-PROMPT, WRITTEN = sized((32, 64), (3, 3))
+PROMPT, WRITTEN = sized((32, 32), (3, 3))
 VOCABULARY = sized(50_257, 40)
 SHAPE = sized(
     {"model_dim": 768, "num_heads": 12, "num_layers": 12, "ffn_dim": 3072, "max_length": 1024},
     {"model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 8, "max_length": 16},
 )
-SAMPLING = {"temperature": 0.9, "top_k": sized(50, 5), "top_p": 0.9}
-OURS, PEER = "regard", "transformers"
+WORKS = sized((1, 16), (1, 2))  # prompts at once
+OURS, PEER, GENERATOR = "regard", "transformers", "CTranslate2"
 PRECISIONS = ("float32", "int8")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """How a model is used."""
-
-    prompts: int  # how many at once
-    is_sampled: bool  # whether tokens are drawn, of the likeliest; else the likeliest is taken
-
-    @property
-    def title(self) -> str:
-        search = "samples of top-k and top-p" if self.is_sampled else "greedy"
-        return f"{'one prompt' if self.prompts == 1 else f'{self.prompts} prompts'}, {search}"
-
-
-WORKS = [
-    Work(prompts, is_sampled) for prompts in sized((1, 16), (1, 2)) for is_sampled in (False, True)
-]
+Write = Callable[[int], list[list[int]]]  # goes on with so many prompts; the tokens of each
 
 
 def _built() -> Any:
@@ -75,17 +62,15 @@ def _prompts(count: int) -> Any:
     return torch.randint(4, VOCABULARY, (count, PROMPT), generator=drawn)
 
 
-def ours(precision: str) -> Callable[[Work], list[list[int]]]:
-    """Goes on with prompts; the tokens of each."""
+def ours(precision: str) -> Write:
     import torch
 
-    from regard.decoding import greedy, sample
+    from regard.decoding import greedy
     from regard.runtime import in_precision, prepared
 
     model = prepared(in_precision(_built(), precision))
 
-    def write(work: Work) -> list[list[int]]:
-        count, prompt = work.prompts, _prompts(work.prompts)
+    def write(count: int) -> list[list[int]]:
         forced: dict[str, Any] = {
             "batch_size": count,
             "bos_id": 1,
@@ -94,16 +79,45 @@ def ours(precision: str) -> Callable[[Work], list[list[int]]]:
             "min_length": WRITTEN,
         }
         with torch.inference_mode():
-            state = model.start(prompt, torch.full((count,), PROMPT))
-            if work.is_sampled:
-                drawn = sample(model.steps, state, seeds=torch.arange(count), **SAMPLING, **forced)
-                return [list(one.tokens) for (one,) in drawn]
+            state = model.start(_prompts(count), torch.full((count,), PROMPT))
             return [list(one.tokens) for one in greedy(model.steps, state, **forced)]
 
     return write
 
 
-def theirs() -> Callable[[Work], list[list[int]]]:
+def generator_of(folder: str, precision: str, setting: str) -> Write:
+    """CTranslate2's generator with so many workers x threads."""
+    import ctranslate2
+
+    workers, each = map(int, setting.split("x"))
+    generator = ctranslate2.Generator(
+        folder, compute_type=precision, inter_threads=workers, intra_threads=each
+    )
+    names = names_of(VOCABULARY)
+
+    def write(count: int) -> list[list[int]]:
+        found = generator.generate_batch(
+            [[names[each] for each in row] for row in _prompts(count).tolist()],
+            max_batch_size=-(-count // workers),
+            min_length=WRITTEN,
+            max_length=WRITTEN,
+            include_prompt_in_result=False,
+        )
+        return [each.sequences_ids[0] for each in found]
+
+    return write
+
+
+def _write_for_generator(folder: str) -> None:
+    from regard.export.ctranslate2 import language_model_spec
+
+    spec = language_model_spec(_built(), names_of(VOCABULARY))
+    spec.validate()
+    spec.optimize()
+    spec.save(folder)
+
+
+def theirs() -> Write:
     import torch
     from transformers import AutoModelForCausalLM, logging
 
@@ -115,17 +129,16 @@ def theirs() -> Callable[[Work], list[list[int]]]:
         save_checkpoint(_built(), folder, layout="gpt2", settings={"eos_token_id": 0})
         model = AutoModelForCausalLM.from_pretrained(folder).eval()
 
-    def write(work: Work) -> list[list[int]]:
-        prompt = _prompts(work.prompts)
+    def write(count: int) -> list[list[int]]:
+        prompt = _prompts(count)
         with torch.inference_mode():
             found = model.generate(
                 prompt,
                 attention_mask=torch.ones_like(prompt),
                 max_new_tokens=WRITTEN,
                 min_new_tokens=WRITTEN,
-                do_sample=work.is_sampled,
+                do_sample=False,
                 pad_token_id=0,
-                **(SAMPLING if work.is_sampled else {}),
             )
         rows: list[list[int]] = found[:, PROMPT:].tolist()
         return rows
@@ -133,7 +146,7 @@ def theirs() -> Callable[[Work], list[list[int]]]:
     return write
 
 
-def measure_here(rounds: str, threads: str) -> list[dict[str, list[float]]]:
+def measure_here(rounds: str, threads: str) -> list[dict[str, Any]]:
     """Tokens a second of each side, for each work, the sides in turn in this process."""
     import torch
 
@@ -142,50 +155,77 @@ def measure_here(rounds: str, threads: str) -> list[dict[str, list[float]]]:
     if find_spec("transformers") is not None:
         sides[PEER] = theirs()
     taken = []
-    for work in WORKS:
-        texts = {side: write(work) for side, write in sides.items()}
-        if not work.is_sampled and PEER in sides:
-            assert texts[f"{OURS} float32"] == texts[PEER], "both have the same weights"
-        measures = {side: partial(_speed, write, work) for side, write in sides.items()}
-        taken.append(alternate(measures, int(rounds), report=lambda line: None))
+    with tempfile.TemporaryDirectory() as folder:
+        if find_spec("ctranslate2") is not None:
+            _write_for_generator(folder)
+        generator = cache(partial(generator_of, folder))
+        for work in WORKS:
+            settings = _fastest(generator, work, int(threads))
+            chosen = {f"{GENERATOR} {one}": generator(one, each) for one, each in settings.items()}
+            texts = {side: write(work) for side, write in (sides | chosen).items()}
+            if PEER in sides:
+                assert texts[f"{OURS} float32"] == texts[PEER], "both have the same weights"
+            measures = {n: partial(_speed, write, work) for n, write in (sides | chosen).items()}
+            speeds = alternate(measures, int(rounds), report=lambda line: None)
+            taken.append({"speeds": speeds, "settings": settings})
     return taken
 
 
-def _speed(write: Callable[[Work], list[list[int]]], work: Work) -> float:
+def _fastest(generator: Any, work: int, threads: int) -> dict[str, str]:
+    """The generator's setting for each precision; none where it is not installed."""
+    if find_spec("ctranslate2") is None:
+        return {}
+
+    def speed(precision: str, setting: str) -> float:
+        write = generator(precision, setting)
+        return _speed(write, work)
+
+    return {one: max(settings_of(threads), key=partial(speed, one)) for one in PRECISIONS}
+
+
+def _speed(write: Write, prompts: int) -> float:
     start = time.perf_counter()
-    tokens = sum(map(len, write(work)))
-    assert tokens == work.prompts * WRITTEN
+    tokens = sum(map(len, write(prompts)))
+    assert tokens == prompts * WRITTEN
     return tokens / (time.perf_counter() - start)
 
 
-def measured(work: Work, speeds: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def measured(prompts: int, sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Speeds and ratios of a work: transformers has float32 alone, the generator ours each."""
+    speeds = sample["speeds"]
+    pairs = {PEER: "float32"} | {f"{GENERATOR} {one}": one for one in PRECISIONS}
     return {
-        **asdict(work),
+        "prompts": prompts,
+        "workers and threads": sample["settings"],
         "tokens_a_second": {side: Spread.of(each).table() for side, each in speeds.items()},
         "times_as_fast": {
-            side: paired_ratio(each, speeds[PEER]).table()
-            for side, each in speeds.items()
-            if PEER in speeds and side != PEER
+            side: paired_ratio(speeds[f"{OURS} {one}"], speeds[side]).table()
+            for side, one in pairs.items()
+            if side in speeds
         },
     }
 
 
-def figure(work: Work, found: Mapping[str, Any], threads: int) -> Figure:
+def figure(prompts: int, found: Mapping[str, Any], threads: int) -> Figure:
     """One line of docs/measured.md."""
     speeds = {side: each["median"] for side, each in found["tokens_a_second"].items()}
+    at_once = "one prompt" if prompts == 1 else f"{prompts} prompts"
+
+    def spoken(side: str) -> str:
+        return ", ".join(f"{speeds[f'{side} {one}']:,.0f} in {one}" for one in PRECISIONS)
+
     ratios = [
-        f"{side.removeprefix(OURS).strip()}: {each['median']:.2f} × ± {each['relative']:.0%}"
+        f"beside {side.replace(GENERATOR, 'its')}: {each['median']:.2f} × ± {each['relative']:.0%}"
         for side, each in found["times_as_fast"].items()
     ]
-    ours_said = ", ".join(
-        f"{speed:,.0f} in {side.removeprefix(OURS).strip()}"
-        for side, speed in speeds.items()
-        if side.startswith(OURS)
-    )
+    settings = " and ".join(found["workers and threads"].values()).replace("x", " × ")
+    peers = [f"{PEER}: {speeds[PEER]:,.0f} in float32"] if PEER in speeds else []
+    peers += [f"{GENERATOR}: {spoken(GENERATOR)}"] if settings else []
+    ratios += [f"its workers × threads: {settings}"] if settings else []
     return Figure(
-        what=f"language model of GPT-2 small's shape: {work.title}, threads: {threads}",
-        ours=f"{ours_said} (tokens/s)",
-        beside=f"{PEER}: {speeds[PEER]:,.0f} in float32" if PEER in speeds else "",
+        what=f"language model of GPT-2 small's shape: {at_once}, greedy, threads: {threads}",
+        ours=f"{spoken(OURS)} (tokens/s)",
+        beside="; ".join(peers),
         note="; ".join(ratios),
     )
 
@@ -205,13 +245,13 @@ def main() -> None:
     """Measure all works, and write the record."""
     measure_speed(
         NAME,
-        title="Writing on beside transformers' generate, at GPT-2 small's shape",
+        title="Writing on beside transformers and CTranslate2, at GPT-2 small's shape",
         about=__doc__,
         rounds=5,
         side=measure_here,
         measure=measure,
         peer=PEER,
-        packages=("torch", PEER),
+        packages=("torch", PEER, "ctranslate2"),
         details={"prompt": PROMPT, "written": WRITTEN},
     )
 

@@ -22,7 +22,7 @@ from benchmarks.measuring import (
     Figure,
     Spread,
     alternate,
-    machine,
+    before_timing,
     paired_ratio,
     sized,
     write_record,
@@ -250,7 +250,7 @@ def main() -> None:
     if not (torch.cuda.is_available() or TINY):
         sys.exit("benchmarks.gpu_attention needs a CUDA GPU, and torch sees none. Nothing written.")
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    before = {**machine(), "gpu": gpu}
+    before = {**before_timing(options.rounds, is_dry=options.dry), "gpu": gpu}
     error = largest_error()
     print(f"largest error of additive attention beside float64: {error:.1e}")
     if error > LARGEST_ERROR:
@@ -276,11 +276,11 @@ def main() -> None:
         figures=figures,
         details={
             "cuda": torch.version.cuda,
-            "rounds": options.rounds,
             "error": error,
             "tasks": details,
         },
         packages=("torch", "triton"),
+        rounds=options.rounds,
         started_on=before,
     )
 

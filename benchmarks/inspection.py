@@ -4,37 +4,31 @@
 
 Each measurement is a row of ``MEASUREMENTS``: its sides are functions that give samples, named in
 words, and one that reads a figure off them. Every sample is taken in a process of its own, and the
-sides alternate: with one thread, and with one for every core. Rows that are not measured again are
-kept in the record.
+sides alternate: with one thread, and with one for every core.
 """
 
-import argparse
-import json
-import os
 import resource
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from benchmarks.measuring import (
-    RECORDS,
     Figure,
+    Measured,
     alternate,
     apart,
-    machine,
+    measure_speed,
     paired_ratio,
     sized,
-    write_record,
 )
 
 Sample = dict[str, float]
 Samples = Mapping[str, list[Sample]]
 NAME = "inspection"
 SHORT, LONG, LONGEST = sized((512, 8192, 16384), (16, 128, 256))
-_ONCE = sized(None, 1)
 LAYERS, HEADS, HEAD_DIM = sized((4, 8, 64), (2, 2, 8))
 # A forward of fewer tokens is so short that the first pays for what is made once: repeat it.
 _BRIEF, _REPEATS = 4096, sized(9, 1)
@@ -48,8 +42,6 @@ class Measurement:
     sides: Mapping[str, Callable[[], Sample]]
     # the line of docs/measured.md, from all sides' samples and the number of threads
     figure: Callable[[Samples, int], Figure]
-    # how often each side is measured; None takes what the command line says
-    rounds: int | None = None
 
 
 def median_seconds(call: Callable[[], object], repeats: int = 3) -> float:
@@ -194,79 +186,33 @@ MEASUREMENTS = {
     "watch_16384": Measurement(
         sides={"watched": partial(watched, LONGEST), "plain": partial(plain, LONGEST)},
         figure=partial(_watch_figure, LONGEST, "at most 1.7 × and 1.5 GB"),
-        rounds=3,
     ),
 }
 
 
-def measure_apart(name: str, side: str, threads: int) -> Sample:
-    """One sample, in a process of its own."""
-    found: Sample = apart(f"benchmarks.{NAME}", "--measure", name, "--side", side, threads=threads)
-    return found
+def measure_here(name: str, side: str) -> Sample:
+    """One sample, in this process."""
+    return MEASUREMENTS[name].sides[side]()
 
 
-def measured(name: str, rounds: int, threads: int) -> dict[str, Any]:
-    """A row: its figure and all samples."""
-    measurement = MEASUREMENTS[name]
-    sides = {side: partial(measure_apart, name, side, threads) for side in measurement.sides}
-    samples = alternate(sides, _ONCE or measurement.rounds or rounds)
-    figure = measurement.figure(samples, threads)
-    print(figure)
-    return {"figure": asdict(figure), "threads": threads, "samples": samples}
-
-
-def name_of(name: str, threads: int) -> str:
-    return f"{name}, threads: {threads}"
-
-
-def kept_rows() -> dict[str, Any]:
-    """The rows of the record that was written last."""
-    path = RECORDS / f"{NAME}.json"
-    if not path.exists():
-        return {}
-    rows: dict[str, Any] = json.loads(path.read_text("utf-8"))["details"]["rows"]
-    named = ((name.partition(",")[0], row) for name, row in rows.items())
-    return {name_of(name, row["threads"]): row for name, row in named if name in MEASUREMENTS}
-
-
-def main() -> None:
-    """Measure what is asked for, and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=list(MEASUREMENTS), default=list(MEASUREMENTS))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument("--measure", choices=list(MEASUREMENTS), help="take one sample here")
-    parser.add_argument("--side")
-    options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(MEASUREMENTS[options.measure].sides[options.side]()))
-        return
-    before = machine()
-    new = {
-        name_of(name, threads): measured(name, options.rounds, threads)
-        for name in options.only
-        for threads in dict.fromkeys(options.threads)
+def measure(name: str, threads: int, rounds: int) -> Iterator[Measured]:
+    """A row: every side in processes of its own."""
+    sides = {
+        side: partial(apart, f"benchmarks.{NAME}", "--side", name, side, threads=threads)
+        for side in MEASUREMENTS[name].sides
     }
-    if options.dry:
-        return
-    found = kept_rows() | new
-    order = list(MEASUREMENTS)
-    rows = dict(
-        sorted(
-            found.items(),
-            key=lambda row: (order.index(row[0].partition(",")[0]), row[1]["threads"]),
-        )
-    )
-    write_record(
-        NAME,
-        title="Looking inside, beside the same work without",
-        figures=[Figure(**row["figure"]) for row in rows.values()],
-        details={"rows": rows},
-        packages=("torch", "transformers"),
-        started_on=before,
-    )
+    samples = alternate(sides, rounds)
+    yield f"{name}, threads: {threads}", samples, [MEASUREMENTS[name].figure(samples, threads)]
 
 
 if __name__ == "__main__":
-    main()
+    measure_speed(
+        NAME,
+        title="Looking inside, beside the same work without",
+        about=__doc__,
+        rounds=5,
+        side=measure_here,
+        measure=measure,
+        works=list(MEASUREMENTS),
+        packages=("torch", "transformers"),
+    )

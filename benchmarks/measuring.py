@@ -1,8 +1,9 @@
 """Shared by all benchmarks: the machine, alternation, medians, and the record.
 
-A record is ``benchmarks/records/NAME.json``: where and when it was measured, the samples of every
-side, and ``figures``, the lines that ``benchmarks.tables`` puts into docs/measured.md. Nothing here
-needs torch, so a script can measure programs that live in other environments.
+A record is ``benchmarks/records/NAME.json``: the commit, the command, the machine with its load
+before, threads and rounds, the samples of every side, and ``figures``, the lines that
+``benchmarks.tables`` puts into docs/measured.md. Nothing here needs torch, so a script can measure
+programs that live in other environments.
 
 With ``REGARD_TINY`` set to a folder, every script works on sizes that mean nothing, in seconds, and
 leaves its record and its drawings in that folder: it shows that the script runs.
@@ -12,8 +13,6 @@ import argparse
 import io
 import json
 import os
-import platform
-import re
 import runpy
 import statistics
 import subprocess
@@ -22,20 +21,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-ROOT = Path(__file__).resolve().parent.parent
-TINY = Path(os.environ["REGARD_TINY"]).resolve() if os.environ.get("REGARD_TINY") else None
+from benchmarks.occasion import ROOT, TINY, before_timing, occasion, versions
+from benchmarks.occasion import machine as machine
+
 RECORDS = (TINY or Path(__file__).resolve().parent) / "records"
 DRAWINGS = (TINY or ROOT / "docs") / "figures"
-FORMAT = 1
+FORMAT = 2
 
-# What decides how fast matrix products run on a CPU.
-_TELLING_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 SampleT = TypeVar("SampleT")
@@ -49,28 +45,6 @@ def sized(full: SizeT, tiny: SizeT) -> SizeT:
 def corpora() -> Path:
     """The folder of corpora: ``REGARD_DATA``, or ``../shared/data`` beside the repository."""
     return Path(os.environ.get("REGARD_DATA", ROOT.parent / "shared" / "data"))
-
-
-def machine() -> dict[str, Any]:
-    return {
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "flags": _cpu_flags(),
-        "memory_gib": _memory_gib(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "load_at_start": round(os.getloadavg()[0], 2),
-    }
-
-
-def versions(*packages: str) -> dict[str, str | None]:
-    """Python's version and those of packages; None for one that is not installed here."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = None
-    return found
 
 
 def thread_environment(threads: int) -> dict[str, str]:
@@ -179,16 +153,23 @@ def write_record(
     figures: Sequence[Figure],
     details: Mapping[str, Any],
     packages: Sequence[str] = ("torch",),
+    threads: Sequence[int] = (),
+    rounds: int | None = None,
     started_on: Mapping[str, Any] | None = None,
     folder: Path = RECORDS,
 ) -> Path:
-    """Write ``NAME.json``, complete or not at all."""
+    """Write ``NAME.json``, complete or not at all.
+
+    ``threads`` are those of every side, by default torch's; ``rounds`` are given by what is timed.
+    """
     record = {
         "format": FORMAT,
         "name": name,
         "title": title,
         "script": f"python -m benchmarks.{name}",
         **occasion(started_on),
+        "threads": sorted(set(threads)) or _torch_threads(),
+        "rounds": rounds,
         "versions": versions(*packages),
         "figures": [asdict(figure) for figure in figures],
         "details": dict(details),
@@ -210,6 +191,7 @@ def write_rows(
     figures: Callable[[str, Mapping[str, Any]], Iterable[Figure]],
     details: Mapping[str, Any],
     packages: Sequence[str] = ("torch",),
+    threads: Sequence[int] = (),
     started_on: Mapping[str, Any] | None = None,
     folder: Path = RECORDS,
 ) -> Path:
@@ -237,6 +219,7 @@ def write_rows(
             "rows": there,
         },
         packages=packages,
+        threads=threads,
         started_on=started_on,
         folder=folder,
     )
@@ -269,22 +252,26 @@ def measure_speed(
     about: str | None,
     rounds: int,
     side: Callable[..., object],
-    measure: Callable[[str, int, int], Iterable[Measured]],
+    measure: Callable[..., Iterable[Measured]],
     works: Sequence[str] = ("all",),
     peer: str | None = None,
     packages: Sequence[str] = ("torch",),
     details: Mapping[str, Any] | None = None,
+    needs_folder: bool = False,
 ) -> None:
     """The command of a benchmark of speed: every work with each number of threads, then the record.
 
-    It takes ``--rounds``, ``--threads``, ``--dry``, ``--only`` where there are several works, and
-    ``--side``, for itself in another process.
+    It takes ``--rounds``, ``--threads``, ``--dry``, ``--only`` where there are several works,
+    ``--work`` where it needs a folder, which ``measure`` takes too, and ``--side``, for itself in
+    another process.
     """
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
     parser.add_argument("--dry", action="store_true", help="write no record")
     parser.add_argument("--side", nargs="+", help=argparse.SUPPRESS)
+    if needs_folder:
+        parser.add_argument("--work", type=Path, help="folder outside the repository")
     if len(works) > 1:
         parser.add_argument("--only", nargs="+", choices=works, help="some works, and no record")
     options = parser.parse_args()
@@ -296,11 +283,14 @@ def measure_speed(
     if peer is not None and find_spec(peer) is None:
         print(f"{peer} is left out, and no record is written: it is not installed.")
         is_dry = True
-    before, figures = machine(), list[Figure]()
-    found: dict[str, Any] = {"rounds": options.rounds, **(details or {})}
+    if needs_folder and options.work is None:
+        parser.error("--work names no folder")
+    before, figures = before_timing(options.rounds, is_dry=is_dry), list[Figure]()
+    found: dict[str, Any] = dict(details or {})
+    folder = (options.work.resolve(),) if needs_folder else ()
     for work in chosen:
         for threads in sorted(set(options.threads)):
-            for what, samples, lines in measure(work, threads, options.rounds):
+            for what, samples, lines in measure(work, threads, options.rounds, *folder):
                 found[what] = samples
                 figures += lines
                 print(*lines, sep="\n")
@@ -311,20 +301,10 @@ def measure_speed(
             figures=figures,
             details=found,
             packages=packages,
+            threads=options.threads,
+            rounds=options.rounds,
             started_on=before,
         )
-
-
-def occasion(started_on: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """When, at which commit and on which machine something is measured.
-
-    A record has it, and so has each of its parts where parts are measured on different days.
-    """
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "commit": _commit(),
-        "machine": dict(started_on or machine()),
-    }
 
 
 def read_records(folder: Path = RECORDS) -> list[dict[str, Any]]:
@@ -332,46 +312,6 @@ def read_records(folder: Path = RECORDS) -> list[dict[str, Any]]:
     return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
 
 
-def _cpu_model() -> str:
-    found = re.search(r"^model name\s*:\s*(.+)$", _cpuinfo(), flags=re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or platform.machine()
-
-
-def _cpu_flags() -> list[str]:
-    found = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", _cpuinfo(), flags=re.MULTILINE)
-    present = set(found[1].split()) if found else set()
-    return [flag for flag in _TELLING_FLAGS if flag in present]
-
-
-def _cpuinfo() -> str:
-    path = Path("/proc/cpuinfo")
-    return path.read_text("utf-8") if path.exists() else ""
-
-
-def _memory_gib() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (ValueError, OSError):
-        return None
-
-
-def _commit() -> str | None:
-    """The commit that was measured; a plus sign says that the code differed from it.
-
-    Records do not count as a difference: writing one would mark the next.
-    """
-    head = _git("rev-parse", "--short", "HEAD")
-    if head is None:
-        return None
-    changed = _git("status", "--porcelain", "--", "src", "benchmarks", ":!benchmarks/records")
-    return head + ("+" if changed else "")
-
-
-def _git(*arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
+def _torch_threads() -> list[int]:
+    torch = sys.modules.get("torch")
+    return [] if torch is None else [torch.get_num_threads()]

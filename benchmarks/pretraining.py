@@ -15,8 +15,6 @@ Sides:
   hotels' dev or test part, as many of the shops' do.
 
 Each training leaves its run in ``--work``, each side its figures; run again, the script goes on.
-With ``--keep-scratch`` the runs from scratch, which pretraining does not touch, are those of the
-record there is; what it says of them, and of when they were measured, goes into the new one.
 """
 
 import argparse
@@ -114,9 +112,6 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
     parser.add_argument("--updates", type=int, default=5600, help="updates of pretraining")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--keep-scratch", action="store_true", help="take runs from scratch from the record"
-    )
     parser.add_argument("--dry", action="store_true", help="write no record")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
@@ -124,8 +119,7 @@ def main() -> None:
     for name in given.sides:
         path = work / f"{name}.json"
         if not path.exists():
-            kept = recorded(name) if given.keep_scratch else {}
-            found = measure(name, work, given.updates, kept)
+            found = measure(name, work, given.updates)
             found["measured"] = measuring.occasion(before)
             path.write_text(json.dumps(found, indent=1), "utf-8")
     done = {
@@ -137,13 +131,7 @@ def main() -> None:
         write(done, before)
 
 
-def recorded(name: str) -> dict[str, Any]:
-    record = json.loads((measuring.RECORDS / "pretraining.json").read_text("utf-8"))
-    found: dict[str, Any] = record["details"][name]
-    return found
-
-
-def measure(name: str, work: Path, updates: int, kept: dict[str, Any]) -> dict[str, Any]:
+def measure(name: str, work: Path, updates: int) -> dict[str, Any]:
     """Pretrain once, then classify with each number of examples, both ways."""
     side, masked = SIDES[name], work / SIDES[name].language
     bench = Bench(work / name, measuring.corpora())
@@ -154,18 +142,13 @@ def measure(name: str, work: Path, updates: int, kept: dict[str, Any]) -> dict[s
         "pretraining recipe": pretraining_table([], updates, side),
         "epochs": {str(size): count for size, count in side.epochs.items()},
     }
-    if kept:
-        found["from scratch measured"] = kept.get("from scratch measured", kept["measured"])
     every = bench.examples(name, "train")
     for size in side.epochs:
         known = _spread(every, size)
         write_examples(bench.work / f"{size}.jsonl", known)
         found[str(size)] = {}
         for way in WAYS:
-            if kept and way == WAYS[1]:
-                scores = kept[str(size)][way]
-            else:
-                scores = [accuracy(bench, name, size, way, seed) for seed in side.seeds]
+            scores = [accuracy(bench, name, size, way, seed) for seed in side.seeds]
             found[str(size)][way] = scores
             print(name, size, way, scores, flush=True)
         found[str(size)]["naive Bayes"] = [naive_bayes(bench, name, known)]
@@ -323,9 +306,7 @@ def write(done: dict[str, Any], started_on: dict[str, Any]) -> None:
                 f"naive Bayes: {_shown(side, found, 'naive Bayes')}",
                 note=f"seeds: {len(side.seeds)}; {summary['updates']:,} updates of masked "
                 f"words before, masked accuracy "
-                f"{summary['validation']['masked accuracy']:.1f} %"
-                # What a part of an older record is not, where it was kept in this one.
-                + (f"; {found['remark']}" if "remark" in found else ""),
+                f"{summary['validation']['masked accuracy']:.1f} %",
             )
         )
     measuring.write_record(

@@ -19,6 +19,10 @@ class QuoteError(ValueError):
     """A sentence and the records do not fit each other."""
 
 
+class NotMeasuredError(QuoteError):
+    """A sentence quotes a record that there is not."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Numbers:
     """The numbers of each cell of a figure, in their order and as they are written."""
@@ -54,9 +58,11 @@ def _has_all(text: str, words: str) -> bool:
 
 
 def numbers(records: Sequence[Mapping[str, Any]], places: Mapping[str, str]) -> dict[str, Numbers]:
-    """The numbers of the figure at each place."""
-    found = {}
+    """The numbers of the figure at each place of a record there is."""
+    found, names = {}, {record["name"] for record in records}
     for name, place in places.items():
+        if place.partition(":")[0] not in names:
+            continue
         figures = find(records, place)
         if len(figures) != 1:
             raise QuoteError(f"{place!r} must mean one figure; the records have {len(figures)}.")
@@ -76,5 +82,7 @@ def say(sentence: str, quoted: Mapping[str, Numbers], *, holds: Sequence[str] = 
 def _filled(sentence: str, quoted: Mapping[str, Numbers]) -> str:
     try:
         return sentence.format_map(quoted)
-    except (KeyError, IndexError) as missing:
+    except KeyError as missing:
+        raise NotMeasuredError(f"no record has {missing}: {sentence}") from None
+    except IndexError as missing:
         raise QuoteError(f"a number is not in the records ({missing}): {sentence}") from None

@@ -20,7 +20,7 @@ from benchmarks.measuring import (
     Figure,
     Spread,
     alternate,
-    machine,
+    before_timing,
     paired_ratio,
     write_record,
     write_untrained,
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--dry", action="store_true", help="write no record")
     options = parser.parse_args()
-    before = machine()
+    before = before_timing(options.rounds, is_dry=options.dry)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         make_run(run)
@@ -99,10 +99,9 @@ def main() -> None:
         NAME,
         title="From a command to its end",
         figures=figures,
-        details={
-            "rounds": options.rounds,
-            "seconds": {side: Spread.of(each).table() for side, each in samples.items()},
-        },
+        details={"seconds": {side: Spread.of(each).table() for side, each in samples.items()}},
+        threads=[1],
+        rounds=options.rounds,
         started_on=before,
     )
 

@@ -6,11 +6,9 @@ All sides train Transformer-tiny on the very same Multi30k batches, in processes
 with the same number of threads, in float32, and where the processor multiplies it regard and
 ``nn.Transformer`` in bfloat16 too. All drop .3 of embeddings, attention weights and sublayers'
 outputs; Joey NMT also inside its feed-forward layers, which it has no setting for. Start-up and
-the first updates are not timed. There are two sets
-of batches of 4,096 tokens, padding included: *drawn*, sentences in random order, which is how
-Joey NMT makes its own batches (more than half is padding), and *sorted*, windows sorted by
-length, which is how regard does. So there are two ratios to Joey NMT: each program with its own
-way of batching, and both on identical batches.
+the first updates are not timed. Batches are of 4,096 tokens, padding included, and *sorted*:
+windows sorted by length, as regard makes them. Joey NMT is measured with the most threads alone,
+and gets batches as it makes them itself too: *drawn* in random order, more than half padding.
 """
 
 import argparse
@@ -40,7 +38,7 @@ class Setting:
     updates: int  # batches a side trains on in one round
     warmup: int  # how many of them are not timed
     rounds: int  # how often each side is measured
-    threads: int  # of every side
+    threads: tuple[int, ...]  # of every side, one after the other
 
 
 def main() -> None:
@@ -52,7 +50,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=14)
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--dry", action="store_true", help="print, and write no record")
     given = parser.parse_args()
     setting = Setting(
@@ -61,39 +59,50 @@ def main() -> None:
         updates=given.updates,
         warmup=given.warmup,
         rounds=given.rounds,
-        threads=given.threads,
+        threads=tuple(sorted(set(given.threads))),
     )
     prepare_multi30k.prepare(given.corpora, setting.work)
-    before = measuring.machine()
+    is_dry = given.dry or setting.joey_python is None
+    before = measuring.before_timing(setting.rounds, is_dry=is_dry)
     samples = measure(setting)
     figures, details = summarise(samples, setting)
     for figure in figures:
         print(f"{figure.what}: {figure.ours}; {figure.beside}; {figure.note}")
-    if not given.dry:
+    if setting.joey_python is None:
+        print("Joey NMT is left out, and no record is written: --joey names no python.")
+    if not is_dry or measuring.TINY:
         path = measuring.write_record(
             "training_speed",
             title="Target tokens per second of training, beside Joey NMT and nn.Transformer",
             figures=figures,
             details=details,
             packages=("torch", "regard", "sentencepiece"),
+            threads=setting.threads,
+            rounds=setting.rounds,
             started_on=before,
         )
         print(path)
 
 
 def measure(setting: Setting) -> dict[str, list[Sample]]:
-    """The samples of every side, by ``side/batches``."""
-    sides: dict[str, Callable[[], Sample]] = {}
-    for sort in (False, True):
-        file = prepare_multi30k.write_batches(setting.work, updates=setting.updates, sort=sort)
-        kind = file.stem.split("-")[0]
-        if setting.joey_python is not None:
-            sides[f"{JOEY}/{kind}"] = partial(_joey, setting, setting.joey_python, file)
+    """The samples of every side, by ``side/batches/threads``."""
+    files = {
+        kind: prepare_multi30k.write_batches(setting.work, updates=setting.updates, sort=sort)
+        for kind, sort in (("sorted", True), ("drawn", False))
+    }
+    samples: dict[str, list[Sample]] = {}
+    for threads in setting.threads:
+        sides: dict[str, Callable[[], Sample]] = {}
+        if setting.joey_python is not None and threads == setting.threads[-1]:
+            for kind, file in files.items():
+                sides[f"{JOEY}/{kind}/{threads}"] = partial(_joey, setting, threads, file)
         for name in _MODULES:
-            sides[f"{name}/{kind}"] = partial(_own, name, setting, file)
-            if sort and "avx512_bf16" in measuring.machine()["flags"]:
-                sides[f"{name}/bfloat16"] = partial(_own, name, setting, file, "bfloat16")
-    return measuring.alternate(sides, setting.rounds)
+            train = partial(_own, name, setting, threads, files["sorted"])
+            sides[f"{name}/sorted/{threads}"] = train
+            if "avx512_bf16" in measuring.machine()["flags"]:
+                sides[f"{name}/bfloat16/{threads}"] = partial(train, "bfloat16")
+        samples |= measuring.alternate(sides, setting.rounds)
+    return samples
 
 
 def summarise(
@@ -104,42 +113,24 @@ def summarise(
         name: [sample["tokens"] / sample["seconds"] for sample in taken]
         for name, taken in samples.items()
     }
-    wanted = (
-        (
-            f"{_WORK}, each with its own batches",
-            f"{OURS}/sorted",
-            f"{JOEY}/drawn",
-            "Joey NMT 2.3.0",
-        ),
-        *(
-            (f"{_WORK}, identical batches, {how}", f"{OURS}/{kind}", f"{theirs}/{kind}", peer)
-            for kind, how in (("sorted", "sorted by length"), ("drawn", "drawn at random"))
-            for theirs, peer in ((JOEY, "Joey NMT 2.3.0"), (PLAIN, "`nn.Transformer`"))
-        ),
-        (f"{_WORK}, bfloat16", f"{OURS}/bfloat16", f"{PLAIN}/bfloat16", "`nn.Transformer`"),
+    alike = "identical batches, sorted by length"
+    pairs = (
+        ("each with its own batches", "sorted", f"{JOEY}/drawn", "Joey NMT 2.3.0"),
+        (alike, "sorted", f"{JOEY}/sorted", "Joey NMT 2.3.0"),
+        (alike, "sorted", f"{PLAIN}/sorted", "`nn.Transformer`"),
+        (f"{alike}, bfloat16", "bfloat16", f"{PLAIN}/bfloat16", "`nn.Transformer`"),
     )
     figures = [
-        _figure(what, rates[ours], rates[theirs], peer, setting.threads)
-        for what, ours, theirs, peer in wanted
-        if ours in rates and theirs in rates
+        _figure(f"{_WORK}, {what}", rates[ours], rates[theirs], peer, threads)
+        for threads in setting.threads
+        for what, kind, side, peer in pairs
+        if (ours := f"{OURS}/{kind}/{threads}") in rates
+        and (theirs := f"{side}/{threads}") in rates
     ]
-    pairs = [(f"{OURS}/sorted", f"{JOEY}/drawn")] + [
-        (f"{upper}/{kind}", f"{lower}/{kind}")
-        for kind in ("drawn", "sorted")
-        for upper, lower in ((OURS, JOEY), (OURS, PLAIN), (PLAIN, JOEY))
-    ]
-    ratios = {
-        f"{upper} : {lower}": measuring.paired_ratio(rates[upper], rates[lower]).table()
-        for upper, lower in pairs
-        if upper in rates and lower in rates
-    }
     details = {
-        "threads": setting.threads,
         "updates_timed": setting.updates - setting.warmup,
         "updates_before": setting.warmup,
-        "rounds": setting.rounds,
         "target_tokens_per_second": {n: Spread.of(r).table() for n, r in rates.items()},
-        "ratios": ratios,
         "mean_loss": {name: taken[-1]["loss"] for name, taken in samples.items()},
         "target_tokens_per_update": {
             name: round(taken[-1]["tokens"] / taken[-1]["updates"], 1)
@@ -159,20 +150,22 @@ def _figure(
         what=what,
         ours=f"{ratio.median:.2f} × ({mine.median:,.0f} target tokens/s)",
         beside=f"{peer}: {other.median:,.0f} target tokens/s",
-        note=f"{threads} threads, ±{ratio.relative:.0%}",
+        note=f"{threads} thread{'s' if threads > 1 else ''}, ±{ratio.relative:.0%}",
     )
 
 
-def _joey(setting: Setting, python: Path, file: Path) -> Sample:
+def _joey(setting: Setting, threads: int, file: Path) -> Sample:
+    assert setting.joey_python is not None
     updates, given = joey.train(
-        python, file, model_dir=setting.work / "joey-speed", threads=setting.threads
+        setting.joey_python, file, model_dir=setting.work / "joey-speed", threads=threads
     )
     return joey.speed(updates, given, warmup=setting.warmup)
 
 
-def _own(name: str, setting: Setting, file: Path, precision: str = "float32") -> Sample:
+def _own(
+    name: str, setting: Setting, threads: int, file: Path, precision: str = "float32"
+) -> Sample:
     amount = ("--updates", setting.updates, "--warmup", setting.warmup, "--precision", precision)
-    threads = setting.threads
     sample: Sample = measuring.apart(
         _MODULES[name], file, *amount, "--threads", threads, threads=threads
     )

@@ -1,11 +1,10 @@
-"""Multi30k en-de as all sides read it: ``python -m benchmarks.peers.prepare_multi30k CORPORA OUT``.
+"""Multi30k en-de as all sides read it.
 
-Writes into OUT: ``train val test_2016_flickr test_2017_flickr`` as ``.en`` and ``.de`` (spaces
-made single, nothing else changed), one sentencepiece BPE model of 9,712 pieces learned from both
-sides of ``train``, and its pieces in ``vocab.txt``. What is there already is kept.
+A prepared folder has ``train val test_2016_flickr test_2017_flickr`` as ``.en`` and ``.de``
+(spaces made single, nothing else changed), one sentencepiece BPE model of 9,712 pieces learned from
+both sides of ``train``, and its pieces in ``vocab.txt``. What is there already is kept.
 """
 
-import argparse
 import gzip
 from collections.abc import Iterable
 from itertools import chain
@@ -19,15 +18,6 @@ from benchmarks.peers import batches
 SOURCE, TARGET = "en", "de"
 SPLITS = ("train", "val", "test_2016_flickr", "test_2017_flickr")
 VOCAB_SIZE = measuring.sized(9712, 300)
-
-
-def main() -> None:
-    """Read the arguments and prepare the folder."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpora", type=Path, nargs="?", default=measuring.corpora())
-    parser.add_argument("out", type=Path, help="folder to write, outside the repository")
-    arguments = parser.parse_args()
-    prepare(arguments.corpora, arguments.out)
 
 
 def prepare(corpora: Path, out: Path) -> Path:
@@ -108,7 +98,3 @@ def _raw_lines(path: Path) -> list[str]:
         return read_lines(path)
     text = gzip.decompress(packed.read_bytes()).decode("utf-8")
     return text.removesuffix("\n").split("\n")
-
-
-if __name__ == "__main__":
-    main()

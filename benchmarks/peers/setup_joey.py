@@ -24,12 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
     parser.add_argument("venv", type=Path, help="folder of the environment, outside the repository")
     parser.add_argument("--index", help="package index for torch, for instance its CPU index")
-    parser.add_argument("--dry", action="store_true", help="say what is there, and make nothing")
     arguments = parser.parse_args()
-    if arguments.dry:
-        there = "is there" if (arguments.venv / "bin" / "python").exists() else "is to be made"
-        print(f"{arguments.venv} {there}: torch {TORCH}, Joey NMT {JOEY}")
-        return
     prepare(arguments.venv, torch_index=arguments.index)
 
 

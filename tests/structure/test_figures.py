@@ -1,5 +1,6 @@
 """Every figure the pages show stands in a record, and every record came from a script."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -13,7 +14,15 @@ ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "benchmarks" / "records"
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import quoting, shipped, tables  # noqa: E402  (a package of the repository)
+from benchmarks import (  # noqa: E402  (a package of the repository)
+    ages,
+    measuring,
+    occasion,
+    quoting,
+    shipped,
+    short_table,
+    tables,
+)
 
 
 def run_tables(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -98,9 +107,25 @@ def test_a_figure_of_no_group_is_named(copies: Path):
     assert "no group has 'Speed'" in done.stderr
 
 
-def test_no_number_of_a_sentence_is_typed_by_hand():
-    cells = [cell for row in tables.ROWS for cell in (*row.what, row.ours, *row.beside)]
-    for sentence in [*cells, *(group.says for group in tables.GROUPS)]:
+@pytest.fixture
+def sentences() -> list[str]:
+    """All texts into which numbers of records are written."""
+    rows = short_table.ROWS
+    cells = [cell for row in rows for cell in (*row.what, row.ours, *row.beside, *row.how)]
+    claims = [claim for row in rows for claim in row.compared]
+    claims += [claim for group in tables.GROUPS for claim in group.holds]
+    return [*cells, *(group.says for group in tables.GROUPS), *claims]
+
+
+def test_sentences_quote_figures_that_have_a_place(sentences: list[str]):
+    names = {name for sentence in sentences for name in re.findall(r"{(\w+)\.", sentence)}
+    assert names <= tables.QUOTED.keys()
+
+
+def test_no_number_of_a_sentence_is_typed_by_hand(sentences: list[str]):
+    for sentence in sentences:
+        if re.search(r" [<>] ", sentence):  # a claim, which no page shows
+            continue
         typed = quoting.Numbers.of(
             {"what": re.sub(r"{.*?}", "", sentence), "ours": "", "beside": "", "note": ""}
         )
@@ -108,7 +133,70 @@ def test_no_number_of_a_sentence_is_typed_by_hand():
 
 
 def test_the_short_table_has_ten_figures():
-    assert len(tables.ROWS) == 10
+    assert len(short_table.ROWS) == 10
+
+
+@pytest.mark.parametrize(
+    ("ours", "is_less_better", "word"),
+    [
+        *[("3", False, ""), ("2.01", False, "; **level**"), ("1.5", False, "; **behind**")],
+        *[("1.5", True, ""), ("1.99", True, "; **level**"), ("3", True, "; **behind**")],
+    ],
+)
+def test_a_row_that_is_no_better_says_so(ours: str, is_less_better: bool, word: str):
+    row = dataclasses.replace(
+        short_table.ROWS[0],
+        compared=("{x.ours[0]}", "{x.beside[0]}"),
+        less_is_better=is_less_better,
+    )
+    figure = {"what": "", "ours": f"{ours} s", "beside": "peer: 2 s", "note": ""}
+    assert short_table.word(row, {"x": quoting.Numbers.of(figure)}, 0) == word
+
+
+def test_what_is_not_measured_is_said_to_be_so_and_has_no_row(copies: Path):
+    (copies / "records" / "training_speed.json").unlink()
+    done = run_tables("--pages", copies, "--records", copies / "records")
+    assert done.returncode == 0, done.stderr
+    page = (copies / tables.MEASURED).read_text("utf-8")
+    assert "## Speed of training\n\nNot measured since its script changed.\n" in page
+    assert "Training a small" not in (copies / "README.md").read_text("utf-8")
+
+
+def test_marks_fit_the_history():
+    ages_ = {record["name"]: ages.is_old(record) for record in measuring.read_records()}
+    if None in ages_.values():
+        pytest.skip("the commits of the records are not in this clone: nobody can tell their age")
+    names = [name for name, is_old in ages_.items() if is_old]
+    assert (ROOT / ages.NAMES).read_text("utf-8").split() == names, "python -m benchmarks.tables"
+
+
+def test_what_an_old_record_measured_is_marked_on_the_pages():
+    names = (ROOT / ages.NAMES).read_text("utf-8").split()
+    rows = [
+        row for row in (ROOT / tables.MEASURED).read_text("utf-8").splitlines() if ".py)" in row
+    ]
+    for row in rows:
+        (name,) = re.findall(r"\(\.\./benchmarks/(\w+)\.py\)", row)
+        assert row.endswith(f"{ages.MARK} |") == (name in names), row
+
+
+def test_records_keep_to_the_rules():
+    for record in measuring.read_records():
+        if record["format"] < 2:  # from before there were rules: its page says what it lacks
+            continue
+        for field in ("commit", "command", "threads"):
+            assert record[field], (record["name"], field)
+        assert record["machine"]["flags"]
+        if record["rounds"] is not None:
+            assert not record["commit"].endswith("+"), record["name"]
+            assert record["rounds"] >= occasion.FEWEST_ROUNDS, record["name"]
+            assert record["machine"]["load_at_start"] <= occasion.HIGHEST_LOAD, record["name"]
+
+
+def test_every_record_says_what_code_it_measures():
+    for record in measuring.read_records():
+        for path in ages.CODE[record["name"]]:
+            assert list((ROOT / "src" / "regard").glob(path)), (record["name"], path)
 
 
 def test_every_record_names_a_script_that_exists():

@@ -25,7 +25,13 @@ def test_a_ratio_divides_within_a_round():
 def test_a_record_holds_where_when_and_what(tmp_path: Path):
     figure = measuring.Figure(what="Speed", ours="2 ×", beside="peer: 1", note="±1 %")
     path = measuring.write_record(
-        "made_up", title="A test", figures=[figure], details={"samples": [1]}, folder=tmp_path
+        "made_up",
+        title="A test",
+        figures=[figure],
+        details={"samples": [1]},
+        threads=[2, 1],
+        rounds=5,
+        folder=tmp_path,
     )
     record = json.loads(path.read_text("utf-8"))
     assert record["figures"] == [
@@ -33,6 +39,8 @@ def test_a_record_holds_where_when_and_what(tmp_path: Path):
     ]
     assert set(record["machine"]) >= {"cpu", "cores", "flags", "memory_gib", "load_at_start"}
     assert record["versions"]["torch"]
+    assert record["command"]
+    assert (record["threads"], record["rounds"]) == ([1, 2], 5)
     assert record["details"] == {"samples": [1]}
     assert measuring.read_records(tmp_path) == [record]
     assert list(tmp_path.iterdir()) == [path]
@@ -72,7 +80,7 @@ def test_a_row_goes_into_the_record_beside_those_from_before(put_rows):
     assert details["not measured"] == ["c"]
     assert details["threads"] == 1
     assert details["rows"]["b"]["recipe"] == {"betas": [0.9, 0.98]}
-    assert set(details["rows"]["b"]["measured"]) == {"date", "commit", "machine"}
+    assert set(details["rows"]["b"]["measured"]) == {"date", "commit", "command", "machine"}
 
 
 def test_a_row_of_another_recipe_does_not_stay_in_the_record(put_rows):
@@ -95,6 +103,7 @@ def speed(monkeypatch, capsys):
             yield f"{work}, {threads}", [1.0], [line]
 
         monkeypatch.setattr(measuring, "write_record", lambda *a, **told: records.append(told))
+        monkeypatch.setattr(measuring, "before_timing", lambda rounds, is_dry: {})
         monkeypatch.setattr("sys.argv", ["a benchmark", *told])
         measuring.measure_speed(
             "made_up",
@@ -116,7 +125,8 @@ def test_speed_is_measured_of_every_work_with_each_number_of_threads(speed):
     measured, (record,), _ = speed("--threads", "2", "1", "2", "--rounds", "7")
     assert measured == [("a", 1, 7), ("a", 2, 7), ("b", 1, 7), ("b", 2, 7)]
     assert [each.what for each in record["figures"]] == ["a", "a", "b", "b"]
-    assert record["details"] == {"rounds": 7, "lines": 3} | {
+    assert (record["threads"], record["rounds"]) == ([2, 1, 2], 7)
+    assert record["details"] == {"lines": 3} | {
         f"{work}, {threads}": [1.0] for work, threads, _ in measured
     }
 

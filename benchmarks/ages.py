@@ -1,0 +1,113 @@
+"""Whether the code of a record has changed since it was measured: what marks a figure as old.
+
+A record's code is its script and what it measures of the package, which ``CODE`` names. Changed is
+what Python reads otherwise: comments and docstrings do not count. ``records/old.txt`` keeps the
+names of old records for clones without the history, in which nobody can tell.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.occasion import ROOT, git
+
+MARK = "†"
+NAMES = "benchmarks/records/old.txt"
+_PACKAGE = "src/regard"
+_KERNELS = ("attention", "kernels/attention")
+_DECODING = ("decoding", "runtime", "kernels")
+_TRAINED = ("models", "layers", "training/optimization.py", "training/trainer.py")
+# Rooms, files and recipes of the package that a script measures.
+CODE: Mapping[str, Sequence[str]] = {
+    "additive_attention": _KERNELS,
+    "attention": (*_KERNELS, "layers/multihead.py"),
+    "attention_mechanisms": (*_TRAINED, "recipes/rnn-*", "recipes/transformer-*"),
+    "backend_choice": _KERNELS,
+    "classification": (*_TRAINED, "tasks/classification.py", "recipes/classification-*"),
+    "decoding_speed": _DECODING,
+    "documents": (*_TRAINED, "tasks/generation.py", "recipes/generation-*"),
+    "generation_speed": _DECODING,
+    "gpu_attention": ("attention",),
+    "inspection": (*_KERNELS, "interop/watch.py"),
+    "language_modelling": (*_TRAINED, "tasks/language_modelling.py", "recipes/language-model-*"),
+    "multi30k": (*_TRAINED, "tasks/translation.py"),
+    "pretraining": (*_TRAINED, "tasks/masked_language_modelling.py", "tasks/classification.py"),
+    "question_answering": (
+        *_TRAINED,
+        *("tasks/question_*", "tasks/multiple_choice.py", "tasks/pair_matching.py"),
+        *("tasks/sentence_selection.py", "recipes/question-answering*", "recipes/pair-*"),
+        *("recipes/multiple-choice*", "recipes/sentence-selection*"),
+    ),
+    "start_up": ("__init__.py", "cli", "inference", "runs", "runtime"),
+    "summarisation": (*_TRAINED, "tasks/generation.py", "tasks/sentence_extraction.py"),
+    "tagging": (*_TRAINED, "tasks/tag*", "recipes/tagging-*"),
+    "training_speed": ("attention", "layers", "models/transformer.py", "training"),
+}
+
+
+def old_records(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Names of the old ones; where there is no history, those that are old in ``NAMES``."""
+    path = ROOT / NAMES
+    before = path.read_text("utf-8").split() if path.exists() else []
+    names = []
+    for record in records:
+        age = is_old(record)
+        if record["name"] in before if age is None else age:
+            names.append(record["name"])
+    return names
+
+
+def is_old(record: Mapping[str, Any]) -> bool | None:
+    """Whether its code has changed since a part of it was measured; None if nobody can tell."""
+    commits = {record.get("commit"), *_parts(record.get("details"))}
+    if None in commits or any(commit.endswith("+") for commit in commits):
+        return True  # of code that is in no commit
+    name = record["name"]
+    paths = (f"benchmarks/{name}.py", *(f"{_PACKAGE}/{path}" for path in CODE.get(name, ())))
+    ages = [has_changed(commit, paths) for commit in sorted(commits)]
+    return None if None in ages else any(ages)
+
+
+def has_changed(commit: str, paths: Sequence[str], *, root: Path = ROOT) -> bool | None:
+    """Whether files differ from those of a commit in what Python reads; None without the commit."""
+    names = git("diff", "--name-only", commit, "--", *paths, root=root)
+    if names is None:
+        return None
+    return any(_differs(commit, name, root) for name in names.splitlines())
+
+
+def _differs(commit: str, name: str, root: Path) -> bool:
+    before, path = git("show", f"{commit}:{name}", root=root), root / name
+    if before is None or not path.exists() or path.suffix != ".py":
+        return True
+    return _code(before) != _code(path.read_text("utf-8"))
+
+
+def _code(text: str) -> str:
+    """A module without comments, layout and docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_text(body[0]):
+            del body[0]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _parts(details: object) -> Iterator[str | None]:
+    """The commits of parts that were measured at times of their own."""
+    if not isinstance(details, Mapping):
+        return
+    for name, each in details.items():
+        if name == "measured" and isinstance(each, Mapping) and "commit" in each:
+            yield each["commit"]
+        else:
+            yield from _parts(each)
