@@ -87,7 +87,7 @@ def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
     chromium: Browser, site: Path, tmp_path: Path
 ):
     tab, errors = open_tab(chromium.new_context(offline=True), tmp_path), []
-    tab.page.on("pageerror", lambda error: errors.append(error))
+    tab.page.on("pageerror", lambda error: errors.append(str(error)))
     tab.page.goto((site / "beam.html").as_uri())
     assert tab.page.locator("math").count() == 2
     assert (
