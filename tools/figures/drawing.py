@@ -39,20 +39,26 @@ class Picture:
     size: tuple[float, float]  # inches
     data: Callable[[], Data]
     draw: Callable[[Figure, Data, Say], None]
+    is_learned: bool = False  # by many random updates: other machines learn other numbers
 
 
 PICTURES: dict[str, Picture] = {}
 
 
 def picture(
-    name: str, width: float, height: float, data: Callable[[], Data] = dict
+    name: str,
+    width: float,
+    height: float,
+    data: Callable[[], Data] = dict,
+    *,
+    is_learned: bool = False,
 ) -> Callable[[Callable[[Figure, Data, Say], None]], Callable[[Figure, Data, Say], None]]:
     """Register the function that draws a figure, with the one that computes its numbers."""
 
     def register(
         draw: Callable[[Figure, Data, Say], None],
     ) -> Callable[[Figure, Data, Say], None]:
-        PICTURES[name] = Picture((width, height), data, draw)
+        PICTURES[name] = Picture((width, height), data, draw, is_learned)
         return draw
 
     return register

@@ -105,7 +105,7 @@ def _errors() -> Data:
     }
 
 
-@picture("pooling-consistency", 3.8, 2.4, _errors)
+@picture("pooling-consistency", 3.8, 2.4, _errors, is_learned=True)
 def consistency(figure: Figure, data: Data, say: Say) -> None:
     """Error against the number of points: it goes to zero only if the width does."""
     axes = figure.add_subplot(xlabel=say("points", "样本数"), ylabel=say("error", "误差"))
