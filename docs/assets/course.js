@@ -155,7 +155,97 @@
     draw();
   };
 
-  const TRIES = { cues, kernel, masked };
+  // ---- chapter 4: the weights of one output word over 我爱中国, from one context to a choice ----
+  const alignment = (root) => {
+    const inputs = ["我", "爱", "中", "国"];
+    const learned = {
+      I: [0.96, 0.01, 0.02, 0.02],
+      love: [0.01, 0.97, 0.01, 0.01],
+      China: [0.004, 0.004, 0.73, 0.27],
+      ".": [0.45, 0.29, 0.07, 0.19],
+    };
+    const draw = () => {
+      const scores = learned[word()].map((weight) => Math.log(weight) * sharpness());
+      bars(svg, inputs, softmax(scores), [600, 200]);
+    };
+    const names = Object.fromEntries(Object.keys(learned).map((key) => [key, key]));
+    const word = choice(root, say("output word", "输出的词"), names, draw);
+    const sharpness = slider(root, say("sharpness of the scores", "分数的倍数"), [0, 5, 0.1, 1], draw);
+    const svg = picture(root, 600, 200, say("weights of four characters", "四个字的权重"));
+    draw();
+  };
+
+  // ---- chapter 5: heads share the width ----
+  const heads = (root) => {
+    const draw = () => {
+      const count = 2 ** power();
+      const width = 512 / count;
+      const cells = Array.from({ length: count }, (_, i) =>
+        node("rect", { class: "bar", x: 10 + (i * 580) / count, y: 40, width: 580 / count - 2, height: 50, opacity: 0.55 + 0.45 * ((i + 1) % 2) }),
+      );
+      const facts = say(
+        `${count} heads of width ${width}: 4 · 512² = ${4 * 512 * 512} weights, whatever their number; ${count} maps of N × M`,
+        `${count} 个头，每头宽 ${width}：参数总是 4 · 512² = ${4 * 512 * 512}；N × M 的权重图有 ${count} 张`,
+      );
+      svg.replaceChildren(
+        node("text", { x: 300, y: 25, "text-anchor": "middle" }, "512"),
+        ...cells,
+        node("text", { x: 300, y: 115, "text-anchor": "middle" }, facts),
+      );
+    };
+    const power = slider(root, say("heads: 2 to the", "头数：2 的几次方"), [0, 5, 1, 3], draw);
+    const svg = picture(root, 600, 125, say("heads side by side", "并排的头"));
+    draw();
+  };
+
+  // ---- chapter 6: operations against length ----
+  const cost = (root) => {
+    const draw = () => {
+      const n = 2 ** length();
+      const d = 512;
+      const each = {
+        [say("convolution, k = 3", "卷积，k = 3")]: 3 * n * d * d,
+        [say("recurrence", "循环")]: n * d * d,
+        [say("self-attention", "自注意力")]: n * n * d,
+        [say("restricted, r = 64", "限制，r = 64")]: 64 * n * d,
+      };
+      const top = Math.max(...Object.values(each));
+      const rows = Object.entries(each).flatMap(([name, operations], i) => [
+        node("text", { x: 150, y: 28 + 30 * i, "text-anchor": "end" }, name),
+        node("rect", { class: "bar", x: 160, y: 14 + 30 * i, width: Math.max(1, (330 * operations) / top), height: 20 }),
+        node("text", { x: 168 + (330 * operations) / top, y: 29 + 30 * i }, `${(operations / 1e6).toLocaleString("en", { maximumFractionDigits: 0 })} M`),
+      ]);
+      svg.replaceChildren(...rows, node("text", { x: 300, y: 150, "text-anchor": "middle" }, `n = ${n}, d = ${d}`));
+    };
+    const length = slider(root, say("length: 2 to the", "长度：2 的几次方"), [4, 15, 1, 7], draw);
+    const svg = picture(root, 600, 160, say("operations of a layer", "一层的运算量"));
+    draw();
+  };
+
+  // ---- chapter 7: one column of the sinusoidal encoding, and two positions ----
+  const waves = (root) => {
+    const draw = () => {
+      const w = 1 / 10000 ** ((2 * column()) / 32);
+      const places = Array.from({ length: 241 }, (_, i) => i / 4);
+      const X = (i) => 10 + (i * 580) / 60;
+      const Y = (value) => 60 - 50 * value;
+      const here = position();
+      svg.replaceChildren(
+        node("line", { class: "axis", x1: 10, x2: 590, y1: 60, y2: 60 }),
+        node("path", { class: "fit", d: line(places.map((i) => [X(i), Y(Math.sin(i * w))])) }),
+        node("path", { class: "truth", d: line(places.map((i) => [X(i), Y(Math.cos(i * w))])) }),
+        node("line", { class: "query", x1: X(here), x2: X(here), y1: 5, y2: 115 }),
+        node("text", { x: 300, y: 140, "text-anchor": "middle" },
+          `ω = ${w.toPrecision(3)}   sin(${here}ω) = ${Math.sin(here * w).toFixed(2)}   cos(${here}ω) = ${Math.cos(here * w).toFixed(2)}`),
+      );
+    };
+    const column = slider(root, say("pair of columns j, of 16", "第 j 对列（共 16 对）"), [0, 15, 1, 2], draw);
+    const position = slider(root, say("position i", "位置 i"), [0, 60, 1, 10], draw);
+    const svg = picture(root, 600, 150, say("sine and cosine of a pair of columns", "一对列的正弦与余弦"));
+    draw();
+  };
+
+  const TRIES = { alignment, cost, cues, heads, kernel, masked, waves };
   document.querySelectorAll(".try[data-try]").forEach((root) => TRIES[root.dataset.try](root));
   globalThis.course = { softmax, kernelWeights, mix }; // for tests and the curious
 })();

@@ -17,13 +17,14 @@ from regard.attention import Box, Gaussian, Laplace, lengths, masked_softmax, we
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
+TRIES = ("masked", "alignment", "heads", "cost", "waves")
 PAGES = {
     "index.md": "# Home\n\n[About a beam](beam.md#width)\n",
     "index.zh.md": "# 首页\n\n[束搜索](beam.md)\n",
     "beam.md": "# Beams\n\n## Width\n\nA beam keeps hypotheses. 我\n\n```python\nx = 1\n```\n\n"
     "Among $x_i$:\n\n$$\n\\sum_{i=1}^{n} y_i\n$$\n\n"
     '<div class="try" data-try="cues"></div>\n\n<div class="try" data-try="kernel"></div>\n\n'
-    '<div class="try" data-try="masked"></div>\n',
+    + "".join(f'<div class="try" data-try="{name}"></div>\n\n' for name in TRIES),
     "beam.zh.md": "# 束搜索\n\n束搜索保留几个候选译文。\n",
 }
 
@@ -93,7 +94,7 @@ def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
     assert (
         tab.page.evaluate("document.fonts.load('16px \"STIX Two Math\"').then(f => f.length)") == 1
     )
-    assert tab.page.locator(".try svg").count() == 3
+    assert tab.page.locator(".try svg").count() == 7
     before = tab.page.locator("[data-try=kernel] .fit").get_attribute("d")
     tab.page.locator("[data-try=kernel] input").first.fill("0.3")
     assert tab.page.locator("[data-try=kernel] .fit").get_attribute("d") != before
