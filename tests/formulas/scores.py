@@ -11,20 +11,8 @@ import torch
 from tests.formulas.sizes import Sizes, draw
 from torch import Tensor
 
-from regard.attention import (
-    Additive,
-    Bilinear,
-    Box,
-    Cosine,
-    Custom,
-    Dot,
-    Epanechnikov,
-    Gaussian,
-    Laplace,
-    ScaledDot,
-    Score,
-    StudentT,
-)
+import regard as rg
+from regard.attention import Score
 
 
 class ScoreCase(NamedTuple):
@@ -126,33 +114,35 @@ def _precision(q: Tensor, k: Tensor, matrix: Tensor) -> Tensor:
 
 
 SCORES = {
-    "scaled dot": ScoreCase(ScaledDot, lambda q, k: q @ k / q.shape[-1] ** 0.5, is_dot=True),
-    "scaled": ScoreCase(lambda: ScaledDot(scale=0.3), lambda q, k: 0.3 * (q @ k), is_dot=True),
+    "scaled dot": ScoreCase(rg.ScaledDot, lambda q, k: q @ k / q.shape[-1] ** 0.5, is_dot=True),
+    "scaled": ScoreCase(lambda: rg.ScaledDot(scale=0.3), lambda q, k: 0.3 * (q @ k), is_dot=True),
     "soft-cap": ScoreCase(
-        lambda: ScaledDot(scale=0.3, softcap=2.0), lambda q, k: 2 * (q @ k * 0.3 / 2).tanh()
+        lambda: rg.ScaledDot(scale=0.3, softcap=2.0), lambda q, k: 2 * (q @ k * 0.3 / 2).tanh()
     ),
-    "dot": ScoreCase(Dot, lambda q, k: q @ k, is_dot=True),
-    "bilinear": ScoreCase(Bilinear, _bilinear, ("DD",), is_dot=True),
-    "bilinear per head": ScoreCase(Bilinear, _bilinear, ("HDD",), is_dot=True),
-    "cosine": ScoreCase(lambda: Cosine(0.3), _by(0.3, _cosine), is_dot=True),
-    "cosine per head": ScoreCase(Cosine, _cosine, ("H1",), is_positive=True, is_dot=True),
-    "gaussian": ScoreCase(lambda: Gaussian(1.5), _by(1.5, _gaussian), is_dot=True),
-    "gaussian learned": ScoreCase(Gaussian, _gaussian, ("",), is_positive=True, is_dot=True),
-    "gaussian per dimension": ScoreCase(Gaussian, _gaussian, ("D",), is_positive=True, is_dot=True),
-    "gaussian per head": ScoreCase(Gaussian, _gaussian, ("HD",), is_positive=True, is_dot=True),
-    "precision": ScoreCase(lambda p: Gaussian(precision=p), _precision, ("DD",), is_dot=True),
+    "dot": ScoreCase(rg.Dot, lambda q, k: q @ k, is_dot=True),
+    "bilinear": ScoreCase(rg.Bilinear, _bilinear, ("DD",), is_dot=True),
+    "bilinear per head": ScoreCase(rg.Bilinear, _bilinear, ("HDD",), is_dot=True),
+    "cosine": ScoreCase(lambda: rg.Cosine(0.3), _by(0.3, _cosine), is_dot=True),
+    "cosine per head": ScoreCase(rg.Cosine, _cosine, ("H1",), is_positive=True, is_dot=True),
+    "gaussian": ScoreCase(lambda: rg.Gaussian(1.5), _by(1.5, _gaussian), is_dot=True),
+    "gaussian learned": ScoreCase(rg.Gaussian, _gaussian, ("",), is_positive=True, is_dot=True),
+    "gaussian per dimension": ScoreCase(
+        rg.Gaussian, _gaussian, ("D",), is_positive=True, is_dot=True
+    ),
+    "gaussian per head": ScoreCase(rg.Gaussian, _gaussian, ("HD",), is_positive=True, is_dot=True),
+    "precision": ScoreCase(lambda p: rg.Gaussian(precision=p), _precision, ("DD",), is_dot=True),
     "precision per head": ScoreCase(
-        lambda p: Gaussian(precision=p), _precision, ("HDD",), is_dot=True
+        lambda p: rg.Gaussian(precision=p), _precision, ("HDD",), is_dot=True
     ),
-    "box": ScoreCase(lambda: Box(4.0), _by(4.0, _box)),
-    "epanechnikov": ScoreCase(lambda: Epanechnikov(5.0), _by(5.0, _epanechnikov)),
-    "laplace": ScoreCase(lambda: Laplace(2.0), _by(2.0, _laplace)),
-    "laplace per head": ScoreCase(Laplace, _laplace, ("HD",), is_positive=True),
-    "student": ScoreCase(lambda: StudentT(3.0), _by(3.0, _student)),
-    "student per head": ScoreCase(StudentT, _student, ("H1",), is_positive=True),
-    "additive": ScoreCase(Additive, _additive, ("D",)),
-    "additive per head": ScoreCase(Additive, _additive, ("HD",)),
+    "box": ScoreCase(lambda: rg.Box(4.0), _by(4.0, _box)),
+    "epanechnikov": ScoreCase(lambda: rg.Epanechnikov(5.0), _by(5.0, _epanechnikov)),
+    "laplace": ScoreCase(lambda: rg.Laplace(2.0), _by(2.0, _laplace)),
+    "laplace per head": ScoreCase(rg.Laplace, _laplace, ("HD",), is_positive=True),
+    "student": ScoreCase(lambda: rg.StudentT(3.0), _by(3.0, _student)),
+    "student per head": ScoreCase(rg.StudentT, _student, ("H1",), is_positive=True),
+    "additive": ScoreCase(rg.Additive, _additive, ("D",)),
+    "additive per head": ScoreCase(rg.Additive, _additive, ("HD",)),
     "custom": ScoreCase(
-        lambda w: Custom(lambda q, k, w: (q * w) @ k.mT, w), lambda q, k, w: (q * w) @ k, ("D",)
+        lambda w: rg.Custom(lambda q, k, w: (q * w) @ k.mT, w), lambda q, k, w: (q * w) @ k, ("D",)
     ),
 }

@@ -44,24 +44,6 @@ def test_relative_is_t5s_bias(is_decoder, buckets, farthest, past):
     torch.testing.assert_close(attend(query, key, bias=rule), bias.softmax(-1) @ key)
 
 
-def test_t5s_whole_layer_with_its_weights():
-    layer = t5_layer(3, 16, 40, is_decoder=False)
-    states = torch.randn(2, 57, 24)
-    want = layer(states)[0]
-    query, key, value = (
-        linear(states).unflatten(-1, (3, 8)).transpose(1, 2)
-        for linear in (layer.q, layer.k, layer.v)
-    )
-    rule = relative(layer.relative_attention_bias.weight, max_distance=40)
-    # T5 does not scale its scores.
-    mixed = attend(query * 8**0.5, key, value, bias=rule)
-    out = layer.o(mixed.transpose(1, 2).flatten(-2))
-    torch.testing.assert_close(out, want, atol=1e-5, rtol=1e-5)
-    (table,) = torch.autograd.grad(out.square().sum(), layer.relative_attention_bias.weight)
-    (theirs,) = torch.autograd.grad(want.square().sum(), layer.relative_attention_bias.weight)
-    torch.testing.assert_close(table, theirs, atol=1e-5, rtol=1e-4)
-
-
 @pytest.mark.parametrize("heads", [1, 2, 3, 5, 8, 12, 16, 31])
 def test_alibi_is_blooms_bias(heads):
     # Bloom adds slope · place, which differs from −slope · distance by a number for each query.

@@ -4,45 +4,27 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.attention import (
-    Additive,
-    Bilinear,
-    Box,
-    Cosine,
-    Dot,
-    Entmax15,
-    Epanechnikov,
-    Gaussian,
-    Hard,
-    Laplace,
-    ScaledDot,
-    Softmax,
-    Sparsemax,
-    StudentT,
-    attend,
-    causal,
-    dense,
-    lengths,
-    weights,
-)
+import regard as rg
 
 SIZES = st.integers(1, 9)
 SCORES = st.sampled_from(
     [
-        Dot(),
-        ScaledDot(),
-        ScaledDot(softcap=1.0),
-        Additive(torch.linspace(-1, 1, 4, dtype=torch.float64)),
-        Bilinear(torch.linspace(-1, 1, 16, dtype=torch.float64).reshape(4, 4)),
-        Cosine(0.5),
-        Gaussian(1.5),
-        Laplace(2.0),
-        StudentT(2.0),
-        Box(2.5),
-        Epanechnikov(3.5),
+        rg.Dot(),
+        rg.ScaledDot(),
+        rg.ScaledDot(softcap=1.0),
+        rg.Additive(torch.linspace(-1, 1, 4, dtype=torch.float64)),
+        rg.Bilinear(torch.linspace(-1, 1, 16, dtype=torch.float64).reshape(4, 4)),
+        rg.Cosine(0.5),
+        rg.Gaussian(1.5),
+        rg.Laplace(2.0),
+        rg.StudentT(2.0),
+        rg.Box(2.5),
+        rg.Epanechnikov(3.5),
     ]
 )
-WEIGHTINGS = st.sampled_from([Softmax(), Softmax(sink=0.5), Sparsemax(), Entmax15(), Hard()])
+WEIGHTINGS = st.sampled_from(
+    [rg.Softmax(), rg.Softmax(sink=0.5), rg.Sparsemax(), rg.Entmax15(), rg.Hard()]
+)
 QUICK = settings(max_examples=40, deadline=None)
 
 
@@ -56,12 +38,12 @@ def draw_inputs(seed, queries, keys):
 
 def log_sum_exp(query, key, score, mask):
     """−∞ for queries that see no key, or none with a score above −∞."""
-    return attend(query, key, score=score, mask=mask, return_lse=True)[1]
+    return rg.attend(query, key, score=score, mask=mask, return_lse=True)[1]
 
 
 def draw_mask(seed, queries, keys):
     generator = torch.Generator().manual_seed(seed + 1)
-    return dense(torch.rand(2, 1, queries, keys, generator=generator) > 0.4)
+    return rg.dense(torch.rand(2, 1, queries, keys, generator=generator) > 0.4)
 
 
 @QUICK
@@ -69,7 +51,7 @@ def draw_mask(seed, queries, keys):
 def test_visible_weights_sum_to_one_and_hidden_ones_are_zero(seed, queries, keys, score):
     query, key, _ = draw_inputs(seed, queries, keys)
     mask = draw_mask(seed, queries, keys)
-    rows, lse = weights(query, key, score=score, mask=mask), log_sum_exp(query, key, score, mask)
+    rows, lse = rg.weights(query, key, score=score, mask=mask), log_sum_exp(query, key, score, mask)
     seen = mask.bind(2, 3, queries, keys).dense().expand(rows.shape)
     assert rows[~seen].eq(0).all()
     torch.testing.assert_close(rows.sum(-1), (lse > -torch.inf).double())
@@ -80,20 +62,20 @@ def test_visible_weights_sum_to_one_and_hidden_ones_are_zero(seed, queries, keys
 def test_mixing_with_the_weights_is_attending(seed, queries, keys, score, weighting):
     query, key, value = draw_inputs(seed, queries, keys)
     options = {"score": score, "mask": draw_mask(seed, queries, keys), "weighting": weighting}
-    rows = weights(query, key, **options)
-    torch.testing.assert_close(attend(query, key, value, **options), rows @ value)
+    rows = rg.weights(query, key, **options)
+    torch.testing.assert_close(rg.attend(query, key, value, **options), rows @ value)
 
 
 @QUICK
 @given(st.integers(0, 999), SIZES, SIZES, SCORES, WEIGHTINGS)
 def test_shuffling_keys_with_their_values_changes_nothing(seed, queries, keys, score, weighting):
     query, key, value = draw_inputs(seed, queries, keys)
-    if isinstance(score, Box) and isinstance(weighting, Hard):
+    if isinstance(score, rg.Box) and isinstance(weighting, rg.Hard):
         return  # all keys in reach are equally good, and the first of them counts
     order = torch.randperm(keys, generator=torch.Generator().manual_seed(seed))
     options = {"score": score, "weighting": weighting}
-    shuffled = attend(query, key[:, :, order], value[:, :, order], **options)
-    torch.testing.assert_close(shuffled, attend(query, key, value, **options))
+    shuffled = rg.attend(query, key[:, :, order], value[:, :, order], **options)
+    torch.testing.assert_close(shuffled, rg.attend(query, key, value, **options))
 
 
 @QUICK
@@ -103,10 +85,10 @@ def test_rows_of_a_batch_and_heads_know_nothing_of_each_other(
 ):
     query, key, value = draw_inputs(seed, queries, keys)
     options = {"score": score, "weighting": weighting}
-    whole = attend(query, key, value, **options)
+    whole = rg.attend(query, key, value, **options)
     for b in range(2):
         for h in range(3):
-            alone = attend(query[b, h], key[b, h], value[b, h], **options)
+            alone = rg.attend(query[b, h], key[b, h], value[b, h], **options)
             torch.testing.assert_close(alone, whole[b, h])
 
 
@@ -117,14 +99,14 @@ def test_an_empty_row_gets_zeros_and_changes_no_other(
 ):
     inputs = [t.requires_grad_() for t in draw_inputs(seed, queries, keys)]
     empty = torch.rand(queries, 1, generator=torch.Generator().manual_seed(seed)) < 0.5
-    hides = {"mask": dense(~empty)}
+    hides = {"mask": rg.dense(~empty)}
     if not by_mask:
         hides = {"bias": torch.zeros(queries, 1).double().masked_fill(empty, -torch.inf)}
     options = {"score": score, "weighting": weighting}
-    out = attend(*inputs, **options, **hides)
+    out = rg.attend(*inputs, **options, **hides)
     rows = empty[:, 0]
     assert out[:, :, rows].eq(0).all()
-    torch.testing.assert_close(out[:, :, ~rows], attend(*inputs, **options)[:, :, ~rows])
+    torch.testing.assert_close(out[:, :, ~rows], rg.attend(*inputs, **options)[:, :, ~rows])
     grads = torch.autograd.grad(out.square().sum(), inputs)
     assert grads[0][:, :, rows].eq(0).all()
     assert all(grad.isfinite().all() for grad in grads)
@@ -134,9 +116,9 @@ def test_an_empty_row_gets_zeros_and_changes_no_other(
 @given(st.integers(0, 999), SIZES, SCORES)
 def test_a_prefix_alone_equals_the_prefix_of_the_whole(seed, size, score):
     query, key, value = draw_inputs(seed, size, size)
-    whole = attend(query, key, value, score=score, mask=causal())
+    whole = rg.attend(query, key, value, score=score, mask=rg.causal())
     n = (size + 1) // 2
-    part = attend(query[:, :, :n], key[:, :, :n], value[:, :, :n], score=score, mask=causal())
+    part = rg.attend(query[:, :, :n], key[:, :, :n], value[:, :, :n], score=score, mask=rg.causal())
     torch.testing.assert_close(part, whole[:, :, :n])
 
 
@@ -147,15 +129,15 @@ def test_extra_padding_changes_nothing_whatever_is_in_it(
 ):
     query, key, value = draw_inputs(seed, queries, keys)
     nothing = torch.full((2, 3, extra, 4), float("nan"), dtype=torch.float64)
-    padded = attend(
+    padded = rg.attend(
         query,
         torch.cat([key, nothing], dim=2),
         torch.cat([value, nothing], dim=2),
         score=score,
         weighting=weighting,
-        mask=lengths([keys, keys]),
+        mask=rg.lengths([keys, keys]),
     )
-    want = attend(query, key, value, score=score, weighting=weighting)
+    want = rg.attend(query, key, value, score=score, weighting=weighting)
     torch.testing.assert_close(padded, want)
 
 
@@ -166,8 +148,8 @@ def test_shifting_all_scores_of_a_query_shifts_only_the_log_sum_exp(
 ):
     query, key, value = draw_inputs(seed, queries, keys)
     bias = torch.full((queries, 1), shift, dtype=torch.float64)
-    plain, lse = attend(query, key, value, score=score, return_lse=True)
-    moved, moved_lse = attend(query, key, value, score=score, bias=bias, return_lse=True)
+    plain, lse = rg.attend(query, key, value, score=score, return_lse=True)
+    moved, moved_lse = rg.attend(query, key, value, score=score, bias=bias, return_lse=True)
     torch.testing.assert_close(moved, plain)
     torch.testing.assert_close(moved_lse, lse + shift)
 
@@ -179,10 +161,10 @@ def test_sparse_weights_do_not_change_when_all_scores_of_a_query_shift(
 ):
     query, key, value = draw_inputs(seed, queries, keys)
     bias = torch.full((queries, 1), shift, dtype=torch.float64)
-    for weighting in (Sparsemax(), Entmax15()):
+    for weighting in (rg.Sparsemax(), rg.Entmax15()):
         options = {"score": score, "weighting": weighting}
-        moved = attend(query, key, value, bias=bias, **options)
-        torch.testing.assert_close(moved, attend(query, key, value, **options))
+        moved = rg.attend(query, key, value, bias=bias, **options)
+        torch.testing.assert_close(moved, rg.attend(query, key, value, **options))
 
 
 @QUICK
@@ -191,9 +173,10 @@ def test_what_a_mask_shows_and_what_it_hides_merge_by_their_log_sum_exp(seed, qu
     query, key, value = draw_inputs(seed, queries, keys)
     mask = draw_mask(seed, queries, keys)
     parts = [
-        attend(query, key, value, score=score, mask=each, return_lse=True) for each in (mask, ~mask)
+        rg.attend(query, key, value, score=score, mask=each, return_lse=True)
+        for each in (mask, ~mask)
     ]
-    whole, total = attend(query, key, value, score=score, return_lse=True)
+    whole, total = rg.attend(query, key, value, score=score, return_lse=True)
     torch.testing.assert_close(torch.logaddexp(parts[0][1], parts[1][1]), total)
     pivot = total.masked_fill(total == -torch.inf, 0)
     merged = sum(out * (lse - pivot).exp()[..., None] for out, lse in parts)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from regard.attention import observe
 from regard.models import LANGUAGE_MODELS
 
-VOCAB, BOS, EOS = 19, 2, 3
+VOCAB, BOS = 19, 2
 SIZES = {
     "decoder": {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17, "max_length": 16},
     "recurrent": {"embed_dim": 6, "hidden_dim": 10, "num_layers": 2},

@@ -4,33 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from regard.attention import (
-    Additive,
-    Bilinear,
-    Cosine,
-    Custom,
-    Gaussian,
-    Laplace,
-    ScaledDot,
-    Softmax,
-    Sparsemax,
-    StudentT,
-    alibi,
-    attend,
-    causal,
-    dense,
-    documents,
-    explain,
-    lengths,
-    prefix,
-    relative,
-    sample_key,
-    shaw,
-    summarize,
-    weights,
-    where,
-    window,
-)
+import regard as rg
 from regard.errors import RegardError, SettingError, ShapeError
 
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
@@ -69,31 +43,34 @@ SHAPES = [
         r"must agree in their leading axes; got \(5, 3, 31, 11\), \(2, 3, 37, 11\) and",
     ),
     ({"mask": BOOLS.mT}, r"mask must broadcast to .* = \(2, 3, 31, 37\); got \(37, 31\)"),
-    ({"mask": causal() & dense(BOOLS.mT)}, r"mask must broadcast to .* got \(37, 31\)"),
-    ({"mask": lengths([1, 2, 3])}, r"lengths must have shape \(B,\) = \(2,\) or .* got \(3,\)"),
-    ({"mask": lengths([1, M + 1])}, "lengths must be at most M = 37; got 38"),
-    ({"mask": prefix([-1, 2])}, "prefix must be at least 0; got -1"),
+    ({"mask": rg.causal() & rg.dense(BOOLS.mT)}, r"mask must broadcast to .* got \(37, 31\)"),
+    ({"mask": rg.lengths([1, 2, 3])}, r"lengths must have shape \(B,\) = \(2,\) or .* got \(3,\)"),
+    ({"mask": rg.lengths([1, M + 1])}, "lengths must be at most M = 37; got 38"),
+    ({"mask": rg.prefix([-1, 2])}, "prefix must be at least 0; got -1"),
     (
-        {"mask": documents(whole(N + 1), whole(M))},
+        {"mask": rg.documents(whole(N + 1), whole(M))},
         r"documents must have shape \(N,\) = \(31,\) or \(B, N\) = \(2, 31\); got \(32,\)",
     ),
     (
-        {"mask": where(lambda b, h, i, j: torch.ones(5, 7, dtype=torch.bool))},
+        {"mask": rg.where(lambda b, h, i, j: torch.ones(5, 7, dtype=torch.bool))},
         r"where must give a tensor that broadcasts to \(B, H, n, m\) .* got \(5, 7\)",
     ),
     ({"bias": torch.ones(M, N)}, r"bias must broadcast to .* = \(2, 3, 31, 37\); got \(37, 31\)"),
-    ({"bias": alibi(torch.ones(5))}, r"slopes must have shape \(H,\) = \(3,\); got \(5,\)"),
-    ({"bias": relative(torch.ones(8, 5))}, r"table must have shape .* got \(8, 5\)"),
-    ({"bias": shaw(torch.ones(3, 5))}, r"key_table must have shape .* got \(3, 5\)"),
-    ({"score": Additive(torch.ones(5))}, r"w must broadcast to \(H, D\) = \(3, 11\); got \(5,\)"),
-    ({"score": Bilinear(torch.ones(D, 5))}, r"w must have shape \(D, K\) = .* got \(11, 5\)"),
-    ({"weighting": Softmax(sink=torch.ones(5))}, r"sink must have shape \(\) or .* got \(5,\)"),
+    ({"bias": rg.alibi(torch.ones(5))}, r"slopes must have shape \(H,\) = \(3,\); got \(5,\)"),
+    ({"bias": rg.relative(torch.ones(8, 5))}, r"table must have shape .* got \(8, 5\)"),
+    ({"bias": rg.shaw(torch.ones(3, 5))}, r"key_table must have shape .* got \(3, 5\)"),
+    (
+        {"score": rg.Additive(torch.ones(5))},
+        r"w must broadcast to \(H, D\) = \(3, 11\); got \(5,\)",
+    ),
+    ({"score": rg.Bilinear(torch.ones(D, 5))}, r"w must have shape \(D, K\) = .* got \(11, 5\)"),
+    ({"weighting": rg.Softmax(sink=torch.ones(5))}, r"sink must have shape \(\) or .* got \(5,\)"),
 ]
 DTYPES = [
     ({"mask": torch.zeros(N, M)}, "mask must be boolean, .* got torch.float32. .* pass bias="),
     ({"mask": whole(N, M)}, "mask must be boolean, .* got torch.int64"),
     (
-        {"mask": where(lambda b, h, i, j: i - j)},
+        {"mask": rg.where(lambda b, h, i, j: i - j)},
         "where must give a boolean tensor; got torch.int64",
     ),
     ({"bias": BOOLS}, "bias must be of floating point; got torch.bool. .* pass mask="),
@@ -107,12 +84,15 @@ DTYPES = [
         for dtype in (torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn)
     ),
     (
-        lambda: {"score": Additive(whole(D))},
+        lambda: {"score": rg.Additive(whole(D))},
         "score must be made with floating point; got torch.int64",
     ),
-    (lambda: {"bias": alibi(whole(H))}, "bias must be made with floating point; got torch.int64"),
     (
-        lambda: {"weighting": Softmax(sink=whole(H))},
+        lambda: {"bias": rg.alibi(whole(H))},
+        "bias must be made with floating point; got torch.int64",
+    ),
+    (
+        lambda: {"weighting": rg.Softmax(sink=whole(H))},
         "sink must be made with floating point; got .*int64",
     ),
 ]
@@ -123,22 +103,22 @@ DEVICES = [
         (given, f"{name} must be on the device of the query, cpu; got meta. [MU]")
         for name, given in (
             ("mask", {"mask": elsewhere(N, M, dtype=torch.bool)}),
-            ("mask", {"mask": causal() & elsewhere(N, M, dtype=torch.bool)}),
-            ("lengths", {"mask": lengths(elsewhere(B, dtype=torch.long))}),
-            ("documents", {"mask": documents(elsewhere(N, dtype=torch.long), whole(M))}),
+            ("mask", {"mask": rg.causal() & elsewhere(N, M, dtype=torch.bool)}),
+            ("lengths", {"mask": rg.lengths(elsewhere(B, dtype=torch.long))}),
+            ("documents", {"mask": rg.documents(elsewhere(N, dtype=torch.long), whole(M))}),
             ("bias", {"bias": elsewhere(N, M)}),
-            ("bias", {"bias": alibi(elsewhere(H))}),
-            ("bias", {"bias": relative(elsewhere(8, H))}),
-            ("bias", {"bias": shaw(elsewhere(3, D))}),
-            ("score", {"score": Additive(elsewhere(D))}),
-            ("score", {"score": Bilinear(elsewhere(D, D))}),
-            ("score", {"score": Cosine(elsewhere())}),
-            ("score", {"score": Gaussian(elsewhere(D))}),
-            ("score", {"score": Gaussian(precision=elsewhere(D, D))}),
-            ("score", {"score": Laplace(elsewhere(H, D))}),
-            ("score", {"score": StudentT(elsewhere(H, 1))}),
-            ("score", {"score": Custom(lambda q, k, w: (q * w) @ k.mT, elsewhere(D))}),
-            ("sink", {"weighting": Softmax(sink=elsewhere(H))}),
+            ("bias", {"bias": rg.alibi(elsewhere(H))}),
+            ("bias", {"bias": rg.relative(elsewhere(8, H))}),
+            ("bias", {"bias": rg.shaw(elsewhere(3, D))}),
+            ("score", {"score": rg.Additive(elsewhere(D))}),
+            ("score", {"score": rg.Bilinear(elsewhere(D, D))}),
+            ("score", {"score": rg.Cosine(elsewhere())}),
+            ("score", {"score": rg.Gaussian(elsewhere(D))}),
+            ("score", {"score": rg.Gaussian(precision=elsewhere(D, D))}),
+            ("score", {"score": rg.Laplace(elsewhere(H, D))}),
+            ("score", {"score": rg.StudentT(elsewhere(H, 1))}),
+            ("score", {"score": rg.Custom(lambda q, k, w: (q * w) @ k.mT, elsewhere(D))}),
+            ("sink", {"weighting": rg.Softmax(sink=elsewhere(H))}),
         )
     ),
 ]
@@ -146,15 +126,15 @@ OF_THE_WRONG_KIND = [
     ({"query": [[1.0]]}, ShapeError, "query must be a tensor; got list"),
     ({"mask": 1.0}, ShapeError, f"mask must be a Mask or .* {KINDS.format('float')}"),
     ({"mask": True}, ShapeError, f"mask must be a Mask or .* {KINDS.format('bool')}"),
-    ({"mask": alibi()}, ShapeError, "mask must be a Mask or a boolean tensor"),
+    ({"mask": rg.alibi()}, ShapeError, "mask must be a Mask or a boolean tensor"),
     ({"bias": 2.0}, ShapeError, r"bias must be a tensor or a rule such as alibi\(\); got float"),
-    ({"bias": causal()}, ShapeError, "bias must be a tensor or a rule"),
+    ({"bias": rg.causal()}, ShapeError, "bias must be a tensor or a rule"),
     ({"score": "dott"}, SettingError, r"score must be a Score such as .* got 'dott'. Scores are"),
     ({"score": None}, SettingError, r"score must be a Score such as ScaledDot\(\); got None"),
-    ({"score": Additive}, SettingError, "score must be a Score such as"),
+    ({"score": rg.Additive}, SettingError, "score must be a Score such as"),
     ({"weighting": "sparse"}, SettingError, r"weighting must be a Weighting .* got 'sparse'"),
     (
-        lambda: {"weighting": Softmax(sink="0")},
+        lambda: {"weighting": rg.Softmax(sink="0")},
         SettingError,
         "sink must be a number or a tensor; got '0'",
     ),
@@ -189,9 +169,9 @@ class Work(TorchDispatchMode):
 @pytest.mark.parametrize(("given", "error", "message"), BAD)
 def test_the_error_says_what_and_how_before_any_work(given, error, message):
     given = given() if callable(given) else given
-    for call in (attend, explain, weights, sample_key):
+    for call in (rg.attend, rg.explain, rg.weights, rg.sample_key):
         known = inspect.signature(call).parameters
-        if not given.keys() <= known.keys() or (call is weights and given.keys() == {"key"}):
+        if not given.keys() <= known.keys() or (call is rg.weights and given.keys() == {"key"}):
             continue
         inputs = {name: tensor for name, tensor in make().items() if name in known}
         with Work() as work, pytest.raises(error, match=message) as raised:
@@ -203,32 +183,40 @@ def test_the_error_says_what_and_how_before_any_work(given, error, message):
 
 LONG = {name: torch.empty(1, 1, 1, D).expand(1, 1, 20_000, D) for name in ("query", "key")}
 REFUSED = [
-    ("sdpa", {"score": Laplace(1.0)}, "the score is not a dot product"),
-    ("sdpa", {"weighting": Sparsemax()}, "the weighting is not softmax"),
+    ("sdpa", {"score": rg.Laplace(1.0)}, "the score is not a dot product"),
+    ("sdpa", {"weighting": rg.Sparsemax()}, "the weighting is not softmax"),
     ("sdpa", {"dropout": 0.1}, "dropout must not depend on tile sizes"),
     ("sdpa", {"return_lse": True}, "the log-sum-exp is wanted"),
-    ("sdpa", {"bias": alibi()}, "a rule of distances, which is not to become an N×M matrix"),
+    ("sdpa", {"bias": rg.alibi()}, "a rule of distances, which is not to become an N×M matrix"),
     ("sdpa", {"bias": torch.ones(M, requires_grad=True)}, "the bias needs a gradient"),
     ("sdpa", {**make(torch.float64), "requires": "query"}, "gradients in float64"),
-    ("sdpa", {**LONG, "mask": causal(first=1)}, "the mask would be an N×M matrix of more than 64"),
     (
         "sdpa",
-        {**LONG, "mask": lengths([19_999]), "bias": torch.ones(20_000, 1)},
+        {**LONG, "mask": rg.causal(first=1)},
+        "the mask would be an N×M matrix of more than 64",
+    ),
+    (
+        "sdpa",
+        {**LONG, "mask": rg.lengths([19_999]), "bias": torch.ones(20_000, 1)},
         "the mask and the bias together would be an N×M matrix of more than 64 MB",
     ),
     (
         "sdpa",
-        {**LONG, "mask": causal(), "bias": torch.ones(20_000)},
+        {**LONG, "mask": rg.causal(), "bias": torch.ones(20_000)},
         "the mask and the bias together would be an N×M matrix of more than 64 MB",
     ),
     ("packed", {}, "the mask is not one of documents"),
     ("additive_cpu", {}, "the score is not additive"),
-    ("additive_cpu", {"score": Additive(torch.ones(D)), "bias": alibi()}, "a rule of distances"),
-    ("additive_triton", {"score": Additive(torch.ones(D))}, "it is for NVIDIA GPUs"),
+    (
+        "additive_cpu",
+        {"score": rg.Additive(torch.ones(D)), "bias": rg.alibi()},
+        "a rule of distances",
+    ),
+    ("additive_triton", {"score": rg.Additive(torch.ones(D))}, "it is for NVIDIA GPUs"),
 ]
 
 
-@pytest.mark.parametrize("call", [attend, explain])
+@pytest.mark.parametrize("call", [rg.attend, rg.explain])
 @pytest.mark.parametrize(("backend", "given", "reason"), REFUSED)
 def test_a_pinned_path_that_refuses_says_why(call, backend, given, reason):
     given = {**make(), **given}
@@ -246,16 +234,16 @@ def test_a_pinned_path_that_refuses_says_why(call, backend, given, reason):
 
 def test_a_log_sum_exp_without_softmax_is_refused():
     with pytest.raises(SettingError, match=r"return_lse must go with Softmax\(\); got Sparsemax"):
-        attend(**make(), weighting=Sparsemax(), return_lse=True)
+        rg.attend(**make(), weighting=rg.Sparsemax(), return_lse=True)
 
 
 @pytest.mark.parametrize("bias", [torch.ones(4000, 1), torch.ones(4000), torch.ones(1, 4000)])
-@pytest.mark.parametrize("mask", [causal(), lengths([3999]), causal(first=0)])
+@pytest.mark.parametrize("mask", [rg.causal(), rg.lengths([3999]), rg.causal(first=0)])
 def test_what_would_become_a_matrix_goes_to_the_path_that_makes_none(monkeypatch, bias, mask):
     monkeypatch.setattr("regard.attention.backends.sdpa.LARGEST_MASK", 2**20)
     query = torch.zeros(1, 1, 4000, 2)
     is_matrix = mask.bind(1, 1, 4000, 4000).size > 4000 or bias.shape == (4000, 1)
-    plan = explain(query, query, mask=mask, bias=bias)
+    plan = rg.explain(query, query, mask=mask, bias=bias)
     assert (plan.backend in ("dot_cpu", "tiled")) == is_matrix
 
 
@@ -263,17 +251,21 @@ def test_what_would_become_a_matrix_goes_to_the_path_that_makes_none(monkeypatch
     ("make_it", "error", "message"),
     [
         (
-            lambda: window(before=1.5),
+            lambda: rg.window(before=1.5),
             SettingError,
             "before must be a whole number or None; got 1.5",
         ),
-        (lambda: causal(first=0.5), SettingError, "first must be a whole number or None; got 0.5"),
-        (lambda: where(3), SettingError, "where must be given a function of batch"),
-        (lambda: lengths("abc"), ShapeError, "lengths must be integers; got 'abc'"),
-        (lambda: prefix([1, [2]]), ShapeError, "prefix must be integers; got"),
-        (lambda: relative([1.0]), ShapeError, "table must be a tensor; got list"),
-        (lambda: shaw([[1.0]]), ShapeError, "key_table must be a tensor; got list"),
-        (lambda: ScaledDot(scale="x"), SettingError, "scale must be a finite number; got 'x'"),
+        (
+            lambda: rg.causal(first=0.5),
+            SettingError,
+            "first must be a whole number or None; got 0.5",
+        ),
+        (lambda: rg.where(3), SettingError, "where must be given a function of batch"),
+        (lambda: rg.lengths("abc"), ShapeError, "lengths must be integers; got 'abc'"),
+        (lambda: rg.prefix([1, [2]]), ShapeError, "prefix must be integers; got"),
+        (lambda: rg.relative([1.0]), ShapeError, "table must be a tensor; got list"),
+        (lambda: rg.shaw([[1.0]]), ShapeError, "key_table must be a tensor; got list"),
+        (lambda: rg.ScaledDot(scale="x"), SettingError, "scale must be a finite number; got 'x'"),
     ],
 )
 def test_parts_that_cannot_be_made_say_so_at_once(make_it, error, message):
@@ -283,17 +275,17 @@ def test_parts_that_cannot_be_made_say_so_at_once(make_it, error, message):
 
 def test_no_heads_are_no_error():
     empty = torch.zeros(2, 0, 5, 4)
-    for score in (None, Gaussian(1.0), Laplace(1.0)):
+    for score in (None, rg.Gaussian(1.0), rg.Laplace(1.0)):
         options = {} if score is None else {"score": score}
-        assert attend(empty, empty, **options).shape == empty.shape
-        assert weights(empty, empty, **options).shape == (2, 0, 5, 5)
+        assert rg.attend(empty, empty, **options).shape == empty.shape
+        assert rg.weights(empty, empty, **options).shape == (2, 0, 5, 5)
 
 
 def test_weights_are_worked_out_in_float32_under_automatic_precision():
     query, key = torch.randn(2, 7, 16), torch.randn(2, 9, 16)
     with torch.autocast("cpu", torch.bfloat16):
-        rows = weights(query, key)
-    assert torch.equal(rows, weights(query, key))
+        rows = rg.weights(query, key)
+    assert torch.equal(rows, rg.weights(query, key))
 
 
 @pytest.mark.parametrize(
@@ -310,7 +302,7 @@ def test_weights_are_worked_out_in_float32_under_automatic_precision():
 )
 def test_an_option_of_another_library_is_answered_with_ours(option, ours):
     query, key, _ = make().values()
-    for call in (attend, weights, explain, summarize):
+    for call in (rg.attend, rg.weights, rg.explain, rg.summarize):
         with pytest.raises(
             SettingError, match=rf"^{option} is not an option of {call.__name__}\..*{ours}"
         ):

@@ -13,11 +13,7 @@ from regard.attention import (
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
 
-B, H, N, M, D, E = 2, 3, 5, 7, 11, 13
-
-
-def double(*shape):
-    return torch.randn(shape, dtype=torch.float64)
+N, M, D, E = 5, 7, 11, 13
 
 
 def steps(queries, keys, first=None):

@@ -7,15 +7,7 @@ from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
 from torch.utils.flop_counter import FlopCounterMode
 
-from regard.attention import (
-    attend,
-    causal,
-    documents,
-    explain,
-    lengths,
-    prefix,
-    window,
-)
+import regard as rg
 from regard.attention.plan import BACKENDS
 
 pytestmark = pytest.mark.slow
@@ -49,9 +41,9 @@ def test_the_path_that_runs_is_the_one_explained(served, score, requires_grad):
         case = case.as_dtype(torch.float32, requires_grad=requires_grad)
         for backend in [None, *case.backends(gradients=requires_grad)]:
             served.clear()
-            plan = explain(*case.inputs, **case.options(), backend=backend)
+            plan = rg.explain(*case.inputs, **case.options(), backend=backend)
             assert not served
-            attend(*case.inputs, **case.options(), backend=backend)
+            rg.attend(*case.inputs, **case.options(), backend=backend)
             assert served[0] == plan.backend
             assert backend in (None, plan.backend)
             # Documents are each handed on; nothing else is.
@@ -62,11 +54,11 @@ def test_the_path_that_runs_is_the_one_explained(served, score, requires_grad):
 HIDING = pytest.mark.parametrize(
     ("mask", "share"),
     [
-        (causal(), 0.6),
-        (window(before=40, after=0), 0.2),
-        (documents(torch.arange(1511) // 100), 0.3),
-        (lengths([200]), 0.3),
-        (prefix(40) | window(before=40, after=0), 0.3),
+        (rg.causal(), 0.6),
+        (rg.window(before=40, after=0), 0.2),
+        (rg.documents(torch.arange(1511) // 100), 0.3),
+        (rg.lengths([200]), 0.3),
+        (rg.prefix(40) | rg.window(before=40, after=0), 0.3),
     ],
 )
 
@@ -77,7 +69,7 @@ def test_what_is_hidden_is_not_worked_out(mask, share):
 
     def operations(mask):
         with FlopCounterMode(display=False) as counter:
-            attend(*inputs, mask=mask, backend="tiled").sum().backward()
+            rg.attend(*inputs, mask=mask, backend="tiled").sum().backward()
         return counter.get_total_flops()
 
     assert operations(mask) < share * operations(None)

@@ -17,7 +17,7 @@ from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
 from torch.autograd import gradcheck, gradgradcheck
 
-from regard.attention import Gaussian, attend
+from regard.attention import attend
 from regard.attention.backends import short
 
 pytestmark = pytest.mark.slow
@@ -126,34 +126,3 @@ def test_gradients_are_those_of_finite_differences_twice_for_softmax(score):
             assert gradcheck(call, leaves, fast_mode=True), kind
             if kind["weighting"] in ("softmax", "sink"):
                 assert gradgradcheck(call, leaves, fast_mode=True), kind
-
-
-@pytest.mark.parametrize("far", [0, 4, 20])
-@pytest.mark.parametrize("dim", [1, 2, 8, 32])
-def test_kernels_over_clusters_are_as_good_as_from_differences(dim, far):
-    query, key = (
-        torch.randn(2, 1, n, dim) + torch.randint(0, 2, (2, 1, n, 1)) * far for n in (97, 131)
-    )
-    value, grad = torch.randn(2, 1, 131, dim), torch.randn(2, 1, 97, dim)
-
-    def differences(query, key, value):
-        apart = (query.unsqueeze(-2) - key.unsqueeze(-3)) / bandwidth
-        return (-apart.square().sum(-1) / 2).softmax(-1) @ value
-
-    def by_attend(query, key, value):
-        return attend(query, key, value, score=Gaussian(bandwidth))
-
-    def answers(function, dtype):
-        given = [t.to(dtype).requires_grad_() for t in (query, key, value)]
-        with torch.no_grad():
-            plain = function(*given)
-        out = function(*given)
-        return [plain, *torch.autograd.grad(out, given, grad.to(dtype))]
-
-    for bandwidth in (0.1, 0.5, 1.0, 2.0, 3.0, 10.0):
-        truth = answers(differences, torch.float64)
-        naive = answers(differences, torch.float32)
-        for one, other, exact in zip(answers(by_attend, torch.float32), naive, truth, strict=True):
-            chance = 16 * torch.finfo(torch.float32).eps * max(1, exact.abs().max())
-            allowed = 4 * (other - exact).abs().max() + chance
-            assert (one - exact).abs().max() <= allowed, bandwidth

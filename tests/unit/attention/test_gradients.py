@@ -9,18 +9,7 @@ from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
 from torch.autograd import gradcheck, gradgradcheck
 
-from regard.attention import (
-    Additive,
-    Entmax15,
-    Softmax,
-    alibi,
-    attend,
-    causal,
-    documents,
-    lengths,
-    prefix,
-    window,
-)
+import regard as rg
 
 SMALL = Sizes(B=1, H=2, G=2, N=3, M=5, D=7, E=11)
 
@@ -42,7 +31,7 @@ def test_gradients_are_those_of_finite_differences_twice_for_softmax(
     def call(*leaves):
         given = case.with_leaves(leaves)
         options = {**given.options(), "dropout": dropout, "generator": seeded()}
-        return attend(*given.inputs, **options)
+        return rg.attend(*given.inputs, **options)
 
     leaves = [leaf.requires_grad_() for leaf in case.leaves]
     assert gradcheck(call, leaves, fast_mode=True)
@@ -60,32 +49,32 @@ def test_only_what_needs_a_gradient_gets_one(make_inputs, needs):
     for place in needs:
         inputs[place].requires_grad_()
     *qkv, w = inputs
-    attend(*qkv, score=Additive(w)).sum().backward()
+    rg.attend(*qkv, score=rg.Additive(w)).sum().backward()
     assert [t.grad is not None for t in inputs] == [i in needs for i in range(4)]
 
 
 COMPILED = {
-    "additive_cpu": {"score": Additive(torch.linspace(-1, 1, 5))},
-    "dot_cpu": {"weighting": Softmax(sink=0.5)},
-    "tiled": {"weighting": Entmax15()},
+    "additive_cpu": {"score": rg.Additive(torch.linspace(-1, 1, 5))},
+    "dot_cpu": {"weighting": rg.Softmax(sink=0.5)},
+    "tiled": {"weighting": rg.Entmax15()},
 }
 
 
 @pytest.mark.parametrize(
     ("backend", "options"),
     [
-        ("short", {"mask": causal()}),
-        ("sdpa", {"mask": causal()}),
-        ("packed", {"mask": documents(torch.arange(9) // 4)}),
-        ("dot_cpu", {"mask": lengths([9, 4]), "bias": torch.randn(3, 1, 9), "dropout": 0.3}),
-        ("dot_cpu", {"bias": alibi(), "weighting": Softmax(sink=0.0)}),
-        ("additive_cpu", {"score": Additive(torch.linspace(-1, 1, 5)), "mask": causal()}),
+        ("short", {"mask": rg.causal()}),
+        ("sdpa", {"mask": rg.causal()}),
+        ("packed", {"mask": rg.documents(torch.arange(9) // 4)}),
+        ("dot_cpu", {"mask": rg.lengths([9, 4]), "bias": torch.randn(3, 1, 9), "dropout": 0.3}),
+        ("dot_cpu", {"bias": rg.alibi(), "weighting": rg.Softmax(sink=0.0)}),
+        ("additive_cpu", {"score": rg.Additive(torch.linspace(-1, 1, 5)), "mask": rg.causal()}),
     ],
 )
 def test_second_gradients_of_backends_are_those_of_the_tiled_engine(backend, options):
     def second(backend):
         given = [t.clone().requires_grad_() for t in inputs]
-        out = attend(*given, backend=backend, generator=seeded(), **options)
+        out = rg.attend(*given, backend=backend, generator=seeded(), **options)
         grads = torch.autograd.grad(out.square().sum(), given, create_graph=True)
         return torch.autograd.grad(sum(grad.square().sum() for grad in grads), given)
 
@@ -94,7 +83,7 @@ def test_second_gradients_of_backends_are_those_of_the_tiled_engine(backend, opt
         torch.testing.assert_close(one, other, atol=1e-4 * float(other.abs().max()), rtol=1e-4)
 
 
-@pytest.mark.parametrize("mask", [None, window(before=4), prefix(3) | causal()])
+@pytest.mark.parametrize("mask", [None, rg.window(before=4), rg.prefix(3) | rg.causal()])
 @pytest.mark.parametrize("backend", COMPILED)
 def test_gradients_of_compiled_loops_are_those_of_differences(backend, mask):
     shapes = [(1, 4, 29, 5), (1, 2, 37, 5), (1, 2, 37, 3), (1, 4, 29, 37)]
@@ -104,7 +93,7 @@ def test_gradients_of_compiled_loops_are_those_of_differences(backend, mask):
     def total(*given):
         *inputs, bias = given
         options = {"bias": bias, "mask": mask, "dropout": 0.2, "generator": seeded()}
-        return grad.mul(attend(*inputs, backend=backend, **options, **COMPILED[backend])).sum()
+        return grad.mul(rg.attend(*inputs, backend=backend, **options, **COMPILED[backend])).sum()
 
     for place, slope in enumerate(torch.autograd.grad(total(*inputs), inputs)):
         way, step = torch.randn(shapes[place]), 5e-3

@@ -9,22 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.attention import (
-    Custom,
-    ScaledDot,
-    Score,
-    attend,
-    causal,
-    explain,
-    observe,
-    parse_mask,
-    register_mask,
-    register_score,
-    rows,
-    summarize,
-    testing,
-    weights,
-)
+import regard as rg
+from regard.attention import Score, register_mask, register_score
 from regard.attention.masks.parse import RULES
 from regard.attention.plan import BACKENDS
 from regard.attention.scores.content import SCORES
@@ -76,17 +62,17 @@ def test_a_score_works_wherever_ours_do():
     query, key, value = drawn((2, 3, 5, 11), (2, 3, 7, 11), (2, 3, 7, 13))
     score = example("score")["Chebyshev"]()
     matrix = torch.softmax(score.tile(query, key), dim=-1)
-    torch.testing.assert_close(attend(query, key, value, score=score), matrix @ value)
-    torch.testing.assert_close(weights(query, key, score=score), matrix)
-    torch.testing.assert_close(rows(query, key, [2], score=score), matrix[:, :, 2:3])
-    summary = summarize(query, key, score=score, top=1)
+    torch.testing.assert_close(rg.attend(query, key, value, score=score), matrix @ value)
+    torch.testing.assert_close(rg.weights(query, key, score=score), matrix)
+    torch.testing.assert_close(rg.rows(query, key, [2], score=score), matrix[:, :, 2:3])
+    summary = rg.summarize(query, key, score=score, top=1)
     torch.testing.assert_close(summary.received, matrix.sum(dim=-2))
     assert torch.equal(summary.top_keys[..., 0], matrix.argmax(dim=-1))
-    assert explain(query, key, value, score=score).backend == "tiled"
+    assert rg.explain(query, key, value, score=score).backend == "tiled"
 
 
 def test_a_score_is_named_by_settings_and_learns():
-    testing.check(Weighted.for_heads(3, 11))
+    rg.testing.check(Weighted.for_heads(3, 11))
     sizes = {"model_dim": 12, "num_heads": 3, "ffn_dim": 8}
     sizes |= {"num_encoder_layers": 1, "num_decoder_layers": 1}
     with pytest.raises(SettingError, match="score must be one of additive, dot, scaled_dot"):
@@ -113,36 +99,38 @@ def test_a_score_that_claims_too_much_is_caught(flag):
 
     body = {"tile": tile, flag: True}
     if flag == "is_dot_product":
-        body["as_dot"] = lambda self, query, key: ScaledDot(2.0).as_dot(query, key)
-    with pytest.raises(testing.CheckError, match=f"{flag} must be said only"):
-        testing.check(type("Claiming", (Score,), body)())
+        body["as_dot"] = lambda self, query, key: rg.ScaledDot(2.0).as_dot(query, key)
+    with pytest.raises(rg.testing.CheckError, match=f"{flag} must be said only"):
+        rg.testing.check(type("Claiming", (Score,), body)())
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_a_score_without_the_base_says_what_to_do():
     alone = type("Alone", (), {"tile": Weighted.tile})
     with pytest.raises(SettingError, match=r"inherit from regard\.attention\.Score"):
-        attend(torch.zeros(1, 2), torch.zeros(1, 2), score=alone())
+        rg.attend(torch.zeros(1, 2), torch.zeros(1, 2), score=alone())
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_a_mask_works_wherever_ours_do_and_is_named_in_text():
     with pytest.raises(SettingError, match="mask must be made of"):
-        parse_mask("every(2)")
+        rg.parse_mask("every(2)")
     every = example("mask")["Every"]
     query, key, value = drawn((2, 3, 6, 11), (2, 3, 6, 11), (2, 3, 6, 13))
-    mask = every(2) & causal()
+    mask = every(2) & rg.causal()
     visible = torch.tril(torch.ones(6, 6, dtype=torch.bool)) & (torch.arange(6) % 2 == 0)
-    want = attend(query, key, value, mask=visible)
-    torch.testing.assert_close(attend(query, key, value, mask=mask), want)
-    torch.testing.assert_close(weights(query, key, mask=mask), weights(query, key, mask=visible))
-    assert summarize(query, key, mask=mask).received[..., 1::2].eq(0).all()
-    testing.check(every(3))
-    mask = parse_mask("every(2) & ~causal(first=0)")
+    want = rg.attend(query, key, value, mask=visible)
+    torch.testing.assert_close(rg.attend(query, key, value, mask=mask), want)
+    torch.testing.assert_close(
+        rg.weights(query, key, mask=mask), rg.weights(query, key, mask=visible)
+    )
+    assert rg.summarize(query, key, mask=mask).received[..., 1::2].eq(0).all()
+    rg.testing.check(every(3))
+    mask = rg.parse_mask("every(2) & ~causal(first=0)")
     assert repr(mask) == "every(2) & ~causal(first=0)"
     assert mask.draw(2, 5) == ". . 1 . 1\n. . 1 . 1"
     with pytest.raises(SettingError, match="every must be given n"):
-        parse_mask("every()")
+        rg.parse_mask("every()")
     with pytest.raises(SettingError, match="allowed must be one of"):
         register_mask("every", every, "anything")
 
@@ -151,15 +139,15 @@ def test_a_backend_is_planned_pinned_and_watched():
     query, key, value = (
         t.requires_grad_() for t in drawn((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 8))
     )
-    want = attend(query, key, value)
+    want = rg.attend(query, key, value)
     example("backend")
-    plan = explain(query, key, value)
+    plan = rg.explain(query, key, value)
     assert (plan.backend, plan.reason) == ("naive", "the fastest path that serves it")
     calls = []
-    with observe(calls.append):
-        torch.testing.assert_close(attend(query, key, value), want)
-    torch.testing.assert_close(attend(query, key, value, backend="naive"), want)
+    with rg.observe(calls.append):
+        torch.testing.assert_close(rg.attend(query, key, value), want)
+    torch.testing.assert_close(rg.attend(query, key, value, backend="naive"), want)
     torch.testing.assert_close(calls[0].weights() @ value, want)
-    assert explain(query, key, value, score=Custom(lambda q, k: q @ k.mT)).backend == "tiled"
+    assert rg.explain(query, key, value, score=rg.Custom(lambda q, k: q @ k.mT)).backend == "tiled"
     with pytest.raises(SettingError, match="'naive', but it is for what is plain"):
-        attend(query, key, value, dropout=0.5, backend="naive")
+        rg.attend(query, key, value, dropout=0.5, backend="naive")

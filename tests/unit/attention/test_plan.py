@@ -3,20 +3,7 @@
 import pytest
 import torch
 
-from regard.attention import (
-    Additive,
-    Bilinear,
-    Gaussian,
-    Laplace,
-    Plan,
-    ScaledDot,
-    attend,
-    causal,
-    documents,
-    explain,
-    lengths,
-    window,
-)
+import regard as rg
 from regard.attention.backends.sdpa import kernels
 
 
@@ -29,48 +16,48 @@ def make(dim=64, value_dim=64, requires_grad=False, length=512):
     ("inputs", "options", "backend", "reason"),
     [
         (make(), {}, "sdpa", ""),
-        (make(), {"mask": causal()}, "sdpa", ""),
+        (make(), {"mask": rg.causal()}, "sdpa", ""),
         (make(value_dim=16), {}, "dot_cpu", "values and keys differ so much in width"),
         (make(value_dim=48), {}, "sdpa", ""),
-        (make(), {"score": Gaussian(1.0)}, "dot_cpu", "adds a number of each key"),
-        (make(), {"score": Bilinear(torch.ones(64, 64))}, "sdpa", ""),
-        (make(), {"score": Laplace(1.0)}, "tiled", "not a dot product"),
+        (make(), {"score": rg.Gaussian(1.0)}, "dot_cpu", "adds a number of each key"),
+        (make(), {"score": rg.Bilinear(torch.ones(64, 64))}, "sdpa", ""),
+        (make(), {"score": rg.Laplace(1.0)}, "tiled", "not a dot product"),
         (make(), {"dropout": 0.1}, "dot_cpu", "dropout"),
         (make(), {"return_lse": True}, "dot_cpu", "log-sum-exp"),
-        (make(), {"score": ScaledDot(softcap=3.0)}, "tiled", "not a dot product"),
+        (make(), {"score": rg.ScaledDot(softcap=3.0)}, "tiled", "not a dot product"),
         (
             make(),
             {"bias": torch.zeros(512, requires_grad=True)},
             "dot_cpu",
             "bias needs a gradient",
         ),
-        (make(), {"score": Additive(torch.ones(64))}, "additive_cpu", "not a dot product"),
+        (make(), {"score": rg.Additive(torch.ones(64))}, "additive_cpu", "not a dot product"),
         (make(requires_grad=True, length=64), {}, "short", ""),
-        (make(length=4200), {"mask": causal(first=1)}, "dot_cpu", "N×M matrix"),
+        (make(length=4200), {"mask": rg.causal(first=1)}, "dot_cpu", "N×M matrix"),
     ],
 )
 def test_the_plan_names_the_path_and_its_reason(inputs, options, backend, reason):
-    plan = explain(*inputs, **options)
+    plan = rg.explain(*inputs, **options)
     assert plan.backend == backend
     assert reason in plan.reason
 
 
 def test_a_plan_is_a_value():
-    plan = explain(*make(), mask=lengths([3, 512]))
-    assert plan == explain(*make(), mask=lengths([3, 512]))
-    assert plan == Plan(plan.backend, plan.reason, plan.notes, plan.bytes, plan.operations)
+    plan = rg.explain(*make(), mask=rg.lengths([3, 512]))
+    assert plan == rg.explain(*make(), mask=rg.lengths([3, 512]))
+    assert plan == rg.Plan(plan.backend, plan.reason, plan.notes, plan.bytes, plan.operations)
     assert plan.operations == 2 * 2 * 4 * 512 * 512 * (64 + 64)
 
 
 def test_a_plan_prints():
-    text = str(explain(*make(length=8), mask=causal()))
+    text = str(rg.explain(*make(length=8), mask=rg.causal()))
     assert text.splitlines()[0].startswith("sdpa: ")
     assert "the mask is a flag" in text
     assert "operations" in text
 
 
 def test_causal_over_equal_lengths_takes_no_memory_for_the_mask():
-    plain, masked = explain(*make()), explain(*make(), mask=causal())
+    plain, masked = rg.explain(*make()), rg.explain(*make(), mask=rg.causal())
     assert plain.bytes == masked.bytes
 
 
@@ -98,8 +85,8 @@ def test_on_a_gpu_no_kernel_may_serve_that_holds_the_matrix_nor_cudnns_under_a_m
     ("backend", "mask", "reason"),
     [
         ("short", None, "no gradient is wanted"),
-        ("packed", documents(torch.arange(100) // 90), "the documents are most of the row"),
-        ("sdpa", window(before=3, after=0), "the window is so narrow"),
+        ("packed", rg.documents(torch.arange(100) // 90), "the documents are most of the row"),
+        ("sdpa", rg.window(before=3, after=0), "the window is so narrow"),
     ],
 )
 def test_what_another_path_would_serve_faster_may_be_pinned(backend, mask, reason):
@@ -107,8 +94,8 @@ def test_what_another_path_would_serve_faster_may_be_pinned(backend, mask, reaso
         3, 2, 4, 100 if mask is None or backend == "packed" else 400, 64
     )
     if backend == "sdpa":
-        assert explain(query, key, value, mask=mask).backend == "dot_cpu"
-    assert reason in explain(query, key, value, mask=mask).reason
-    assert explain(query, key, value, mask=mask, backend=backend).reason == "asked for"
-    out = attend(query, key, value, mask=mask, backend=backend)
-    torch.testing.assert_close(out, attend(query, key, value, mask=mask, backend="tiled"))
+        assert rg.explain(query, key, value, mask=mask).backend == "dot_cpu"
+    assert reason in rg.explain(query, key, value, mask=mask).reason
+    assert rg.explain(query, key, value, mask=mask, backend=backend).reason == "asked for"
+    out = rg.attend(query, key, value, mask=mask, backend=backend)
+    torch.testing.assert_close(out, rg.attend(query, key, value, mask=mask, backend="tiled"))

@@ -5,51 +5,23 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from regard.attention import (
-    Additive,
-    Bilinear,
-    Cosine,
-    Custom,
-    Gaussian,
-    Laplace,
-    ScaledDot,
-    StudentT,
-    causal,
-    documents,
-    lengths,
-    prefix,
-    where,
-    window,
-)
+import regard as rg
 from regard.attention.masks.base import Mask
 from regard.attention.masks.grid import Band, Cover
 from regard.attention.scores import DotForm, Score
 from regard.attention.testing import CheckError, check
 
 GOOD_SCORES = [
-    ScaledDot(),
-    ScaledDot(softcap=2.0),
-    Cosine(torch.tensor([[0.5], [1.0], [2.0]])),
-    Gaussian(1.5),
-    Laplace(torch.linspace(1, 2, 11)),
-    StudentT(3.0),
-    Additive(torch.linspace(-1, 1, 11)),
-    Custom(lambda q, k: (q @ k.mT).tanh()),
+    rg.ScaledDot(softcap=2.0),
+    rg.Cosine(torch.tensor([[0.5], [1.0], [2.0]])),
+    rg.Laplace(torch.linspace(1, 2, 11)),
+    rg.Custom(lambda q, k: (q @ k.mT).tanh()),
 ]
 GOOD_MASKS = [
-    causal(),
-    lengths([3, 7]),
-    window(before=1, after=2) & lengths([3, 7]),
-    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & causal(),
-    causal() & lengths([3, 7]),
-    window(before=2, first=1),
-    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])),
-    documents(
-        torch.tensor([[0, 0, 1, 1, 1], [3, 3, 3, 3, 1]]), torch.tensor([0, 0, 0, 1, 1, 1, 3])
-    ),
-    causal() & documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & lengths([7, 2]),
-    prefix([2, 9]) | causal(),
-    where(lambda batch, head, query, key: (query + key + head) % 3 > batch),
+    rg.window(before=1, after=2) & rg.lengths([3, 7]),
+    rg.documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & rg.causal(),
+    rg.prefix([2, 9]) | rg.causal(),
+    rg.where(lambda batch, head, query, key: (query + key + head) % 3 > batch),
 ]
 
 
@@ -63,7 +35,7 @@ def test_built_in_scores_pass(score):
 
 
 def test_a_score_over_two_widths_passes():
-    check(Bilinear(torch.linspace(-1, 1, 44).reshape(11, 4)), key_dim=4)
+    check(rg.Bilinear(torch.linspace(-1, 1, 44).reshape(11, 4)), key_dim=4)
 
 
 @pytest.mark.parametrize("mask", GOOD_MASKS)
@@ -101,7 +73,7 @@ class Changed(Score):
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        (Custom(lambda q, k: (q @ k.mT).softmax(-1)), "the same number in any company"),
+        (rg.Custom(lambda q, k: (q @ k.mT).softmax(-1)), "the same number in any company"),
         (Changed(dot=lambda q, k: DotForm(q, k, 2.0)), r"as_dot must be the same as score\.tile"),
         (Changed(floats=0), "differentiable by autograd"),
         (Changed(floats=1), "floats_per_pair must say how many"),

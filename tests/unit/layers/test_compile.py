@@ -7,12 +7,10 @@ import torch
 from tests.cases import slow_but
 from torch import nn
 
-from regard.attention import Gaussian, Softmax, alibi, attend, causal, lengths, window
+from regard.attention import Softmax, attend, causal, lengths
 from regard.layers import (
     AdditiveAttention,
     AttentionPooling,
-    BilinearAttention,
-    DotAttention,
     KernelAttention,
     LocationAttention,
     MultiHeadAttention,
@@ -92,12 +90,9 @@ def with_sink(layer, states):
 CASES = {
     "plain": heads(),
     "causal and lengths": heads(lambda n: {"mask": causal() & lengths(n)}),
-    "window": heads(lambda n: {"mask": window(2, 1)}),
-    "alibi": heads(lambda n: {"bias": alibi(), "mask": causal()}),
     "dropout": heads(lambda n: {"mask": lengths(n)}, dropout=0.3),
     "grouped": heads(lambda n: {"mask": lengths(n)}, num_key_heads=1),
     "rotary": heads(lambda n: {"mask": causal()}, rotary=RotaryPositions(C // H)),
-    "gaussian": heads(score=Gaussian(nn.Parameter(torch.full((H, 1), 1.5)))),
     "half precision": (
         MultiHeadAttention(C, H).bfloat16(),
         lambda layer, x: layer(x)[0],
@@ -113,8 +108,6 @@ CASES = {
     "cache": (MultiHeadAttention(C, H), decode, (STATES,)),
     "additive, one query": single(AdditiveAttention(C, K, 8), MEMORY, LONG, has_one_query=True),
     "additive": single(AdditiveAttention(C, K, 8), MEMORY, LONG),
-    "dot": single(DotAttention()),
-    "bilinear": single(BilinearAttention(C, C)),
     "location": single(LocationAttention(C, N)),
     **{each: single(KernelAttention(each, bandwidth=9.0)) for each in KERNELS},
     "pooling": (

@@ -7,17 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.attention import (
-    Additive,
-    Cosine,
-    Dot,
-    Gaussian,
-    KeyValueCache,
-    alibi,
-    attend,
-    causal,
-    lengths,
-)
+import regard as rg
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
 from regard.layers import (
@@ -100,7 +90,7 @@ def test_attention_is_the_paper_formula(heads, layout):
     layer = shaken(MultiHeadAttention(12, 6, **HEADS[heads], **options))
     states = torch.randn(2, 5, width).double()
     if key_dim is None:
-        out, cache = layer(states, mask=causal())
+        out, cache = layer(states, mask=rg.causal())
         visible = torch.ones(5, 5, dtype=torch.bool).tril()
         torch.testing.assert_close(out, by_formula(layer, states, states, visible=visible))
         assert out.shape == (2, 5, HEADS[heads].get("output_dim", 12))
@@ -135,7 +125,7 @@ def test_a_memory_projected_once_gives_the_same(options):
     states, memory = torch.randn(2, 5, 12), torch.randn(2, 4, 7)
     kept = layer.project_memory(memory)
     assert kept.key.shape == (2, 3, 4, 2)
-    mask = lengths([2, 4])
+    mask = rg.lengths([2, 4])
     assert torch.equal(layer(states, kept, mask=mask)[0], layer(states, memory, mask=mask)[0])
 
 
@@ -143,7 +133,7 @@ def test_a_memory_projected_once_gives_the_same(options):
 def test_packed_states_give_what_padded_ones_do(heads):
     counts = torch.tensor([3, 5, 1])
     packing = Packing(counts, 5)
-    states, mask = torch.randn(3, 5, 12), lengths(counts)
+    states, mask = torch.randn(3, 5, 12), rg.lengths(counts)
     layer = MultiHeadAttention(12, 6, **HEADS[heads])
     packed, _ = layer(packing.pack(states), mask=mask, packing=packing)
     torch.testing.assert_close(packed, packing.pack(layer(states, mask=mask)[0]))
@@ -205,26 +195,28 @@ def test_a_dropped_head_says_nothing_to_a_query_and_the_others_make_up_for_it():
     assert not is_dropped.all(1).any()
 
 
-@pytest.mark.parametrize("score", [Gaussian(2.0), Cosine(torch.tensor([[0.5], [1.0], [2.0]]))])
+@pytest.mark.parametrize(
+    "score", [rg.Gaussian(2.0), rg.Cosine(torch.tensor([[0.5], [1.0], [2.0]]))]
+)
 def test_any_score_may_match_the_heads_with_any_bias(score):
     layer = MultiHeadAttention(12, 3, score=score).double()
     states = torch.randn(2, 5, 12).double()
     q, k, v = (
         t.unflatten(-1, (3, 4)).transpose(1, 2) for t in layer.query_key_value(states).chunk(3, -1)
     )
-    mixed = attend(q, k, v, score=score, bias=alibi(), mask=causal(), backend="tiled")
+    mixed = rg.attend(q, k, v, score=score, bias=rg.alibi(), mask=rg.causal(), backend="tiled")
     want = layer.output(mixed.transpose(1, 2).flatten(2))
-    torch.testing.assert_close(layer(states, bias=alibi(), mask=causal())[0], want)
+    torch.testing.assert_close(layer(states, bias=rg.alibi(), mask=rg.causal())[0], want)
 
 
 def test_parameters_of_a_score_are_trained_saved_and_copied_with_the_layer():
     temperature = nn.Parameter(torch.tensor([[0.5], [1.0], [2.0]]))
-    layer = MultiHeadAttention(12, 3, score=Cosine(temperature))
+    layer = MultiHeadAttention(12, 3, score=rg.Cosine(temperature))
     assert any(parameter is temperature for parameter in layer.parameters())
     states = torch.randn(2, 5, 12)
     layer(states)[0].square().sum().backward()
     assert temperature.grad.ne(0).all()
-    twin = MultiHeadAttention(12, 3, score=Cosine(nn.Parameter(torch.ones(3, 1))))
+    twin = MultiHeadAttention(12, 3, score=rg.Cosine(nn.Parameter(torch.ones(3, 1))))
     twin.load_state_dict(layer.state_dict())
     copied = copy.deepcopy(layer)
     assert torch.equal(twin(states)[0], layer(states)[0])
@@ -232,14 +224,14 @@ def test_parameters_of_a_score_are_trained_saved_and_copied_with_the_layer():
     changed = layer(states)[0]
     assert not torch.equal(changed, copied(states)[0])
     assert torch.equal(twin(states)[0], copied(states)[0])
-    assert MultiHeadAttention(12, 3, score=Additive(torch.ones(4))).state_dict().keys() == (
+    assert MultiHeadAttention(12, 3, score=rg.Additive(torch.ones(4))).state_dict().keys() == (
         MultiHeadAttention(12, 3).state_dict().keys()
     )
 
 
 POSITIONS = {
     "none": lambda: None,
-    "alibi": alibi,
+    "alibi": rg.alibi,
     "relative": RelativePositions(6, num_buckets=8, max_distance=6, is_bidirectional=False),
     "shaw": ShawPositions(4, max_distance=2, value_head_dim=5),
 }
@@ -258,10 +250,10 @@ def test_cached_decoding_equals_full_decoding(num_key_heads, pairs, positions):
         for parameter in rule.parameters():
             nn.init.normal_(parameter)
     states = torch.randn(2, 9, 12).double()
-    whole, _ = layer(states, mask=causal(), bias=rule())
+    whole, _ = layer(states, mask=rg.causal(), bias=rule())
     cache, parts = layer.empty_cache(2), []
     for step in states.split([3, 1, 1, 4], dim=1):
-        part, cache = layer(step, mask=causal(), bias=rule(), cache=cache)
+        part, cache = layer(step, mask=rg.causal(), bias=rule(), cache=cache)
         parts.append(part)
     assert cache.length == 9
     assert cache.key.shape == (2, num_key_heads, 9, 4)
@@ -275,27 +267,27 @@ def test_rotary_positions_turn_queries_and_keys_and_not_values():
     states = torch.randn(2, 5, 12).double()
     query, key, value = layer.query_key_value(states).split([12, 4, 4], -1)
     query = rotary(query.unflatten(-1, (3, 4)).transpose(1, 2))
-    mixed = attend(query, rotary(key[:, None]), value[:, None])
+    mixed = rg.attend(query, rotary(key[:, None]), value[:, None])
     want = layer.output(mixed.transpose(1, 2).flatten(2))
     torch.testing.assert_close(layer(states)[0], want)
 
 
-@pytest.mark.parametrize("positions", [alibi(), None])
+@pytest.mark.parametrize("positions", [rg.alibi(), None])
 def test_half_precision_layers_work_on_a_cpu(positions):
     layer = MultiHeadAttention(12, 3, num_key_heads=1, rotary=RotaryPositions(4))
     states = torch.randn(2, 5, 12)
-    want = layer(states, bias=positions, mask=causal())[0]
+    want = layer(states, bias=positions, mask=rg.causal())[0]
     for dtype in (torch.bfloat16, torch.float16):
         narrow = copy.deepcopy(layer).to(dtype)
         inputs = states.to(dtype).requires_grad_()
-        out, cache = narrow(inputs, bias=positions, mask=causal(), cache=narrow.empty_cache(2))
+        out, cache = narrow(inputs, bias=positions, mask=rg.causal(), cache=narrow.empty_cache(2))
         assert out.dtype == dtype
         torch.testing.assert_close(out.float(), want, atol=0.05, rtol=0)
         out, _ = narrow(inputs[:, :1], cache=cache)
         out.sum().backward()
         assert inputs.grad.isfinite().all()
     with torch.autocast("cpu", torch.bfloat16):
-        out = layer(states, bias=positions, mask=causal())[0]
+        out = layer(states, bias=positions, mask=rg.causal())[0]
     assert out.dtype == torch.bfloat16
     torch.testing.assert_close(out.float(), want, atol=0.05, rtol=0)
 
@@ -334,7 +326,7 @@ def test_no_positions_and_no_rows_are_fine():
             {"rotary": RotaryPositions(2), "key_value_dim": 7},
             "rotary must be left out of a layer over a memory",
         ),
-        ({"score": Dot}, r"score must be a Score such as ScaledDot\(\); got <class"),
+        ({"score": rg.Dot}, r"score must be a Score such as ScaledDot\(\); got <class"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(options, message, unchecked_shapes):
@@ -389,7 +381,7 @@ def test_calls_that_do_not_fit_the_layer_are_named(call, message):
             r"values must have the positions of the memory, \(1, 4\); got \(1, 3\)",
         ),
         (
-            lambda: SELF(STATES, KeyValueCache(*[torch.zeros(1, 2, 4, 4)] * 2)),
+            lambda: SELF(STATES, rg.KeyValueCache(*[torch.zeros(1, 2, 4, 4)] * 2)),
             "query heads must be a multiple of key heads; got H=3, G=2",
         ),
     ],

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from regard.attention import observe
 from regard.errors import SettingError, ShapeError
 from regard.models import Encoder, EncoderConfig, MaskedLanguageModel
 from regard.text.masking import mask_words
@@ -94,13 +93,6 @@ def test_sinusoids_are_added_to_embeddings_of_their_size():
     again.load_state_dict(made.state_dict())
     torch.testing.assert_close(again.eval()(ids), made.eval()(ids))
     assert not any("positions" in name for name in made.state_dict())
-
-
-def test_an_observer_sees_every_layer():
-    seen = []
-    with observe(seen.append):
-        model()(torch.randint(1, VOCAB, (B, N)))
-    assert [(each.kind, each.layer) for each in seen] == [("encoder", 0), ("encoder", 1)]
 
 
 def test_words_are_guessed_with_the_table_they_are_read_with():

@@ -9,14 +9,7 @@ import os
 import pytest
 import torch
 
-from regard.attention import (
-    Additive,
-    attend,
-    causal,
-    dense,
-    documents,
-    lengths,
-)
+import regard as rg
 from regard.attention.backends import additive_triton
 from regard.attention.reference import attend_by_loops
 
@@ -28,10 +21,10 @@ B, H, N, M, D, E = 2, 2, 19, 23, 5, 7
 SMALL = {"ROWS": 16, "KEYS": 16, "WIDTH": 16, "DIMS": 16}
 MASKS = {
     "none": None,
-    "lengths": lengths([20, 0]),
-    "documents": documents(torch.arange(N) // 6, torch.arange(M) // 9) & causal(),
-    "dense": dense((torch.arange(H * N * M) % 7 < 3).reshape(H, N, M)),
-    "nothing": dense(torch.zeros(1, 1, dtype=torch.bool)),
+    "lengths": rg.lengths([20, 0]),
+    "documents": rg.documents(torch.arange(N) // 6, torch.arange(M) // 9) & rg.causal(),
+    "dense": rg.dense((torch.arange(H * N * M) % 7 < 3).reshape(H, N, M)),
+    "nothing": rg.dense(torch.zeros(1, 1, dtype=torch.bool)),
 }
 
 
@@ -71,8 +64,8 @@ def answer(inputs, backend="additive_triton", *, dtype=torch.float32, **options)
         options["bias"] = options["bias"].to(dtype)
     if "dropout" in options:
         options["generator"] = torch.Generator().manual_seed(5)
-    out, lse = attend(
-        *leaves[:3], score=Additive(leaves[3]), return_lse=True, backend=backend, **options
+    out, lse = rg.attend(
+        *leaves[:3], score=rg.Additive(leaves[3]), return_lse=True, backend=backend, **options
     )
     generator = torch.Generator().manual_seed(1)
     d_out, d_lse = (torch.randn(t.shape, generator=generator).to(t.dtype) for t in (out, lse))
@@ -94,9 +87,15 @@ def check(inputs, tolerance=3e-5, **options):
 
 def test_the_answer_is_that_of_loops():
     query, key, value, w = make(groups=1, queries=5, keys=18)
-    mask = lengths([18, 7])
-    out, lse = attend(
-        query, key, value, score=Additive(w), mask=mask, return_lse=True, backend="additive_triton"
+    mask = rg.lengths([18, 7])
+    out, lse = rg.attend(
+        query,
+        key,
+        value,
+        score=rg.Additive(w),
+        mask=mask,
+        return_lse=True,
+        backend="additive_triton",
     )
     want = attend_by_loops(
         query,
@@ -125,7 +124,7 @@ def test_every_mask_and_its_gradients(mask):
 
 def test_blocks_of_queries_between_those_that_see_a_block_of_keys_are_passed_over():
     queries = torch.arange(48) // 16
-    mask = documents(queries, torch.tensor([0] * 8 + [2] * 8 + [1] * 8))
+    mask = rg.documents(queries, torch.tensor([0] * 8 + [2] * 8 + [1] * 8))
     inputs = make(groups=1, batch=1, heads=1, queries=48, keys=24)
     inputs[0][:, :, 16:32] += 1000
     check(inputs, mask=mask)
@@ -150,7 +149,7 @@ def test_errors_are_at_most_four_times_those_of_the_plain_formula(monkeypatch):
     ],
 )
 def test_shared_keys_and_w_of_every_shape(shape, sizes):
-    check(make(batch=1, queries=5, keys=18, **sizes, shape=shape), mask=causal())
+    check(make(batch=1, queries=5, keys=18, **sizes, shape=shape), mask=rg.causal())
 
 
 @pytest.mark.parametrize(
@@ -181,7 +180,7 @@ def test_a_huge_unit_does_not_swallow_the_one_that_shares_its_reciprocal(reach):
 
 def test_nan_reaches_only_whoever_sees_it():
     query, key, value, w = make()
-    mask = lengths([15, 18]) & causal(first=2)
+    mask = rg.lengths([15, 18]) & rg.causal(first=2)
     clean = answer([query, key, value, w], mask=mask)
     key[0, :, 19], value[0, :, 20] = float("nan"), float("inf")  # nobody sees these
     for one, other in zip(answer([query, key, value, w], mask=mask), clean, strict=True):
@@ -204,12 +203,12 @@ def test_nan_reaches_only_whoever_sees_it():
 
 def test_the_same_bits_come_out_twice():
     inputs = make(heads=1, groups=1, batch=1)
-    first, second = (answer(inputs, mask=causal(), dropout=0.3) for _ in range(2))
+    first, second = (answer(inputs, mask=rg.causal(), dropout=0.3) for _ in range(2))
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
 def test_dropout_has_the_pattern_of_every_other_path():
-    check(make(groups=1), mask=lengths([23, 17]), dropout=0.4)
+    check(make(groups=1), mask=rg.lengths([23, 17]), dropout=0.4)
 
 
 @pytest.mark.parametrize(("batch", "heads", "shape"), [(1, H, (H, 1, M)), (B, 1, (B, 1, N, 1))])
@@ -231,12 +230,12 @@ def test_the_gradient_does_not_depend_on_the_panels(monkeypatch, mask):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 3e-2), (torch.float16, 4e-3)])
 def test_half_precision_is_summed_in_float32(dtype, tolerance):
     inputs = [t.to(dtype) for t in make(heads=1, groups=1, batch=1)]
-    found = answer(inputs, dtype=dtype, mask=causal())
-    wanted = answer(inputs, "tiled", dtype=torch.float64, mask=causal())
+    found = answer(inputs, dtype=dtype, mask=rg.causal())
+    wanted = answer(inputs, "tiled", dtype=torch.float64, mask=rg.causal())
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance)
-    out, lse = attend(
-        *inputs[:3], score=Additive(inputs[3]), backend="additive_triton", return_lse=True
+    out, lse = rg.attend(
+        *inputs[:3], score=rg.Additive(inputs[3]), backend="additive_triton", return_lse=True
     )
     assert (out.dtype, lse.dtype) == (dtype, torch.float32)
 
@@ -244,10 +243,10 @@ def test_half_precision_is_summed_in_float32(dtype, tolerance):
 def test_gradients_have_gradients():
     def second(backend, dtype):
         leaves = [t.to(dtype).requires_grad_() for t in inputs]
-        out, lse = attend(
+        out, lse = rg.attend(
             *leaves[:3],
-            score=Additive(leaves[3]),
-            mask=causal(),
+            score=rg.Additive(leaves[3]),
+            mask=rg.causal(),
             dropout=0.2,
             generator=torch.Generator().manual_seed(3),
             backend=backend,

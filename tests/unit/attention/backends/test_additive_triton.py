@@ -10,16 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.attention import (
-    Additive,
-    ScaledDot,
-    Sparsemax,
-    alibi,
-    attend,
-    causal,
-    dense,
-    explain,
-)
+import regard as rg
 from regard.attention.backends import additive_triton
 from regard.errors import SettingError
 
@@ -29,7 +20,7 @@ needs_triton = pytest.mark.skipif(
 CASES = Path(__file__).with_name("additive_triton_cases.py")
 D = 5
 W = torch.ones(D)
-WIDE = dense(torch.ones(1, 1, dtype=torch.bool).expand(1, 1, 8200, 8200))
+WIDE = rg.dense(torch.ones(1, 1, dtype=torch.bool).expand(1, 1, 8200, 8200))
 
 
 @pytest.fixture
@@ -62,37 +53,39 @@ def test_what_the_kernels_give():
 @pytest.mark.usefixtures("_as_if_interpreted")
 def test_a_cpu_has_faster_paths():
     query, key, value = (torch.zeros(2, 2, 9, D) for _ in range(3))
-    assert explain(query, key, value, score=Additive(W)).backend == "additive_cpu"
-    plan = explain(query, key, value, score=Additive(W), backend="additive_triton")
+    assert rg.explain(query, key, value, score=rg.Additive(W)).backend == "additive_cpu"
+    plan = rg.explain(query, key, value, score=rg.Additive(W), backend="additive_triton")
     assert "Triton" in plan.notes[0]
 
 
 @pytest.mark.parametrize(
     ("options", "dtype", "queries", "reason"),
     [
-        ({"score": ScaledDot()}, torch.float32, 3, "not additive"),
-        ({"weighting": Sparsemax()}, torch.float32, 3, "not softmax"),
+        ({"score": rg.ScaledDot()}, torch.float32, 3, "not additive"),
+        ({"weighting": rg.Sparsemax()}, torch.float32, 3, "not softmax"),
         ({}, torch.float64, 3, "in float32"),
-        ({"bias": alibi()}, torch.float32, 3, "rule of distances"),
+        ({"bias": rg.alibi()}, torch.float32, 3, "rule of distances"),
         ({"bias": torch.ones(1, requires_grad=True)}, torch.float32, 3, "needs a gradient"),
         ({}, torch.float32, 0, "nothing to compute"),
-        ({"mask": WIDE & causal()}, torch.float32, 8200, "more than 64 MB"),
+        ({"mask": WIDE & rg.causal()}, torch.float32, 8200, "more than 64 MB"),
     ],
 )
 @pytest.mark.usefixtures("_as_if_interpreted")
 def test_what_it_cannot_serve_is_refused_by_name(options, dtype, queries, reason):
     query = torch.zeros(1, 1, queries, D, dtype=dtype)
     key = torch.zeros(1, 1, max(queries, 3), D, dtype=dtype)
-    options = {"score": Additive(W.to(dtype)), **options}
+    options = {"score": rg.Additive(W.to(dtype)), **options}
     with pytest.raises(SettingError, match=reason):
-        attend(query, key, **options, backend="additive_triton")
+        rg.attend(query, key, **options, backend="additive_triton")
 
 
 @pytest.mark.usefixtures("_as_if_interpreted")
 def test_without_triton_the_refusal_says_so(monkeypatch):
     monkeypatch.setattr(additive_triton, "_has_triton", lambda: False)
     with pytest.raises(SettingError, match="triton is not installed"):
-        attend(torch.ones(2, D), torch.ones(3, D), score=Additive(W), backend="additive_triton")
+        rg.attend(
+            torch.ones(2, D), torch.ones(3, D), score=rg.Additive(W), backend="additive_triton"
+        )
 
 
 @pytest.mark.slow
@@ -150,16 +143,21 @@ def test_the_kernels_compile_for_a_gpu(tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU")
-@pytest.mark.parametrize("mask", [None, causal(), dense(torch.eye(70, 90).bool().cummax(1)[0])])
+@pytest.mark.parametrize(
+    "mask", [None, rg.causal(), rg.dense(torch.eye(70, 90).bool().cummax(1)[0])]
+)
 def test_on_a_gpu_it_is_chosen_and_exact(mask):
     shapes = [(2, 4, 70, 32), (2, 2, 90, 32), (2, 2, 90, 24), (4, 32)]
     narrow = [torch.randn(shape, device="cuda").requires_grad_() for shape in shapes]
     if mask is not None:
-        mask = dense(mask.bind(2, 4, 70, 90).dense().cuda()) & causal()
-    assert explain(*narrow[:3], score=Additive(narrow[3]), mask=mask).backend == "additive_triton"
+        mask = rg.dense(mask.bind(2, 4, 70, 90).dense().cuda()) & rg.causal()
+    assert (
+        rg.explain(*narrow[:3], score=rg.Additive(narrow[3]), mask=mask).backend
+        == "additive_triton"
+    )
     answers = []
     for inputs in (narrow, [t.detach().double().requires_grad_() for t in narrow]):
-        out = attend(*inputs[:3], score=Additive(inputs[3]), mask=mask)
+        out = rg.attend(*inputs[:3], score=rg.Additive(inputs[3]), mask=mask)
         answers.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
     for one, other in zip(*answers, strict=True):
         torch.testing.assert_close(one.double(), other, atol=1e-4, rtol=1e-4)

@@ -3,29 +3,19 @@
 import pytest
 import torch
 
-from regard.attention import (
-    Bilinear,
-    Gaussian,
-    ScaledDot,
-    attend,
-    causal,
-    documents,
-    explain,
-    lengths,
-    window,
-)
+import regard as rg
 
 SIZES = [5, 130, 40, 1, 77]
 LENGTH = sum(SIZES)
 IDS = torch.repeat_interleave(torch.arange(5), torch.tensor(SIZES))
 OTHER = torch.repeat_interleave(torch.arange(5), torch.tensor([77, 1, 40, 130, 5]))
 MASKS = {
-    "documents": documents(IDS),
-    "causal": documents(IDS) & causal(),
-    "window": window(before=9, after=4) & documents(IDS),
-    "per row": documents(torch.stack([IDS, OTHER])) & causal(),
+    "documents": rg.documents(IDS),
+    "causal": rg.documents(IDS) & rg.causal(),
+    "window": rg.window(before=9, after=4) & rg.documents(IDS),
+    "per row": rg.documents(torch.stack([IDS, OTHER])) & rg.causal(),
 }
-SCORES = [ScaledDot(), Gaussian(3.0), Bilinear(torch.eye(16) / 4)]
+SCORES = [rg.ScaledDot(), rg.Gaussian(3.0), rg.Bilinear(torch.eye(16) / 4)]
 
 
 def make(dtype=torch.float32, heads=4, groups=4):
@@ -37,10 +27,10 @@ def make(dtype=torch.float32, heads=4, groups=4):
 @pytest.mark.parametrize("score", SCORES, ids=str)
 def test_answers_and_gradients_are_those_of_one_masked_call(mask, score):
     inputs = make()
-    assert explain(*inputs, score=score, mask=MASKS[mask]).backend == "packed"
+    assert rg.explain(*inputs, score=score, mask=MASKS[mask]).backend == "packed"
     found = []
     for backend in (None, "tiled"):
-        out = attend(*inputs, score=score, mask=MASKS[mask], backend=backend)
+        out = rg.attend(*inputs, score=score, mask=MASKS[mask], backend=backend)
         found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
@@ -49,7 +39,7 @@ def test_answers_and_gradients_are_those_of_one_masked_call(mask, score):
 def test_nan_in_one_document_stays_there():
     query, key, value = (t.detach() for t in make())
     key[:, :, 5:135] = float("nan")
-    out = attend(query, key, value, mask=MASKS["documents"])
+    out = rg.attend(query, key, value, mask=MASKS["documents"])
     assert out[:, :, 5:135].isnan().all()
     assert out[:, :, :5].isfinite().all()
     assert out[:, :, 135:].isfinite().all()
@@ -58,37 +48,41 @@ def test_nan_in_one_document_stays_there():
 @pytest.mark.parametrize(
     ("mask", "reason"),
     [
-        (documents(IDS) & lengths([LENGTH, 9]), "not one of documents"),
-        (documents(IDS, IDS.flip(0)), "in the same order"),
-        (documents([0] * (LENGTH - 9) + [1] * 9), "most of the row"),
-        (causal(), "not one of documents"),
+        (rg.documents(IDS) & rg.lengths([LENGTH, 9]), "not one of documents"),
+        (rg.documents(IDS, IDS.flip(0)), "in the same order"),
+        (rg.documents([0] * (LENGTH - 9) + [1] * 9), "most of the row"),
+        (rg.causal(), "not one of documents"),
     ],
 )
 def test_what_it_cannot_serve_goes_elsewhere(mask, reason):
     inputs = make()
-    plan = explain(*inputs, mask=mask)
+    plan = rg.explain(*inputs, mask=mask)
     assert plan.backend != "packed"
     assert reason in plan.reason
     torch.testing.assert_close(
-        attend(*inputs, mask=mask),
-        attend(*inputs, mask=mask, backend="tiled"),
+        rg.attend(*inputs, mask=mask),
+        rg.attend(*inputs, mask=mask, backend="tiled"),
         atol=2e-5,
         rtol=1e-4,
     )
 
 
 def test_a_stripe_that_misses_the_documents_shows_nothing():
-    mask = documents(IDS) & window(before=0, after=0, first=3) & window(before=0, after=0, first=9)
-    assert attend(*make(), mask=mask).eq(0).all()
-    far = documents(IDS) & window(before=0, after=0, first=200)
-    out = attend(*make(), mask=far)
+    mask = (
+        rg.documents(IDS)
+        & rg.window(before=0, after=0, first=3)
+        & rg.window(before=0, after=0, first=9)
+    )
+    assert rg.attend(*make(), mask=mask).eq(0).all()
+    far = rg.documents(IDS) & rg.window(before=0, after=0, first=200)
+    out = rg.attend(*make(), mask=far)
     torch.testing.assert_close(out, torch.zeros_like(out))
 
 
 def test_what_one_document_asked_of_the_kernel_is_not_asked_for_the_next():
     ids = torch.repeat_interleave(torch.arange(3), torch.tensor([40, 40, 130]))
-    mask = documents(ids) & window(before=9, after=4)
+    mask = rg.documents(ids) & rg.window(before=9, after=4)
     inputs = [torch.randn(1, 2, 210, 16) for _ in range(3)]
     for _ in range(2):
-        out = attend(*inputs, mask=mask, backend="packed")
-        torch.testing.assert_close(out, attend(*inputs, mask=mask, backend="tiled"))
+        out = rg.attend(*inputs, mask=mask, backend="packed")
+        torch.testing.assert_close(out, rg.attend(*inputs, mask=mask, backend="tiled"))

@@ -7,16 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.attention import (
-    Backend,
-    Dot,
-    ScaledDot,
-    Softmax,
-    attend,
-    causal,
-    lengths,
-    register_backend,
-)
+import regard as rg
+from regard.attention import Backend, register_backend
 from regard.attention.engine import kinds
 from regard.attention.engine.request import Request
 from regard.attention.plan import BACKENDS
@@ -53,7 +45,7 @@ def _nothing_is_known(monkeypatch):
     BACKENDS.update(before)
 
 
-class Softer(Softmax):
+class Softer(rg.Softmax):
     """A weighting that is softmax by name."""
 
 
@@ -66,40 +58,40 @@ def registered(backend):
     return backend
 
 
-@pytest.mark.parametrize("mask", [None, causal(), lengths([3, 5])])
+@pytest.mark.parametrize("mask", [None, rg.causal(), rg.lengths([3, 5])])
 def test_a_backend_that_judges_by_kind_is_asked_once(mask):
     spy = registered(AskedOnce())
     for _ in range(3):
-        attend(*make(), mask=mask)
+        rg.attend(*make(), mask=mask)
     assert spy.times == 1
 
 
 def test_another_backend_is_asked_each_time():
     spy = registered(Asked())
     for _ in range(3):
-        attend(*make())
+        rg.attend(*make())
     assert spy.times == 3
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        lambda: attend(*make(requires_grad=True)),
-        lambda: attend(*make(dtype=torch.float64)),
-        lambda: attend(*make(), mask=causal()),
-        lambda: attend(*make(), mask=lengths([5, 2])),
-        lambda: attend(*make(), dropout=0.5),
-        lambda: attend(*make(), return_lse=True),
-        lambda: attend(*make(), bias=torch.zeros(5)),
-        lambda: attend(*make(), score=ScaledDot(softcap=2.0)),
-        lambda: attend(*make(), score=Dot()),
-        lambda: attend(*make(), weighting=Softer()),
-        lambda: attend(*(t[:, :, :4] for t in make())),
+        lambda: rg.attend(*make(requires_grad=True)),
+        lambda: rg.attend(*make(dtype=torch.float64)),
+        lambda: rg.attend(*make(), mask=rg.causal()),
+        lambda: rg.attend(*make(), mask=rg.lengths([5, 2])),
+        lambda: rg.attend(*make(), dropout=0.5),
+        lambda: rg.attend(*make(), return_lse=True),
+        lambda: rg.attend(*make(), bias=torch.zeros(5)),
+        lambda: rg.attend(*make(), score=rg.ScaledDot(softcap=2.0)),
+        lambda: rg.attend(*make(), score=rg.Dot()),
+        lambda: rg.attend(*make(), weighting=Softer()),
+        lambda: rg.attend(*(t[:, :, :4] for t in make())),
     ],
 )
 def test_what_is_not_the_same_is_asked_anew(other):
     spy = registered(AskedOnce())
-    attend(*make())
+    rg.attend(*make())
     other()
     assert spy.times == 2
 
@@ -107,17 +99,17 @@ def test_what_is_not_the_same_is_asked_anew(other):
 def test_gradients_that_are_switched_off_make_another_kind():
     spy, inputs = registered(AskedOnce()), make(requires_grad=True)
     for _ in range(2):
-        attend(*inputs)
+        rg.attend(*inputs)
         with torch.no_grad():
-            attend(*inputs)
+            rg.attend(*inputs)
     assert spy.times == 2
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize("mask", [None, causal()])
+@pytest.mark.parametrize("mask", [None, rg.causal()])
 def test_what_is_wrong_is_said_of_calls_like_those_that_went_well(mask):
     query, key, value = make()
-    attend(query, key, value, mask=mask)
+    rg.attend(query, key, value, mask=mask)
     for wrong, message in [
         ((query, key, value[:, :, :4]), "value must have as many positions as key, M = 5; got 4"),
         ((query, key.double(), value), "must have one dtype"),
@@ -125,25 +117,25 @@ def test_what_is_wrong_is_said_of_calls_like_those_that_went_well(mask):
         ((query, key[..., :4], value), "key must be as wide as query, D = 8; got 4"),
     ]:
         with pytest.raises(ShapeError, match=message):
-            attend(*wrong, mask=mask)
+            rg.attend(*wrong, mask=mask)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(kinds, "_MOST", 3)
     known: dict = {}
     monkeypatch.setattr("regard.attention.engine.kinds.KINDS", known)
-    mask = causal()
-    for score in [ScaledDot(scale=each / 10) for each in range(1, 9)]:
-        attend(*make(), score=score)
-        attend(*make(), score=score, mask=mask)
+    mask = rg.causal()
+    for score in [rg.ScaledDot(scale=each / 10) for each in range(1, 9)]:
+        rg.attend(*make(), score=score)
+        rg.attend(*make(), score=score, mask=mask)
     assert len(known) <= 3
     assert len(mask.bind((2,), 3, 5, 5, torch.device("cpu")).cache) <= 3
 
 
 def test_nothing_that_is_remembered_keeps_tensors_or_masks():
-    inputs, mask = make(requires_grad=True), lengths([3, 5])
-    attend(*inputs, mask=mask)
-    attend(*inputs)
+    inputs, mask = make(requires_grad=True), rg.lengths([3, 5])
+    rg.attend(*inputs, mask=mask)
+    rg.attend(*inputs)
     left = [weakref.ref(each) for each in (*inputs, mask, mask.n)]
     del inputs, mask
     gc.collect()

@@ -4,35 +4,7 @@ import pytest
 import torch
 from tests.cases import slow_but
 
-from regard.attention import (
-    Additive,
-    Bilinear,
-    Cosine,
-    Custom,
-    Dot,
-    Entmax15,
-    Gaussian,
-    Hard,
-    Laplace,
-    ScaledDot,
-    Softmax,
-    Sparsemax,
-    StudentT,
-    alibi,
-    at,
-    attend,
-    causal,
-    dense,
-    documents,
-    lengths,
-    observe,
-    prefix,
-    relative,
-    shaw,
-    weights,
-    where,
-    window,
-)
+import regard as rg
 from regard.attention.engine.options import CallOptions
 from regard.attention.graph.tracing import attend_in_graph
 from regard.errors import SettingError, ShapeError
@@ -84,33 +56,33 @@ def weight(*shape):
 # CallOptions of ``attend``, made from a learned tensor inside the function that is compiled.
 CASES = {
     "plain": (weight(), lambda w: {}),
-    "causal": (weight(), lambda w: {"mask": causal()}),
-    "lengths": (weight(), lambda w: {"mask": lengths(torch.tensor([3, 7]))}),
-    "both": (weight(), lambda w: {"mask": lengths(torch.tensor([3, 7])) & window(3, 2)}),
-    "either": (weight(), lambda w: {"mask": prefix(torch.tensor([2, 9])) | causal()}),
+    "causal": (weight(), lambda w: {"mask": rg.causal()}),
+    "lengths": (weight(), lambda w: {"mask": rg.lengths(torch.tensor([3, 7]))}),
+    "both": (weight(), lambda w: {"mask": rg.lengths(torch.tensor([3, 7])) & rg.window(3, 2)}),
+    "either": (weight(), lambda w: {"mask": rg.prefix(torch.tensor([2, 9])) | rg.causal()}),
     "documents": (
         weight(),
         lambda w: {
-            "mask": documents(torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 0, 0, 1, 1, 2, 2]))
+            "mask": rg.documents(torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 0, 0, 1, 1, 2, 2]))
         },
     ),
     "dense": (weight(), lambda w: {"mask": torch.ones(N, M, dtype=torch.bool).tril()}),
-    "dot": (weight(), lambda w: {"score": Dot()}),
-    "soft-cap": (weight(), lambda w: {"score": ScaledDot(scale=0.3, softcap=2.0)}),
-    "bilinear": (weight(D, D), lambda w: {"score": Bilinear(w)}),
-    "cosine": (weight(H, 1), lambda w: {"score": Cosine(w)}),
-    "gaussian": (weight(H, 1), lambda w: {"score": Gaussian(w)}),
-    "laplace": (weight(), lambda w: {"score": Laplace(2.0)}),
-    "student": (weight(), lambda w: {"score": StudentT(w)}),
-    "additive": (weight(D), lambda w: {"score": Additive(w)}),
+    "dot": (weight(), lambda w: {"score": rg.Dot()}),
+    "soft-cap": (weight(), lambda w: {"score": rg.ScaledDot(scale=0.3, softcap=2.0)}),
+    "bilinear": (weight(D, D), lambda w: {"score": rg.Bilinear(w)}),
+    "cosine": (weight(H, 1), lambda w: {"score": rg.Cosine(w)}),
+    "gaussian": (weight(H, 1), lambda w: {"score": rg.Gaussian(w)}),
+    "laplace": (weight(), lambda w: {"score": rg.Laplace(2.0)}),
+    "student": (weight(), lambda w: {"score": rg.StudentT(w)}),
+    "additive": (weight(D), lambda w: {"score": rg.Additive(w)}),
     "bias": (weight(H, N, M), lambda w: {"bias": w}),
-    "alibi": (weight(H), lambda w: {"bias": alibi(w)}),
-    "relative": (weight(8, H), lambda w: {"bias": relative(w)}),
-    "shaw": (weight(5, D), lambda w: {"bias": shaw(w)}),
-    "sink": (weight(H), lambda w: {"weighting": Softmax(w), "mask": causal()}),
-    "sparsemax": (weight(), lambda w: {"weighting": Sparsemax()}),
-    "entmax": (weight(), lambda w: {"weighting": Entmax15()}),
-    "hard": (weight(), lambda w: {"weighting": Hard()}),
+    "alibi": (weight(H), lambda w: {"bias": rg.alibi(w)}),
+    "relative": (weight(8, H), lambda w: {"bias": rg.relative(w)}),
+    "shaw": (weight(5, D), lambda w: {"bias": rg.shaw(w)}),
+    "sink": (weight(H), lambda w: {"weighting": rg.Softmax(w), "mask": rg.causal()}),
+    "sparsemax": (weight(), lambda w: {"weighting": rg.Sparsemax()}),
+    "entmax": (weight(), lambda w: {"weighting": rg.Entmax15()}),
+    "hard": (weight(), lambda w: {"weighting": rg.Hard()}),
     "pinned": (weight(), lambda w: {"backend": "tiled"}),
 }
 
@@ -134,7 +106,7 @@ def test_one_graph_gives_answer_and_gradients(case):
     learned, options = CASES[case]
 
     def call(query, key, value, learned):
-        return attend(query * 2, key, value, **options(learned)) * 3
+        return rg.attend(query * 2, key, value, **options(learned)) * 3
 
     compiled, counter = traced(call, fullgraph=True)
     assert_same(call, compiled, [*inputs(), learned])
@@ -156,17 +128,17 @@ def names_in_graph(function, *tensors):
 @pytest.mark.parametrize(
     ("score", "mask"),
     [
-        (ScaledDot(), None),
-        (Dot(), causal()),
-        (Cosine(0.5), window(2, 0) & torch.rand(B, 1, 1, N).gt(0.3)),
-        (Bilinear(torch.rand(D, D)), None),
+        (rg.ScaledDot(), None),
+        (rg.Dot(), rg.causal()),
+        (rg.Cosine(0.5), rg.window(2, 0) & torch.rand(B, 1, 1, N).gt(0.3)),
+        (rg.Bilinear(torch.rand(D, D)), None),
     ],
 )
 def test_a_dot_product_is_torchs_own_and_the_engines_where_numbers_are_not_finite(score, mask):
     query, *_ = inputs(learned=False)
     for _ in range(2):
-        names, got = names_in_graph(lambda q: attend(q, q, score=score, mask=mask), query)
-        want = attend(query, query, score=score, mask=mask)
+        names, got = names_in_graph(lambda q: rg.attend(q, q, score=score, mask=mask), query)
+        want = rg.attend(query, query, score=score, mask=mask)
         torch.testing.assert_close(got, want, equal_nan=True)
         assert "scaled_dot_product_attention" in names
         assert "regard" in names
@@ -175,7 +147,7 @@ def test_a_dot_product_is_torchs_own_and_the_engines_where_numbers_are_not_finit
 
 def test_gradients_of_a_short_step_are_torchs_own_and_keep_nan_where_it_is():
     def call(query, key, value):
-        return attend(query, key, value, mask=window(2, 1) & dense(seen))
+        return rg.attend(query, key, value, mask=rg.window(2, 1) & rg.dense(seen))
 
     seen = torch.arange(M) < 6
     tensors = inputs()[0], inputs()[1], torch.randn(B, H, M, D).requires_grad_()
@@ -188,9 +160,9 @@ def test_gradients_of_a_short_step_are_torchs_own_and_keep_nan_where_it_is():
     assert_same(call, compiled, tensors)
 
 
-@pytest.mark.parametrize("options", [{}, {"score": Dot(), "mask": causal()}])
+@pytest.mark.parametrize("options", [{}, {"score": rg.Dot(), "mask": rg.causal()}])
 def test_gradients_of_a_long_step_on_a_cpu_are_planned_when_it_runs(options):
-    names, _ = names_in_graph(lambda q: attend(q, q, **options), inputs(300)[0])
+    names, _ = names_in_graph(lambda q: rg.attend(q, q, **options), inputs(300)[0])
     assert "scaled_dot_product_attention" not in names
     assert "regard" in names
 
@@ -198,11 +170,11 @@ def test_gradients_of_a_long_step_on_a_cpu_are_planned_when_it_runs(options):
 @pytest.mark.parametrize(
     ("mask", "keys", "is_flag"),
     [
-        (causal(), N, True),
-        (causal(first=0), N, True),
-        (causal(first=0), M, False),
-        (causal(first=1), N, False),
-        (window(2, 0), N, False),
+        (rg.causal(), N, True),
+        (rg.causal(first=0), N, True),
+        (rg.causal(first=0), M, False),
+        (rg.causal(first=1), N, False),
+        (rg.window(2, 0), N, False),
     ],
 )
 def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, keys, is_flag):
@@ -214,7 +186,7 @@ def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, keys, is_flag):
         lambda query, key, value, **options: flags.append(options["is_causal"]) or query,
     )
     query, key = (torch.empty(B, H, n, D, device="meta") for n in (N, keys))
-    out = attend_in_graph(query, key, key, CallOptions(mask=mask), outside=attend)
+    out = attend_in_graph(query, key, key, CallOptions(mask=mask), outside=rg.attend)
     assert out.shape == query.shape
     assert flags == [True] * is_flag
 
@@ -222,42 +194,42 @@ def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, keys, is_flag):
 @pytest.mark.parametrize("is_built_inside", [True, False])
 def test_other_lengths_take_no_other_graph(is_built_inside):
     def call(query, mask):
-        return attend(query, query, mask=lengths(mask) if is_built_inside else mask)
+        return rg.attend(query, query, mask=rg.lengths(mask) if is_built_inside else mask)
 
     compiled, counter = traced(call, fullgraph=True)
     query, *_ = inputs()
     for n in map(torch.tensor, ([3, 5], [1, 2], [5, 5], [0, 4])):
-        want = attend(query, query, mask=lengths(n))
-        given = n if is_built_inside else lengths(n)
+        want = rg.attend(query, query, mask=rg.lengths(n))
+        given = n if is_built_inside else rg.lengths(n)
         if not is_built_inside:
-            attend(query, query, mask=given)  # a mask that was used knows more of itself
+            rg.attend(query, query, mask=given)  # a mask that was used knows more of itself
         torch.testing.assert_close(compiled(query, given), want)
     assert counter.frame_count == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mask", [causal(), window(2, 1), None])
+@pytest.mark.parametrize("mask", [rg.causal(), rg.window(2, 1), None])
 def test_other_sizes_take_one_more_graph(mask):
-    compiled, counter = traced(lambda q, k: attend(q, k, mask=mask), fullgraph=True)
+    compiled, counter = traced(lambda q, k: rg.attend(q, k, mask=mask), fullgraph=True)
     for n, m in [(5, 5), (6, 6), (11, 11), (130, 130)]:
         query, key, _ = inputs(n, m)
-        torch.testing.assert_close(compiled(query, key), attend(query, key, mask=mask))
+        torch.testing.assert_close(compiled(query, key), rg.attend(query, key, mask=mask))
     assert counter.frame_count == 2
 
 
-DOUBLED = Custom(lambda q, k, s: s * (q @ k.mT), torch.tensor(2.0))
+DOUBLED = rg.Custom(lambda q, k, s: s * (q @ k.mT), torch.tensor(2.0))
 
 
 @pytest.mark.parametrize(
     "options",
     [
         lambda: {"score": DOUBLED},
-        lambda: {"mask": causal() & where(lambda b, h, q, k: q != k)},
+        lambda: {"mask": rg.causal() & rg.where(lambda b, h, q, k: q != k)},
     ],
 )
 def test_what_a_user_wrote_runs_between_two_graphs(options):
     def call(query, key, value):
-        return attend(query * 2, key, value, **options()) * 3
+        return rg.attend(query * 2, key, value, **options()) * 3
 
     compiled, counter = traced(call)
     assert_same(call, compiled, inputs())
@@ -266,28 +238,28 @@ def test_what_a_user_wrote_runs_between_two_graphs(options):
         torch.compile(call, backend="eager", fullgraph=True)(*inputs())
 
 
-@pytest.mark.parametrize(("learned", "weighting"), [(True, Softmax()), (False, Softmax(0.5))])
+@pytest.mark.parametrize(("learned", "weighting"), [(True, rg.Softmax()), (False, rg.Softmax(0.5))])
 def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weighting):
     seen = []
 
     def call(query, key):
-        with at("encoder", 1):
-            with at("cross", 3):
-                out = attend(query * 2, key, mask=mask, weighting=weighting)
-            return attend(out, key) * 3
+        with rg.at("encoder", 1):
+            with rg.at("cross", 3):
+                out = rg.attend(query * 2, key, mask=mask, weighting=weighting)
+            return rg.attend(out, key) * 3
 
-    mask = causal() if learned else None
+    mask = rg.causal() if learned else None
     tensors = inputs(M, learned=learned)[:2]
     compiled, counter = traced(call, fullgraph=True)
     want = compiled(*tensors)
-    with observe(seen.append):
+    with rg.observe(seen.append):
         torch.testing.assert_close(compiled(*tensors), want)
         compiled(*tensors)
     assert [(each.kind, each.layer) for each in seen] == [("cross", 3), ("encoder", 1)] * 2
     torch.testing.assert_close(seen[0].query, tensors[0] * 2)
     torch.testing.assert_close(
-        weights(seen[0].query, seen[0].key, mask=seen[0].mask, weighting=seen[0].weighting),
-        weights(tensors[0] * 2, tensors[1], mask=mask, weighting=weighting),
+        rg.weights(seen[0].query, seen[0].key, mask=seen[0].mask, weighting=seen[0].weighting),
+        rg.weights(tensors[0] * 2, tensors[1], mask=mask, weighting=weighting),
     )
     torch.testing.assert_close(compiled(*tensors), want)
     assert len(seen) == 4
@@ -296,11 +268,11 @@ def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weightin
 
 def test_what_is_wrong_is_said_as_without_a_compiler():
     query, *_ = inputs()
-    compiled, _ = traced(lambda q, n: attend(q, q, mask=lengths(n)))
+    compiled, _ = traced(lambda q, n: rg.attend(q, q, mask=rg.lengths(n)))
     compiled(query, torch.tensor([3, 5]))
     with pytest.raises(ShapeError, match=r"lengths must be at most M = 5; got 9\."):
         compiled(query, torch.tensor([3, 9]))
     with pytest.raises(ShapeError, match=r"value must have as many positions as key, M = 5; got 2"):
-        traced(lambda q: attend(q, q, q[:, :, :2]))[0](query)
+        traced(lambda q: rg.attend(q, q, q[:, :, :2]))[0](query)
     with pytest.raises(SettingError, match=r"return_lse must go with Softmax\(\)"):
-        traced(lambda q: attend(q, q, weighting=Hard(), return_lse=True))[0](query)
+        traced(lambda q: rg.attend(q, q, weighting=rg.Hard(), return_lse=True))[0](query)

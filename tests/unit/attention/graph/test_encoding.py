@@ -6,75 +6,53 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.attention import (
-    Additive,
-    Bilinear,
-    Box,
-    Cosine,
-    Custom,
-    Dot,
-    Entmax15,
-    Epanechnikov,
-    Gaussian,
-    Hard,
-    Laplace,
-    Mask,
-    PositionBias,
-    ScaledDot,
-    Score,
-    Softmax,
-    Sparsemax,
-    StudentT,
-    Weighting,
-    alibi,
-    causal,
-    dense,
-    documents,
-    lengths,
-    prefix,
-    relative,
-    shaw,
-    where,
-    window,
-)
+import regard as rg
+from regard.attention import Mask, PositionBias, Score, Weighting
 from regard.attention.graph.encoding import BUILT_IN, decode, encode, is_built_in
 
 SCORES = [
-    ScaledDot(),
-    ScaledDot(scale=2.0, softcap=3.0),
-    Dot(),
-    Bilinear(torch.ones(2, 3)),
-    Cosine(0.5),
-    Cosine(torch.tensor(0.5)),
-    Additive(torch.ones(3)),
-    Gaussian(2.0),
-    Gaussian(torch.ones(3)),
-    Gaussian(precision=torch.eye(3)),
-    Laplace(torch.ones(3)),
-    StudentT(2.0),
-    Box(2.0),
-    Epanechnikov(2.0),
+    rg.ScaledDot(),
+    rg.ScaledDot(scale=2.0, softcap=3.0),
+    rg.Dot(),
+    rg.Bilinear(torch.ones(2, 3)),
+    rg.Cosine(0.5),
+    rg.Cosine(torch.tensor(0.5)),
+    rg.Additive(torch.ones(3)),
+    rg.Gaussian(2.0),
+    rg.Gaussian(torch.ones(3)),
+    rg.Gaussian(precision=torch.eye(3)),
+    rg.Laplace(torch.ones(3)),
+    rg.StudentT(2.0),
+    rg.Box(2.0),
+    rg.Epanechnikov(2.0),
 ]
 MASKS = [
-    lengths([3, 1]),
-    prefix(9),
-    causal(),
-    causal(first=2),
-    window(before=1, after=2),
-    documents([0, 0, 1, 2, 2]),
-    documents([0, 1], torch.tensor([0, 0, 1, 1, 1])),
-    dense(torch.eye(4, dtype=torch.bool)),
-    lengths(3) & ~causal(),
-    lengths([2, 3]) | window(0, 0),
+    rg.lengths([3, 1]),
+    rg.prefix(9),
+    rg.causal(),
+    rg.causal(first=2),
+    rg.window(before=1, after=2),
+    rg.documents([0, 0, 1, 2, 2]),
+    rg.documents([0, 1], torch.tensor([0, 0, 1, 1, 1])),
+    rg.dense(torch.eye(4, dtype=torch.bool)),
+    rg.lengths(3) & ~rg.causal(),
+    rg.lengths([2, 3]) | rg.window(0, 0),
 ]
 BIASES = [
-    alibi(),
-    alibi(torch.ones(3), first=2),
-    relative(torch.ones(8, 3), is_bidirectional=False, max_distance=20),
-    shaw(torch.ones(5, 3)),
-    shaw(torch.ones(5, 3), torch.zeros(5, 4), scale=0.5, first=1),
+    rg.alibi(),
+    rg.alibi(torch.ones(3), first=2),
+    rg.relative(torch.ones(8, 3), is_bidirectional=False, max_distance=20),
+    rg.shaw(torch.ones(5, 3)),
+    rg.shaw(torch.ones(5, 3), torch.zeros(5, 4), scale=0.5, first=1),
 ]
-WEIGHTINGS = [Softmax(), Softmax(0.5), Softmax(torch.ones(3)), Sparsemax(), Entmax15(), Hard()]
+WEIGHTINGS = [
+    rg.Softmax(),
+    rg.Softmax(0.5),
+    rg.Softmax(torch.ones(3)),
+    rg.Sparsemax(),
+    rg.Entmax15(),
+    rg.Hard(),
+]
 
 
 def flat(thing):
@@ -118,7 +96,17 @@ def test_the_cases_above_leave_no_class_out():
 
 def test_several_things_share_the_lists_in_their_order():
     one, two = torch.ones(3), torch.zeros(2, 3)
-    things = [Additive(one), causal(first=5), None, Bilinear(two), 0.25, True, 7, "", "50% of %20"]
+    things = [
+        rg.Additive(one),
+        rg.causal(first=5),
+        None,
+        rg.Bilinear(two),
+        0.25,
+        True,
+        7,
+        "",
+        "50% of %20",
+    ]
     encoded = encode(*things)
     assert encoded.tensors[0] is one
     assert encoded.tensors[1] is two
@@ -133,16 +121,16 @@ class OwnMask(Mask):
     check = cover = pairs = extent = form = None
 
 
-class OwnDot(Dot):
+class OwnDot(rg.Dot):
     """A user's own, though of a built-in kind."""
 
 
 @pytest.mark.parametrize(
     "thing",
     [
-        Custom(lambda q, k: q @ k.mT),
-        where(lambda b, h, q, k: q != k),
-        causal() & where(lambda b, h, q, k: q != k),
+        rg.Custom(lambda q, k: q @ k.mT),
+        rg.where(lambda b, h, q, k: q != k),
+        rg.causal() & rg.where(lambda b, h, q, k: q != k),
         OwnDot(),
         object(),
     ],

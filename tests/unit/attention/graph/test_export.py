@@ -12,7 +12,7 @@ from regard.attention import Additive, Custom, Softmax, alibi, attend, causal, l
 from regard.errors import SettingError, ShapeError
 from regard.layers import MultiHeadAttention
 
-H, D = 3, 4
+H, D = 6, 4
 
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -24,15 +24,15 @@ class Layer(nn.Module):
     def __init__(self, options):
         super().__init__()
         self.options = options
-        self.w = nn.Parameter(torch.rand(D))
+        self.w = nn.Parameter(torch.randn(5, D))
 
     def forward(self, query, key, n):
         return attend(query, key, **self.options(self.w, n))
 
 
-def inputs(batch, queries, keys):
+def inputs(batch, queries, keys, groups=H):
     n = torch.randint(0, keys + 1, (batch,))
-    return torch.randn(batch, H, queries, D), torch.randn(batch, H, keys, D), n
+    return torch.randn(batch, H, queries, D), torch.randn(batch, groups, keys, D), n
 
 
 def exported(layer):
@@ -52,7 +52,7 @@ CASES = {
     "lengths": lambda w, n: {"mask": lengths(n)},
     "window": lambda w, n: {"mask": window(3, 1)},
     "place": lambda w, n: {"mask": causal(first=n.shape[0])},
-    "additive": lambda w, n: {"score": Additive(w), "mask": lengths(n)},
+    "additive": lambda w, n: {"score": Additive(w[0]), "mask": lengths(n)},
     "all": lambda w, n: {"mask": lengths(n) & causal(), "bias": alibi(), "weighting": Softmax(0.5)},
 }
 

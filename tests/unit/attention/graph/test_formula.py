@@ -3,63 +3,28 @@
 import pytest
 import torch
 from tests.cases import slow_but
-from torch import nn
+from tests.unit.attention.graph.test_export import H, Layer, inputs
 from torch.export import Dim
 
-from regard.attention import (
-    Additive,
-    Cosine,
-    Laplace,
-    ScaledDot,
-    Softmax,
-    Sparsemax,
-    alibi,
-    attend,
-    causal,
-    documents,
-    lengths,
-    relative,
-    shaw,
-    window,
-)
+import regard as rg
 from regard.attention.graph.formula import written_out
 from regard.errors import SettingError
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
-H, D = 6, 4
-
-
-class Layer(nn.Module):
-    """Attention by options that may use a learned tensor and the lengths of the keys."""
-
-    def __init__(self, options):
-        super().__init__()
-        self.options = options
-        self.w = nn.Parameter(torch.randn(5, D))
-
-    def forward(self, query, key, n):
-        return attend(query, key, **self.options(self.w, n))
-
-
-def inputs(batch, queries, keys, groups):
-    n = torch.randint(0, keys + 1, (batch,))
-    return torch.randn(batch, H, queries, D), torch.randn(batch, groups, keys, D), n
-
-
 CASES = {
     "plain": (H, lambda w, n: {}),
-    "groups": (2, lambda w, n: {"mask": causal()}),
-    "lengths": (H, lambda w, n: {"mask": lengths(n)}),
-    "not those": (H, lambda w, n: {"mask": ~lengths(n) & ~window(2, 1)}),
-    "either": (H, lambda w, n: {"mask": lengths(n) | causal(first=0)}),
-    "softcap": (H, lambda w, n: {"score": ScaledDot(softcap=2.0), "mask": lengths(n)}),
-    "additive": (3, lambda w, n: {"score": Additive(w[0]), "mask": lengths(n)}),
-    "cosine": (H, lambda w, n: {"score": Cosine(0.5)}),
-    "laplace": (H, lambda w, n: {"score": Laplace(1.5)}),
-    "alibi": (3, lambda w, n: {"bias": alibi(), "mask": causal()}),
-    "shaw": (H, lambda w, n: {"bias": shaw(w, w), "mask": lengths(n)}),
-    "relative": (H, lambda w, n: {"bias": relative(w[:4, :1], max_distance=3)}),
+    "groups": (2, lambda w, n: {"mask": rg.causal()}),
+    "lengths": (H, lambda w, n: {"mask": rg.lengths(n)}),
+    "not those": (H, lambda w, n: {"mask": ~rg.lengths(n) & ~rg.window(2, 1)}),
+    "either": (H, lambda w, n: {"mask": rg.lengths(n) | rg.causal(first=0)}),
+    "softcap": (H, lambda w, n: {"score": rg.ScaledDot(softcap=2.0), "mask": rg.lengths(n)}),
+    "additive": (3, lambda w, n: {"score": rg.Additive(w[0]), "mask": rg.lengths(n)}),
+    "cosine": (H, lambda w, n: {"score": rg.Cosine(0.5)}),
+    "laplace": (H, lambda w, n: {"score": rg.Laplace(1.5)}),
+    "alibi": (3, lambda w, n: {"bias": rg.alibi(), "mask": rg.causal()}),
+    "shaw": (H, lambda w, n: {"bias": rg.shaw(w, w), "mask": rg.lengths(n)}),
+    "relative": (H, lambda w, n: {"bias": rg.relative(w[:4, :1], max_distance=3)}),
     "given bias": (H, lambda w, n: {"bias": w[:1, :1] * n[:, None, None, None]}),
 }
 
@@ -88,7 +53,7 @@ def test_outside_of_the_block_the_operator_is_back():
 
 def test_half_precision_is_added_up_in_float32():
     query, key, n = inputs(2, 5, 7, H)
-    halves, layer = (query.half(), key.half(), n), Layer(lambda w, n: {"mask": lengths(n)})
+    halves, layer = (query.half(), key.half(), n), Layer(lambda w, n: {"mask": rg.lengths(n)})
     with written_out():
         program = torch.export.export(layer, halves).module()
     out = program(*halves)
@@ -98,15 +63,15 @@ def test_half_precision_is_added_up_in_float32():
 
 REFUSED = {
     "documents": (
-        lambda w, n: {"mask": documents([0, 0, 1, 1, 2, 2, 2])},
+        lambda w, n: {"mask": rg.documents([0, 0, 1, 1, 2, 2, 2])},
         r"mask must be made of lengths\(\), prefix\(\), .* to be written out; got _Documents",
     ),
     "sparsemax": (
-        lambda w, n: {"weighting": Sparsemax()},
+        lambda w, n: {"weighting": rg.Sparsemax()},
         r"weighting must be Softmax\(\) to be written out; got Sparsemax",
     ),
     "sink": (
-        lambda w, n: {"weighting": Softmax(0.5)},
+        lambda w, n: {"weighting": rg.Softmax(0.5)},
         r"weighting must be Softmax\(\) to be written out; got a sink\.",
     ),
 }

@@ -4,18 +4,7 @@ import pytest
 import torch
 from tests.cases import slow_but
 
-from regard.attention import (
-    Additive,
-    ScaledDot,
-    Softmax,
-    StudentT,
-    alibi,
-    attend,
-    causal,
-    lengths,
-    shaw,
-    window,
-)
+import regard as rg
 from regard.attention.engine import tiled
 from regard.attention.graph.encoding import encode
 from regard.attention.plan import BACKENDS
@@ -24,7 +13,7 @@ B, H, N, M, D, E = 2, 3, 5, 7, 4, 6
 ATTEND = torch.ops.regard.attend.default
 BACKWARD = torch.ops.regard.attend_backward.default
 AGAIN = torch.ops.regard.attend_backward_again.default
-SCALED_DOT, SOFTMAX = ScaledDot(), Softmax()
+SCALED_DOT, SOFTMAX = rg.ScaledDot(), rg.Softmax()
 
 
 @pytest.fixture(autouse=True)
@@ -64,11 +53,14 @@ def samples():
     three = [(B, N, D), (B, M, D), (B, M, E)]
     cases = {
         "plain": (four, {}),
-        "additive": (four, {"score": Additive(tensor(D)), "mask": lengths(n), "wants_lse": True}),
+        "additive": (
+            four,
+            {"score": rg.Additive(tensor(D)), "mask": rg.lengths(n), "wants_lse": True},
+        ),
         "tiled": (
             grouped,
             {
-                "mask": window(2, 1),
+                "mask": rg.window(2, 1),
                 "bias": tensor(H, N, M),
                 "dropout": 0.3,
                 "seed": torch.tensor(5),
@@ -76,9 +68,9 @@ def samples():
         ),
         "three axes": (
             three,
-            {"score": StudentT(torch.tensor(1.5, dtype=torch.float64, requires_grad=True))},
+            {"score": rg.StudentT(torch.tensor(1.5, dtype=torch.float64, requires_grad=True))},
         ),
-        "shaw": (four, {"bias": shaw(tensor(5, D), tensor(5, E))}),
+        "shaw": (four, {"bias": rg.shaw(tensor(5, D), tensor(5, E))}),
     }
     return {
         name: (arguments(*(tensor(*s) for s in shapes), **rest), rest.get("wants_lse", False))
@@ -127,10 +119,14 @@ def test_gradients_and_theirs_are_right(name):
 
 def test_gradients_of_the_tiled_engine_come_without_another_forward_pass(monkeypatch):
     given = arguments(
-        tensor(B, H, N, D), tensor(B, H, M, D), tensor(B, H, M, E), bias=alibi(), mask=causal()
+        tensor(B, H, N, D),
+        tensor(B, H, M, D),
+        tensor(B, H, M, E),
+        bias=rg.alibi(),
+        mask=rg.causal(),
     )
     want = torch.autograd.grad(
-        attend(*given[:3], bias=alibi(), mask=causal()).square().sum(), given[:3]
+        rg.attend(*given[:3], bias=rg.alibi(), mask=rg.causal()).square().sum(), given[:3]
     )
     out, *_ = ATTEND(*given)
     monkeypatch.setattr(tiled, "run", None)
@@ -141,7 +137,7 @@ def test_gradients_of_the_tiled_engine_come_without_another_forward_pass(monkeyp
 
 
 def test_without_keys_gradients_are_zeros():
-    given = arguments(tensor(B, H, N, D), tensor(B, H, 0, D), tensor(B, H, 0, E), bias=alibi())
+    given = arguments(tensor(B, H, N, D), tensor(B, H, 0, D), tensor(B, H, 0, E), bias=rg.alibi())
     out, *_ = ATTEND(*given)
     (grad,) = torch.autograd.grad(out.sum(), given[:1], create_graph=True)
     assert torch.equal(out, torch.zeros(B, H, N, E, dtype=torch.float64))
@@ -151,10 +147,10 @@ def test_without_keys_gradients_are_zeros():
 def test_gradients_at_large_scores_are_those_of_eager_calls():
     given = arguments(
         *(tensor(B, H, n, d, dtype=torch.float32) for n, d in ((N, D), (M, D), (M, E))),
-        score=ScaledDot(scale=1e4),
-        bias=alibi(),
+        score=rg.ScaledDot(scale=1e4),
+        bias=rg.alibi(),
     )
-    want = attend(*given[:3], score=ScaledDot(scale=1e4), bias=alibi())
+    want = rg.attend(*given[:3], score=rg.ScaledDot(scale=1e4), bias=rg.alibi())
     for one, other in zip(
         torch.autograd.grad(ATTEND(*given)[0].square().sum(), given[:3]),
         torch.autograd.grad(want.square().sum(), given[:3]),

@@ -4,21 +4,7 @@ import pytest
 import torch
 from torch.func import grad, jacfwd, jacrev, vmap
 
-from regard.attention import (
-    Additive,
-    Bilinear,
-    Custom,
-    Softmax,
-    Sparsemax,
-    alibi,
-    attend,
-    causal,
-    documents,
-    lengths,
-    shaw,
-    where,
-    window,
-)
+import regard as rg
 from regard.errors import SettingError, ShapeError
 
 B, H, N, M, D, E = 2, 3, 5, 7, 4, 6
@@ -31,13 +17,13 @@ pytestmark = [
 
 OPTIONS = {
     "plain": {},
-    "masked": {"mask": lengths([0, 6]) & window(3, 2)},
-    "documents": {"mask": documents(torch.tensor([0, 0, 1, 1, 1]), torch.arange(M) // 4)},
-    "where": {"mask": where(lambda batch, head, query, key: (query - key) % 2 == 0)},
-    "additive": {"score": Additive(torch.linspace(-1, 2, D).double()), "mask": causal()},
-    "custom": {"score": Custom(lambda q, k: -(q.unsqueeze(-2) - k.unsqueeze(-3)).abs().sum(-1))},
-    "alibi": {"bias": alibi(), "weighting": Softmax(0.3)},
-    "shaw": {"bias": shaw(torch.linspace(-1, 1, 5 * D).view(5, D).double())},
+    "masked": {"mask": rg.lengths([0, 6]) & rg.window(3, 2)},
+    "documents": {"mask": rg.documents(torch.tensor([0, 0, 1, 1, 1]), torch.arange(M) // 4)},
+    "where": {"mask": rg.where(lambda batch, head, query, key: (query - key) % 2 == 0)},
+    "additive": {"score": rg.Additive(torch.linspace(-1, 2, D).double()), "mask": rg.causal()},
+    "custom": {"score": rg.Custom(lambda q, k: -(q.unsqueeze(-2) - k.unsqueeze(-3)).abs().sum(-1))},
+    "alibi": {"bias": rg.alibi(), "weighting": rg.Softmax(0.3)},
+    "shaw": {"bias": rg.shaw(torch.linspace(-1, 1, 5 * D).view(5, D).double())},
 }
 
 
@@ -52,7 +38,7 @@ def test_vmap_gives_what_a_loop_gives(case):
     options = OPTIONS[case]
 
     def call(query):
-        return attend(query, key, value, **options)
+        return rg.attend(query, key, value, **options)
 
     torch.testing.assert_close(vmap(call)(queries), torch.stack(list(map(call, queries))))
 
@@ -62,11 +48,11 @@ def test_vmap_gives_what_a_loop_gives(case):
 def test_jacobians_are_those_of_autograd(transform, case):
     query, key, value = (t[:, :2, :, :2] for t in inputs())
     options = OPTIONS[case] | (
-        {"score": Additive(torch.ones(2).double())} if case == "additive" else {}
+        {"score": rg.Additive(torch.ones(2).double())} if case == "additive" else {}
     )
 
     def call(query):
-        return attend(query, key, value, **options)
+        return rg.attend(query, key, value, **options)
 
     want = torch.autograd.functional.jacobian(call, query)
     torch.testing.assert_close(transform(call)(query), want)
@@ -77,7 +63,7 @@ def test_each_row_of_a_vmap_has_lengths_of_its_own_and_nan_stays_hidden():
     key[:, :, 4:], value[:, :, 4:] = torch.nan, torch.nan
 
     def call(query, n):
-        return attend(query, key, value, mask=lengths(n))
+        return rg.attend(query, key, value, mask=rg.lengths(n))
 
     many = torch.tensor([[3, 4], [2, 0]])
     out = vmap(call, in_dims=(None, 0))(query, many)
@@ -89,27 +75,27 @@ def test_each_row_of_a_vmap_has_lengths_of_its_own_and_nan_stays_hidden():
     ("options", "message"),
     [
         ({"dropout": 0.1}, r"dropout must be 0\.0 under the transforms of torch\.func; got 0\.1\."),
-        ({"weighting": Sparsemax()}, r"weighting must be Softmax\(\) under .*; got Sparsemax\."),
+        ({"weighting": rg.Sparsemax()}, r"weighting must be Softmax\(\) under .*; got Sparsemax\."),
         ({"backend": "sdpa"}, r"backend must be None under .*; got 'sdpa'\."),
     ],
 )
 def test_what_transforms_cannot_follow_is_refused(options, message):
     query, *_ = inputs()
     with pytest.raises(SettingError, match=message):
-        vmap(lambda q: attend(q, q, **options))(query)
+        vmap(lambda q: rg.attend(q, q, **options))(query)
 
 
 def test_a_mask_of_another_shape_is_refused():
     query, key, _ = inputs()
     with pytest.raises(ShapeError, match=r"mask must broadcast to .* = \(3, 5, 7\); got"):
-        vmap(lambda q, k: attend(q, k, mask=torch.ones(N, 3, dtype=torch.bool)))(query, key)
+        vmap(lambda q, k: rg.attend(q, k, mask=torch.ones(N, 3, dtype=torch.bool)))(query, key)
 
 
 @pytest.mark.parametrize("backend", ["short", "sdpa"])
 def test_so_are_those_of_one_tensor_that_is_query_key_and_value(backend):
     def second(states, backend):
         states = states.requires_grad_()
-        out = attend(states, states, states, score=Bilinear(weight), backend=backend)
+        out = rg.attend(states, states, states, score=rg.Bilinear(weight), backend=backend)
         (grad,) = torch.autograd.grad(out.square().sum(), states, create_graph=True)
         return torch.autograd.grad(grad.square().sum(), [states, weight])
 
@@ -123,4 +109,4 @@ def test_so_are_those_of_one_tensor_that_is_query_key_and_value(backend):
 def test_a_nested_tensor_is_refused_with_what_to_do(layout):
     nested = torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(5, 4)], layout=layout)
     with pytest.raises(ShapeError, match=r"query must be padded; got a nested tensor\. Pass query"):
-        attend(nested, nested)
+        rg.attend(nested, nested)

@@ -10,16 +10,7 @@ from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS, weigh
 
-from regard.attention import (
-    Custom,
-    Softmax,
-    Sparsemax,
-    attend,
-    causal,
-    lengths,
-    summarize,
-    weights,
-)
+import regard as rg
 from regard.attention.inspect.statistics import top_places
 from regard.errors import SettingError, ShapeError
 
@@ -70,7 +61,7 @@ def assert_right(case, *, most=3, top=4, counted=None, atol=1e-9):
     query, key, _ = case.inputs
     B, N = case.sizes.B, case.sizes.N
     options = {**case.options(), "queries": counted}
-    found = summarize(query, key, **options, top=top, map=most)
+    found = rg.summarize(query, key, **options, top=top, map=most)
     every = torch.ones(B, N, dtype=torch.bool) if counted is None else counted.expand(B, N)
     expected, weights = dense_summary(case, every, found.bucket)
     for name, tensor in expected.items():
@@ -129,29 +120,32 @@ def test_only_counted_queries_give(weighting, dtype, atol):
     case = Case.draw(SIZES, dtype, weighting=weighting, mask="lengths")
     assert_right(case, counted=counted, atol=atol)
     query, key, _ = case.inputs
-    some = summarize(query, key, queries=slice(1, -1), map=2)
-    same = summarize(query, key, queries=torch.tensor([False, True, True, True, False]), map=2)
+    some = rg.summarize(query, key, queries=slice(1, -1), map=2)
+    same = rg.summarize(query, key, queries=torch.tensor([False, True, True, True, False]), map=2)
     torch.testing.assert_close(some.tensors(), same.tensors(), equal_nan=True)
 
 
-@pytest.mark.parametrize("weighting", [Softmax(), Sparsemax()], ids=repr)
+@pytest.mark.parametrize("weighting", [rg.Softmax(), rg.Sparsemax()], ids=repr)
 def test_nan_in_hidden_keys_reaches_nothing(weighting):
     query, key = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11)
     other = key.clone()
     other[:, :, 6] = torch.nan
-    clean = summarize(query, key, mask=lengths([4, 6]), weighting=weighting)
-    found = summarize(query, other, mask=lengths([4, 6]), weighting=weighting)
+    clean = rg.summarize(query, key, mask=rg.lengths([4, 6]), weighting=weighting)
+    found = rg.summarize(query, other, mask=rg.lengths([4, 6]), weighting=weighting)
     torch.testing.assert_close(found.tensors(), clean.tensors())
     # The last query sees it, and no other may have anything of it.
-    clean = summarize(query, key, mask=causal(), weighting=weighting)
-    found = summarize(query, other, mask=causal(), weighting=weighting)
+    clean = rg.summarize(query, key, mask=rg.causal(), weighting=weighting)
+    found = rg.summarize(query, other, mask=rg.causal(), weighting=weighting)
     for name in ("lse", "entropy", "distance", "first", "top_keys", "top_weights"):
         torch.testing.assert_close(getattr(found, name)[:, :, :4], getattr(clean, name)[:, :, :4])
 
 
 def test_queries_that_see_nothing_have_no_mass():
-    found = summarize(
-        torch.randn(2, 5, 11), torch.randn(2, 7, 11), mask=lengths([0, 3]), weighting=Softmax(0.5)
+    found = rg.summarize(
+        torch.randn(2, 5, 11),
+        torch.randn(2, 7, 11),
+        mask=rg.lengths([0, 3]),
+        weighting=rg.Softmax(0.5),
     )
     assert (found.lse[0] == -torch.inf).all()
     assert (found.top_keys[0] == -1).all()
@@ -164,8 +158,8 @@ def test_queries_that_see_nothing_have_no_mass():
 @pytest.mark.parametrize("far", [0, 30, 3e4, 1e9])
 def test_a_sink_keeps_its_digits_beside_scores_far_below(far):
     query, key, sink = torch.randn(1, 3, 5, 11), torch.randn(1, 3, 7, 11), torch.randn(3)
-    options = {"bias": torch.full((5, 1), -float(far)), "weighting": Softmax(sink=sink)}
-    found = summarize(query, key, **options).lse
+    options = {"bias": torch.full((5, 1), -float(far)), "weighting": rg.Softmax(sink=sink)}
+    found = rg.summarize(query, key, **options).lse
     scores = (query @ key.mT).double() / 11**0.5 - far
     exact = torch.cat([scores, sink.double()[:, None, None].expand(1, 3, 5, 1)], dim=-1).logsumexp(
         -1
@@ -176,12 +170,12 @@ def test_a_sink_keeps_its_digits_beside_scores_far_below(far):
 def test_of_equal_keys_the_first_come_first():
     # Of one number only, so that no order of additions makes equal keys differ.
     key = torch.eye(11)[3].expand(97, 11)
-    found = summarize(torch.randn(5, 11), key, top=4)
+    found = rg.summarize(torch.randn(5, 11), key, top=4)
     assert found.top_keys.tolist() == [[0, 1, 2, 3]] * 5
     # Better ones stay before them.
     key = key.clone()
     key[[40, 90]] *= 3
-    best = summarize(key[40:41], key, top=4).top_keys
+    best = rg.summarize(key[40:41], key, top=4).top_keys
     assert best.tolist() == [[40, 90, 0, 1]]
 
 
@@ -189,15 +183,15 @@ def test_of_equal_keys_the_first_come_first():
 def test_leading_axes_are_those_of_attend(axes):
     lead = {2: (), 3: (2,), 4: (2, 3), 5: (2, 1, 3)}[axes]
     query, key = torch.randn(*lead, 5, 11), torch.randn(*lead, 7, 11)
-    found = summarize(query, key, map=2)
-    assert found.lse.shape == attend(query, key).shape[:-1]
-    torch.testing.assert_close(found.received, weights(query, key).sum(-2))
+    found = rg.summarize(query, key, map=2)
+    assert found.lse.shape == rg.attend(query, key).shape[:-1]
+    torch.testing.assert_close(found.received, rg.weights(query, key).sum(-2))
     assert found.fits()
 
 
 @pytest.mark.parametrize(("N", "M"), [(0, 7), (5, 0), (0, 0)])
 def test_nothing_to_look_from_or_at(N, M):
-    found = summarize(torch.randn(3, N, 11), torch.randn(3, M, 11))
+    found = rg.summarize(torch.randn(3, N, 11), torch.randn(3, M, 11))
     assert found.fits()
     assert found.received.sum() == 0
 
@@ -205,8 +199,8 @@ def test_nothing_to_look_from_or_at(N, M):
 def test_a_custom_score_may_give_what_it_keeps():
     table = torch.randn(5, 7)
     kept = table.clone()
-    score = Custom(lambda q, k, t: t[: q.shape[-2], : k.shape[-2]].expand(1, 1, -1, -1), table)
-    found = summarize(torch.randn(5, 11), torch.randn(7, 11), score=score)
+    score = rg.Custom(lambda q, k, t: t[: q.shape[-2], : k.shape[-2]].expand(1, 1, -1, -1), table)
+    found = rg.summarize(torch.randn(5, 11), torch.randn(7, 11), score=score)
     assert torch.equal(table, kept)
     torch.testing.assert_close(found.lse, table.logsumexp(-1))
 
@@ -230,7 +224,7 @@ def test_a_custom_score_may_give_what_it_keeps():
 )
 def test_bad_options_are_named(options, error, message, unchecked_shapes):
     with pytest.raises(error, match=message):
-        summarize(torch.randn(3, 5, 11), torch.randn(3, 7, 11), **options)
+        rg.summarize(torch.randn(3, 5, 11), torch.randn(3, 7, 11), **options)
 
 
 def _by_sorting(row, count):

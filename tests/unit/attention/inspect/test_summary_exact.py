@@ -10,23 +10,7 @@ from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
 from tests.unit.attention.inspect.test_summary import dense_scores, weigh
 
-from regard.attention import (
-    Additive,
-    Epanechnikov,
-    Softmax,
-    Sparsemax,
-    alibi,
-    attend,
-    causal,
-    columns,
-    lengths,
-    observe,
-    rollout,
-    rows,
-    summarize,
-    transposed,
-    weights,
-)
+import regard as rg
 from regard.errors import SettingError, ShapeError
 
 SIZES = Sizes(B=2, H=6, G=2, N=5, M=7, D=11, E=13)
@@ -45,25 +29,25 @@ def test_rows_columns_and_transposed_are_those_of_the_matrix(options):
     whole = weigh(case.weighting, dense_scores(case), *case.of_sink)
     query, key, _ = case.inputs
     given = case.options()
-    torch.testing.assert_close(rows(query, key, PLACES, **given), whole[:, :, PLACES])
-    torch.testing.assert_close(columns(query, key, PLACES, **given), whole[..., PLACES])
-    lse = summarize(query, key, **given).lse
-    known = columns(query, key, torch.tensor(PLACES), lse=lse, **given)
+    torch.testing.assert_close(rg.rows(query, key, PLACES, **given), whole[:, :, PLACES])
+    torch.testing.assert_close(rg.columns(query, key, PLACES, **given), whole[..., PLACES])
+    lse = rg.summarize(query, key, **given).lse
+    known = rg.columns(query, key, torch.tensor(PLACES), lse=lse, **given)
     torch.testing.assert_close(known, whole[..., PLACES])
     states = torch.randn(2, 1, 5, 3, dtype=torch.float64)
-    torch.testing.assert_close(transposed(query, key, states, **given), whole.mT @ states)
+    torch.testing.assert_close(rg.transposed(query, key, states, **given), whole.mT @ states)
 
 
 def test_slices_and_no_places():
     query, key = torch.randn(5, 11), torch.randn(7, 11)
-    whole = weights(query, key)
-    torch.testing.assert_close(rows(query, key, slice(1, 4)), whole[1:4])
-    assert rows(query, key, []).shape == (0, 7)
-    assert columns(query, key, []).shape == (5, 0)
+    whole = rg.weights(query, key)
+    torch.testing.assert_close(rg.rows(query, key, slice(1, 4)), whole[1:4])
+    assert rg.rows(query, key, []).shape == (0, 7)
+    assert rg.columns(query, key, []).shape == (5, 0)
     with pytest.raises(ShapeError, match=r"places must be of the 5 query places; got 5\."):
-        rows(query, key, [5])
+        rg.rows(query, key, [5])
     with pytest.raises(ShapeError, match=r"places must be of the 7 key places; got -8\."):
-        columns(query, key, [-8])
+        rg.columns(query, key, [-8])
 
 
 def test_bad_states_and_sums_are_named(unchecked_shapes):
@@ -71,40 +55,40 @@ def test_bad_states_and_sums_are_named(unchecked_shapes):
     with pytest.raises(
         ShapeError, match=r"states must broadcast to .* = \(2, 5, 3\); got \(4, 3\)"
     ):
-        transposed(query, key, torch.randn(4, 3))
+        rg.transposed(query, key, torch.randn(4, 3))
     with pytest.raises(ShapeError, match=r"states must have axes \(N, E\) at least; got \(5,\)"):
-        transposed(query, key, torch.randn(5))
+        rg.transposed(query, key, torch.randn(5))
     with pytest.raises(ShapeError, match=r"lse must have the shape .* = \(2, 5\); got \(5,\)"):
-        columns(query, key, [0], lse=torch.zeros(5))
+        rg.columns(query, key, [0], lse=torch.zeros(5))
 
 
 @pytest.mark.parametrize("heads", [(), (3,)])
 def test_rollout_is_the_product_of_the_layers(heads):
     lead = (2, *heads)
     calls = []
-    with observe(calls.append):
-        for mask in (None, causal(), lengths([6, 3])):
+    with rg.observe(calls.append):
+        for mask in (None, rg.causal(), rg.lengths([6, 3])):
             x = torch.randn(*lead, 7, 11, dtype=torch.float64)
-            attend(x, torch.randn_like(x), mask=mask)
+            rg.attend(x, torch.randn_like(x), mask=mask)
     product = torch.eye(7, dtype=torch.float64)
     for call in calls:
-        whole = weights(call.query, call.key, mask=call.mask)
+        whole = rg.weights(call.query, call.key, mask=call.mask)
         mean = whole.mean(1) if heads else whole
         product = (0.3 * torch.eye(7) + 0.7 * mean) @ product
-    torch.testing.assert_close(rollout(calls, [6, 0], residual=0.3), product[:, [6, 0]])
-    torch.testing.assert_close(rollout(calls, slice(None), residual=0.3), product)
+    torch.testing.assert_close(rg.rollout(calls, [6, 0], residual=0.3), product[:, [6, 0]])
+    torch.testing.assert_close(rg.rollout(calls, slice(None), residual=0.3), product)
 
 
 def test_rollout_refuses_what_it_cannot_follow():
     with pytest.raises(SettingError, match="calls must hold one layer at least; got none"):
-        rollout([], [0])
+        rg.rollout([], [0])
     calls = []
-    with observe(calls.append):
-        attend(torch.randn(5, 11), torch.randn(7, 11))
+    with rg.observe(calls.append):
+        rg.attend(torch.randn(5, 11), torch.randn(7, 11))
     with pytest.raises(ShapeError, match="over the same N = 5 places; got 5 queries and 7 keys"):
-        rollout(calls, [0])
+        rg.rollout(calls, [0])
     with pytest.raises(SettingError, match="residual must be at least 0 and below 1; got 1"):
-        rollout(calls, [0], residual=1.0)
+        rg.rollout(calls, [0], residual=1.0)
 
 
 def tensor(*shape):
@@ -113,14 +97,14 @@ def tensor(*shape):
 
 GRADIENTS = {
     "plain": ({}, ()),
-    "causal": ({"mask": causal()}, ()),
-    "some see nothing": ({"mask": lengths([0, 3])}, ()),
-    "sink": ({"weighting": lambda s: Softmax(sink=s), "mask": lengths([0, 3])}, ((3,),)),
+    "causal": ({"mask": rg.causal()}, ()),
+    "some see nothing": ({"mask": rg.lengths([0, 3])}, ()),
+    "sink": ({"weighting": lambda s: rg.Softmax(sink=s), "mask": rg.lengths([0, 3])}, ((3,),)),
     "bias": ({"bias": lambda b: b}, ((3, 1, 7),)),
-    "alibi": ({"bias": alibi}, ((3,),)),
-    "additive": ({"score": Additive}, ((4,),)),
-    "sparsemax": ({"weighting": Sparsemax()}, ()),
-    "scores of −inf": ({"score": Epanechnikov(3.5)}, ()),
+    "alibi": ({"bias": rg.alibi}, ((3,),)),
+    "additive": ({"score": rg.Additive}, ((4,),)),
+    "sparsemax": ({"weighting": rg.Sparsemax()}, ()),
+    "scores of −inf": ({"score": rg.Epanechnikov(3.5)}, ()),
 }
 
 
@@ -134,12 +118,12 @@ def test_gradients(name):
             k: v(*others) if isinstance(v, type | FunctionType) else v for k, v in options.items()
         }
         counted = torch.tensor([True, True, False, True, True])
-        found = summarize(query, key, top=2, map=3, queries=counted, **given)
+        found = rg.summarize(query, key, top=2, map=3, queries=counted, **given)
         made = [each for each in found.tensors().values() if each.is_floating_point()]
         return (
             *(each.masked_fill(each == -torch.inf, 0) for each in made),
-            transposed(query, key, states, **given),
-            rows(query, key, [1, 4], **given),
+            rg.transposed(query, key, states, **given),
+            rg.rows(query, key, [1, 4], **given),
         )
 
     others = [tensor(*shape) for shape in shapes]
@@ -147,7 +131,7 @@ def test_gradients(name):
 
 
 def test_top_keys_and_counts_have_no_gradient():
-    found = summarize(tensor(5, 4), tensor(7, 4))
+    found = rg.summarize(tensor(5, 4), tensor(7, 4))
     assert found.entropy.requires_grad
     assert not found.top_keys.requires_grad
     assert not found.counts.requires_grad

@@ -7,15 +7,7 @@ import pytest
 import torch
 from tests.profiling import profiled
 
-from regard.attention import (
-    Sparsemax,
-    alibi,
-    causal,
-    documents,
-    summarize,
-    where,
-    window,
-)
+import regard as rg
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +15,12 @@ H, N, M, D = 3, 3001, 4003, 8
 MATRIX = 4 * H * N * M
 CALLS = {
     "plain": {},
-    "causal": {"mask": causal()},
-    "window": {"mask": window(before=50)},
-    "documents": {"mask": documents(torch.arange(N) // 101, torch.arange(M) // 127)},
-    "where": {"mask": where(lambda b, h, i, j: (i + j) % 3 > 0)},
-    "ALiBi": {"bias": alibi()},
-    "sparsemax": {"weighting": Sparsemax(), "mask": window(before=300)},
+    "causal": {"mask": rg.causal()},
+    "window": {"mask": rg.window(before=50)},
+    "documents": {"mask": rg.documents(torch.arange(N) // 101, torch.arange(M) // 127)},
+    "where": {"mask": rg.where(lambda b, h, i, j: (i + j) % 3 > 0)},
+    "ALiBi": {"bias": rg.alibi()},
+    "sparsemax": {"weighting": rg.Sparsemax(), "mask": rg.window(before=300)},
 }
 
 
@@ -40,17 +32,17 @@ def drawn():
 def test_no_summary_holds_the_matrix(options):
     query, key = drawn()
     # At most two blocks of 2 M scores of four bytes, the gradients' copies of them, and O(N).
-    seen = profiled(lambda: summarize(query, key, **options))
+    seen = profiled(lambda: rg.summarize(query, key, **options))
     assert seen.largest < MATRIX / 2
     assert seen.peak < MATRIX / 2
 
 
 def test_neither_do_gradients():
     query, key = drawn()
-    mask = window(before=100)
+    mask = rg.window(before=100)
 
     def call():
-        found = summarize(query, key, mask=mask)
+        found = rg.summarize(query, key, mask=mask)
         loss = found.entropy.sum() + found.received.square().sum()
         loss.backward()
 

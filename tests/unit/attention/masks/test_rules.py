@@ -3,16 +3,8 @@
 import pytest
 import torch
 
-from regard.attention import (
-    Cover,
-    causal,
-    dense,
-    documents,
-    lengths,
-    prefix,
-    where,
-    window,
-)
+import regard as rg
+from regard.attention import Cover
 from regard.attention.masks.grid import Band, Segment, Segments
 from regard.errors import SettingError, ShapeError
 
@@ -22,47 +14,47 @@ def drawing(*rows):
 
 
 def test_causal_lines_the_last_query_up_with_the_last_key():
-    assert causal().draw(2, 4) == drawing("1 1 1 .", "1 1 1 1")
-    assert causal().draw(4, 2) == drawing(". .", ". .", "1 .", "1 1")
-    assert causal(first=1).draw(2, 4) == drawing("1 1 . .", "1 1 1 .")
+    assert rg.causal().draw(2, 4) == drawing("1 1 1 .", "1 1 1 1")
+    assert rg.causal().draw(4, 2) == drawing(". .", ". .", "1 .", "1 1")
+    assert rg.causal(first=1).draw(2, 4) == drawing("1 1 . .", "1 1 1 .")
 
 
 def test_lengths_may_differ_by_query():
-    mask = lengths(torch.tensor([[1, 3]]))
+    mask = rg.lengths(torch.tensor([[1, 3]]))
     assert mask.draw(2, 4) == drawing("1 . . .", "1 1 1 .")
 
 
 def test_a_window_counts_keys_besides_the_querys_own():
-    assert window(before=1, after=0).draw(3, 3) == drawing("1 . .", "1 1 .", ". 1 1")
-    assert window(before=0, after=1).draw(3, 3) == drawing("1 1 .", ". 1 1", ". . 1")
-    assert window(before=1).draw(2, 4) == drawing(". 1 1 1", ". . 1 1")
-    assert window(after=0).draw(2, 4) == causal().draw(2, 4)
-    assert window().draw(2, 3) == drawing("1 1 1", "1 1 1")
-    assert window(before=0, after=0, first=1).draw(2, 4) == drawing(". 1 . .", ". . 1 .")
+    assert rg.window(before=1, after=0).draw(3, 3) == drawing("1 . .", "1 1 .", ". 1 1")
+    assert rg.window(before=0, after=1).draw(3, 3) == drawing("1 1 .", ". 1 1", ". . 1")
+    assert rg.window(before=1).draw(2, 4) == drawing(". 1 1 1", ". . 1 1")
+    assert rg.window(after=0).draw(2, 4) == rg.causal().draw(2, 4)
+    assert rg.window().draw(2, 3) == drawing("1 1 1", "1 1 1")
+    assert rg.window(before=0, after=0, first=1).draw(2, 4) == drawing(". 1 . .", ". . 1 .")
 
 
 def test_a_window_may_stick_out_of_the_keys():
-    assert window(before=1, after=1, first=-2).draw(4, 2) == drawing(". .", "1 .", "1 1", "1 1")
-    assert window(before=1, after=1, first=9).draw(2, 2) == drawing(". .", ". .")
+    assert rg.window(before=1, after=1, first=-2).draw(4, 2) == drawing(". .", "1 .", "1 1", "1 1")
+    assert rg.window(before=1, after=1, first=9).draw(2, 2) == drawing(". .", ". .")
 
 
 def test_documents_see_themselves():
-    mask = documents([0, 0, 7], torch.tensor([7, 0, 5]))
+    mask = rg.documents([0, 0, 7], torch.tensor([7, 0, 5]))
     assert mask.draw(3, 3) == drawing(". 1 .", ". 1 .", "1 . .")
-    packed = documents(torch.tensor([[0, 0, 1], [0, 1, 1]])) & causal()
+    packed = rg.documents(torch.tensor([[0, 0, 1], [0, 1, 1]])) & rg.causal()
     assert packed.draw(3, 3) == "\n\n".join(
         [drawing("1 . .", "1 1 .", ". . 1"), drawing("1 . .", ". 1 .", ". 1 1")]
     )
 
 
 def test_a_prefix_may_be_longer_than_the_keys():
-    assert (prefix([1, 9]) | causal()).draw(2, 2) == "\n\n".join(
+    assert (rg.prefix([1, 9]) | rg.causal()).draw(2, 2) == "\n\n".join(
         [drawing("1 .", "1 1"), drawing("1 1", "1 1")]
     )
 
 
 def test_a_rule_of_ones_own_sees_batch_row_and_head():
-    mask = where(lambda batch, head, query, key: (query + key + batch) % 2 == head)
+    mask = rg.where(lambda batch, head, query, key: (query + key + batch) % 2 == head)
     dense_mask = mask.bind(2, 2, 3, 3).dense()
     assert dense_mask.shape == (2, 2, 3, 3)
     for b, h, n, m in torch.cartesian_prod(*[torch.arange(s) for s in (2, 2, 3, 3)]).tolist():
@@ -70,29 +62,29 @@ def test_a_rule_of_ones_own_sees_batch_row_and_head():
 
 
 def test_masks_join():
-    both = causal() & lengths([2])
+    both = rg.causal() & rg.lengths([2])
     assert both.draw(3, 3) == drawing("1 . .", "1 1 .", "1 1 .")
-    assert (causal() | lengths([2])).draw(3, 3) == drawing("1 1 .", "1 1 .", "1 1 1")
-    assert (~causal()).draw(3, 3) == drawing(". 1 1", ". . 1", ". . .")
+    assert (rg.causal() | rg.lengths([2])).draw(3, 3) == drawing("1 1 .", "1 1 .", "1 1 1")
+    assert (~rg.causal()).draw(3, 3) == drawing(". 1 1", ". . 1", ". . .")
     assert ~~both is both
 
 
 @pytest.mark.parametrize(
     ("mask", "rows", "keys", "cover"),
     [
-        (causal(), range(3, 6), range(4), Cover.ALL),
-        (causal(), range(2), range(3, 6), Cover.NONE),
-        (lengths([3, 5]), range(6), range(3), Cover.ALL),
-        (lengths([3, 5]), range(6), range(5, 6), Cover.NONE),
-        (causal() & lengths([3, 5]), range(2), range(2, 4), Cover.NONE),
-        (causal() | lengths([3, 5]), range(2), range(3), Cover.ALL),
-        (~lengths([3, 5]), range(6), range(3), Cover.NONE),
-        (window(before=2, after=1), range(2, 4), range(2, 4), Cover.ALL),
-        (window(before=2, after=1), range(4, 6), range(2), Cover.NONE),
-        (window(before=2, after=1), range(2), range(3, 6), Cover.NONE),
-        (documents([0, 0, 0, 1, 1, 1]), range(3), range(3), Cover.ALL),
-        (documents([0, 0, 0, 1, 1, 1]), range(2), range(3, 6), Cover.NONE),
-        (documents([1, 1, 1, 0, 0, 0]) & causal(), range(3, 6), range(3), Cover.NONE),
+        (rg.causal(), range(3, 6), range(4), Cover.ALL),
+        (rg.causal(), range(2), range(3, 6), Cover.NONE),
+        (rg.lengths([3, 5]), range(6), range(3), Cover.ALL),
+        (rg.lengths([3, 5]), range(6), range(5, 6), Cover.NONE),
+        (rg.causal() & rg.lengths([3, 5]), range(2), range(2, 4), Cover.NONE),
+        (rg.causal() | rg.lengths([3, 5]), range(2), range(3), Cover.ALL),
+        (~rg.lengths([3, 5]), range(6), range(3), Cover.NONE),
+        (rg.window(before=2, after=1), range(2, 4), range(2, 4), Cover.ALL),
+        (rg.window(before=2, after=1), range(4, 6), range(2), Cover.NONE),
+        (rg.window(before=2, after=1), range(2), range(3, 6), Cover.NONE),
+        (rg.documents([0, 0, 0, 1, 1, 1]), range(3), range(3), Cover.ALL),
+        (rg.documents([0, 0, 0, 1, 1, 1]), range(2), range(3, 6), Cover.NONE),
+        (rg.documents([1, 1, 1, 0, 0, 0]) & rg.causal(), range(3, 6), range(3), Cover.NONE),
     ],
 )
 def test_tiles_that_are_all_alike_need_no_tensor(mask, rows, keys, cover):
@@ -100,49 +92,49 @@ def test_tiles_that_are_all_alike_need_no_tensor(mask, rows, keys, cover):
 
 
 def test_bands_and_documents_are_known_as_such():
-    assert window(before=1).bind(2, 3, 5, 7).form == Band(1, None, is_exact=True)
-    both = (window(before=1) & causal()).bind(2, 3, 5, 7)
+    assert rg.window(before=1).bind(2, 3, 5, 7).form == Band(1, None, is_exact=True)
+    both = (rg.window(before=1) & rg.causal()).bind(2, 3, 5, 7)
     assert both.form == Band(1, 2, is_exact=True)
-    assert (both.mask & lengths([3, 5])).bind(2, 3, 5, 7).form == Band(1, 2, is_exact=False)
+    assert (both.mask & rg.lengths([3, 5])).bind(2, 3, 5, 7).form == Band(1, 2, is_exact=False)
     assert (~both.mask).bind(2, 3, 5, 7).form is None
-    packed = (documents([4, 4, 2]) & causal()).bind(2, 3, 3, 3).form
+    packed = (rg.documents([4, 4, 2]) & rg.causal()).bind(2, 3, 3, 3).form
     segments = (Segment(0, range(2), range(2)), Segment(0, range(2, 3), range(2, 3)))
     assert packed == Segments(segments, 1, Band(None, 0, is_exact=True), is_exact=True)
-    assert documents([4, 2, 4]).bind(2, 3, 3, 3).form is None
+    assert rg.documents([4, 2, 4]).bind(2, 3, 3, 3).form is None
 
 
 def test_spans_leave_out_keys_that_no_query_of_the_rows_sees():
     def key_ranges(mask, rows, **options):
         return mask.bind(1, 1, 1000, 1000).key_ranges(rows, **options)
 
-    band = window(before=5, after=3, first=10)
-    assert key_ranges(causal(), range(100)) == (range(100),)
+    band = rg.window(before=5, after=3, first=10)
+    assert key_ranges(rg.causal(), range(100)) == (range(100),)
     assert key_ranges(band, range(100, 120)) == (range(105, 133),)
-    assert key_ranges(band & lengths([1000]), range(2)) == (range(5, 15),)
+    assert key_ranges(band & rg.lengths([1000]), range(2)) == (range(5, 15),)
     assert key_ranges(band, range(995, 1000)) == ()
-    assert key_ranges(lengths([0]), range(5)) == ()
-    texts = documents([0] * 300 + [1] * 700)
+    assert key_ranges(rg.lengths([0]), range(5)) == ()
+    texts = rg.documents([0] * 300 + [1] * 700)
     assert key_ranges(texts, range(290)) == (range(300),)
     assert key_ranges(texts, range(290, 310)) == (range(1000),)
     assert key_ranges(texts & band, range(290, 310)) == (range(295, 300), range(305, 323))
     # Found by halving, down to 128 keys that are not known to be hidden.
-    assert key_ranges(prefix(4) | band, range(600, 610)) == (range(125), range(500, 625))
-    assert key_ranges(prefix(4) | band, range(600, 610), smallest_gap=400) == (range(625),)
+    assert key_ranges(rg.prefix(4) | band, range(600, 610)) == (range(125), range(500, 625))
+    assert key_ranges(rg.prefix(4) | band, range(600, 610), smallest_gap=400) == (range(625),)
 
 
 def test_one_decoding_step_over_cached_keys_needs_no_mask():
-    assert causal().bind(2, 3, 1, 7).whole is Cover.ALL
+    assert rg.causal().bind(2, 3, 1, 7).whole is Cover.ALL
 
 
 def test_a_flag_says_causal_only_where_the_first_query_is_at_the_first_key():
-    assert causal().bind(2, 3, 7, 7).is_causal
-    assert causal(first=0).bind(2, 3, 5, 7).is_causal
-    assert not causal().bind(2, 3, 5, 7).is_causal
-    assert not (causal() & lengths([7, 7])).bind(2, 3, 7, 7).is_causal
+    assert rg.causal().bind(2, 3, 7, 7).is_causal
+    assert rg.causal(first=0).bind(2, 3, 5, 7).is_causal
+    assert not rg.causal().bind(2, 3, 5, 7).is_causal
+    assert not (rg.causal() & rg.lengths([7, 7])).bind(2, 3, 7, 7).is_causal
 
 
 def test_the_same_mask_is_bound_once_for_the_same_sizes():
-    mask = lengths([3, 5])
+    mask = rg.lengths([3, 5])
     assert mask.bind(2, 3, 5, 7) is mask.bind(2, 3, 5, 7)
     assert mask.bind(2, 3, 5, 7) is not mask.bind(2, 3, 1, 7)
     assert mask.bind(2, 3, 5, 7).penalty(torch.float32) is mask.bind(2, 3, 5, 7).penalty(
@@ -152,7 +144,7 @@ def test_the_same_mask_is_bound_once_for_the_same_sizes():
 
 def test_a_mask_does_not_follow_later_changes_of_the_lengths():
     n = torch.tensor([3])
-    mask = lengths(n)
+    mask = rg.lengths(n)
     n.fill_(1)
     assert mask.draw(1, 4) == "1 1 1 ."
 
@@ -160,10 +152,10 @@ def test_a_mask_does_not_follow_later_changes_of_the_lengths():
 @pytest.mark.parametrize(
     ("mask", "shape"),
     [
-        (lengths([3, 5]), (2, 1, 1, 7)),
-        (causal(), (1, 1, 5, 7)),
-        (causal() & lengths([3, 5]), (2, 1, 5, 7)),
-        (dense(torch.ones(3, 1, 7, dtype=torch.bool)), (1, 3, 1, 7)),
+        (rg.lengths([3, 5]), (2, 1, 1, 7)),
+        (rg.causal(), (1, 1, 5, 7)),
+        (rg.causal() & rg.lengths([3, 5]), (2, 1, 5, 7)),
+        (rg.dense(torch.ones(3, 1, 7, dtype=torch.bool)), (1, 3, 1, 7)),
     ],
 )
 def test_extent_is_the_shape_of_the_dense_mask(mask, shape):
@@ -175,18 +167,21 @@ def test_extent_is_the_shape_of_the_dense_mask(mask, shape):
 def test_without_an_axis_of_heads_the_batch_is_the_third_axis_from_the_end():
     tensor = torch.zeros(2, 5, 7, dtype=torch.bool)
     tensor[1] = True
-    assert dense(tensor).bind(2, None, 5, 7).dense().shape == (2, 1, 5, 7)
+    assert rg.dense(tensor).bind(2, None, 5, 7).dense().shape == (2, 1, 5, 7)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: lengths(torch.tensor([1.0])), "lengths must be integers; got torch.float32"),
-        (lambda: lengths(torch.ones(1, 1, 1).long()), r"\(\), \(B,\) or \(B, N\); got \(1, 1, 1\)"),
-        (lambda: documents(torch.zeros(3)), "documents must be integers; got torch.float32"),
-        (lambda: documents(torch.tensor(3)), r"documents must have shape \(N,\) or \(B, N\)"),
-        (lambda: prefix(torch.tensor(0.5)), "prefix must be integers"),
-        (lambda: causal() & 1, "mask must be a Mask or a boolean tensor; got int"),
+        (lambda: rg.lengths(torch.tensor([1.0])), "lengths must be integers; got torch.float32"),
+        (
+            lambda: rg.lengths(torch.ones(1, 1, 1).long()),
+            r"\(\), \(B,\) or \(B, N\); got \(1, 1, 1\)",
+        ),
+        (lambda: rg.documents(torch.zeros(3)), "documents must be integers; got torch.float32"),
+        (lambda: rg.documents(torch.tensor(3)), r"documents must have shape \(N,\) or \(B, N\)"),
+        (lambda: rg.prefix(torch.tensor(0.5)), "prefix must be integers"),
+        (lambda: rg.causal() & 1, "mask must be a Mask or a boolean tensor; got int"),
     ],
 )
 @pytest.mark.usefixtures("unchecked_shapes")
@@ -197,19 +192,19 @@ def test_what_is_no_mask_is_refused(make, message):
 
 def test_a_window_has_no_negative_width():
     with pytest.raises(SettingError, match="before must be at least 0; got -1"):
-        window(before=-1)
+        rg.window(before=-1)
 
 
 @pytest.mark.parametrize(
     "mask",
     [
-        window(before=2, after=1, first=5),
-        window(before=2, after=1, first=-3),
-        window(before=0, after=0, first=30),
-        causal() & lengths([9]),
-        documents([0, 0, 1, 3], torch.tensor([2] * 5 + [0] * 3 + [1] * 3)),
-        prefix(2) | window(before=1, after=0),
-        where(lambda batch, head, query, key: (key - query) % 6 == 0),
+        rg.window(before=2, after=1, first=5),
+        rg.window(before=2, after=1, first=-3),
+        rg.window(before=0, after=0, first=30),
+        rg.causal() & rg.lengths([9]),
+        rg.documents([0, 0, 1, 3], torch.tensor([2] * 5 + [0] * 3 + [1] * 3)),
+        rg.prefix(2) | rg.window(before=1, after=0),
+        rg.where(lambda batch, head, query, key: (key - query) % 6 == 0),
     ],
 )
 def test_hidden_keys_are_those_that_no_query_sees(mask, monkeypatch):

@@ -3,20 +3,7 @@
 import pytest
 import torch
 
-from regard.attention import (
-    Bilinear,
-    Box,
-    Cosine,
-    Custom,
-    Epanechnikov,
-    Gaussian,
-    Laplace,
-    StudentT,
-    attend,
-    explain,
-    lengths,
-    weights,
-)
+import regard as rg
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
 
@@ -32,20 +19,20 @@ def test_a_gaussian_far_from_the_origin_keeps_its_precision(shift, backend):
     inputs[0] += shift
     inputs[1] += shift
     answer = attend_by_loops(*inputs, lambda _: lambda q, k: -((q - k) ** 2).sum() / 2 / 9)
-    out = attend(*inputs, score=Gaussian(3.0), backend=backend)
+    out = rg.attend(*inputs, score=rg.Gaussian(3.0), backend=backend)
     torch.testing.assert_close(out.double(), answer.context, atol=1e-6, rtol=0)
 
 
 def test_a_narrow_gaussian_is_worked_out_in_float64():
     query, key = torch.rand(1, 1, 40, 2), torch.rand(1, 1, 50, 2)
-    score = Gaussian(0.01)
+    score = rg.Gaussian(0.01)
     answer = attend_by_loops(query, key, key, lambda _: lambda q, k: -((q - k) ** 2).sum() / 2e-4)
-    assert "float64" in str(explain(query, key, score=score))
-    assert "float64" not in str(explain(query, key, score=Gaussian(1.0)))
-    out = attend(query, key, score=score)
+    assert "float64" in str(rg.explain(query, key, score=score))
+    assert "float64" not in str(rg.explain(query, key, score=rg.Gaussian(1.0)))
+    out = rg.attend(query, key, score=score)
     torch.testing.assert_close(out.double(), answer.context, atol=2e-6, rtol=0)
     query.requires_grad_()
-    attend(query, key, score=score).sum().backward()
+    rg.attend(query, key, score=score).sum().backward()
     assert query.grad.isfinite().all()
 
 
@@ -58,53 +45,59 @@ def test_queries_and_keys_of_a_bilinear_score_may_differ_in_width():
     )
     answer = attend_by_loops(query, key, value, lambda _: lambda q, k: q @ w @ k)
     for backend in ("sdpa", "tiled"):
-        out = attend(query, key, value, score=Bilinear(w), backend=backend)
+        out = rg.attend(query, key, value, score=rg.Bilinear(w), backend=backend)
         torch.testing.assert_close(out, answer.context)
 
 
 def test_vectors_of_zeros_have_no_direction():
     query, key = torch.zeros(1, 3), torch.tensor([[0.0, 0, 0], [1, 2, 3], [1e-30, 0, 0]])
-    rows = weights(query, key, score=Cosine(0.1))
+    rows = rg.weights(query, key, score=rg.Cosine(0.1))
     torch.testing.assert_close(rows, torch.full((1, 3), 1 / 3))
-    tiny = weights(torch.tensor([[1e-30, 0, 0]]), key, score=Cosine(1.0))
+    tiny = rg.weights(torch.tensor([[1e-30, 0, 0]]), key, score=rg.Cosine(1.0))
     want = torch.tensor([[0.0, 1 / 14**0.5, 1.0]]).softmax(-1)
     torch.testing.assert_close(tiny, want)
     query.requires_grad_()
-    attend(query, key, score=Cosine()).sum().backward()
+    rg.attend(query, key, score=rg.Cosine()).sum().backward()
     assert query.grad.isfinite().all()
 
 
 def test_kernels_that_end_give_zeros_to_who_has_no_neighbour():
     query = torch.tensor([[0.0], [9.0]], requires_grad=True)
     key = torch.tensor([[0.1], [0.4], [2.0]])
-    for score in (Box(0.5), Epanechnikov(0.5)):
-        rows = weights(query, key, score=score)
+    for score in (rg.Box(0.5), rg.Epanechnikov(0.5)):
+        rows = rg.weights(query, key, score=score)
         assert rows[0, 2] == 0
         assert rows[1].eq(0).all()
-        (grad,) = torch.autograd.grad(attend(query, key, score=score).sum(), query)
+        (grad,) = torch.autograd.grad(rg.attend(query, key, score=score).sum(), query)
         assert grad.isfinite().all()
-    torch.testing.assert_close(weights(query, key, score=Box(0.5))[0, :2], torch.tensor([0.5, 0.5]))
+    torch.testing.assert_close(
+        rg.weights(query, key, score=rg.Box(0.5))[0, :2], torch.tensor([0.5, 0.5])
+    )
     near = torch.tensor([1 - 0.04, 1 - 0.64])
-    got = weights(query, key, score=Epanechnikov(0.5))[0, :2]
+    got = rg.weights(query, key, score=rg.Epanechnikov(0.5))[0, :2]
     torch.testing.assert_close(got, near / near.sum())
 
 
 @pytest.mark.parametrize(
     ("score", "error", "message"),
     [
-        (lambda: Bilinear(torch.ones(4, 3)), ShapeError, r"w must have shape \(D, K\) = \(3, 3\)"),
-        (lambda: Gaussian(torch.ones(4)), ShapeError, r"bandwidth must broadcast to \(H, D\)"),
-        (lambda: Gaussian(precision=torch.ones(2, 2)), ShapeError, "precision must have shape"),
-        (lambda: Laplace(torch.ones(5, 3)), ShapeError, r"\(H, D\) = \(1, 3\); got \(5, 3\)"),
-        (lambda: StudentT(torch.ones(3)), ShapeError, r"df must have shape \(\) or \(H, 1\)"),
-        (lambda: Cosine(torch.ones(3)), ShapeError, "temperature must have shape"),
-        (Gaussian, SettingError, "either a bandwidth or a precision matrix"),
-        (lambda: Gaussian(0.0), SettingError, "bandwidth must be above 0; got 0.0"),
-        (lambda: StudentT(-1.0), SettingError, "df must be above 0; got -1.0"),
-        (lambda: Cosine(0), SettingError, "temperature must be above 0; got 0"),
-        (lambda: Custom(lambda q, k: q), ShapeError, "function must give scores of shape"),
         (
-            lambda: Custom(lambda q, k: torch.ones(1, requires_grad=True) * (q @ k.mT)),
+            lambda: rg.Bilinear(torch.ones(4, 3)),
+            ShapeError,
+            r"w must have shape \(D, K\) = \(3, 3\)",
+        ),
+        (lambda: rg.Gaussian(torch.ones(4)), ShapeError, r"bandwidth must broadcast to \(H, D\)"),
+        (lambda: rg.Gaussian(precision=torch.ones(2, 2)), ShapeError, "precision must have shape"),
+        (lambda: rg.Laplace(torch.ones(5, 3)), ShapeError, r"\(H, D\) = \(1, 3\); got \(5, 3\)"),
+        (lambda: rg.StudentT(torch.ones(3)), ShapeError, r"df must have shape \(\) or \(H, 1\)"),
+        (lambda: rg.Cosine(torch.ones(3)), ShapeError, "temperature must have shape"),
+        (rg.Gaussian, SettingError, "either a bandwidth or a precision matrix"),
+        (lambda: rg.Gaussian(0.0), SettingError, "bandwidth must be above 0; got 0.0"),
+        (lambda: rg.StudentT(-1.0), SettingError, "df must be above 0; got -1.0"),
+        (lambda: rg.Cosine(0), SettingError, "temperature must be above 0; got 0"),
+        (lambda: rg.Custom(lambda q, k: q), ShapeError, "function must give scores of shape"),
+        (
+            lambda: rg.Custom(lambda q, k: torch.ones(1, requires_grad=True) * (q @ k.mT)),
             SettingError,
             "got one it captures. Pass it",
         ),
@@ -113,21 +106,21 @@ def test_kernels_that_end_give_zeros_to_who_has_no_neighbour():
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_what_does_not_fit_is_refused_before_any_work(score, error, message):
     with pytest.raises(error, match=message):
-        attend(torch.ones(2, 3), torch.ones(4, 3), score=score())
+        rg.attend(torch.ones(2, 3), torch.ones(4, 3), score=score())
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_padding_of_nan_does_not_hide_that_a_kernel_is_too_narrow_for_a_dot_product(requires_grad):
     query, key = torch.rand(2, 2, 200, 2), torch.rand(2, 2, 100, 2)
-    score = Gaussian(1e-7)
-    want = attend(query, key[:, :, :90], score=score, backend="tiled")
+    score = rg.Gaussian(1e-7)
+    want = rg.attend(query, key[:, :, :90], score=score, backend="tiled")
     key[:, :, 90:] = float("nan")
     query.requires_grad_(requires_grad)
-    torch.testing.assert_close(attend(query, key, score=score, mask=lengths([90, 90])), want)
+    torch.testing.assert_close(rg.attend(query, key, score=score, mask=rg.lengths([90, 90])), want)
 
 
 def test_a_score_of_ones_own_meets_all_heads_at_once():
     query, key = torch.randn(1, 4, 600, 8), torch.randn(1, 4, 600, 8)
-    score = Custom(lambda q, k: q @ k.mT * torch.linspace(0.1, 1, q.shape[1])[:, None, None])
+    score = rg.Custom(lambda q, k: q @ k.mT * torch.linspace(0.1, 1, q.shape[1])[:, None, None])
     want = torch.softmax(score.tile(query, key), dim=-1) @ key
-    torch.testing.assert_close(attend(query, key, score=score), want)
+    torch.testing.assert_close(rg.attend(query, key, score=score), want)

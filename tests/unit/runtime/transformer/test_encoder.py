@@ -73,16 +73,6 @@ def test_sources_may_be_longer_than_what_is_known_of_places(positions):
         check_real(read(made, given), made._read(*given), given[1], atol=1e-4)
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_gated_layers_are_read_one_by_one(precision):
-    model = in_precision(translator(activation="swiglu", num_encoder_layers=2), precision)
-    made, given = PreparedTransformer(model), drawn([5, 2, 14])
-    assert isinstance(made._encoder._layers, encoder.LayerwiseEncoder)
-    with torch.no_grad():
-        atol = 3e-5 if precision == "float32" else 3e-2
-        check_real(read(made, given), made._read(*given), given[1], atol=atol)
-
-
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("most", WAYS)
