@@ -58,12 +58,10 @@ def test_values_and_gradients_are_the_formulas(order):
     assert (factors == 0).any()
     torch.testing.assert_close(found, expected)
     direction = torch.randn_like(expected)
-    for ours, formulas in zip(
+    torch.testing.assert_close(
         torch.autograd.grad(found, wanted, direction),
         torch.autograd.grad(expected, wanted, direction),
-        strict=True,
-    ):
-        torch.testing.assert_close(ours, formulas)
+    )
 
 
 @pytest.mark.parametrize("order", ["post", "pre"])

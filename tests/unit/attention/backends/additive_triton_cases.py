@@ -183,8 +183,7 @@ def test_nan_reaches_only_whoever_sees_it():
     mask = rg.lengths([15, 18]) & rg.causal(first=2)
     clean = answer([query, key, value, w], mask=mask)
     key[0, :, 19], value[0, :, 20] = float("nan"), float("inf")  # nobody sees these
-    for one, other in zip(answer([query, key, value, w], mask=mask), clean, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+    torch.testing.assert_close(answer([query, key, value, w], mask=mask), clean, atol=1e-5, rtol=0)
     key[0, 0, 5], value[1, 1, 7] = float("nan"), float("nan")  # seen from queries 3 and 5 on
     query[1, 0, 18] = float("nan")
     out, lse, d_query, d_key, d_value, _ = answer([query, key, value, w], mask=mask)
@@ -223,8 +222,7 @@ def test_the_gradient_does_not_depend_on_the_panels(monkeypatch, mask):
     inputs = make(groups=1, batch=1)
     whole = answer(inputs, mask=MASKS[mask])
     monkeypatch.setattr(additive_triton, "_PANEL", 1)
-    for one, other in zip(answer(inputs, mask=MASKS[mask]), whole, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+    torch.testing.assert_close(answer(inputs, mask=MASKS[mask]), whole, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 3e-2), (torch.float16, 4e-3)])
@@ -232,8 +230,7 @@ def test_half_precision_is_summed_in_float32(dtype, tolerance):
     inputs = [t.to(dtype) for t in make(heads=1, groups=1, batch=1)]
     found = answer(inputs, dtype=dtype, mask=rg.causal())
     wanted = answer(inputs, "tiled", dtype=torch.float64, mask=rg.causal())
-    for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance)
+    torch.testing.assert_close(found, wanted, atol=tolerance, rtol=tolerance)
     out, lse = rg.attend(
         *inputs[:3], score=rg.Additive(inputs[3]), backend="additive_triton", return_lse=True
     )

@@ -32,8 +32,7 @@ def test_answers_and_gradients_are_those_of_one_masked_call(mask, score):
     for backend in (None, "tiled"):
         out = rg.attend(*inputs, score=score, mask=MASKS[mask], backend=backend)
         found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(*found, atol=2e-5, rtol=1e-4)
 
 
 def test_nan_in_one_document_stays_there():
