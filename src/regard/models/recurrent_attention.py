@@ -63,12 +63,7 @@ class Soft(nn.Module):
 
 
 class Covering(nn.Module):
-    """Attention that is told what it has looked at: See et al. (2017), section 2.3.
-
-    ``c_t = Σ_{t' < t} a_{t'}`` joins every key as ``k_i + w c_{t,i}`` (in an additive score that
-    is equation 11), and ``Σ_i min(a_{t,i}, c_{t,i})`` is a loss (equation 12). The first to tell
-    attention were Tu et al. (2016), https://arxiv.org/abs/1601.04811.
-    """
+    """Attention that is told what it has looked at: See et al. (2017), equations 11 and 12."""
 
     def __init__(self, key_dim: int) -> None:
         super().__init__()
@@ -93,13 +88,7 @@ class Covering(nn.Module):
 
 
 class Sampled(nn.Module):
-    """One place, drawn by the weights: the hard attention of Xu et al. (2015), section 4.1.
-
-    https://arxiv.org/abs/1502.03044. Drawn while training, for :func:`reinforce`; in use it is the
-    place of the largest weight. Some sentences get the mean of all places while training, from
-    which weights learn without noise; and the entropy of the weights can be paid for, so that they
-    do not settle before they know.
-    """
+    """One place, drawn by the weights; in use the likeliest: Xu et al. (2015), section 4.1."""
 
     def __init__(self, *, mean_share: float = 0.5) -> None:
         super().__init__()
@@ -139,12 +128,7 @@ class Sampled(nn.Module):
 
 
 class Near(nn.Module):
-    """Places near p_t only: the *local* attention of Luong et al. (2015), section 3.2.
-
-    ``monotonic`` (local-m): p_t = t, and the softmax is over p_t − D … p_t + D.
-    ``predictive`` (local-p): ``p_t = S · sigmoid(v · tanh(W h_t))``, and what the softmax gives is
-    multiplied by ``exp(−(s − p_t)² / 2σ²)`` with σ = D / 2, so that weights sum to less than one.
-    """
+    """Places near p_t only: the *local* attention of Luong et al. (2015), section 3.2."""
 
     def __init__(self, query_dim: int, reach: int, *, is_predictive: bool) -> None:
         super().__init__()
@@ -174,12 +158,7 @@ class Near(nn.Module):
 
 
 class Mixture(nn.Module):
-    """Bumps that only move forward: the window of Graves (2013), equations 46 to 51.
-
-    https://arxiv.org/abs/1308.0850. ``φ(t, u) = Σ_k α_k exp(−β_k (κ_k − u)²)`` over places u, with
-    ``(α, β, Δ) = exp(W h_t + b)`` and ``κ_t = κ_{t−1} + Δ``. Nothing is compared with the source,
-    and weights do not sum to one.
-    """
+    """Bumps that only move forward: the window of Graves (2013), equations 46 to 51."""
 
     def __init__(self, query_dim: int, num_gaussians: int) -> None:
         super().__init__()

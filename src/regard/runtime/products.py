@@ -49,14 +49,7 @@ class Linear:
 
 
 class PackedLinear(nn.Linear):
-    """``nn.Linear`` by ``Linear``; shares the weights, and packs a copy when it is first called.
-
-    Example:
-        >>> linear = nn.Linear(16, 3).requires_grad_(False)
-        >>> states = torch.randn(5, 2, 16)
-        >>> torch.allclose(PackedLinear(linear)(states), linear(states), atol=1e-5)
-        True
-    """
+    """``nn.Linear`` by ``Linear``; shares the weights, and packs a copy at its first call."""
 
     def __init__(self, linear: nn.Linear) -> None:
         nn.Module.__init__(self)
@@ -100,11 +93,7 @@ def projection_of(layer: nn.Module | None) -> Callable[[Tensor], Tensor]:
 
 
 class _Int8Matrix(nn.Module):
-    """A matrix in int8, one scale an output, as compiled loops multiply it.
-
-    Attributes:
-        panels: The packed weights; packed projections of all layers may share their memory.
-    """
+    """A matrix in int8, one scale an output; packed for all layers, ``panels`` share memory."""
 
     def __init__(self, weight: Float[Tensor, "O I"]) -> None:
         super().__init__()
@@ -256,11 +245,7 @@ def _replace_tables(model: nn.Module, names: tuple[str, ...]) -> None:
 
 
 class Part(NamedTuple):
-    """One map in float32, or in int8 with the scale of each output.
-
-    Attributes:
-        layer: The whole layer, if that may share the memory of the packed weights.
-    """
+    """One map in float32 or int8; ``layer`` is the whole, if that may share packed memory."""
 
     weight: Float[Tensor, "O I"] | Int[Tensor, "O I"]
     scales: Float[Tensor, " O"] | None

@@ -22,10 +22,7 @@ _OWN_PAGES = 2**20
 
 
 def empty(shape: tuple[int, ...]) -> Float32[np.ndarray, "..."]:
-    """An uninitialised array whose memory goes back to the system when it is freed.
-
-    glibc would keep it: what one long answer took would count as the process's until it ends.
-    """
+    """An uninitialised array whose memory goes back to the system, which glibc would keep."""
     size = 4 * math.prod(shape)
     if sys.platform != "linux" or size < _OWN_PAGES:
         return np.empty(shape, np.float32)
@@ -41,11 +38,7 @@ def trim_memory() -> None:
 
 
 class Store:
-    """Keys and values side by side, (L, S, T, W): layers, slots, positions.
-
-    A position is written once, for all layers; a second successor of a state gets its own store.
-    ``filled`` counts the positions that are written.
-    """
+    """Keys and values side by side, (L, S, T, W); ``filled`` positions are written, each once."""
 
     def __init__(self, layers: int, slots: int, width: int, *, filled: int = 0) -> None:
         positions = _POSITIONS

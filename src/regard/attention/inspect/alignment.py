@@ -19,18 +19,8 @@ Span = tuple[int, int]
 def best_sources(
     weights: Float[Tensor, "*lead T S"], *, mutual: bool = False
 ) -> Int[Tensor, "*lead T"]:
-    """The source place that each target place looks at most, for every layer and head at once.
-
-    −1 where all weights are zero; of equal weights the first counts. ``mutual`` keeps only links
-    that hold both ways: of all target places, this one gives the source place most weight (the
-    intersection of Och & Ney, 2003, section 4.4).
-
-    Example:
-        >>> best_sources(torch.tensor([[0.1, 0.9], [0.4, 0.6]]))
-        tensor([1, 1])
-        >>> best_sources(torch.tensor([[0.1, 0.9], [0.4, 0.6]]), mutual=True)
-        tensor([ 1, -1])
-    """
+    """The source place with most weight for each target place; −1 where all are zero."""
+    # ``mutual`` keeps links that hold both ways: Och & Ney (2003), section 4.4.
     T, S = weights.shape[-2:]
     if not T or not S:
         return torch.full(weights.shape[:-1], -1, device=weights.device)
@@ -45,11 +35,7 @@ def best_sources(
 
 
 def links_from_weights(weights: Float[Tensor, "T S"], *, mutual: bool = False) -> list[Link]:
-    """The most looked-at source place of each target place, as pairs (source, target).
-
-    A target place whose weights are all zero has no link; of equal weights the first counts.
-    ``mutual`` keeps only links that hold both ways; see ``best_sources``.
-    """
+    """Links (source, target) to the source place with most weight; see ``best_sources``."""
     if weights.dim() != 2:
         raise ShapeError(f"weights must have two axes, (T, S); got {tuple(weights.shape)}.")
     if mutual or not weights.shape[1]:
@@ -71,15 +57,7 @@ def links_from_sources(sources: Int[Tensor, " T"]) -> list[Link]:
 
 
 def coverage(sources: Int[Tensor, "*lead T"], source_length: int) -> Float[Tensor, "*lead"]:
-    """The fraction of the source's places that some target place is linked to; 1 without places.
-
-    ``|{s : some t is linked to s}| / S``. How much weight each source place received is
-    ``weights.sum(-2)``, or ``Summary.received``.
-
-    Example:
-        >>> coverage(torch.tensor([0, 2, 2, -1]), 4)
-        tensor(0.5000)
-    """
+    """The fraction of the source's places that a target place is linked to; 1 without places."""
     if not source_length:
         return torch.ones(sources.shape[:-1], device=sources.device)
     linked = torch.zeros(*sources.shape[:-1], source_length + 1, device=sources.device)
@@ -89,15 +67,7 @@ def coverage(sources: Int[Tensor, "*lead T"], source_length: int) -> Float[Tenso
 
 
 def monotonicity(sources: Int[Tensor, "*lead T"]) -> Float[Tensor, "*lead"]:
-    """The fraction of steps along the target at which the source does not go back.
-
-    ``|{j : s(j+1) ≥ s(j)}| / (L − 1)`` over the L target places that have a link, in their order;
-    1 where fewer than two places are linked.
-
-    Example:
-        >>> monotonicity(torch.tensor([0, 2, -1, 1, 1, 4]))
-        tensor(0.7500)
-    """
+    """The fraction of steps from a linked place to the next at which the source goes not back."""
     linked = sources >= 0
     T = sources.shape[-1]
     # The last linked place before each place, itself left out; -1 where there is none.
@@ -117,15 +87,9 @@ def words_from_tokens(
     source_words: Sequence[Span],
     target_words: Sequence[Span],
 ) -> Float[Tensor, "V W"]:
-    """Attention between words, from attention between tokens; spans count characters.
-
-    What a word looks at is the mean of its tokens' rows; what a word receives is the largest weight
-    of its tokens. So a word is linked to the one that holds its most looked-at token, as is usual
-    for subwords (Zenkel et al., 2020, https://arxiv.org/abs/2004.14675); a sum would favour words
-    of many tokens, whose small weights add up. A token belongs to the word it shares most
-    characters with, the first of equals; one that touches no word (a space, the end of the
-    sentence) is left out.
-    """
+    """Attention between words: of a word's tokens the mean row, the largest weight received."""
+    # As is usual for subwords: Zenkel et al. (2020), https://arxiv.org/abs/2004.14675. A sum would
+    # favour words of many tokens, whose small weights add up.
     if tuple(weights.shape) != (len(target_tokens), len(source_tokens)):
         raise ShapeError(
             f"weights must have shape (target tokens, source tokens) = ({len(target_tokens)}, "

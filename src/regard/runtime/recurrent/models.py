@@ -45,25 +45,7 @@ def _refuse(model: RnnSeq2Seq | RecurrentLm) -> str | None:
 
 
 class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
-    """A recurrent encoder-decoder whose decoder steps cost little; it gives the same answers.
-
-    Its weights may be copies: prepare it again when the model has learned more.
-
-    Args:
-        model: In evaluation mode.
-
-    Example:
-        >>> from regard.models import RnnSeq2SeqConfig
-        >>> from regard.runtime import prepared
-        >>> sizes = {"source_vocab": 11, "target_vocab": 11, "shared_vocab": True}
-        >>> config = RnnSeq2SeqConfig(embed_dim=8, hidden_dim=6, attention_dim=5)
-        >>> model = RnnSeq2Seq(config, **sizes).eval()
-        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
-        >>> torch.equal(prepared(model)(ids, lengths, ids)[0], model(ids, lengths, ids)[0])
-        True
-        >>> PreparedRnnSeq2Seq.refuse(RnnSeq2Seq(RnnSeq2SeqConfig(copy=True), **sizes))
-        'it copies words'
-    """
+    """A recurrent encoder-decoder whose decoder steps cost little; see ``PreparedSeq2Seq``."""
 
     model: RnnSeq2Seq
     _steps: RecurrentDecoder
@@ -149,23 +131,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
 
 
 class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
-    """A recurrent language model whose steps cost little; it gives the same answers.
-
-    Its weights may be copies: prepare it again when the model has learned more.
-
-    Args:
-        model: In evaluation mode.
-
-    Example:
-        >>> from regard.models import RecurrentLmConfig
-        >>> from regard.runtime import prepared
-        >>> config = RecurrentLmConfig(embed_dim=8, hidden_dim=6)
-        >>> model, ids = RecurrentLm(config, vocab_size=11).eval(), torch.tensor([[5, 6], [8, 9]])
-        >>> torch.equal(prepared(model)(ids), model(ids))
-        True
-        >>> PreparedRecurrentLm.refuse(model.double()) is None  # it must be in float32
-        False
-    """
+    """A recurrent language model whose steps cost little; see ``PreparedSeq2Seq``."""
 
     is_recurrent = True
 

@@ -242,23 +242,7 @@ def fit_one_loop(blocks: Sequence[TransformerBlock], others: Sequence[nn.Module]
 
 
 class PreparedReader(TextReader):
-    """An encoder that reads texts without padding, all layers in one compiled loop if it is small.
-
-    It gives the same states; what a text gets does not depend on the others. Its weights are
-    copies: prepare it again when the model has learned more.
-
-    Args:
-        encoder: In evaluation mode.
-
-    Example:
-        >>> from regard.models import EncoderConfig
-        >>> config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
-        >>> encoder = Encoder(config, vocab_size=11).eval()
-        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
-        >>> found, states = PreparedReader(encoder)(ids, lengths), encoder(ids, lengths)
-        >>> torch.allclose(found[1, :3], states[1, :3], atol=1e-5)
-        True
-    """
+    """An encoder without padding, in one compiled loop if small; see ``PreparedSeq2Seq``."""
 
     reads_features = True
 

@@ -19,25 +19,7 @@ from regard.runtime.transformer.layers import why_not_prepared
 
 
 class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
-    """A Transformer whose decoder steps cost little; it gives the same answers.
-
-    Its weights may be copies: prepare it again when the model has learned more.
-
-    Args:
-        model: In evaluation mode.
-
-    Example:
-        >>> from regard.models import TransformerConfig
-        >>> from regard.runtime import prepared
-        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16)
-        >>> model = Transformer(config, source_vocab=11, target_vocab=11).eval()
-        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
-        >>> torch.equal(prepared(model)(ids, lengths, ids)[0], model(ids, lengths, ids)[0])
-        True
-        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16, positions="t5")
-        >>> PreparedTransformer.refuse(Transformer(config, source_vocab=11, target_vocab=11))
-        'its positions are relative'
-    """
+    """A Transformer whose decoder steps cost little; see ``PreparedSeq2Seq``."""
 
     model: Transformer
     _steps: DecoderStack
@@ -87,23 +69,7 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
 
 
 class PreparedDecoder(PreparedLanguageModel[PreparedState]):
-    """A language model whose steps cost little; it gives the same answers.
-
-    Its weights may be copies: prepare it again when the model has learned more.
-
-    Args:
-        model: In evaluation mode.
-
-    Example:
-        >>> from regard.models import DecoderConfig
-        >>> from regard.runtime import prepared
-        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
-        >>> model, ids = Decoder(config, vocab_size=11).eval(), torch.tensor([[5, 6, 7], [8, 9, 0]])
-        >>> torch.equal(prepared(model)(ids), model(ids))
-        True
-        >>> PreparedDecoder.refuse(model.double()) is None  # it must be in float32
-        False
-    """
+    """A language model whose steps cost little; see ``PreparedSeq2Seq``."""
 
     model: Decoder
     _steps: DecoderStack
