@@ -65,28 +65,6 @@ ELSEWHERE = {
 # Those that write no record of their own, or none without their peer.
 UNRECORDED = {"language_modelling", "tables"}
 
-# What the scripts read; the rest of the corpora is left out.
-FOLDERS = (
-    "acl-titles",
-    "brown",
-    "chnsenticorp-htl",
-    "cmrc2018",
-    "csl-titles",
-    "dialogsum",
-    "fairytaleqa",
-    "gutenberg-books",
-    "msra-ner-zh",
-    "multi30k",
-    "online-shopping-10cats",
-    "python-docs-en-zh",
-    "scitldr",
-    "squadshifts",
-    "sst2",
-    "tinyshakespeare",
-    "ud-english-ewt",
-    "wnut17",
-    "word-alignments",
-)
 _TAGGED = ("msra-ner-zh", "ud-english-ewt", "wnut17")
 _ENDINGS = (".gz", ".txt", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".en", ".de")
 _LINES, _TRAINING_LINES, _ARTICLES = 16, 200, 12
@@ -162,8 +140,9 @@ def _kept() -> dict[str, float]:
 
 
 def cut(corpora: Path, to: Path) -> Path:
-    """A folder of the same files, each with its first lines, or its first articles."""
-    for name in FOLDERS:
+    """The corpora that scripts name, of each file its first lines, or its first articles."""
+    scripts = "".join(path.read_text("utf-8") for path in BENCHMARKS.rglob("*.py"))
+    for name in (each.name for each in corpora.iterdir() if each.name in scripts):
         for path in sorted((corpora / name).rglob("*")):
             if not (path.is_file() and path.name.endswith(_ENDINGS)):
                 continue

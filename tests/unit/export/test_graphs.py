@@ -208,16 +208,19 @@ def nothing_yet(graph, batch):
     return {name: torch.zeros(batch, s[1], 0, s[3]) for name, s in shapes.items()}
 
 
+def check_steps(step, given, state, model, past, token):
+    """Four steps by a graph beside the model's own; ``given`` puts a token for it."""
+    for _ in range(4):
+        ours, state = model.step(token[:, -1], state)
+        found = step(given(token) | past)
+        torch.testing.assert_close(found.pop("log_probs"), ours, atol=1e-4, rtol=0)
+        past = {name.replace("present", "past"): each for name, each in found.items()}
+        token = torch.randint(2, 11, (len(token), 1))
+
+
 def check_translator(options):
-    """Steps by graphs beside the model's own."""
-    config = TransformerConfig(
-        model_dim=8,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=2,
-        ffn_dim=8,
-        **options,
-    )
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 2}
+    config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=8, **layers, **options)
     model = Transformer(config, source_vocab=11, target_vocab=11, shared_vocab=True).eval()
     graphs = step_graphs(SimpleNamespace(model=model))
     encode, step = (by_torch(graph) for graph in graphs)
@@ -225,35 +228,24 @@ def check_translator(options):
         source, real = torch.randint(3, 11, (len(sizes), max(sizes))), torch.tensor(sizes)
         read = {"source": source, "source_lengths": real}
         read |= encode(read)
-        state, past = model.start(source, real), nothing_yet(graphs[1], len(source))
-        for _ in range(4):
-            token = torch.randint(2, 11, (len(source),))
-            ours, state = model.step(token, state)
-            found = step({"token": token} | read | past)
-            torch.testing.assert_close(found.pop("log_probs"), ours, atol=1e-4, rtol=0)
-            past = {name.replace("present", "past"): each for name, each in found.items()}
+        past, token = nothing_yet(graphs[1], len(source)), torch.randint(2, 11, (len(source), 1))
+        given = lambda token, read=read: {"token": token[:, 0]} | read  # noqa: E731
+        check_steps(step, given, model.start(source, real), model, past, token)
 
 
 def check_language_model(options):
-    """Steps by a graph beside the model's own, the prompt read at once."""
     config = DecoderConfig(model_dim=8, num_heads=2, num_layers=2, ffn_dim=8, **options)
     model = Decoder(config, vocab_size=11).eval()
     (graph,) = step_graphs(SimpleNamespace(model=model))
-    read = by_torch(graph)
     for sizes in SIZES:
         width, real = max(sizes), torch.tensor(sizes)
         prompts = torch.randint(3, 11, (len(sizes), width))
         padding = width - real
-        state, past = model.start(prompts, real), nothing_yet(graph, len(prompts))
         # Ours is padded on the right, and reads its last token with the first step.
         turned = (torch.arange(width) - padding[:, None]) % width
-        token = prompts.gather(1, turned)
-        for _ in range(4):
-            ours, state = model.step(token[:, -1], state)
-            found = read({"ids": token, "padding": padding} | past)
-            torch.testing.assert_close(found.pop("log_probs"), ours, atol=1e-4, rtol=0)
-            past = {name.replace("present", "past"): each for name, each in found.items()}
-            token = torch.randint(2, 11, (len(prompts), 1))
+        past, token = nothing_yet(graph, len(prompts)), prompts.gather(1, turned)
+        given = lambda ids, padding=padding: {"ids": ids, "padding": padding}  # noqa: E731
+        check_steps(by_torch(graph), given, model.start(prompts, real), model, past, token)
 
 
 @pytest.mark.slow

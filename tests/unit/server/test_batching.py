@@ -78,13 +78,6 @@ async def busy(
 
 
 @in_loop
-async def test_every_item_has_its_own_result_in_order():
-    batcher = batcher_of(Gate())
-    assert await batcher.submit("", [3, 1, 2]) == [6, 2, 4]
-    assert await batcher.submit("", []) == []
-
-
-@in_loop
 async def test_who_comes_while_others_are_worked_on_shares_the_next_batch():
     gate = Gate(is_open=False)
     sizes: list[int] = []

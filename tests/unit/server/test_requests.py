@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from regard.errors import RunError, SettingError
-from regard.server.problems import Problem, invalid, of_status, problem_of, shown
+from regard.errors import SettingError
+from regard.server.problems import Problem, invalid
 from regard.server.requests import (
     AttentionRequest,
     ExplainRequest,
@@ -169,24 +169,6 @@ def test_rows_and_plans_have_rules_of_their_own():
     problem = refusal({"mask": "causal()", "queries": 10**9}, ExplainRequest)
     assert problem.message == "queries must be at most 1048576; got 1000000000."
     assert "text must be given" in refusal({}, AttentionRequest).message
-
-
-def test_errors_from_below_are_told_and_bugs_are_not():
-    assert problem_of(SettingError("n_best must be small; got 9.")).message.endswith("got 9.")
-    bug = problem_of(RunError("/home/someone/run must be whole"))
-    assert bug.status == 500
-    assert "/home" not in bug.message
-
-
-def test_routes_and_methods_are_told_with_their_cure():
-    missing = of_status(404, "GET", "/a\n<b>", {})
-    assert (
-        missing.message == r"route must be one of this server; got '/a\n<b>'. GET /docs lists them."
-    )
-    wrong = of_status(405, "GET", "/predict", {"allow": "POST"})
-    assert wrong.message == "method of '/predict' must be POST; got 'GET'."
-    assert of_status(418, "GET", "/", {}).status == 418
-    assert shown("x" * 10**6).endswith("…")
 
 
 def test_limits_grow_with_the_longest_text_and_are_checked():

@@ -84,10 +84,8 @@ def test_rows_are_answered_to_who_knows_the_address():
         (f"{found}x?{question}", 404),
         (re.sub(r"/[^/]*/rows", "/rows", found) + f"?{question}", 404),
     ):
-        with pytest.raises(urllib.error.HTTPError) as refused:
+        with pytest.raises(urllib.error.HTTPError, match=str(status)):
             urllib.request.urlopen(asked)
-        assert refused.value.code == status
-        refused.value.close()
     shown.close()
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"{found}?{question}", timeout=2)
@@ -124,20 +122,15 @@ def test_questions_that_cannot_be_answered_are_refused(question: str):
         parse_query(question)
 
 
-def test_a_page_is_served_with_its_rows_to_who_knows_the_address():
+def test_a_page_is_served_to_who_knows_the_address():
     document = Document(title="Served", task="", model="", examples=())
     shown = show(document, rows=lambda *_: np.eye(2))
     home = shown.serve()
     assert home.startswith("http://127.0.0.1:")
     with urllib.request.urlopen(home) as answer:
-        text = answer.read().decode()
         assert answer.headers["Content-Type"].startswith("text/html")
-    assert text == page(document, rows=f"{home}rows")
-    with urllib.request.urlopen(f"{home}rows?example=0&kind=cross&layer=0&head=0&queries=0") as got:
-        assert np.frombuffer(got.read(), "<f4").tolist() == [1, 0, 0, 1]
+        assert answer.read().decode() == page(document, rows=f"{home}rows")
     for other in (f"{home}x", home.rsplit("/", 2)[0] + "/", home[:-2] + "/"):
-        with pytest.raises(urllib.error.HTTPError) as refused:
+        with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(other)
-        assert refused.value.code == 404
-        refused.value.close()
     shown.close()
