@@ -8,7 +8,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Annotated
@@ -77,7 +77,10 @@ def checked(name: str, value: object, hint: object) -> object:
     """Convert a value to the type of an annotation; SettingError if it does not fit."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Annotated, typing.NotRequired):
-        return _in_range(name, checked(name, value, arguments[0]), arguments[1:])
+        value = checked(name, value, arguments[0])
+        for rule in arguments[1:]:
+            rule(name, value)
+        return value
     if origin in (typing.Union, types.UnionType):
         return _one_of(name, value, arguments)
     if origin is typing.Literal:
@@ -127,12 +130,6 @@ def _list_of(
     if origin is tuple and arguments[-1] is not Ellipsis and len(value) != len(arguments):
         raise SettingError(f"{name} must be a list of {len(arguments)}; got {excerpt(value)}.")
     return origin(checked(f"{name}[{i}]", v, arguments[0]) for i, v in enumerate(value))
-
-
-def _in_range(name: str, value: object, rules: Iterable[Callable[[str, object], None]]) -> object:
-    for rule in rules:
-        rule(name, value)
-    return value
 
 
 def _one_of(name: str, value: object, members: tuple[object, ...]) -> object:

@@ -193,15 +193,10 @@ _OPERATORS = {
 def with_operators(model: nn.Module) -> nn.Module:
     """A copy of a model whose recurrent encoders are operators of ONNX, which torch cannot run."""
     copied = deepcopy(model)
-    recurrent = [(name, each) for name, each in copied.named_modules() if _is_recurrent(each)]
-    for name, each in recurrent:
-        assert isinstance(each, RecurrentEncoder)
-        copied.set_submodule(name, _OnnxRecurrence(each))
+    for name, each in list(copied.named_modules()):
+        if isinstance(each, RecurrentEncoder):
+            copied.set_submodule(name, _OnnxRecurrence(each))
     return copied
-
-
-def _is_recurrent(module: nn.Module) -> bool:
-    return isinstance(module, RecurrentEncoder)
 
 
 class _OnnxRecurrence(nn.Module):

@@ -313,18 +313,22 @@ def _of_tensor(tensor: Tensor, N: int, M: int) -> tuple[Mask | None, Tensor | No
     if known is not None and known[:2] == (tensor._version, M):
         return known[2], known[3]
     cropped = tensor[..., :M]
-    mask: Mask | None = None
+    mask: Mask | None = dense(cropped) if tensor.dtype == torch.bool else None
     bias: Tensor | None = None
-    if tensor.dtype == torch.bool:
-        mask = dense(cropped)
-    else:
-        hidden = cropped <= torch.finfo(tensor.dtype).min / 2
-        rest = cropped.masked_fill(hidden, 0.0)
-        mask = dense(~hidden) if is_compiled or bool(hidden.any()) else None
-        bias = rest if is_compiled or rest.requires_grad or bool(rest.any()) else None
+    if mask is None:
+        mask, bias = split(cropped, cropped <= torch.finfo(tensor.dtype).min / 2)
     if not (is_compiled or tensor.requires_grad):
         _of_tensors[tensor] = (tensor._version, M, mask, bias)
     return mask, bias
+
+
+def split(mask: Tensor, hidden: Tensor) -> tuple[Mask | None, Tensor | None]:
+    """Split a mask of floats into a mask and a bias, each None where it says nothing."""
+    rest = mask.masked_fill(hidden, 0.0)
+    if torch.compiler.is_compiling():  # a graph has no numbers to look at
+        return dense(~hidden), rest
+    has_bias = rest.requires_grad or bool(rest.any())
+    return dense(~hidden) if bool(hidden.any()) else None, rest if has_bias else None
 
 
 def _sink(sinks: Tensor | None, query: Tensor) -> Tensor | None:

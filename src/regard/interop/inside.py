@@ -44,22 +44,7 @@ class _Entered(NamedTuple):
 
 
 class Progress:
-    """Follows the calls of a model's attention: which of them belong to one pass over a text.
-
-    A pass is a forward of the whole model, or all steps of a cached generation.
-
-    Example:
-        >>> progress, key = Progress(), ("decoder", 0, "layers.0")
-        >>> progress.locate(key, 3, 0), progress.locate(key, 1, 3)
-        ((0, 0), (0, 3))
-        >>> progress.locate(key, 3, 0), progress.number
-        ((0, 0), 1)
-
-        One module that is all layers of a model, as in ALBERT:
-
-        >>> [progress.locate(("encoder", 0, "layer"), 3, 0, forward=1) for _ in range(3)]
-        [(0, 0), (1, 0), (2, 0)]
-    """
+    """Follows calls of attention: which are of one pass, a forward or a cached generation."""
 
     def __init__(self) -> None:
         self.number = 0  # of the pass

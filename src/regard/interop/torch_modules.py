@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from regard.attention import Mask, attend, causal, dense, prefix, weights
 from regard.errors import SettingError, ShapeError
-from regard.interop.hugging_face import is_hugging_face, switch
+from regard.interop.hugging_face import is_hugging_face, split, switch
 from regard.interop.locations import locate_modules
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -214,25 +214,18 @@ class EngineAttention(nn.MultiheadAttention):
         if key_padding_mask is not None:
             masks.append(key_padding_mask.reshape(B, 1, 1, M - added))
         for each in (F.pad(each, (0, added)) for each in masks):
-            hidden, rest = _parts(each.to(query.dtype) if each.is_floating_point() else each)
-            if hidden is not None:
-                mask = dense(~hidden) if mask is None else mask & dense(~hidden)
+            visible: Mask | None = None
+            rest: Tensor | None = None
+            if each.dtype == torch.bool:
+                visible = dense(~each)
+            else:
+                floats = each.to(query.dtype)
+                visible, rest = split(floats, floats == float("-inf"))
+            if visible is not None:
+                mask = visible if mask is None else mask & visible
             if rest is not None:
                 bias = rest if bias is None else bias + rest
         return mask, bias
-
-
-def _parts(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Split a mask of torch into a boolean mask and a bias: torch turns booleans into floats."""
-    if mask.dtype == torch.bool:
-        return mask, None
-    hidden = mask == float("-inf")
-    if torch.compiler.is_compiling():  # a graph has no numbers to look at
-        return hidden, mask.masked_fill(hidden, 0.0)
-    if not bool(hidden.any()):
-        return None, mask
-    rest = mask.masked_fill(hidden, 0.0)
-    return hidden, rest if rest.requires_grad or bool(rest.any()) else None
 
 
 def _check_mask(name: str, mask: Tensor | None, shapes: list[tuple[int, ...]]) -> None:

@@ -31,12 +31,6 @@ class Token:
         start: First character, counted in Unicode code points of the source or output text.
         end: One past the last character; equal to ``start`` for a token that is no text, such as
             the end of the sentence.
-
-    Example:
-        >>> text = "I see."
-        >>> tokens = (Token(text="▁see", start=2, end=5), Token(text="</s>", start=6, end=6))
-        >>> [text[token.start : token.end] for token in tokens]
-        ['see', '']
     """
 
     text: str
@@ -76,10 +70,6 @@ class View:
 
     Raises:
         SettingError: The kind is unknown, or a number is below 0.
-
-    Example:
-        >>> View(layer=2, head=0)
-        View(kind='cross', layer=2, head=0)
     """
 
     kind: Kind = "cross"
@@ -134,10 +124,6 @@ class Change:
         edit: What was changed, in words: "layer 2, head 3 muted".
         output: The output after it.
         score: Its score, or None.
-
-    Example:
-        >>> Change(edit="layer 2, head 3 muted", output="I like China", score=-0.75).output
-        'I like China'
     """
 
     edit: str
@@ -154,10 +140,6 @@ class Importance:
         values: One per token of the source; of the output where there is no source.
         output: The output token it was measured for, or None for all of the output.
         correlation: Rank correlation with the attention beside it, or None.
-
-    Example:
-        >>> Importance(method="leave one out", values=(0.75, 0.25), correlation=1.0).values
-        (0.75, 0.25)
     """
 
     method: str
@@ -226,16 +208,6 @@ class Example:
     Raises:
         DataError: A token lies outside its text, a map, summary or list is not of as many tokens as
             there are, or a number is not finite.
-
-    Example:
-        >>> from regard.viewer import draw_attention
-        >>> words = (Token(text="ich", start=0, end=3), Token(text="da", start=4, end=6))
-        >>> output = (Token(text="here", start=0, end=4), Token(text="</s>", start=4, end=4))
-        >>> heads = (HeadMap(kind="cross", layer=0, head=0, rows=[[0.9, 0.1], [0.2, 0.8]]),)
-        >>> print(draw_attention(Example(source="ich da", output="here", source_tokens=words,
-        ...                              output_tokens=output, maps=heads)))
-              ich     da
-        here  ██ .90     .10
     """
 
     source: str

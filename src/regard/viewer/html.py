@@ -69,7 +69,7 @@ def page(document: Document, *, rows: str | None = None) -> str:
         "title": _text(document.title),
         "style": style,
         "rows": rows or "",
-        "data": _UNSAFE.sub(_escaped, document.to_json()),
+        "data": _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", document.to_json()),
         "script": script,
     }
     return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
@@ -114,7 +114,3 @@ def _digest(text: str) -> str:
 
 def _text(text: str) -> str:
     return html.escape(re.sub("[\ud800-\udfff]", "\ufffd", text))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"

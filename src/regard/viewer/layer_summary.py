@@ -31,11 +31,6 @@ class HeadLines:
 
     Raises:
         SettingError: ``places`` is below 1.
-
-    Example:
-        >>> from regard.viewer import pack
-        >>> lines = HeadLines(values=pack([[0.0, 0.5, 1.0]]), places=2)  # of one head
-        >>> LayerSummary(kind="encoder", layer=0, heads=(0,), entropy=lines).check(5, 5)
     """
 
     values: PackedArray

@@ -55,14 +55,6 @@ class OneAttention:
         layer: Counted from 0.
         heads: The numbers of its heads.
         summary: What they looked at.
-
-    Example:
-        >>> import torch, regard
-        >>> summary = regard.summarize(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4))
-        >>> one = OneAttention("encoder", 0, (0, 1), summary)
-        >>> example = regard.viewer.example_of([one], ["a", "b", "c"])
-        >>> example.summaries[0].heads, example.summaries[0].measures["entropy"]
-        ((0, 1), (1.099, 1.099))
     """
 
     kind: str
