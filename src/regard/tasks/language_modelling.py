@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,36 +20,23 @@ from regard.tasks.batches import Batch
 from regard.tasks.drawing import NOTHING, Drawing, check_drawn_length, pieces_text
 from regard.tasks.one_pass_task import Loss
 from regard.tasks.recipe import Recipe, check_positions
-from regard.tasks.running_text import Passage, RunningTextTask, perplexity
+from regard.tasks.running_text import Passage, RunningTextTask, Stretch, perplexity
 from regard.tasks.settings import TextData
-from regard.tasks.streaming import Stored
 from regard.tasks.tables import Table
 from regard.text import (
     EOS_ID,
-    BadLines,
     Line,
-    Sequences,
     Tokenizer,
     TokenizerConfig,
     normalize,
     train_tokenizer,
 )
 from regard.text.batches import padded
-from regard.text.corpus import MappedArrays
 from regard.text.reading.lines import readable
 from regard.text.reading.records import object_of
 from regard.viewer import Prediction
 
 __all__ = ["LanguageModelling", "Passage", "TextData"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
-    """Ids to be predicted: ``length`` of them from ``first`` on, in all ids of the text."""
-
-    ids: Int[np.ndarray, " ids"]
-    first: int
-    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +55,7 @@ class Surprise:
         return {"nats": round(self.nats, 4), "tokens": self.tokens}
 
 
-class StoredWindows(Stored[Stretch]):
-    """Training windows of a text that is on disk."""
-
-    def __init__(self, arrays: MappedArrays, context: int) -> None:
-        super().__init__(arrays)
-        self._text = arrays["text"].ids
-        self._context = min(context, len(self._text) - 1)
-
-    def __len__(self) -> int:
-        return max(0, -(-(len(self._text) - self._context) // self._context))
-
-    def sample(self, index: int) -> Stretch:
-        """A window."""
-        return Stretch(self._text, index * self._context, self._context)
-
-    def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:
-        """Tokens predicted of each."""
-        return np.full((2, len(indices)), self._context)
-
-
-class LanguageModelling(RunningTextTask[Surprise, Stretch]):
+class LanguageModelling(RunningTextTask[Surprise]):
     """Running text to predictions.
 
     A line's end is the end token, so that a line break is one more thing to predict.
@@ -114,6 +81,7 @@ class LanguageModelling(RunningTextTask[Surprise, Stretch]):
     metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
     stored_as: ClassVar[tuple[str, ...]] = ("text",)
     numbered: ClassVar[tuple[str, ...]] = ()
+    ahead: ClassVar[int] = 1
     data: TextData
     tokenizer: Tokenizer
 
@@ -155,34 +123,6 @@ class LanguageModelling(RunningTextTask[Surprise, Stretch]):
         text = readable(line)
         return self.prompt(object_of(text, line.where) if ending == ".jsonl" else text, line.where)
 
-    def samples(
-        self, examples: Sequence[Passage], too_long: BadLines, *, training: bool
-    ) -> list[Stretch]:
-        """In training, windows of the whole text; else each passage, the line end before it known.
-
-        A training window begins anywhere: ``collate`` shifts it by less than its length.
-        """
-        passages = [self._ids(passage) for passage in examples]
-        if not training:
-            return [Stretch(ids, 0, len(ids) - 1) for ids in passages]
-        text = np.concatenate([passages[0][:1], *(ids[1:] for ids in passages)])
-        context = min(self.data.context, len(text) - 1)
-        return [Stretch(text, first, context) for first in range(0, len(text) - context, context)]
-
-    def to_store(
-        self, examples: Sequence[Passage], *, too_long: BadLines
-    ) -> Mapping[str, Sequences]:
-        """The tokens and line ends of each passage."""
-        return {"text": Sequences.of([self._ids(passage)[1:].tolist() for passage in examples])}
-
-    def stored(self, arrays: MappedArrays) -> StoredWindows:
-        """Windows of a text on disk."""
-        return StoredWindows(arrays, self.data.context)
-
-    def length(self, sample: Stretch) -> int:
-        """Tokens predicted."""
-        return sample.length
-
     def collate(
         self, encoded: Sequence[Stretch], *, generator: torch.Generator | None = None
     ) -> Batch:
@@ -194,11 +134,7 @@ class LanguageModelling(RunningTextTask[Surprise, Stretch]):
         data = self.data
         rows: list[tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"], int]] = []
         for owner, each in enumerate(encoded):
-            first = each.first
-            if generator is not None:
-                last = len(each.ids) - 1 - each.length
-                shift = int(torch.randint(each.length, (), generator=generator))
-                first = min(last, first + shift)
+            first = each.first if generator is None else each.shifted(generator, self.ahead)
             window = each.ids[first : first + each.length + 1]
             rows += [(*part, owner) for part in _windows(window, data.context, data.overlap)]
         ids, labels, owners = (list(part) for part in zip(*rows, strict=True))
@@ -208,15 +144,6 @@ class LanguageModelling(RunningTextTask[Surprise, Stretch]):
             "owners": torch.tensor(owners),
             "count": len(encoded),
         }
-
-    def collate_part(
-        self, encoded: Sequence[Stretch], rows: slice, *, generator: torch.Generator
-    ) -> Batch:
-        """Some of the windows of a batch, shifted as they are in the whole."""
-        whole = self.collate(encoded, generator=generator)
-        mine = (whole["owners"] >= rows.start) & (whole["owners"] < rows.stop)
-        part = {name: whole[name][mine] for name in ("ids", "labels", "owners")}
-        return {**part, "owners": part["owners"] - rows.start, "count": rows.stop - rows.start}
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
         """The summed cross-entropy in nats, and the tokens it is over."""
@@ -257,11 +184,11 @@ class LanguageModelling(RunningTextTask[Surprise, Stretch]):
     ) -> dict[str, list[Surprise]]:
         """Every token by its frequency in training, and after the few before it, by Kneser-Ney."""
         size = self.tokenizer.vocab_size
-        known = np.concatenate([self._ids(passage)[1:] for passage in train])
+        known = np.concatenate([self.stretch(passage).ids[1:] for passage in train])
         counts = 1 + np.bincount(known, minlength=size)
         cost = -np.log(counts / counts.sum())
         longer = KneserNey(known, vocab_size=size)
-        every = [self._ids(example) for example in examples]
+        every = [self.stretch(example).ids for example in examples]
         return {
             "frequencies of single tokens": [
                 Surprise(float(cost[ids[1:]].sum()), len(ids) - 1) for ids in every
@@ -301,12 +228,17 @@ class LanguageModelling(RunningTextTask[Surprise, Stretch]):
             logits.flatten(0, 1), labels.flatten(), ignore_index=-1, reduction="none"
         ).view_as(labels)
 
-    def _ids(self, passage: Passage) -> Int64[np.ndarray, " ids"]:
-        """Its tokens and line ends, and the line end before it."""
+    @property
+    def window(self) -> int:
+        """Tokens of a training window."""
+        return self.data.context
+
+    def stretch(self, passage: Passage) -> Stretch:
+        """The tokens and line ends of a passage, and the line end before it."""
         ids = [EOS_ID]
         for line in self.tokenizer.encode_all(list(passage.lines)):
             ids += [*line, EOS_ID]
-        return np.array(ids, dtype=np.int64)
+        return Stretch(np.array(ids, dtype=np.int64), 0, len(ids) - self.ahead)
 
 
 def _windows(

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,24 +18,15 @@ from regard.errors import DataError, SettingError
 from regard.models import EncoderConfig, MaskedLanguageModel
 from regard.tasks.batches import Batch
 from regard.tasks.drawing import Drawing, check_drawn_length, words_text
-from regard.tasks.masked_windows import (
-    FIRST_ID,
-    MaskedStretch,
-    StoredStretches,
-    cut_into_stretches,
-    mask_windows,
-    windows_of,
-)
+from regard.tasks.masked_windows import FIRST_ID, mask_windows, windows_of
 from regard.tasks.one_pass_task import Loss
 from regard.tasks.recipe import Recipe, check_positions
-from regard.tasks.running_text import Passage, RunningTextTask, perplexity
+from regard.tasks.running_text import Passage, RunningTextTask, Stretch, perplexity
 from regard.tasks.settings import MaskedTextData
 from regard.tasks.tables import Table
 from regard.text import (
     BOS_ID,
     EOS_ID,
-    BadLines,
-    Sequences,
     Tokenizer,
     TokenizerConfig,
     normalize,
@@ -43,7 +34,6 @@ from regard.text import (
     words_of_spans,
 )
 from regard.text.batches import padded
-from regard.text.corpus import MappedArrays
 from regard.text.masking import NO_WORD, WholeWords
 from regard.text.tokenizers.pieces import BEGIN, END
 from regard.viewer import Prediction
@@ -82,7 +72,7 @@ class MaskedAnswer:
         }
 
 
-class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
+class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
     """Running text to predictions of its masked words.
 
     ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the
@@ -121,10 +111,9 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
         return cls(recipe, train_tokenizer(lines, recipe.settings(TokenizerConfig)), words)
 
     @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> "MaskedLanguageModelling":
-        """The task with what ``save`` wrote."""
-        words = WholeWords.load(folder / "words")
-        return cls(recipe, cls.load_tokenizer(recipe, folder / "text"), words)
+    def load_learned(cls, folder: Path) -> dict[str, WholeWords]:
+        """The words that ``save`` wrote."""
+        return {"words": WholeWords.load(folder / "words")}
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, and what cuts Chinese into words."""
@@ -160,44 +149,14 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
             raise DataError(f"{where}: text must have a blank to fill in, [MASK]; got {text!r}.")
         return Passage((normalize(text),), where)
 
-    def encode(
-        self,
-        examples: Iterable[Passage],
-        *,
-        training: bool = False,
-        too_long: BadLines | None = None,
-    ) -> list[MaskedStretch]:
-        """In training, windows of the whole text; else each passage."""
-        if not training:
-            return [self._encoded(passage) for passage in examples]
-        return cut_into_stretches([self._encoded(passage) for passage in examples], self._inside)
-
-    def to_store(
-        self, examples: Sequence[Passage], *, too_long: BadLines
-    ) -> Mapping[str, Sequences]:
-        """The tokens and line ends of the passages, and the number of each one's word."""
-        (whole,) = cut_into_stretches([self._encoded(passage) for passage in examples], None)
-        return {
-            name: Sequences(ids, np.array([0, len(ids)], dtype=np.int64))
-            for name, ids in (("text", whole.ids.astype(np.int32)), ("words", whole.words))
-        }
-
-    def stored(self, arrays: MappedArrays) -> StoredStretches:
-        """Stretches of a text on disk."""
-        return StoredStretches(arrays, self._inside)
-
-    def length(self, sample: MaskedStretch) -> int:
-        """Tokens of a stretch."""
-        return sample.length
-
     def collate(
-        self, encoded: Sequence[MaskedStretch], *, generator: torch.Generator | None = None
+        self, encoded: Sequence[Stretch], *, generator: torch.Generator | None = None
     ) -> Batch:
         """Windows of ``data.context`` tokens, some of their words masked.
 
-        ``answers`` are the tokens at the ``chosen`` places; ``owners`` the stretches of the rows;
-        ``follows``, of two halves, whether the second follows the first. A generator shifts and
-        masks windows anew each time; without one each is always masked alike.
+        ``tokens`` are the text, to be predicted where ``chosen``; ``owners`` the stretches of the
+        rows; ``follows``, of two halves, whether the second follows the first. A generator shifts
+        and masks windows anew each time; without one each is always masked alike.
         """
         data, halves = self.data, self.data.next_sentence
         owners, windows = zip(
@@ -205,7 +164,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
                 (owner, window)
                 for owner, each in enumerate(encoded)
                 for window in windows_of(
-                    each, length=self._inside, halves=halves, generator=generator
+                    each, length=self.window, halves=halves, generator=generator
                 )
             ),
             strict=True,
@@ -217,28 +176,10 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
             "lengths": torch.tensor([len(each.ids) for each in windows]),
             "segments": padded([each.segments for each in windows]),
             "chosen": masked.chosen,
-            "answers": padded([each.ids for each in windows])[masked.chosen],
+            "tokens": padded([each.ids for each in windows]),
             "follows": torch.tensor(follows, dtype=torch.int64),
             "owners": torch.tensor(owners),
             "count": len(encoded),
-        }
-
-    def collate_part(
-        self, encoded: Sequence[MaskedStretch], rows: slice, *, generator: torch.Generator
-    ) -> Batch:
-        """Some of the windows of a batch, shifted and masked as they are in the whole."""
-        whole = self.collate(encoded, generator=generator)
-        rows_of = whole["owners"]
-        kept = (rows_of >= rows.start) & (rows_of < rows.stop)
-        by_row = ("ids", "lengths", "segments", "chosen", "owners")
-        part: Batch = {name: whole[name][kept] for name in by_row}
-        follows = whole["follows"]
-        return {
-            **part,
-            "answers": whole["answers"][kept[whole["chosen"].nonzero()[:, 0]]],
-            "follows": follows[kept] if len(follows) else follows,
-            "owners": part["owners"] - rows.start,
-            "count": rows.stop - rows.start,
         }
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
@@ -247,23 +188,25 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
         The question whether a half follows weighs as much as all masked words, as in the paper.
         """
         states, logits = self._logits(model, batch)
-        loss = F.cross_entropy(logits, batch["answers"], reduction="sum", label_smoothing=smoothing)
+        tokens = batch["tokens"][batch["chosen"]]
+        loss = F.cross_entropy(logits, tokens, reduction="sum", label_smoothing=smoothing)
         if len(batch["follows"]):
             follows = model.follows(states).float()  # type: ignore[operator]
-            loss = loss + len(batch["answers"]) * F.cross_entropy(follows, 1 - batch["follows"])
-        return loss, len(batch["answers"])
+            loss = loss + len(tokens) * F.cross_entropy(follows, 1 - batch["follows"])
+        return loss, len(tokens)
 
     def predict(self, model: nn.Module, batch: Batch) -> list[MaskedAnswer]:
         """Predictions for each stretch."""
         states, logits = self._logits(model, batch)
-        nats = F.cross_entropy(logits, batch["answers"], reduction="none").tolist()
+        tokens = batch["tokens"][batch["chosen"]]
+        nats = F.cross_entropy(logits, tokens, reduction="none").tolist()
         shares, ids = logits.softmax(-1).topk(min(_TOP, self.mask_id), dim=-1)
-        is_right = (ids[:, 0] == batch["answers"]).tolist()
+        is_right = (ids[:, 0] == tokens).tolist()
         likeliest = [
             tuple((self._name(token), share) for token, share in zip(*row, strict=True))
             for row in zip(ids.tolist(), shares.tolist(), strict=True)
         ]
-        answers = [self._name(token) for token in batch["answers"].tolist()]
+        answers = [self._name(token) for token in tokens.tolist()]
         places: list[list[int]] = [[] for _ in range(batch["count"])]
         for place, owner in enumerate(batch["owners"][batch["chosen"].nonzero()[:, 0]].tolist()):
             places[owner].append(place)
@@ -301,16 +244,14 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
         self, train: Sequence[Passage], examples: Sequence[Passage]
     ) -> dict[str, list[MaskedAnswer]]:
         """Every token by its frequency in training, one count added; always the same token."""
-        size = self.mask_id
-        counts = np.ones(size)
-        for passage in train:
-            counts += np.bincount(self._encoded(passage).ids, minlength=size)
-        counts[:FIRST_ID] = 1
+        known = np.concatenate([self.stretch(passage).ids for passage in train])
+        counts = 1 + np.bincount(known[known >= FIRST_ID], minlength=self.mask_id)
         cost = -np.log(counts / counts.sum())
         most = int(counts.argmax())
         found = []
         for encoded in self.encode(examples):
-            wanted = self.collate([encoded])["answers"].numpy()
+            batch = self.collate([encoded])
+            wanted = batch["tokens"][batch["chosen"]].numpy()
             nats, right = float(cost[wanted].sum()), int((wanted == most).sum())
             found.append(MaskedAnswer(nats, right, len(wanted), (0, 0), (), ()))
         return {f"always {self._name(most)}, by frequency": found}
@@ -334,7 +275,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
         return f"{example.beginning} ({answer.right} of {answer.count} right: {shown})"
 
     @property
-    def _inside(self) -> int:
+    def window(self) -> int:
         """Tokens of the text in a window, without begin and end."""
         return self.data.context - 2 - self.data.next_sentence
 
@@ -342,7 +283,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
         """The states, and the logits of what is masked; the mask itself is no answer."""
         asks = self.data.next_sentence
         segments = batch["segments"] if asks else None
-        states = model(batch["ids"], batch["lengths"], segments=segments)
+        states: Tensor = model(batch["ids"], batch["lengths"], segments=segments)
         logits = model.project(states[batch["chosen"]]).float()  # type: ignore[operator]
         mask = torch.tensor([self.mask_id], device=logits.device)
         return states, logits.index_fill(-1, mask, -1e4)
@@ -359,14 +300,14 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
         return pairs
 
     def draw(
-        self, model: nn.Module, example: Passage, encoded: MaskedStretch, answer: MaskedAnswer
+        self, model: nn.Module, example: Passage, encoded: Stretch, answer: MaskedAnswer
     ) -> Drawing:
         """The tokens that are read, the likeliest at each blank; of the first, the others too.
 
         Raises:
             DataError: The text is too long for one window.
         """
-        check_drawn_length(encoded.length, self._inside, "tokens")
+        check_drawn_length(encoded.length, self.window, "tokens")
         read = self.collate([encoded])
         row = slice(int(read["lengths"][0]))
         ids, chosen = read["ids"][0, row].tolist(), read["chosen"][0, row].tolist()
@@ -381,7 +322,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
             ),
         )
 
-    def _encoded(self, passage: Passage) -> MaskedStretch:
+    def stretch(self, passage: Passage) -> Stretch:
         """The tokens and line ends of a passage, with the number of each one's word."""
         ids: list[int] = []
         words: list[int] = []
@@ -391,9 +332,8 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer, MaskedStretch]):
             ids += [*tokens, EOS_ID]
             words += [NO_WORD if n == NO_WORD else n + first for n in numbers] + [NO_WORD]
             first += max(numbers, default=-1) + 1
-        return MaskedStretch(
-            np.array(ids, dtype=np.int64), np.array(words, dtype=np.int64), 0, len(ids), blanks
-        )
+        text, word_numbers = (np.array(each, dtype=np.int64) for each in (ids, words))
+        return Stretch(text, 0, len(ids), word_numbers, blanks)
 
     def _with_words(self, line: str) -> tuple[list[int], list[int]]:
         pieces = self.tokenizer.pieces(line)

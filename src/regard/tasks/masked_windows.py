@@ -9,26 +9,14 @@ import torch
 from jaxtyping import Int, Int64
 from torch import Tensor
 
-from regard.tasks.streaming import Stored
+from regard.tasks.running_text import Stretch
 from regard.text import BOS_ID, EOS_ID, mask_words
 from regard.text.batches import padded
-from regard.text.corpus import MappedArrays
 from regard.text.masking import NO_WORD, Masked
 
 # Random tokens are drawn above the reserved ids.
 FIRST_ID = 4
 _Ids = Int[np.ndarray, "_"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MaskedStretch:
-    """Ids to make a window of, or the windows of a passage, and the text that they are part of."""
-
-    ids: Int[np.ndarray, " ids"]  # of the whole text
-    words: Int64[np.ndarray, " ids"]  # the number of each id's word in it; −1 for a line's end
-    first: int
-    length: int
-    blanks: bool = False  # whether it has blanks to fill in, and nothing else is masked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,42 +30,8 @@ class Window:
     blanks: bool = False
 
 
-def cut_into_stretches(
-    passages: Sequence[MaskedStretch], length: int | None
-) -> list[MaskedStretch]:
-    """A whole text in stretches, whatever the passages and lines in them; None makes one of it."""
-    ids = np.concatenate([each.ids for each in passages])
-    words = np.concatenate([each.words for each in passages])
-    shift = np.cumsum([0, *(int(each.words.max(initial=-1)) + 1 for each in passages[:-1])])
-    of_each = np.repeat(shift, [len(each.words) for each in passages])
-    words = np.where(words == NO_WORD, NO_WORD, words + of_each)
-    length = len(ids) if length is None else min(length, len(ids))
-    firsts = range(0, len(ids) - length + 1, length)
-    return [MaskedStretch(ids, words, first, length) for first in firsts]
-
-
-class StoredStretches(Stored[MaskedStretch]):
-    """Stretches of so many tokens of a text on disk, the arrays ``text`` and ``words``."""
-
-    def __init__(self, arrays: MappedArrays, length: int) -> None:
-        super().__init__(arrays)
-        self._text, self._words = arrays["text"].ids, arrays["words"].ids
-        self._length = min(length, len(self._text))
-
-    def __len__(self) -> int:
-        return len(self._text) // self._length
-
-    def sample(self, index: int) -> MaskedStretch:
-        """A stretch."""
-        return MaskedStretch(self._text, self._words, index * self._length, self._length)
-
-    def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:
-        """Tokens of each."""
-        return np.full((2, len(indices)), self._length)
-
-
 def windows_of(
-    stretch: MaskedStretch,
+    stretch: Stretch,
     *,
     length: int,
     halves: bool,
@@ -92,8 +46,7 @@ def windows_of(
         firsts = range(0, stretch.length, length)
         generator = torch.Generator().manual_seed(len(stretch.ids))
     else:
-        shift = int(torch.randint(stretch.length, (), generator=generator))
-        first = min(len(stretch.ids) - stretch.length, stretch.first + shift)
+        first = stretch.shifted(generator)
         firsts = range(first, first + 1)
     for first in firsts:
         part = slice(first, first + min(length, stretch.length))
@@ -131,7 +84,7 @@ def mask_windows(
     return Masked(ids, chosen)
 
 
-def _halved(stretch: MaskedStretch, part: slice, dice: torch.Generator) -> Window:
+def _halved(stretch: Stretch, part: slice, dice: torch.Generator) -> Window:
     """Two halves of a window, cut at the line end nearest its middle; the second may be another."""
     ids = stretch.ids[part]
     ends = np.flatnonzero(ids[:-1] == EOS_ID) + 1
