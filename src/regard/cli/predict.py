@@ -150,7 +150,7 @@ def _encoding(run: Path) -> str | None:
 
 def _refuse_text(run: Path, files: Sequence[Path]) -> None:
     """Refuse what is no file and looks like a line of text."""
-    from regard.text.reading.lines import missing
+    from regard.text.reading.opening import missing
 
     for file in files:
         is_text = not file.suffix or " " in file.name
@@ -202,8 +202,8 @@ def _answer_lines(
     warnings = LineWarnings(
         "Its score is left empty." if is_scored else "Its answer is left empty."
     )
-    groups, name, ending = groups_of(file, predictor.task.input_fields(with_answers=is_scored))
-    answered = answers(groups, answering(ending), name=name, skip_bad_lines=on_bad_line == "skip")
+    groups, ending = groups_of(file, predictor.task.input_fields(with_answers=is_scored))
+    answered = answers(groups, answering(ending), skip_bad_lines=on_bad_line == "skip")
     bar: AbstractContextManager[Callable[[float], None]] = nullcontext(lambda count: None)
     if file is not None and is_displayed() and not sys.stdout.isatty():
         work = "scoring" if is_scored else "translating" if is_translating else "answering"
@@ -235,10 +235,10 @@ def _stream_lines(
     from regard.inference.requests import request_in
     from regard.text.reading.line_groups import groups_of
 
-    groups, name, ending = groups_of(None)
+    groups, ending = groups_of(None)
     read = partial(request_in, predictor.task, ending=ending)
     warnings = LineWarnings("Its answer is left empty.")
-    for group in requests_in(groups, read, name=name, skip_bad_lines=on_bad_line == "skip"):
+    for group in requests_in(groups, read, skip_bad_lines=on_bad_line == "skip"):
         for line in group:
             warnings.see(line.problem)
             if isinstance(line.request, str):

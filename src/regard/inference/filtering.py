@@ -19,7 +19,7 @@ from regard.tasks import AnyTask, DecodingConfig
 from regard.tasks.task import Answer
 from regard.tasks.translations import Hypotheses, Translations
 from regard.text import BOS_ID, EOS_ID, Line, batched
-from regard.text.reading.line_groups import RawLine, groups_of, numbered
+from regard.text.reading.line_groups import groups_of
 from regard.text.reading.lines import readable
 
 RequestT = TypeVar("RequestT")
@@ -61,14 +61,13 @@ class AnsweredLine(Generic[RequestT]):
 
 
 def requests_in(
-    groups: Iterable[Sequence[RawLine]],
+    groups: Iterable[Sequence[Line]],
     read: Callable[[Line], RequestT | None],
     *,
-    name: str,
     skip_bad_lines: bool = False,
 ) -> Iterator[list[AnsweredLine[RequestT]]]:
     """The request of each line of each group; those before an unreadable line, then its error."""
-    for lines in numbered(groups, name):
+    for lines in groups:
         requests: list[AnsweredLine[RequestT]] = []
         for line in lines:
             try:
@@ -83,9 +82,9 @@ def requests_in(
 
 def first_problem(task: AnyTask, file: Path) -> str | None:
     """Why nothing of a table can be answered, as far as its first rows show; None if some can."""
-    groups, name, ending = groups_of(file, task.input_fields())
+    groups, ending = groups_of(file, task.input_fields())
     read = partial(request_in, task, ending=ending)
-    for lines in requests_in(groups, read, name=name, skip_bad_lines=True):
+    for lines in requests_in(groups, read, skip_bad_lines=True):
         problems = [line.problem for line in lines]
         return problems[0] if problems and None not in problems else None
     return None
@@ -121,46 +120,44 @@ def predicting(
 
 
 def answers(
-    groups: Iterable[Sequence[RawLine]],
+    groups: Iterable[Sequence[Line]],
     answering: Answering[RequestT],
     *,
-    name: str,
     skip_bad_lines: bool = False,
 ) -> Iterator[list[AnsweredLine[RequestT]]]:
-    """The answers to each group of raw lines, in order; what repeats is answered once.
+    """The answers to each group of lines, in order; what repeats is answered once.
 
     The last answers are cached for that, so that no file is too long.
 
     Args:
         groups: Lines, answered a group at once.
         answering: How they are answered.
-        name: What the lines are called in messages, such as the file's name.
         skip_bad_lines: Whether a line that cannot be read gives an empty answer, not an error.
 
     Raises:
         DataError: A line cannot be read.
     """
-    cached: dict[bytes | str, Answer] = {}
-    raw: list[bytes | str] = []
+    cached: dict[str, Answer] = {}
+    texts: list[str] = []
 
-    def pieces() -> Iterator[Sequence[RawLine]]:
+    def pieces() -> Iterator[Sequence[Line]]:
         for group in groups:
             most = answering.at_once or len(group)
             for first in range(0, len(group), max(1, most)):
                 some = group[first : first + most]
-                raw[:] = [line.text if isinstance(line, Line) else line for line in some]
+                texts[:] = [line.text for line in some]
                 yield some
 
     def answer(lines: Sequence[AnsweredLine[RequestT]]) -> None:
         new = {
             text: line.request
-            for text, line in zip(raw, lines, strict=False)
+            for text, line in zip(texts, lines, strict=False)
             if line.request is not None and text not in cached
         }
         cached.update(zip(new, answering.answer([*new.values()]), strict=True))
 
     read = answering.read
-    for requests in requests_in(pieces(), read, name=name, skip_bad_lines=skip_bad_lines):
+    for requests in requests_in(pieces(), read, skip_bad_lines=skip_bad_lines):
         lines, error = requests, None
         try:
             answer(lines)
@@ -170,7 +167,7 @@ def answers(
             answer(lines)
         yield [
             replace(line, answer=answering.nothing if line.request is None else cached[text])
-            for text, line in zip(raw, lines, strict=False)
+            for text, line in zip(texts, lines, strict=False)
         ]
         if error is not None:
             raise error

@@ -15,7 +15,8 @@ from regard.metrics.rouge import first_words, sentence_rouge_n, words
 from regard.tasks.baselines.sentences import text_rank
 from regard.tasks.recipe import DocumentData
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
-from regard.text.reading.lines import readable, text_suffix
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import readable
 from regard.text.reading.records import object_of, record_in, usable, value_at
 from regard.text.reading.tables import TABLES, Field, read_table
 

@@ -27,7 +27,7 @@ from regard.tasks.tables import Table, by_group, confusion_table, label_table
 from regard.tasks.task import Answer
 from regard.tasks.word_parts import Speller, learn_tokenizer, reads_parts
 from regard.text import normalize
-from regard.text.reading.lines import text_suffix
+from regard.text.reading.forms import text_suffix
 from regard.text.reading.records import Handling, member, read_records
 from regard.text.reading.tables import TABLES, Field
 from regard.viewer import Prediction

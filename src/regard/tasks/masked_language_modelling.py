@@ -121,11 +121,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         self.words.save(folder / "words")
 
     def build_model(self) -> nn.Module:
-        """The recipe's model with new weights.
-
-        Raises:
-            SettingError: It cannot take a window, or tell the halves of one apart.
-        """
+        """The recipe's model; SettingError if it cannot take a window, or tell halves apart."""
         data, config = self.data, self.recipe.settings(EncoderConfig)
         model = MaskedLanguageModel(config, vocab_size=self.mask_id + 1)
         check_positions(model, "data.context", data.context)
@@ -139,8 +135,8 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
     def describe(self) -> list[str]:
         """Describe the vocabulary learned from the text, in lines."""
         data, (pieces,) = self.data, super().describe()
-        masked = f"{data.rate:.0%} of {data.masking} masked"
-        return [f"{pieces}; windows of {data.context} tokens, {masked}"]
+        windows = f"windows of {data.context} tokens, {data.rate:.0%} of {data.masking} masked"
+        return [f"{pieces}; {windows}"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Passage:
         """The text of a line or a JSON record; DataError if it has no blank."""
@@ -187,8 +183,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
 
         The question whether a half follows weighs as much as all masked words, as in the paper.
         """
-        states, logits = self._logits(model, batch)
-        tokens = batch["tokens"][batch["chosen"]]
+        states, logits, tokens = self._logits(model, batch)
         loss = F.cross_entropy(logits, tokens, reduction="sum", label_smoothing=smoothing)
         if len(batch["follows"]):
             follows = model.follows(states).float()  # type: ignore[operator]
@@ -197,8 +192,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
 
     def predict(self, model: nn.Module, batch: Batch) -> list[MaskedAnswer]:
         """Predictions for each stretch."""
-        states, logits = self._logits(model, batch)
-        tokens = batch["tokens"][batch["chosen"]]
+        states, logits, tokens = self._logits(model, batch)
         nats = F.cross_entropy(logits, tokens, reduction="none").tolist()
         shares, ids = logits.softmax(-1).topk(min(_TOP, self.mask_id), dim=-1)
         is_right = (ids[:, 0] == tokens).tolist()
@@ -279,14 +273,13 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         """Tokens of the text in a window, without begin and end."""
         return self.data.context - 2 - self.data.next_sentence
 
-    def _logits(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The states, and the logits of what is masked; the mask itself is no answer."""
-        asks = self.data.next_sentence
-        segments = batch["segments"] if asks else None
+    def _logits(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """The states; of what is masked, the logits and the tokens. The mask is no answer."""
+        segments = batch["segments"] if self.data.next_sentence else None
         states: Tensor = model(batch["ids"], batch["lengths"], segments=segments)
         logits = model.project(states[batch["chosen"]]).float()  # type: ignore[operator]
         mask = torch.tensor([self.mask_id], device=logits.device)
-        return states, logits.index_fill(-1, mask, -1e4)
+        return states, logits.index_fill(-1, mask, -1e4), batch["tokens"][batch["chosen"]]
 
     def _next_sentences(
         self, model: nn.Module, states: Tensor, batch: Batch
@@ -304,8 +297,7 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
     ) -> Drawing:
         """The tokens that are read, the likeliest at each blank; of the first, the others too.
 
-        Raises:
-            DataError: The text is too long for one window.
+        DataError if the text is too long for one window.
         """
         check_drawn_length(encoded.length, self.window, "tokens")
         read = self.collate([encoded])

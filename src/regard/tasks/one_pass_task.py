@@ -97,10 +97,10 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         """Unit that ``loss`` counts, in the plural: the examples."""
         return self.unit
 
-    @staticmethod
-    @abstractmethod
-    def subject(example: ExampleT, /) -> str:
-        """The text that an example is about, which others may be about too; else all it says."""
+    @classmethod
+    def subject(cls, example: ExampleT, /) -> str:
+        """The text that an example is about, others may be about too: its first."""
+        return cls.checked(example).parts[0]
 
     @staticmethod
     @abstractmethod

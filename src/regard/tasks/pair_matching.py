@@ -28,7 +28,7 @@ from regard.tasks.settings import PairsData
 from regard.tasks.tables import length_group, question_word
 from regard.tasks.text_pairs import PairReading, pair_length, pair_model, text_cutter
 from regard.text import BadLines, Tokenizer
-from regard.text.reading.lines import text_suffix
+from regard.text.reading.forms import text_suffix
 from regard.text.reading.records import Handling
 
 __all__ = ["LabelledPair", "PairMatching", "PairsData"]

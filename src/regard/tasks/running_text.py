@@ -23,7 +23,8 @@ from regard.tasks.task import AnswerT
 from regard.text import BadLines, Line, Sequences, normalize, read_lines
 from regard.text.corpus import MappedArrays
 from regard.text.masking import NO_WORD
-from regard.text.reading.lines import readable, text_suffix
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import readable
 from regard.text.reading.records import object_of, value_at
 
 # Lines of a passage, the unit that is held out, evaluated and shown.

@@ -12,15 +12,12 @@ from functools import lru_cache
 from statistics import fmean
 from typing import ClassVar, TypeAlias
 
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from regard.config import JsonValue
 from regard.fields import Count
 from regard.metrics import sentence_rouge_l, sentence_rouge_n
 from regard.metrics.rouge import n_grams, words
-from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.batches import Batch, Sample
 from regard.tasks.checking import CheckedExample
 from regard.tasks.documents import (
@@ -32,13 +29,12 @@ from regard.tasks.documents import (
     sentences,
 )
 from regard.tasks.drawing import Drawing, words_text
-from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import DocumentData, Recipe, check_positions
 from regard.tasks.settings import ExtractionData
 from regard.tasks.tables import Table
+from regard.tasks.tags import TaggerTask
 from regard.tasks.task import Answer
 from regard.text import BOS_ID, BadLines, Line, Tokenizer, TokenizerConfig, train_tokenizer
-from regard.text.batches import lengths_of
 from regard.viewer import Prediction
 
 __all__ = ["ExtractionData", "SentenceExtraction"]
@@ -61,7 +57,7 @@ class Extract(Answer):
         return self.summary
 
 
-class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
+class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
     """Documents to some of their sentences.
 
     Args:
@@ -73,7 +69,7 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
         >>> table = {"task": "sentence_extraction", "tokenizer": {"type": "words"}}
         >>> task = SentenceExtraction.learn(recipe_from_table(table), [tale])
         >>> (sample,) = task.encode([tale])
-        >>> sample["sentences"], sample["labels"], task.sentences
+        >>> sample["sentences"], sample["tags"], task.sentences
         (('A king was old.', 'He had a son.'), [1, 0], 1)
     """
 
@@ -95,11 +91,6 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
         return read_documents(recipe.files(split), data, bad_lines=bad_lines)
 
     @staticmethod
-    def subject(example: DocumentExample) -> str:
-        """The document."""
-        return example.text
-
-    @staticmethod
     def checked(example: DocumentExample) -> CheckedExample:
         """The document and its summaries."""
         return CheckedExample((example.text,), (), example.where, example.answers)
@@ -115,10 +106,9 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
 
     def build_model(self) -> nn.Module:
         """The recipe's reader with new weights, and the tagger on it."""
-        read = READERS[self.recipe.model_type].load()
-        reader = read(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
+        reader, tagger = self.build_tagger(("left", "taken"), vocab_size=self.tokenizer.vocab_size)
         check_positions(reader, "data.max_length", self.data.max_length)
-        return Tagger(self.recipe.settings(TaggerConfig), reader, num_tags=2)
+        return tagger
 
     def describe(self) -> list[str]:
         """Describe the tokenizer, and the number of sentences taken out, in lines."""
@@ -145,24 +135,12 @@ class SentenceExtraction(OnePassTask[DocumentExample, Extract]):
         if example.answers:
             best = best_sentences(read, example.answers[0], self.sentences)
             labels = [int(place in best) for place in range(len(read))]
-        return {"ids": ids[:most], "places": places, "labels": labels, "sentences": read}
-
-    def collate(
-        self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
-    ) -> Batch:
-        """A padded batch; ``counts`` are the sentences of each document."""
-        counts = lengths_of([sample["places"] for sample in encoded])
-        return {**super().collate(encoded), "counts": counts}
-
-    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """Minus the log-probability of which sentences are the best, and how many there are."""
-        counts, scores = batch["counts"], _scores(model, batch)
-        loss: Tensor = model.loss(scores, batch["labels"], counts)  # type: ignore[operator]
-        return loss, int(counts.sum())
+        found = {"tags": labels, "counts": len(places), "sentences": read}
+        return {"ids": ids[:most], "places": places, **found}
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Extract]:
         """The likeliest sentences of each document, in its order."""
-        shares = _scores(model, batch).softmax(-1)[..., 1].tolist()
+        shares = self.tag_scores(model, batch).softmax(-1)[..., 1].tolist()
         answers = []
         for read, row in zip(batch["sentences"], shares, strict=True):
             share = row[: len(read)]
@@ -283,8 +261,3 @@ def _best_extract(example: DocumentExample, count: int) -> str:
 def _document_data(data: ExtractionData) -> DocumentData:
     """The settings by which documents are read."""
     return DocumentData(document=data.document, answer=data.summary, on_bad_line=data.on_bad_line)
-
-
-def _scores(model: nn.Module, batch: Batch) -> Float[Tensor, "B W 2"]:
-    scores: Tensor = model(batch["ids"], batch["lengths"], places=batch["places"])
-    return scores.float()

@@ -13,7 +13,7 @@ from regard.tasks.recipe import Recipe
 from regard.tasks.task import AnyTask
 from regard.text import BadLines, Line, Sequences, decode_lines
 from regard.text.corpus import MappedArrays
-from regard.text.reading.lines import text_suffix
+from regard.text.reading.forms import text_suffix
 
 ExampleT = TypeVar("ExampleT")
 EncodedT = TypeVar("EncodedT")

@@ -2,52 +2,49 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from regard.config import JsonValue
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.fields import several
-from regard.metrics.labels import (
-    accuracy,
-    as_bio,
-    as_known,
-    by_label,
-    entity_scores,
-    is_bio,
-    macro_f1,
-    marks_entities,
-)
-from regard.models import READERS, Tagger, TaggerConfig
-from regard.tasks.batches import Batch, Sample, boxed, dropped
+from regard.metrics.labels import accuracy, as_bio, marks_entities
+from regard.tasks.batches import Batch, Sample, dropped
 from regard.tasks.checking import CheckedExample
 from regard.tasks.drawing import Drawing, check_drawn_length, words_text
-from regard.tasks.one_pass_task import Loss, OnePassTask
 from regard.tasks.recipe import Recipe, check_framed_positions, check_positions
 from regard.tasks.settings import TaggingData
-from regard.tasks.tables import Table, by_group, confusion_table, label_table
+from regard.tasks.tables import Table, by_group, confusion_table
 from regard.tasks.tags import (
+    TaggerTask,
+    Tags,
     compared,
-    entities_of_training,
-    most_frequent_tags,
+    flattened,
+    in_scheme,
+    looked_up,
+    shown,
+    space_of,
+    tag_figures,
     tag_numbers,
-    transitions,
+    tag_table,
     without_marks,
 )
 from regard.tasks.word_parts import (
     WORD_PARTS,
+    check_whole,
+    framed,
     joined_words,
-    piece_rows,
     pieces_of,
     reads_parts,
     stretches,
 )
 from regard.text import (
+    BOS_ID,
+    EOS_ID,
     PAD_ID,
     UNK_ID,
     BadLines,
@@ -56,7 +53,7 @@ from regard.text import (
     normalize,
     train_tokenizer,
 )
-from regard.text.batches import lengths_of, padded
+from regard.text.batches import padded
 from regard.text.reading.records import Handling
 from regard.text.reading.tables import Field
 from regard.text.reading.tagged import TaggedWords, read_tagged
@@ -66,26 +63,8 @@ from regard.viewer import Prediction
 
 __all__ = ["Tagging", "TaggingData"]
 
-T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True)
-class Tags:
-    """The words of one sentence and a tag for each."""
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-
-    def text(self) -> str:
-        """``word/tag`` with spaces between."""
-        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Plain data, ready for JSON."""
-        return {"tokens": list(self.words), "tags": list(self.tags)}
-
-
-class Tagging(OnePassTask[TaggedWords, Tags]):
+class Tagging(TaggerTask[TaggedWords, Tags]):
     """Words to tags.
 
     Args:
@@ -117,9 +96,7 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     tags: Annotated[list[str], several(1)]
     rare: list[str]
 
-    def __init__(
-        self, recipe: Recipe, tokenizer: Tokenizer | None = None, **learned: list[str]
-    ) -> None:
+    def __init__(self, recipe: Recipe, tokenizer: Any = None, **learned: list[str]) -> None:
         super().__init__(recipe, tokenizer, **learned)
         self.word_ids, self.part_ids = Vocabulary(self.words), Vocabulary(self.parts)
         self._rare = frozenset(self.rare)
@@ -145,11 +122,6 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         return read_tagged(file, word=data.word, tag=data.tag, **handling)
 
     @staticmethod
-    def subject(example: TaggedWords) -> str:
-        """The words."""
-        return " ".join(example.words)
-
-    @staticmethod
     def checked(example: TaggedWords) -> CheckedExample:
         """The words and their tags."""
         return CheckedExample((" ".join(example.words),), example.tags or (), example.where)
@@ -158,13 +130,11 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     def learn(cls, recipe: Recipe, examples: Sequence[TaggedWords]) -> "Tagging":
         """The task with the words, their parts and the tags of the training text.
 
-        Raises:
-            DataError: There are fewer than two tags.
-            SettingError: A setting of whole words is given where they are cut into pieces.
+        DataError if there are fewer than two tags; SettingError as ``check_whole`` says.
         """
         data, tokenizer = recipe.settings(TaggingData), None
         if recipe.tokenizer is not None:
-            _check_whole(recipe)
+            check_whole(recipe)
         tags = sorted({tag for example in examples for tag in example.tags or ()})
         if len(tags) < 2:
             raise DataError(
@@ -194,14 +164,12 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         sizes = {"vocab_size": len(self.word_ids) if tokenizer is None else tokenizer.vocab_size}
         if self._parts_of is not None:
             sizes["parts_vocab"] = len(self.part_ids)
-        allowed = transitions(self.tags) if is_bio(self.tags) else None
-        reader = READERS[self.recipe.model_type].load()(self.recipe.model, **sizes)
+        reader, tagger = self.build_tagger(self.tags, **sizes)
         if tokenizer is None:
             check_positions(reader, "data.max_length", longest)
         else:
             check_framed_positions(reader, longest, self.recipe.settings(TokenizerConfig))
-        head = self.recipe.settings(TaggerConfig)
-        return Tagger(head, reader, num_tags=len(self.tags), allowed=allowed)
+        return tagger
 
     def describe(self) -> list[str]:
         """Describe the vocabulary and tags learned from the text, in lines."""
@@ -253,18 +221,21 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     def encode_one(self, example: TaggedWords, too_long: BadLines) -> Sample:
         """Ids of the words, of their parts and of their pieces, if they are read from any."""
         folded = [_folded(word, self.data) for word in example.words]
-        spelled = self._parts_of(example.words) if self._parts_of is not None else []
-        cut = [] if self.tokenizer is None else pieces_of(folded, self.tokenizer)
-        pieces = [ids[: self.data.max_length] for ids in cut]
-        return {
-            "texts": example.words,
-            "words": self.word_ids.ids(folded),
-            "parts": [self.part_ids.ids(parts) for parts in spelled],
-            "tags": tag_numbers(self._known(example), self.tags),
+        sample: Sample = {
+            "words": example.words,
+            "ids": self.word_ids.ids(folded),
+            "tags": tag_numbers(in_scheme(example, self.tags), self.tags),
             "rare": [word in self._rare for word in folded],
-            "pieces": pieces,
-            "sizes": [len(ids) for ids in pieces] or [1] * len(folded),
+            "sizes": [1] * len(folded),
         }
+        if self._parts_of is not None:
+            parts = self._parts_of(example.words)
+            sample["parts"] = [self.part_ids.ids(each) for each in parts]
+        if self.tokenizer is not None:
+            cut = pieces_of(folded, self.tokenizer)
+            sample["pieces"] = [ids[: self.data.max_length] for ids in cut]
+            sample["sizes"] = [len(ids) for ids in sample["pieces"]]
+        return sample
 
     def length(self, sample: Sample) -> int:
         """Words of a sentence, or their pieces."""
@@ -273,87 +244,74 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
     def collate(
         self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
     ) -> Batch:
-        """Padded sentences; a row of one that is too long is a part of it, as ``owners`` say.
-
-        With a generator, words that occur once and parts may become unknown.
-        """
+        """Padded sentences; a row of one that is too long is a part of it, as ``owners`` say."""
         every = [
-            (owner, each, part)
+            (owner, self._part(each, part))
             for owner, each in enumerate(encoded)
             for part in stretches(each["sizes"], self.data.max_length)
         ]
+        batch = super().collate([row for _, row in every], generator=generator)
+        texts = [each["words"] for each in encoded]
+        return {**batch, "owners": [owner for owner, _ in every], "texts": texts}
 
-        def rows(name: str) -> list[Any]:
-            return [each[name][part] for _, each, part in every]
+    def _part(self, sample: Sample, part: slice) -> Sample:
+        """The sample of some of the words of a sentence."""
+        row = {name: sample[name][part] for name in ("ids", "tags", "rare")}
+        row["counts"] = len(row["ids"])
+        if "parts" in sample:
+            row["parts"] = padded(sample["parts"][part])
+        if "pieces" in sample:
+            row["ids"], row["places"] = framed(sample["pieces"][part], begins=self._begins)
+        return row
 
-        words, pieces, data = padded(rows("words")), rows("pieces"), self.data
-        parts = boxed([padded(row) for row in rows("parts")]) if any(rows("parts")) else None
-        if generator is not None and data.drop_words:
-            words = dropped(words, padded(rows("rare"), False).bool(), data.drop_words, generator)
-        if generator is not None and data.drop_parts and parts is not None:
-            parts = dropped(parts, parts != PAD_ID, data.drop_parts, generator)
-        return {
-            "words": words,
-            "lengths": lengths_of(rows("words")),
-            "parts": parts,
-            "tags": padded(rows("tags"), -1),
-            "owners": [owner for owner, _, _ in every],
-            "texts": [each["texts"] for each in encoded],
-            "pieces": piece_rows(pieces, begins=self._begins) if any(pieces) else None,
-        }
-
-    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """Minus the log-probability of the tags, and how many there are."""
-        tags, lengths = batch["tags"].clamp(min=0), batch["lengths"]
-        loss: Tensor = model.loss(_scores(model, batch), tags, lengths)  # type: ignore[operator]
-        return loss, int(lengths.sum())
+    def noisy(self, batch: Batch, generator: torch.Generator) -> Batch:
+        """The batch with words that occur once, and parts, perhaps unknown."""
+        data, drawn = self.data, dict(batch)
+        if data.drop_words:
+            rare = batch["rare"].bool()
+            drawn["ids"] = dropped(batch["ids"], rare, data.drop_words, generator)
+        if data.drop_parts and "parts" in batch:
+            parts = batch["parts"]
+            drawn["parts"] = dropped(parts, parts != PAD_ID, data.drop_parts, generator)
+        return drawn
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Tags]:
         """The tags of each sentence."""
-        texts, lengths = batch["texts"], batch["lengths"]
-        best = model.best(_scores(model, batch), lengths).tolist()  # type: ignore[operator]
+        texts, counts = batch["texts"], batch["counts"]
+        best = model.best(self.tag_scores(model, batch), counts).tolist()  # type: ignore[operator]
         tags: list[list[str]] = [[] for _ in texts]
-        for owner, row, length in zip(batch["owners"], best, lengths.tolist(), strict=True):
-            tags[owner] += [self.tags[tag] for tag in row[:length]]
+        for owner, row, count in zip(batch["owners"], best, counts.tolist(), strict=True):
+            tags[owner] += [self.tags[tag] for tag in row[:count]]
         return [Tags(words, tuple(each)) for words, each in zip(texts, tags, strict=True)]
 
     def score(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> dict[str, float]:
         """Accuracy of tags; F1 of whole entities where tags mark them, else averaged over tags."""
-        predicted, gold = [each.tags for each in answers], self._right(examples)
-        flat = _flat(predicted), _flat(gold)
-        is_marked = marks_entities(self.tags)
-        f1 = entity_scores(predicted, gold)[0].f1 if is_marked else macro_f1(*flat)
-        return {"accuracy": accuracy(*flat), "f1": f1}
+        return tag_figures([each.tags for each in answers], self._true(examples), self.tags)
 
     def example_score(self, answer: Tags, example: TaggedWords) -> float:
         """The share of right tags."""
-        return accuracy(answer.tags, self._known(example).tags or answer.tags) / 100
+        return accuracy(answer.tags, in_scheme(example, self.tags).tags or answer.tags) / 100
 
     def baselines(
         self, train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
     ) -> dict[str, list[Tags]]:
         """Tags looked up in the training text, by word and, of entities, by their words."""
-        train = [self._known(example) for example in train]
-        predicted = {"each word's most frequent tag": most_frequent_tags(train, examples)}
-        if marks_entities(self.tags):
-            rows = entities_of_training(train, examples)
-            predicted["entities met in training"] = [as_known(tags, self.tags) for tags in rows]
+        rows = looked_up([in_scheme(example, self.tags) for example in train], examples, self.tags)
         return {
-            name: [Tags(each.words, tags) for each, tags in zip(examples, rows, strict=True)]
-            for name, rows in predicted.items()
+            name: [Tags(each.words, tags) for each, tags in zip(examples, every, strict=True)]
+            for name, every in rows.items()
         }
 
     def tables(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> list[Table]:
         """By entity type or by tag, known words and unknown ones, the confusion matrix."""
-        predicted, gold = [each.tags for each in answers], self._right(examples)
-        flat = (_flat(predicted), _flat(gold))
-        first = label_table(by_label(*flat))
-        if marks_entities(self.tags):
-            first = label_table(entity_scores(predicted, gold)[1], "type", "type of entity")
-        words = (self.word_ids.ids(_folded(word, self.data) for word in e.words) for e in examples)
-        groups = ["unknown" if n == UNK_ID else "known from training" for n in _flat(words)]
+        predicted, true = [each.tags for each in answers], self._true(examples)
+        flat = flattened(predicted), flattened(true)
+        words = flattened(example.words for example in examples)
+        ids = self.word_ids.ids(_folded(word, self.data) for word in words)
+        groups = ["unknown" if n == UNK_ID else "known from training" for n in ids]
         hits = {"accuracy": [float(a == b) for a, b in zip(*flat, strict=True)]}
-        return [first, by_group("word", groups, hits, column="words"), confusion_table(*flat)]
+        by_word = by_group("word", groups, hits, column="words")
+        return [tag_table(predicted, true, self.tags), by_word, confusion_table(*flat)]
 
     def draw(
         self, model: nn.Module, example: TaggedWords, encoded: Sample, answer: Tags
@@ -365,69 +323,27 @@ class Tagging(OnePassTask[TaggedWords, Tags]):
         unit = "words" if self.tokenizer is None else "pieces"
         check_drawn_length(self.length(encoded), self.data.max_length, unit)
         if self.tokenizer is None:
-            space = "" if all(len(word) == 1 for word in example.words) else " "
-            text, tags = words_text(example.words, space), list(answer.tags)
+            text, tags = words_text(example.words, space_of(example.words)), list(answer.tags)
         else:
-            decode = self.tokenizer.decode
-            pieces = [decode([one]).strip() or "␣" for ids in encoded["pieces"] for one in ids]
-            text = words_text([*[BEGIN] * self._begins, *pieces, END])
-            tags = [""] * self._begins
-            for ids, tag in zip(encoded["pieces"], answer.tags, strict=True):
-                tags += [tag, *[""] * (len(ids) - 1)]
-            tags.append("")
+            ids, places = framed(encoded["pieces"], begins=self._begins)
+            names = {BOS_ID: BEGIN, EOS_ID: END}
+            decode, tags = self.tokenizer.decode, [""] * len(ids)
+            text = words_text([names.get(i) or decode([i]).strip() or "␣" for i in ids])
+            for place, tag in zip(places, answer.tags, strict=True):
+                tags[place] = tag
         output, prediction = words_text(answer.tags), Prediction(tags=tuple(tags))
         return Drawing(text=text, output=output, prediction=prediction)
 
     def show(self, example: TaggedWords, answer: Tags) -> str:
         """The words with their tags, the right ones behind wrong ones; entities in brackets."""
-        gold = self._known(example).tags or answer.tags
-        if marks_entities(self.tags):
-            text = compared(example.words, answer.tags, gold)
-        else:
-            text = " ".join(
-                f"{word}/{tag}" + (f"(right: {right})" if tag != right else "")
-                for word, tag, right in zip(example.words, answer.tags, gold, strict=True)
-            )
+        gold = in_scheme(example, self.tags).tags or answer.tags
+        show = compared if marks_entities(self.tags) else shown
+        text = show(example.words, answer.tags, gold)
         return text if len(text) <= 240 else f"{text[:237]}…"
 
-    def _right(self, examples: Sequence[TaggedWords]) -> list[tuple[str, ...]]:
-        return [self._known(example).tags or () for example in examples]
-
-    def _known(self, example: TaggedWords) -> TaggedWords:
-        """The example in the run's own scheme, which early runs have, as BIOES."""
-        if example.tags is None or is_bio(self.tags) or not marks_entities(self.tags):
-            return example
-        return replace(example, tags=as_known(example.tags, self.tags))
-
-
-def _scores(model: nn.Module, batch: Batch) -> Float[Tensor, "R N K"]:
-    reading = {} if batch["parts"] is None else {"parts": batch["parts"]}
-    ids, lengths = batch["words"], batch["lengths"]
-    if batch["pieces"] is not None:
-        ids, lengths = batch["pieces"]["ids"], batch["pieces"]["lengths"]
-        reading["places"] = batch["pieces"]["places"]
-    scores: Tensor = model(ids, lengths, **reading)
-    return scores.float()
+    def _true(self, examples: Sequence[TaggedWords]) -> list[tuple[str, ...]]:
+        return [in_scheme(example, self.tags).tags or () for example in examples]
 
 
 def _folded(word: str, data: TaggingData) -> str:
     return word.lower() if data.lowercase else word
-
-
-def _flat(rows: Iterable[Iterable[T]]) -> list[T]:
-    return [each for row in rows for each in row]
-
-
-def _check_whole(recipe: Recipe) -> None:
-    """Raise SettingError if something is set that is done to whole words alone."""
-    data = recipe.settings(TaggingData)
-    settings = {
-        "model.parts": reads_parts(recipe.model),
-        "data.drop_words": data.drop_words > 0,
-        "data.drop_parts": data.drop_parts > 0,
-    }
-    if found := [name for name, is_set in settings.items() if is_set]:
-        raise SettingError(
-            f"{found[0]} must be left out where words are cut into pieces, by [tokenizer] or as "
-            "training.pretrained does; it is set."
-        )

@@ -1,16 +1,78 @@
-"""The tags of a sentence: transitions between them, the entities they mark, their baselines."""
+"""Tags of words or sentences: how a tagger is asked for them, what they mark, their baselines."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import ClassVar
 
 import torch
-from jaxtyping import Bool
-from torch import Tensor
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.errors import DataError
-from regard.metrics.labels import entities
+from regard.metrics.labels import (
+    accuracy,
+    as_known,
+    by_label,
+    entities,
+    entity_scores,
+    is_bio,
+    macro_f1,
+    marks_entities,
+)
+from regard.models import READERS, Reader, Tagger, TaggerConfig
+from regard.tasks.batches import Batch
+from regard.tasks.one_pass_task import Loss, OnePassTask
+from regard.tasks.tables import Table, label_table
+from regard.tasks.task import AnswerT, ExampleT
 from regard.text.reading.tagged import TaggedWords
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """The words of one sentence and a tag for each."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+    def text(self) -> str:
+        """``word/tag`` with spaces between."""
+        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        return {"tokens": list(self.words), "tags": list(self.tags)}
+
+
+class TaggerTask(OnePassTask[ExampleT, AnswerT]):
+    """A task that tags each of several units of a text, its words or its sentences.
+
+    Batches have the ``tags`` of the units and their ``counts``; the ``places`` of units that are
+    not the tokens themselves, and the ``parts`` of tokens that are read from some.
+    """
+
+    padding: ClassVar[Mapping[str, int]] = {"tags": -1}
+
+    def build_tagger(self, tags: Sequence[str], **sizes: int) -> tuple[Reader, Tagger]:
+        """The recipe's reader with new weights, and the tagger on it."""
+        reader = READERS[self.recipe.model_type].load()(self.recipe.model, **sizes)
+        allowed = transitions(tags) if is_bio(tags) else None
+        head = self.recipe.settings(TaggerConfig)
+        return reader, Tagger(head, reader, num_tags=len(tags), allowed=allowed)
+
+    def tag_scores(self, model: nn.Module, batch: Batch) -> Float[Tensor, "R N K"]:
+        """The score of each tag for each unit."""
+        reading = {name: batch[name] for name in ("parts", "places") if name in batch}
+        scores: Tensor = model(batch["ids"], batch["lengths"], **reading)
+        return scores.float()
+
+    def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
+        """Minus the log-probability of the tags, and how many units there are."""
+        scores, counts = self.tag_scores(model, batch), batch["counts"]
+        loss: Tensor = model.loss(scores, batch["tags"].clamp(min=0), counts)  # type: ignore[operator]
+        return loss, int(counts.sum())
 
 
 def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
@@ -21,6 +83,30 @@ def transitions(tags: Sequence[str]) -> Bool[Tensor, "rows K"]:
             before = [other.partition("-")[2] == tag[2:] for other in tags]
             allowed[:, place] = torch.tensor([*before, False])
     return allowed
+
+
+def flattened(rows: Iterable[Iterable[str]]) -> list[str]:
+    """The tags, or words, of all sentences."""
+    return list(chain.from_iterable(rows))
+
+
+def tag_figures(
+    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], tags: Sequence[str]
+) -> dict[str, float]:
+    """Accuracy; F1 of whole entities where tags mark them, else averaged over tags."""
+    flat = flattened(predicted), flattened(true)
+    is_marked = marks_entities(tags)
+    f1 = entity_scores(predicted, true)[0].f1 if is_marked else macro_f1(*flat)
+    return {"accuracy": accuracy(*flat), "f1": f1}
+
+
+def tag_table(
+    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], tags: Sequence[str]
+) -> Table:
+    """Scores of each type of entity where tags mark them, else of each tag."""
+    if marks_entities(tags):
+        return label_table(entity_scores(predicted, true)[1], "type", "type of entity")
+    return label_table(by_label(flattened(predicted), flattened(true)))
 
 
 def without_marks(example: TaggedWords) -> TaggedWords | None:
@@ -42,9 +128,21 @@ def without_marks(example: TaggedWords) -> TaggedWords | None:
     return TaggedWords(left, left_tags, example.where)
 
 
+def in_scheme(example: TaggedWords, tags: Sequence[str]) -> TaggedWords:
+    """The example in the scheme of a run's tags, which may be another than BIO in early runs."""
+    if example.tags is None or is_bio(tags) or not marks_entities(tags):
+        return example
+    return replace(example, tags=as_known(example.tags, tags))
+
+
+def space_of(words: Sequence[str]) -> str:
+    """The space between words; none between single characters."""
+    return "" if all(len(word) == 1 for word in words) else " "
+
+
 def marked(words: Sequence[str], tags: Sequence[str]) -> str:
     """The words with their entities in brackets; single characters without spaces between."""
-    space = "" if all(len(word) == 1 for word in words) else " "
+    space = space_of(words)
     text, at = [], 0
     for kind, first, end in entities(tags):
         text += [*words[at:first], f"[{space.join(words[first:end])} {kind}]"]
@@ -54,7 +152,7 @@ def marked(words: Sequence[str], tags: Sequence[str]) -> str:
 
 def compared(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) -> str:
     """The marked words; behind them the wrong entities, and those that are right."""
-    space = "" if all(len(word) == 1 for word in words) else " "
+    space = space_of(words)
     predicted, true = entities(tags), entities(right)
     notes = [
         f"{name}: "
@@ -67,6 +165,14 @@ def compared(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) ->
     ]
     text = marked(words, tags)
     return f"{text}  ({'; '.join(notes)})" if notes else text
+
+
+def shown(words: Sequence[str], tags: Sequence[str], right: Sequence[str]) -> str:
+    """The words with their tags, the right ones behind wrong ones."""
+    return " ".join(
+        f"{word}/{tag}" + (f"(right: {true})" if tag != true else "")
+        for word, tag, true in zip(words, tags, right, strict=True)
+    )
 
 
 def tag_numbers(example: TaggedWords, tags: Sequence[str]) -> list[int]:
@@ -82,6 +188,17 @@ def tag_numbers(example: TaggedWords, tags: Sequence[str]) -> list[int]:
                 "of the sentence. Correct it, or add sentences that have it to data.train."
             )
     return [numbers[tag] for tag in example.tags]
+
+
+def looked_up(
+    train: Sequence[TaggedWords], examples: Sequence[TaggedWords], tags: Sequence[str]
+) -> dict[str, list[tuple[str, ...]]]:
+    """Tags looked up in the training text, by word and, of entities, by their words."""
+    rows = {"each word's most frequent tag": most_frequent_tags(train, examples)}
+    if marks_entities(tags):
+        known = entities_of_training(train, examples)
+        rows["entities met in training"] = [as_known(each, tags) for each in known]
+    return rows
 
 
 def most_frequent_tags(

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from regard.choices import choose
 from regard.errors import SettingError
-from regard.tasks.batches import Batch
 from regard.tasks.recipe import Recipe
-from regard.tasks.settings import ClassificationData, WordPartsName
+from regard.tasks.settings import ClassificationData, TaggingData, WordPartsName
 from regard.text import (
     BOS_ID,
     EOS_ID,
@@ -27,7 +26,6 @@ from regard.text import (
     train_tokenizer,
     words_of_spans,
 )
-from regard.text.batches import lengths_of, padded
 from regard.text.files import read_saved, write_plain
 from regard.text.masking import NO_WORD
 from regard.text.normalization import has_unspaced
@@ -193,6 +191,21 @@ def learn_tokenizer(recipe: Recipe, texts: Sequence[str]) -> Tokenizer | Speller
     return train_tokenizer(texts, settings)
 
 
+def check_whole(recipe: Recipe) -> None:
+    """Raise SettingError if something is set that is done to whole words alone."""
+    data = recipe.settings(TaggingData)
+    settings = {
+        "model.parts": reads_parts(recipe.model),
+        "data.drop_words": data.drop_words > 0,
+        "data.drop_parts": data.drop_parts > 0,
+    }
+    if found := [name for name, is_set in settings.items() if is_set]:
+        raise SettingError(
+            f"{found[0]} must be left out where words are cut into pieces, by [tokenizer] or as "
+            "training.pretrained does; it is set."
+        )
+
+
 def cut_texts(tokenizer: Tokenizer | Speller, texts: Sequence[str]) -> list[Cut]:
     """The ids of each text's tokens, and where words are read from them, of their parts."""
     if not isinstance(tokenizer, Speller):
@@ -228,21 +241,17 @@ def pieces_of(words: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
     return [tokenizer.encode(word) or [UNK_ID] for word in words]
 
 
-def piece_rows(sentences: Sequence[Sequence[Sequence[int]]], *, begins: bool) -> Batch:
-    """Padded ``ids`` of each word's pieces, ``lengths``, and ``places`` of each word's first one.
+def framed(words: Sequence[Sequence[int]], *, begins: bool) -> tuple[list[int], list[int]]:
+    """Ids of the words' pieces with their end, perhaps their begin, and each word's first place.
 
-    A row ends with the end token. The first piece stands for its word, as BERT tags words: Devlin
-    et al. (2019), section 5.3, https://arxiv.org/abs/1810.04805.
+    The first piece stands for its word, as BERT tags words: Devlin et al. (2019), section 5.3,
+    https://arxiv.org/abs/1810.04805.
     """
-    rows, places = [], []
-    for words in sentences:
-        row, firsts = [BOS_ID] * begins, []
-        for ids in words:
-            firsts.append(len(row))
-            row += ids
-        rows.append([*row, EOS_ID])
-        places.append(firsts)
-    return {"ids": padded(rows), "lengths": lengths_of(rows), "places": padded(places)}
+    ids, firsts = [BOS_ID] * begins, []
+    for pieces in words:
+        firsts.append(len(ids))
+        ids += pieces
+    return [*ids, EOS_ID], firsts
 
 
 def stretches(sizes: Sequence[int], longest: int) -> Iterator[slice]:

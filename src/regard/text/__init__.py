@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from regard.text.findings import Finding
     from regard.text.masking import Masked, mask_words, words_of_spans
     from regard.text.normalization import normalize
-    from regard.text.reading.lines import BadLines, Line, decode_lines, open_text, read_lines
+    from regard.text.reading.forms import open_text
+    from regard.text.reading.lines import BadLines, Line, decode_lines, read_lines
     from regard.text.reading.pairs import Pair, PairLayout, read_pairs
     from regard.text.tokenizers.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece, Tokenizer
     from regard.text.tokenizers.tokenizer import (

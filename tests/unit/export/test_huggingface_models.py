@@ -161,11 +161,7 @@ def test_a_tagger_tags_alike(tmp_path, tokenizer, model):
     assert theirs.config.id2label == dict(enumerate(predictor.task.tags))
     for _, text in PAIRS:
         batch = predictor.task.collate(predictor.task.encode([predictor.task.request(text, "")]))
-        ids, lengths = (
-            (batch["words"], batch["lengths"])
-            if batch["pieces"] is None
-            else (batch["pieces"]["ids"], batch["pieces"]["lengths"])
-        )
+        ids, lengths = batch["ids"], batch["lengths"]
         if tokenizer is not None:
             cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
             assert cut(text)["input_ids"] == ids[0].tolist()

@@ -12,7 +12,8 @@ from regard.inference import Predictor, filtering
 from regard.inference.filtering import AnsweredLine, answers, predicting
 from regard.tasks.translation import text_of
 from regard.text import PairLayout
-from regard.text.reading.line_groups import arriving, of_file
+from regard.text.reading.line_groups import arriving, grouped
+from regard.text.reading.lines import Line, decode_lines, read_lines
 
 T = TypeVar("T")
 
@@ -20,11 +21,11 @@ T = TypeVar("T")
 def answered(
     predictor: Predictor, text: bytes, *, beam_size: int, n_best: int = 1, **options: bool
 ) -> list[AnsweredLine[object]]:
-    lines = text.splitlines(keepends=True)
+    lines = list(decode_lines(text.splitlines(keepends=True), "in"))
     decoding = predictor.recipe.decoding.changed(beam_size=beam_size, n_best=n_best)
     skips = options.pop("skip_bad_lines", False)
     answering = predicting(predictor, decoding=decoding, **options)
-    groups = answers([lines], answering, name="in", skip_bad_lines=skips)
+    groups = answers([lines], answering, skip_bad_lines=skips)
     return [answer for group in groups for answer in group]
 
 
@@ -40,8 +41,8 @@ def test_many_lines_come_in_groups(tmp_path: Path) -> None:
     assert [len(group) for group in arriving(io.BytesIO(b"".join(lines)).read1)] == [256, 256, 88]
     file = tmp_path / "lines.txt.gz"
     file.write_bytes(gzip.compress(b"".join(lines)))
-    groups = list(of_file(file))
-    assert [line for group in groups for line in group] == lines
+    groups = list(grouped(read_lines(file)))
+    assert [f"{line.text}\n".encode() for group in groups for line in group] == lines
     assert len(groups[0]) == 256
 
 
@@ -112,8 +113,8 @@ def until_refused(groups: Iterator[list[T]], message: str) -> list[T]:
 
 
 def test_what_came_before_a_bad_line_is_answered_first(predictor: Predictor) -> None:
-    lines = ["我\n".encode()] * 599 + [b"\xff\n"]
-    groups = answers([lines[:512], lines[512:]], predicting(predictor), name="in")
+    lines = list(decode_lines(["我\n".encode()] * 599 + [b"\xff\n"], "in"))
+    groups = answers([lines[:512], lines[512:]], predicting(predictor))
     found = until_refused(groups, "in:600: not UTF-8")
     assert [answer.where for answer in found] == [f"in:{number}" for number in range(1, 600)]
 
@@ -121,7 +122,7 @@ def test_what_came_before_a_bad_line_is_answered_first(predictor: Predictor) -> 
 def test_what_came_before_the_end_of_a_damaged_file_is_answered_first(tmp_path: Path) -> None:
     file = tmp_path / "lines.txt.gz"
     file.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(600)))[:-8])
-    assert len(until_refused(of_file(file), "must be a whole compressed file")) == 600
+    assert len(until_refused(grouped(read_lines(file)), "must be a whole compressed file")) == 600
 
 
 def counting(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -140,20 +141,21 @@ def counting(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> list[int]
 def test_what_repeats_is_answered_once(
     predictor: Predictor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    groups = [["我\n".encode(), "爱\n".encode(), "我\n".encode()], ["爱\n".encode(), b"\n"]]
+    texts = enumerate(("我", "爱", "我", "爱", ""), 1)
+    every = [Line(text, f"in:{number}") for number, text in texts]
     wanted = [
         each.text()
-        for group in groups
-        for raw in group
-        for lines in answers([[raw]], predicting(predictor), name="in")
+        for line in every
+        for lines in answers([[line]], predicting(predictor))
         for each in lines
     ]
+    groups = [every[:3], every[3:]]
     counts = counting(predictor, monkeypatch)
-    found = [each for lines in answers(groups, predicting(predictor), name="in") for each in lines]
+    found = [each for lines in answers(groups, predicting(predictor)) for each in lines]
     assert [each.text() for each in found] == wanted
     assert [each.where for each in found] == [f"in:{number}" for number in range(1, 6)]
     assert counts == [2, 1]
     monkeypatch.setattr(filtering, "_CACHED", 1)
     counts.clear()
-    assert [len(lines) for lines in answers(groups, predicting(predictor), name="in")] == [3, 2]
+    assert [len(lines) for lines in answers(groups, predicting(predictor))] == [3, 2]
     assert counts == [2, 2]

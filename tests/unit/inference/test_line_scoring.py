@@ -6,13 +6,14 @@ from tests.unit.inference.conftest import make_predictor
 from regard.errors import DataError
 from regard.inference.filtering import answers, score_pairs, scoring
 from regard.tasks import DecodingConfig
+from regard.text import decode_lines
 
 LINES = "我爱中国。\tI love China.\n\n他爱你\tHe does love you.\n".encode()
 
 
 def scored(predictor, text=LINES, *, skip_bad_lines=False, **options):
-    lines, answering = text.splitlines(keepends=True), scoring(predictor, **options)
-    found = answers([lines], answering, name="in", skip_bad_lines=skip_bad_lines)
+    lines = list(decode_lines(text.splitlines(keepends=True), "in"))
+    found = answers([lines], scoring(predictor, **options), skip_bad_lines=skip_bad_lines)
     return [one for group in found for one in group]
 
 

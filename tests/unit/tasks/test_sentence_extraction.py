@@ -51,8 +51,8 @@ def test_every_sentence_has_a_begin_and_a_label() -> None:
     (encoded,) = task.encode([ONE], training=True)
     assert [encoded["ids"][place] for place in encoded["places"]] == [BOS_ID] * 4
     assert encoded["ids"].count(BOS_ID) == 4
-    assert encoded["labels"] == [0, 1, 1, 0]
-    assert task.encode([DocumentExample(TALE, "", (), "")])[0]["labels"] == [0] * 4
+    assert encoded["tags"] == [0, 1, 1, 0]
+    assert task.encode([DocumentExample(TALE, "", (), "")])[0]["tags"] == [0] * 4
 
 
 def test_a_long_document_is_read_to_its_limit_and_told() -> None:

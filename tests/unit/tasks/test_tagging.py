@@ -11,7 +11,7 @@ from regard.errors import DataError
 from regard.metrics.labels import as_bio, entities
 from regard.tasks import recipe_from_table
 from regard.tasks.tagging import Tagging, Tags
-from regard.tasks.word_parts import joined_words, piece_rows, pieces_of
+from regard.tasks.word_parts import framed, joined_words, pieces_of
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, TokenizerConfig, train_tokenizer
 from regard.text.reading.tagged import TaggedWords
 
@@ -60,10 +60,10 @@ def test_parts_and_rare_words_are_dropped_in_training_alone():
     job = job_of(sentence("ab|X ab|X cd|Y efg|Y"), drop_words=0.5, drop_parts=0.5)
     encoded = job.encode([sentence("ab|X cd|Y efg|Y")] * 200)
     still = job.collate(encoded)
-    assert still["words"].ne(UNK_ID).all()
+    assert still["ids"].ne(UNK_ID).all()
     assert still["parts"].ne(UNK_ID).all()
     moved = job.collate(encoded, generator=torch.Generator().manual_seed(1))
-    unknown = moved["words"] == UNK_ID
+    unknown = moved["ids"] == UNK_ID
     assert not unknown[:, 0].any()  # it occurs twice
     assert 0.4 < unknown[:, 1:].float().mean() < 0.6
     assert 0.4 < (moved["parts"] == UNK_ID)[still["parts"] != PAD_ID].float().mean() < 0.6
@@ -85,9 +85,9 @@ def test_a_sentence_that_is_too_long_takes_several_rows_and_comes_back_whole():
 def test_names_in_a_list_are_also_read_without_their_marks_in_training():
     job = job_of(sentence(LIST), join_entities=True)
     whole, joined = job.encode([sentence(LIST)], training=True)
-    assert whole["texts"] == tuple("李、王明、北京来")
+    assert whole["words"] == tuple("李、王明、北京来")
     # The mark between two people goes; the one between a person and a place stays.
-    assert joined["texts"] == tuple("李王明、北京来")
+    assert joined["words"] == tuple("李王明、北京来")
     assert [job.tags[tag] for tag in joined["tags"][:3]] == ["B-PER", "B-PER", "I-PER"]
     assert len(job.encode([sentence(LIST)])) == 1
     assert len(job.encode([sentence("李|B-PER 和|O 王|B-PER")], training=True)) == 1
@@ -206,12 +206,6 @@ def test_the_pieces_of_a_word_are_of_it_alone(kind, words):
 
 
 def test_rows_begin_only_where_texts_do():
-    sentences = [[[7], [8, 9]], [[5]]]
-    plain, begun = (piece_rows(sentences, begins=begins) for begins in (False, True))
-    assert plain["ids"].tolist() == [[7, 8, 9, EOS_ID], [5, EOS_ID, 0, 0]]
-    assert begun["ids"].tolist() == [[BOS_ID, 7, 8, 9, EOS_ID], [BOS_ID, 5, EOS_ID, 0, 0]]
-    assert (plain["places"].tolist(), begun["places"].tolist()) == (
-        [[0, 1], [0, 0]],
-        [[1, 2], [1, 0]],
-    )
-    assert (plain["lengths"].tolist(), begun["lengths"].tolist()) == ([4, 2], [5, 3])
+    words = [[7], [8, 9]]
+    assert framed(words, begins=False) == ([7, 8, 9, EOS_ID], [0, 1])
+    assert framed(words, begins=True) == ([BOS_ID, 7, 8, 9, EOS_ID], [1, 2])

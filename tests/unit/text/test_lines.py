@@ -7,9 +7,10 @@ import zstandard
 
 from regard.errors import DataError, SettingError
 from regard.text import BadLines, decode_lines, read_lines
-from regard.text.reading import forms, lines
+from regard.text.reading import forms, opening
 from regard.text.reading.encodings import GuessedEncodingWarning, encoded_as
-from regard.text.reading.lines import readable, text_suffix
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import readable
 
 TEXT = "\ufeff我爱中国。\r\nno end of\u2028a line\x85here\x0b\x0c\x1c\n\nlast"
 LINES = ["我爱中国。", "no end of\u2028a line\x85here\x0b\x0c\x1c", "", "last"]
@@ -191,7 +192,7 @@ def test_first_lines_say_the_form_where_the_name_does_not(write, name, text, for
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz", "a.json.zst", "many.json"])
 def test_what_would_be_read_whole_is_of_bounded_size(write, name, monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST", 1 << 20)
+    monkeypatch.setattr(opening, "LONGEST", 1 << 20)
     monkeypatch.setattr(forms, "LONGEST", 1 << 20)
     end = "\n" if name == "many.json" else ""
     text = ("[" + end + ('{"text": "a"},' + end) * 80_000 + "{}]").encode()

@@ -5,7 +5,8 @@ import pytest
 
 from regard.errors import DataError
 from regard.text.reading.encodings import GuessedEncodingWarning
-from regard.text.reading.lines import read_lines, text_suffix
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import read_lines
 from regard.text.reading.records import read_records
 from regard.text.reading.sources import rows_of, shards, write_rows, write_table
 from regard.text.reading.tables import Field

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from regard.errors import DataError
-from regard.text import BadLines, PairLayout, read_pairs
+from regard.text import BadLines, PairLayout, read_lines, read_pairs
+from regard.text.reading.forms import text_suffix
 from regard.text.reading.lines import Line
 from regard.text.reading.records import read_records
 from regard.text.reading.tables import Field, csv_rows, read_table, table_of
@@ -152,5 +153,6 @@ def test_tagged_words_are_read_by_their_header(write):
     ],
 )
 def test_words_whose_tags_are_asked_for(write, name, text):
-    found = list(read_words(write(name, text)))
+    path = write(name, text)
+    found = read_words(read_lines(path), text_suffix(path), Field("word", 1))
     assert [(one.words, one.tags) for one in found] == [(("Ann", "runs"), None), (("Yes",), None)]

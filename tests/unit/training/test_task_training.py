@@ -141,10 +141,10 @@ def test_windows_of_text_are_the_same_however_many_share_a_batch(recipe):
 def test_who_has_no_part_of_a_batch_is_given_none(recipe):
     work = training_of(recipe("tagging"))
     whole, _ = shared(work, BatchShard())[0]
-    rows = len(whole["words"])
+    rows = len(whole["ids"])
     found = [shared(work, BatchShard(rank, rows + 2))[0][0] for rank in range(rows + 2)]
     assert found.count(None) >= 2
-    assert sum(len(batch["words"]) for batch in found if batch is not None) == rows
+    assert sum(len(batch["ids"]) for batch in found if batch is not None) == rows
     assert 1 < work.examples_a_batch < work.num_samples
 
 

@@ -134,11 +134,12 @@ class Answerer:
         return ShardReport(name=shard.name, rows=writer.rows, errors=writer.errors, problem=None)
 
     def _answered(self, shard: Shard) -> Iterator[AnsweredLine[object]]:
-        groups, _, ending = groups_of(shard.source, self._predictor.task.input_fields())
+        fields = self._predictor.task.input_fields()
+        groups, ending = groups_of(shard.source, fields, name=shard.name)
         answering = predicting(self._predictor, ending=ending, decoding=self._search)
         if self._embed is not None:
             answering = Answering(answering.read, self._embed)
-        for group in answers(groups, answering, name=shard.name, skip_bad_lines=True):
+        for group in answers(groups, answering, skip_bad_lines=True):
             yield from group
 
     def _printed(self, line: AnsweredLine[object], number: int) -> str:

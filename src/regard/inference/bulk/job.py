@@ -31,7 +31,7 @@ from regard.runs.files import (
 )
 from regard.runs.lock import Lock
 from regard.tasks import TASKS, DecodingConfig, recipe_from_table
-from regard.text.reading.forms import TABLES, read_rows
+from regard.text.reading.opening import TABLES, read_rows
 from regard.version import __version__
 
 _MANIFEST, _FORMAT = "bulk.json", 1

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from itertools import chain, combinations_with_replacement
 from pathlib import Path
 
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 
 # Bytes of a file by which its encoding is known.
 _HEAD = 1 << 20
@@ -23,6 +23,16 @@ _MARKS = (
 )
 # Characters of a line in an encoding that was guessed, in messages.
 _SHOWN = 20
+# How files begin that are no text, and what to do about them.
+_NO_TEXT = {
+    b"PK\x03\x04": "a workbook or an archive. Save a workbook as CSV UTF-8, unpack an archive",
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel's. Save it as CSV UTF-8",
+    b"\x1f\x8b": "a file that gzip packed. Let its name end in .gz",
+    b"%PDF-": "a PDF. Save its text",
+    **dict.fromkeys((b"\xff\xd8\xff", b"\x89PNG"), "a picture. Write its pixels into .jsonl"),
+}
+# Bytes of a file by which its form is known.
+_FIRST = 1 << 16
 # The encoding of text that is not UTF-8; None guesses it.
 _encoding: ContextVar[str | None] = ContextVar("encoding", default=None)
 
@@ -67,6 +77,18 @@ def in_given_encoding(line: bytes) -> str | None:
     """A line in the encoding that ``encoded_as`` sets; None where it is not, or none is set."""
     encoding = _encoding.get()
     return line.decode(encoding) if encoding and _decodes(line, encoding) else None
+
+
+def text_lines(lines: Iterable[bytes], name: str) -> tuple[list[bytes], Iterator[bytes]]:
+    """The first lines of a file, which show its form, and all lines, in UTF-8: see ``as_utf8``.
+
+    DataError if the file begins as other files than texts do.
+    """
+    head, lines = peeked(lines, 1)
+    for mark, kind in _NO_TEXT.items():
+        if head and head[0].startswith(mark):
+            raise DataError(f"{name} must be text; got {kind}.")
+    return peeked(as_utf8(lines, name), _FIRST)
 
 
 def as_utf8(lines: Iterable[bytes], name: str | None) -> Iterator[bytes]:

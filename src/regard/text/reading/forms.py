@@ -1,48 +1,142 @@
 """Forms of text files, recognised by ending or first lines; all but columns become lines of JSON.
 
-JSON in other layouts than an object a line, fastText's labelled lines, tables of Arrow (Parquet,
-Feather, streams) and folders with one folder a label all read as an object of JSON a line.
+JSON in other layouts than an object a line, fastText's labelled lines and folders with one folder a
+label all read as an object of JSON a line.
 """
 
 import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, cast
 
 from regard.config import JsonValue
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
+from regard.progress import is_displayed, progress
 from regard.text.reading.encodings import as_utf8
+from regard.text.reading.opening import (
+    LONGEST,
+    PACKED,
+    TABLES,
+    TooLongError,
+    opened,
+)
 
+# Lines between two advances of the progress.
+_LINES_BETWEEN = 4096
 # Endings that say what a file holds, and others that say the same.
-NAMED = (".tsv", ".csv", ".jsonl", ".conllu")
-SAME_AS = {
+_NAMED = (".tsv", ".csv", ".jsonl", ".conllu")
+_SAME_AS = {
     **dict.fromkeys((".ndjson", ".jsonlines", ".jl"), ".jsonl"),
     **dict.fromkeys((".bio", ".bio2", ".iob", ".iob2", ".bioes", ".bilou", ".bmes"), ".conll"),
     ".tab": ".tsv",
 }
 # The form of fastText's lines, which are read as objects of JSON.
-FASTTEXT = ".fasttext"
+_FASTTEXT = ".fasttext"
 # Before a label in fastText's lines.
-LABEL = "__label__"
+_LABEL = "__label__"
 # Signs that part the cells of a table, where its ending does not say.
 _DELIMITERS = (",", ";", "|")
 _OBJECT = re.compile(r'\[?\s*\{\s*("|$)')
 _LEAST_ROWS = 3
 # Rows without a tab that say that a .tsv is none.
 _LEAST_CSV = 12
+# The key at which an object may have the list of its records.
+_LISTS = ("data", "rows", "examples", "records", "instances", "items", "train")
+_MARK = b"\xef\xbb\xbf"
+_LIST = re.compile(rb"\[\s*(\{|$)")
+_GAP = re.compile(r"[\s,]*")
 # Share of rows that have as many cells as most.
 _MOST_TABBED, _MOST = 0.9, 0.98
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[Iterable[bytes]]:
+    r"""The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
+
+    They are in UTF-8, whatever the file is in: see ``as_utf8``. The rows of a ``.parquet`` or
+    ``.arrow`` table, the objects of JSON, the texts of fastText and those in a folder of folders,
+    one for each label, are lines of JSON.
+
+    Raises:
+        DataError: The file is missing, unreadable, damaged or no text.
+        SettingError: It is a table, and pyarrow is not installed.
+
+    Example:
+        >>> import gzip, tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "lines.txt.gz"
+        >>> _ = path.write_bytes(gzip.compress(b"one\ntwo\n"))
+        >>> with open_text(path) as lines:
+        ...     list(lines)
+        [b'one\n', b'two\n']
+    """
+    is_folder = path.is_dir() and has_classes(path)
+    with opened(path, class_lines(path) if is_folder else None) as file:
+        lines = file.lines
+        if file.head is not None:
+            form = form_of(_texts(file.head), _named_ending(path))
+            if form == ".jsonl":
+                lines = object_lines(lines, str(path))
+            elif form == _FASTTEXT:
+                lines = labelled_lines(lines)
+        yield _with_progress(lines, file.position, path) if is_displayed() else lines
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The raw lines of a file, which is opened when the first is asked for."""
+    with open_text(path) as lines:
+        yield from lines
+
+
+def text_suffix(path: Path) -> str:
+    """The ending of a file's form: by its name without compression, or by its first lines."""
+    if path.suffix in TABLES or (path.is_dir() and has_classes(path)):
+        return ".jsonl"
+    ending = _named_ending(path)
+    if (ending in _NAMED and ending != ".tsv") or not path.is_file():
+        return ".jsonl" if ending == ".json" else ending
+    status = path.stat()
+    form = _form_of_file(path, ending, status.st_size, status.st_mtime_ns)
+    return ".jsonl" if form == _FASTTEXT else form
+
+
+@lru_cache
+def _form_of_file(path: Path, ending: str, size: int, changed: int) -> str:
+    with opened(path) as file:
+        return form_of(_texts(file.head or ()), ending)
+
+
+def _named_ending(path: Path) -> str:
+    plain = path.with_suffix("") if path.suffix in PACKED else path
+    return _SAME_AS.get(plain.suffix.lower(), plain.suffix.lower())
+
+
+def _texts(lines: Iterable[bytes]) -> list[str]:
+    return [line.removeprefix(_MARK).decode("utf-8", "replace") for line in lines]
+
+
+def _with_progress(
+    lines: Iterable[bytes], position: Callable[[], int], path: Path
+) -> Iterator[bytes]:
+    """Iterate over lines with a progress bar over the file's bytes."""
+    size, done = max(1, path.stat().st_size), 0
+    with progress(f"reading {path.name}", 1.0) as advance:
+        for number, line in enumerate(lines):
+            if number % _LINES_BETWEEN == 0:
+                reached = position()
+                advance((reached - done) / size)
+                done = reached
+            yield line
 
 
 def form_of(lines: Sequence[str], ending: str) -> str:
     """The ending that fits a file with these first lines; ``.json`` is left to SQuAD's layout."""
     filled = [line for line in lines if line.strip()]
-    if not filled or ending in NAMED:
+    if not filled or ending in _NAMED:
         return ".csv" if ending == ".tsv" and _is_csv(filled) else ending
     if ending == ".json":
         head = "\n".join(filled)
@@ -51,8 +145,8 @@ def form_of(lines: Sequence[str], ending: str) -> str:
     if ending != ".conll":
         if _OBJECT.match(" ".join(filled[:2]).strip()):
             return ".jsonl"
-        if all(line.startswith(LABEL) for line in filled):
-            return FASTTEXT
+        if all(line.startswith(_LABEL) for line in filled):
+            return _FASTTEXT
     rows = [row for row in filled if not row.startswith("#")]
     if any(row.count("\t") == 9 and row.partition("\t")[0] in ("1", "1-2") for row in rows):
         return ".conllu"
@@ -103,21 +197,12 @@ def _share(counts: Sequence[int]) -> float:
     return rows / len(counts) if most else 0.0
 
 
-# The key at which an object may have the list of its records.
-_LISTS = ("data", "rows", "examples", "records", "instances", "items", "train")
-# Bytes that a line, or a file that is one value of JSON, stays below: they are read at once.
-LONGEST = 1 << 29
-_MARK = b"\xef\xbb\xbf"
-_LIST = re.compile(rb"\[\s*(\{|$)")
-_GAP = re.compile(r"[\s,]*")
-
-
 def labelled_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Lines of fastText as objects of JSON; several labels are a list."""
     for line in lines:
         words = line.removeprefix(_MARK).decode("utf-8", "surrogateescape").split()
-        labels = [word.removeprefix(LABEL) for word in words if word.startswith(LABEL)]
-        text = " ".join(word for word in words if not word.startswith(LABEL))
+        labels = [word.removeprefix(_LABEL) for word in words if word.startswith(_LABEL)]
+        text = " ".join(word for word in words if not word.startswith(_LABEL))
         label = {"label": labels[0] if len(labels) == 1 else labels} if labels else {}
         yield _line({**label, "text": text}) if words else line
 
@@ -131,30 +216,19 @@ def object_lines(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
         if len(_filled(head)) == 2:
             break
     if not _is_one_a_line(_filled(head)):
-        text = (
-            _joined(chain(head, lines), name).removeprefix(_MARK).decode("utf-8", "surrogateescape")
-        )
+        text = _joined(chain(head, lines)).removeprefix(_MARK).decode("utf-8", "surrogateescape")
         lines, head = map(_line, _records(text, name)), []
     yield from head
     yield from lines
 
 
-def too_long(name: str) -> DataError:
-    """Error about a file of one line, or one value of JSON, that is too large to be read whole."""
-    return DataError(
-        f"{name} must have lines of less than {LONGEST >> 20:,} MiB; got a longer one, or JSON of "
-        "that size that is not an object a line, which is JSONL. Convert JSON: "
-        f"jq -c '.[]' {name} > {name.removesuffix('.json')}.jsonl"
-    )
-
-
-def _joined(lines: Iterable[bytes], name: str) -> bytes:
+def _joined(lines: Iterable[bytes]) -> bytes:
     head, size = [], 0
     for line in lines:
         head.append(line)
         size += len(line)
         if size >= LONGEST:
-            raise too_long(name)
+            raise TooLongError
     return b"".join(head)
 
 
@@ -242,61 +316,6 @@ def _line(record: object) -> bytes:
         return f"{json.dumps(record)}\n".encode()
 
 
-# Files of tables; those of Arrow are streams, as Hugging Face's ``datasets`` saves, or Feather.
-PARQUET, ARROW = ".parquet", (".arrow", ".feather")
-TABLES = (PARQUET, *ARROW)
-# Rows in memory at once.
-_ROWS = 4096
-
-
-class _Rows(Protocol):
-    """A part of a table, as pyarrow has it."""
-
-    def to_pylist(self) -> list[dict[str, JsonValue]]:
-        """Its rows."""
-
-
-def read_rows(path: Path) -> Iterator[bytes]:
-    """Rows of a Parquet or Arrow table as lines of JSON; a date is its text."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise SettingError(
-            f"pyarrow must be installed to read {path}; it is not. "
-            "Install it: pip install 'regard[parquet]'."
-        ) from error
-    encode = partial(json.dumps, ensure_ascii=False, default=str)
-    try:
-        for part in _parquet(path) if path.suffix == PARQUET else _arrow(path):
-            for row in part.to_pylist():
-                yield f"{encode(row)}\n".encode()
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")[:200]
-        raise DataError(
-            f"{path} must be a whole {path.suffix} file; got: {reason}. It is damaged or cut short."
-        ) from error
-
-
-def _parquet(path: Path) -> Iterator[_Rows]:
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as file:
-        yield from cast(Iterator[_Rows], file.iter_batches(_ROWS))
-
-
-def _arrow(path: Path) -> Iterator[_Rows]:
-    from pyarrow import OSFile, ipc
-
-    with OSFile(str(path)) as file:
-        is_feather = file.read(6) == b"ARROW1"
-        file.seek(0)
-        if is_feather:
-            reader = ipc.open_file(file)
-            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
-        else:
-            yield from cast(Iterator[_Rows], ipc.open_stream(file))
-
-
 # What folders of texts without labels, and of parts of a data set, are called.
 _NO_LABELS = ("unsup", "unlabeled", "unlabelled")
 _PARTS = {"train", "valid", "validation", "val", "dev", "test", "eval", "raw", "data"}
@@ -311,22 +330,22 @@ def has_classes(folder: Path) -> bool:
     if len(folders) < 2 or _PARTS & {each.name.casefold() for each in folders}:
         return False
     own = sum(file.is_file() for file in folder.iterdir())
-    texts = [[file.suffix for file in _texts(each)] for each in folders]
+    texts = [[file.suffix for file in _files(each)] for each in folders]
     return all(texts) and own <= sum(map(len, texts)) and all(map(_are_texts, texts))
 
 
 def has_picture_classes(folder: Path) -> bool:
     """Whether a folder holds folders, two at least, of nothing but picture files."""
     folders = _classes(folder) if folder.is_dir() else []
-    files = [[file.suffix.lower() in PICTURES for file in _texts(each)] for each in folders]
+    files = [[file.suffix.lower() in PICTURES for file in _files(each)] for each in folders]
     return len(folders) >= 2 and all(each and all(each) for each in files)
 
 
 def class_lines(folder: Path) -> Iterator[bytes]:
-    """The texts in such a folder as objects of JSON, which also name their files; see above."""
+    """The texts in such a folder as objects of JSON, which also name their files."""
     has_warned = False  # of another encoding, once for all files
     for each in _classes(folder):
-        for file in _texts(each):
+        for file in _files(each):
             data = file.read_bytes()
             lines = as_utf8([data], None if has_warned else str(file))
             has_warned = has_warned or data.decode(errors="ignore").encode() != data
@@ -342,7 +361,7 @@ def _classes(folder: Path) -> list[Path]:
     return [each for each in every if each.name.casefold() not in _NO_LABELS]
 
 
-def _texts(folder: Path) -> list[Path]:
+def _files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
 
 

@@ -4,21 +4,16 @@ import errno
 import json
 import os
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
 
 from regard.errors import DataError
-from regard.text import Line, decode_lines, open_text
-from regard.text.reading.lines import text_suffix
-from regard.text.reading.tables import TABLES, Field, read_table
+from regard.text.reading.forms import lines_of, text_suffix
+from regard.text.reading.lines import Line, decode_lines
+from regard.text.reading.tables import TABLES, Field, table_of
 from regard.text.reading.tagged import read_words
-
-# A line as a file has it, or one that was read of a table.
-RawLine: TypeAlias = bytes | Line
 
 # Files of words that are to be tagged.
 _WORD_A_LINE = (".conll", ".conllu", *TABLES)
@@ -39,65 +34,71 @@ def arriving(read: Callable[[int], bytes]) -> Iterator[list[bytes]]:
         yield [rest]
 
 
-def of_file(path: Path) -> Iterator[list[bytes]]:
-    """The lines of a file, compressed or not, in groups worth answering together."""
-    with open_text(path) as lines:
-        group: list[bytes] = []
-        try:
-            for line in lines:
-                group.append(line)
-                if len(group) == _LINES:
-                    yield group
-                    group = []
-        except Exception:
-            yield group  # what came before the damage
-            raise
-        if group:
-            yield group
-
-
-def of_table(path: Path, fields: Sequence[Field]) -> Iterator[list[Line]]:
-    """The rows of a table in groups, each as the JSON object of the fields that it has."""
-    table = read_table(path, fields)
-    keys = {field.name: field.keys[0] for field in fields}
-    only = keys[fields[0].name] if len(fields) == 1 else None
-
-    def record(row: Line) -> Line:
-        cells = row.text.split("\t")
-        found = {
-            keys[name]: cells[place - 1]
-            for name, place in table.columns.items()
-            if place <= len(cells)
-        }
-        if not found and len(cells) == 1 and only is not None:
-            found = {only: row.text}
-        text = json.dumps(found, ensure_ascii=False) if row.text.strip() else ""
-        return replace(row, text=text)
-
-    rows = map(record, table.lines)
-    while group := list(islice(rows, _LINES)):
-        yield group
-
-
-def of_sentences(path: Path, word: Field) -> Iterator[list[Line]]:
-    """The sentences of a file with a word a line in groups, each as a JSON object of its words."""
-    found = read_words(path, word=word.column)
-    sentences = (Line(json.dumps({"tokens": each.words}), each.where) for each in found)
-    while group := list(islice(sentences, _LINES)):
-        yield group
-
-
 def groups_of(
-    file: Path | None, fields: Sequence[Field] = ()
-) -> tuple[Iterator[Sequence[RawLine]], str, str]:
-    """The raw lines of a file or of stdin in groups, what they are called, and their ending."""
+    file: Path | None, fields: Sequence[Field] = (), *, name: str | None = None
+) -> tuple[Iterator[list[Line]], str]:
+    """The lines of a file, or of stdin, in groups worth answering together; and its ending.
+
+    The rows of a table, and the sentences of a file with a word a line, are JSON objects.
+
+    Args:
+        file: None is stdin.
+        fields: What is read of a table; none of plain text.
+        name: What lines are called in messages; None is the file's path.
+    """
     if file is None:
-        return arriving(_read_stdin), "stdin", ""
-    if [field.name for field in fields] == ["word"] and text_suffix(file) in _WORD_A_LINE:
-        return of_sentences(file, fields[0]), str(file), ".jsonl"
-    if fields and text_suffix(file) in TABLES:
-        return of_table(file, fields), str(file), ".jsonl"
-    return of_file(file), str(file), text_suffix(file)
+        return _decoded(arriving(_read_stdin)), ""
+    ending, lines = text_suffix(file), decode_lines(lines_of(file), name or str(file))
+    if [field.name for field in fields] == ["word"] and ending in _WORD_A_LINE:
+        return grouped(_sentences(lines, ending, fields[0])), ".jsonl"
+    if fields and ending in TABLES:
+        return grouped(_records(lines, ending, fields)), ".jsonl"
+    return grouped(lines), ending
+
+
+def grouped(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """The lines of a file in groups; those before an error come before it."""
+    group: list[Line] = []
+    try:
+        for line in lines:
+            group.append(line)
+            if len(group) == _LINES:
+                yield group
+                group = []
+    except Exception:
+        yield group
+        raise
+    if group:
+        yield group
+
+
+def _decoded(groups: Iterable[Sequence[bytes]]) -> Iterator[list[Line]]:
+    """The lines of stdin."""
+    first = 1
+    for group in groups:
+        numbers = range(first, first + len(group))
+        yield list(decode_lines(group, "stdin", numbers=numbers))
+        first = numbers.stop
+
+
+def _records(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> Iterator[Line]:
+    """The rows of a table, each as the JSON object of the fields that it has."""
+    table = table_of(lines, ending, fields)
+    keys = {field.name: field.keys[0] for field in fields}
+    for row in table.lines:
+        cells = row.text.split("\t")
+        columns = {n: c for n, c in table.columns.items() if c <= len(cells)}
+        record = {keys[name]: cells[column - 1] for name, column in columns.items()}
+        if not record and len(cells) == len(fields) == 1:
+            record = {keys[fields[0].name]: row.text}
+        text = json.dumps(record, ensure_ascii=False) if row.text.strip() else ""
+        yield replace(row, text=text)
+
+
+def _sentences(lines: Iterable[Line], ending: str, word: Field) -> Iterator[Line]:
+    """The sentences of a file with a word a line, each as a JSON object of its words."""
+    for sentence in read_words(lines, ending, word):
+        yield Line(json.dumps({"tokens": sentence.words}), sentence.where)
 
 
 def _read_stdin(count: int) -> bytes:
@@ -111,12 +112,3 @@ def _read_stdin(count: int) -> bytes:
         raise DataError(
             f"stdin must be open to be read; got: {error.strerror}. Pipe text in, or name a file."
         ) from error
-
-
-def numbered(groups: Iterable[Sequence[RawLine]], name: str) -> Iterator[list[Line]]:
-    """Groups of raw lines as lines that know their places."""
-    waiting: deque[bytes] = deque()
-    decoded = decode_lines(iter(waiting.popleft, None), name)
-    for group in groups:
-        waiting.extend(line for line in group if isinstance(line, bytes))
-        yield [line if isinstance(line, Line) else next(decoded) for line in group]

@@ -1,68 +1,28 @@
-"""Lines of text files, plain or compressed; what is wrong with one is named as ``file:line``.
+"""Lines of text files; what is wrong with one is named as ``file:line``."""
 
-The rows of a table, Parquet or Arrow, are lines of JSON here, and so are the members of a list of
-JSON and the labelled lines of fastText.
-"""
-
-import gzip
 import itertools
 import shlex
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from functools import lru_cache, partial
-from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, TypeVar
-
-import zstandard
+from typing import TypeVar
 
 from regard.errors import DataError
-from regard.progress import is_displayed, progress
-from regard.text.reading.encodings import as_utf8, guess_encoding, in_given_encoding, peeked
-from regard.text.reading.forms import (
-    FASTTEXT,
-    LONGEST,
-    NAMED,
-    SAME_AS,
-    TABLES,
-    class_lines,
-    form_of,
-    has_classes,
-    labelled_lines,
-    object_lines,
-    read_rows,
-    too_long,
-)
+from regard.text.reading.encodings import guess_encoding, in_given_encoding
+from regard.text.reading.forms import lines_of
+from regard.text.reading.opening import UNPACKERS
 
 LinesT = TypeVar("LinesT")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_CHUNK = 1 << 20
-# Lines between two advances of the progress.
-_LINES_BETWEEN = 4096
 # Messages kept of each reason why lines are left out.
 _EXAMPLES = 3
 # Characters shown of a line in an encoding that was guessed.
 _SHOWN = 20
-_UNPACKERS = {".gz": "gzip -dc", ".zst": "zstd -dc"}
-PACKED = tuple(_UNPACKERS)
 # Why lines are left out that hold nothing and stand between others.
 BLANK = "blank lines"
 # The problem of a row of CSV.
 OPEN_QUOTE = "a quote opens in this row and does not close in it"
-# Bytes of a file by which its form is known.
-_HEAD = 1 << 16
-# How files begin that are no text, and what to do about them.
-_NO_TEXT = {
-    b"PK\x03\x04": "a workbook or an archive. Save a workbook as CSV UTF-8, unpack an archive",
-    b"\xd0\xcf\x11\xe0": "a workbook of Excel's. Save it as CSV UTF-8",
-    b"\x1f\x8b": "a file that gzip packed. Let its name end in .gz",
-    b"%PDF-": "a PDF. Save its text",
-    **dict.fromkeys((b"\xff\xd8\xff", b"\x89PNG"), "a picture. Write its pixels into .jsonl"),
-}
 # What lines that come by a pipe are called, in place of a file.
 _STDIN = Path("stdin")
 
@@ -113,9 +73,9 @@ def readable(line: Line) -> str:
 
 def _conversion(path: Path, encoding: str) -> str:
     """The command that writes a file anew in UTF-8, into the folder one is in."""
-    if path.suffix in _UNPACKERS:
+    if path.suffix in UNPACKERS:
         plain = path.with_suffix("")
-        unpack = f"{_UNPACKERS[path.suffix]} {shlex.quote(str(path))} | "
+        unpack = f"{UNPACKERS[path.suffix]} {shlex.quote(str(path))} | "
     else:
         plain, unpack = path, ""
     argument = "" if unpack or path == _STDIN else f" {shlex.quote(str(path))}"
@@ -207,8 +167,7 @@ def read_lines(path: Path) -> Iterator[Line]:
         >>> [(line.text, line.where.rpartition(":")[2]) for line in read_lines(path)]
         [('我', '1'), ('爱', '2')]
     """
-    with open_text(path) as file:
-        yield from decode_lines(file, str(path))
+    return decode_lines(lines_of(path), str(path))
 
 
 def decode_lines(
@@ -242,172 +201,3 @@ def decode_lines(
             guess = encoding and (encoding, line.decode(encoding, "replace")[:_SHOWN])
             text = line.decode("utf-8", "replace")
             yield Line(text, f"{name}:{number}", problem, guess or None)
-
-
-@contextmanager
-def open_text(path: Path) -> Iterator[Iterable[bytes]]:
-    r"""The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
-
-    They are in UTF-8, whatever the file is in: see ``as_utf8``. The rows of a ``.parquet`` or
-    ``.arrow`` table, the objects of JSON, the texts of fastText and those in a folder of folders,
-    one for each label, are lines of JSON.
-
-    Raises:
-        DataError: The file is missing, unreadable, damaged or no text.
-        SettingError: It is a table, and pyarrow is not installed.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "lines.txt.gz"
-        >>> _ = path.write_bytes(gzip.compress(b"one\ntwo\n"))
-        >>> with open_text(path) as lines:
-        ...     list(lines)
-        [b'one\n', b'two\n']
-    """
-    with _refusing(path), _unpacked(path) as (raw, file):
-        lines = raw if path.suffix in TABLES else _in_form(_as_text(raw, path), path)
-        yield _with_progress(lines, file, path) if is_displayed() else lines
-
-
-@contextmanager
-def _refusing(path: Path) -> Iterator[None]:
-    """Let what a file refuses be a DataError that names it."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise missing(path) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
-        raise DataError(
-            f"{path} must be a whole compressed file; got: {str(error).rstrip('.')}. "
-            f"It is damaged or cut short."
-        ) from error
-    except OSError as error:
-        raise DataError(f"{path} must be a readable file; got: {error.strerror}.") from error
-
-
-@contextmanager
-def _unpacked(path: Path) -> Iterator[tuple[Iterable[bytes], BinaryIO]]:
-    """The lines of a file as it is, compression put aside, and the file."""
-    if path.is_dir() and has_classes(path):
-        yield class_lines(path), BytesIO()
-        return
-    with path.open("rb") as file:
-        if path.suffix in TABLES:
-            yield read_rows(path), file
-        elif path.suffix == ".gz":
-            yield _bounded(gzip.GzipFile(fileobj=file), path), file
-        elif path.suffix == ".zst":
-            yield _split(_decompressed(file), path), file
-        else:
-            yield _bounded(file, path), file
-
-
-def _bounded(file: BinaryIO | gzip.GzipFile, path: Path) -> Iterator[bytes]:
-    """The lines of a file."""
-    for line in iter(partial(file.readline, LONGEST), b""):
-        if len(line) == LONGEST and line[-1:] != b"\n":
-            raise too_long(str(path))
-        yield line
-
-
-def _in_form(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:
-    """The lines of a file, objects and labelled texts as lines of JSON."""
-    head, lines = peeked(lines, _HEAD)
-    form = form_of(_texts(head), _named_ending(path))
-    if form == ".jsonl":
-        return object_lines(lines, str(path))
-    return labelled_lines(lines) if form == FASTTEXT else lines
-
-
-def _as_text(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """The lines of a file in UTF-8."""
-    head, lines = peeked(lines, 1)
-    for mark, kind in _NO_TEXT.items():
-        if head and head[0].startswith(mark):
-            raise DataError(f"{path} must be text; got {kind}.")
-    return as_utf8(lines, str(path))
-
-
-def _texts(lines: Iterable[bytes]) -> list[str]:
-    return [line.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace") for line in lines]
-
-
-def _with_progress(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Iterate over lines with a progress bar over the file's bytes."""
-    size, done = max(1, path.stat().st_size), 0
-    with progress(f"reading {path.name}", 1.0) as advance:
-        for number, line in enumerate(lines):
-            if number % _LINES_BETWEEN == 0:
-                position = file.tell()
-                advance((position - done) / size)
-                done = position
-            yield line
-
-
-def text_suffix(path: Path) -> str:
-    """The ending of a file's form: by its name without compression, or by its first lines."""
-    if path.suffix in TABLES:
-        return ".jsonl"
-    if path.is_dir() and has_classes(path):
-        return ".jsonl"
-    ending = _named_ending(path)
-    if (ending in NAMED and ending != ".tsv") or not path.is_file():
-        return ".jsonl" if ending == ".json" else ending
-    status = path.stat()
-    form = _form_of_file(path, ending, status.st_size, status.st_mtime_ns)
-    return ".jsonl" if form == FASTTEXT else form
-
-
-def _named_ending(path: Path) -> str:
-    plain = path.with_suffix("") if path.suffix in PACKED else path
-    return SAME_AS.get(plain.suffix.lower(), plain.suffix.lower())
-
-
-@lru_cache
-def _form_of_file(path: Path, ending: str, size: int, changed: int) -> str:
-    with _refusing(path), _unpacked(path) as (lines, _):
-        return form_of(_texts(peeked(_as_text(lines, path), _HEAD)[0]), ending)
-
-
-def _decompressed(file: BinaryIO) -> Iterator[bytes]:
-    """The bytes of all frames of a zstd file; an unfinished last frame is an error."""
-    decompressor = zstandard.ZstdDecompressor()
-    frame = decompressor.decompressobj()
-    is_open = False
-    while chunk := file.read(_CHUNK):
-        while chunk:
-            is_open = True
-            yield frame.decompress(chunk)
-            chunk = frame.unused_data if frame.eof else b""
-            if frame.eof:
-                frame = decompressor.decompressobj()
-                is_open = False
-    if is_open:
-        raise EOFError("the last frame is not finished")
-
-
-def _split(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """Split pieces of a file into lines with their LF."""
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-        if len(rest) >= LONGEST:
-            raise too_long(str(path))
-    if rest:
-        yield rest
-
-
-def missing(path: Path) -> DataError:
-    """Error for a missing file or folder of text; names a near one."""
-    return DataError(f"{path} must exist; it does not.{_similar(path)}")
-
-
-def _similar(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f" There is no folder {path.parent}."
-    names = [other.name for other in path.parent.iterdir()]
-    near = [f"{path.name}{end}" for end in PACKED if f"{path.name}{end}" in names]
-    near = near or get_close_matches(path.name, names, n=1, cutoff=0.6)
-    return f" Did you mean {path.parent / near[0]}?" if near else ""

@@ -13,14 +13,8 @@ from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
 from regard.text.normalization import normalize
-from regard.text.reading.lines import (
-    BLANK,
-    BadLines,
-    Line,
-    read_lines,
-    readable,
-    text_suffix,
-)
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import BLANK, BadLines, Line, read_lines, readable
 from regard.text.reading.records import Handling, OnBadLine, object_of, usable, value_at
 from regard.text.reading.tables import Field, row_splitter, table_of
 

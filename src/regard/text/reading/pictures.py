@@ -12,8 +12,8 @@ from jaxtyping import Float32
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
-from regard.text.reading.forms import PICTURES
-from regard.text.reading.lines import Line, read_lines, readable, text_suffix
+from regard.text.reading.forms import PICTURES, text_suffix
+from regard.text.reading.lines import Line, read_lines, readable
 from regard.text.reading.records import Handling, object_of, usable
 
 

@@ -11,7 +11,8 @@ from typing import Unpack
 
 from regard.choices import choose, nearest
 from regard.errors import DataError
-from regard.text.reading.lines import Line, filled, read_lines, readable, text_suffix
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import Line, filled, read_lines, readable
 from regard.text.reading.records import Handling, object_of, usable
 from regard.text.reading.tables import csv_rows, is_index_name
 

@@ -11,8 +11,8 @@ from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import normalize
-from regard.text.reading.forms import json_values
-from regard.text.reading.lines import Line, read_lines, readable, text_suffix
+from regard.text.reading.forms import json_values, text_suffix
+from regard.text.reading.lines import Line, read_lines, readable
 from regard.text.reading.records import Handling, object_of, usable
 from regard.text.reading.tables import Field
 

@@ -8,15 +8,8 @@ from typing import Literal, TypedDict, TypeVar, Unpack
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.reading.lines import (
-    BLANK,
-    BadLines,
-    Line,
-    filled,
-    read_lines,
-    readable,
-    text_suffix,
-)
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import BLANK, BadLines, Line, filled, read_lines, readable
 from regard.text.reading.tables import Field, read_table, row_splitter
 
 # Characters shown of a line that is no object.

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, cast
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.reading.forms import has_classes
-from regard.text.reading.lines import PACKED, missing, text_suffix
+from regard.text.reading.forms import has_classes, text_suffix
+from regard.text.reading.opening import PACKED, missing
 
 # What other tools call the parts of a data set.
 _SPLITS = {

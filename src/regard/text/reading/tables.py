@@ -14,7 +14,8 @@ from typing import TypeAlias
 from regard.choices import nearest
 from regard.errors import DataError
 from regard.fields import Count
-from regard.text.reading.lines import OPEN_QUOTE, Line, read_lines, readable, text_suffix
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import OPEN_QUOTE, Line, read_lines, readable
 
 # A column: its number from 1, or what the header calls it.
 Column: TypeAlias = Count | str

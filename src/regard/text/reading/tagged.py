@@ -12,7 +12,8 @@ from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.normalization import normalize
-from regard.text.reading.lines import Line, read_lines, readable, text_suffix
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import Line, read_lines, readable
 from regard.text.reading.records import Handling, record_in, usable, value_at
 from regard.text.reading.tables import Field, TextTable, table_of
 
@@ -61,18 +62,18 @@ def read_tagged(
     """
     ending, fields = text_suffix(path), (Field("word", word), Field("tag", tag))
     choose(f"the ending of {path}", ending, dict.fromkeys(_ENDINGS))
-    rule = f"{path} must hold sentences of words and tags"
+    rule, lines = f"{path} must hold sentences of words and tags", read_lines(path)
     if ending == ".jsonl":
-        lines = read_lines(path)
         parse = partial(_from_record, fields=fields)
         yield from usable(lines, parse, "sentences", rule=rule, **handling)
     else:
-        yield from usable(_blocks(path, fields), _tagged, "sentences", rule=rule, **handling)
+        blocks = _blocks(lines, ending, fields)
+        yield from usable(blocks, _tagged, "sentences", rule=rule, **handling)
 
 
-def read_words(path: Path, *, word: int | str = 1) -> Iterator[TaggedWords]:
+def read_words(lines: Iterable[Line], ending: str, word: Field) -> Iterator[TaggedWords]:
     """Read sentences of columns whose tags are not looked at."""
-    sentences = (_tagged(block) for block in _blocks(path, (Field("word", word),)))
+    sentences = map(_tagged, _blocks(lines, ending, (word,)))
     return (sentence for sentence in sentences if sentence.words)
 
 
@@ -85,15 +86,13 @@ class _Block(NamedTuple):
     is_conllu: bool
 
 
-def _blocks(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
-    ending = text_suffix(path)
+def _blocks(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> Iterator[_Block]:
     if ending == ".conllu":
-        lines = (line for line in read_lines(path) if not line.text.startswith("#"))
-        for block in _paragraphs(lines):
+        for block in _paragraphs(line for line in lines if not line.text.startswith("#")):
             has_tags = len(fields) > 1
             yield _Block(block, [2, 4] if has_tags else [2], 10 if has_tags else 2, is_conllu=True)
         return
-    table = word_table(read_lines(path), ending, fields)
+    table = word_table(lines, ending, fields)
     columns = [table.columns[field.name] for field in fields]
     for block in _sentences(table):
         yield _Block(block, columns, max(columns), is_conllu=False)

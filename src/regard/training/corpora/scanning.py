@@ -14,7 +14,8 @@ from regard.errors import DataError
 from regard.runs.files import fill_file, sync_file
 from regard.tasks.streaming import Chunk, Shard
 from regard.text import open_text, read_lines
-from regard.text.reading.lines import readable, text_suffix
+from regard.text.reading.forms import text_suffix
+from regard.text.reading.lines import readable
 from regard.text.reading.tables import csv_rows
 from regard.training.corpora.cache import as_json_text, raw_of
 

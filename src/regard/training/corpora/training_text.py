@@ -14,8 +14,8 @@ from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.recipe import HELD_OUT
 from regard.tasks.streaming import Stored, streamed
 from regard.text import BadLines
-from regard.text.reading.forms import TABLES
 from regard.text.reading.lines import BLANK
+from regard.text.reading.opening import TABLES
 from regard.training.corpora.stored_text import StoredText
 from regard.training.settings import TrainingConfig
 

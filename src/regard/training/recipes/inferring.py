@@ -13,9 +13,10 @@ from pathlib import Path
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text import read_lines
-from regard.text.reading.forms import TABLES as ARROW_TABLES
-from regard.text.reading.forms import has_picture_classes
-from regard.text.reading.lines import PACKED, Line, decode_lines, open_text, readable, text_suffix
+from regard.text.reading.forms import has_picture_classes, open_text, text_suffix
+from regard.text.reading.lines import Line, decode_lines, readable
+from regard.text.reading.opening import PACKED
+from regard.text.reading.opening import TABLES as ARROW_TABLES
 from regard.text.reading.pictures import read_pixels
 from regard.text.reading.questions import answer_list
 from regard.text.reading.records import record_in, value_at

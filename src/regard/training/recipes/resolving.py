@@ -117,7 +117,7 @@ def resolve(
 
 def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
     """Whether files are sentence pairs for sure: two of lines, or with columns of pairs."""
-    from regard.text.reading.lines import text_suffix
+    from regard.text.reading.forms import text_suffix
 
     is_two = len(files) == 2 and not all(text_suffix(Path(name)) in _WHOLE for name in files)
     return is_two or "data.columns" in settings

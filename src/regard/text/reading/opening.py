@@ -1,0 +1,185 @@
+"""Files opened as lines in UTF-8: plain, gzip, zstd, Arrow's tables as an object of JSON a row."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+import zstandard
+
+from regard.config import JsonValue
+from regard.errors import DataError, SettingError
+from regard.text.reading.encodings import text_lines
+
+# How the endings of compressed files are unpacked by hand.
+UNPACKERS = {".gz": "gzip -dc", ".zst": "zstd -dc"}
+PACKED = tuple(UNPACKERS)
+# Bytes that a line, or a file that is one value of JSON, stays below: they are read at once.
+LONGEST = 1 << 29
+_CHUNK = 1 << 20
+
+
+class TooLongError(Exception):
+    """A line, or one value of JSON, is too long to be read whole."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenFile:
+    """The lines of an open file, the first of which show its form; None where they are JSON."""
+
+    lines: Iterator[bytes]
+    head: list[bytes] | None
+    position: Callable[[], int]  # in bytes of the file as it is on disk
+
+
+@contextmanager
+def opened(path: Path, classes: Iterator[bytes] | None = None) -> Iterator[OpenFile]:
+    """A file, decompressed and recoded, or a folder of ``classes``; what it refuses is a DataError.
+
+    The first error while its lines are read comes after the lines before it.
+    """
+    try:
+        if classes is not None:
+            yield OpenFile(classes, None, lambda: 0)
+            return
+        with path.open("rb") as file:
+            if path.suffix in TABLES:
+                yield OpenFile(read_rows(path), None, file.tell)
+            else:
+                head, lines = text_lines(_unpacked(file, path), str(path))
+                yield OpenFile(lines, head, file.tell)
+    except FileNotFoundError:
+        raise missing(path) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise DataError(
+            f"{path} must be a whole compressed file; got: {str(error).rstrip('.')}. "
+            f"It is damaged or cut short."
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path} must be a readable file; got: {error.strerror}.") from error
+    except TooLongError:
+        raise DataError(
+            f"{path} must have lines of less than {LONGEST >> 20:,} MiB; got a longer one, or JSON "
+            "of that size that is not an object a line, which is JSONL. Convert JSON: "
+            f"jq -c '.[]' {path} > {str(path).removesuffix('.json')}.jsonl"
+        ) from None
+
+
+def _unpacked(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of a file, compression put aside."""
+    if path.suffix == ".zst":
+        return _split(_decompressed(file))
+    return _bounded(gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file)
+
+
+def _bounded(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
+    """The lines of a file."""
+    for line in iter(partial(file.readline, LONGEST), b""):
+        if len(line) == LONGEST and line[-1:] != b"\n":
+            raise TooLongError
+        yield line
+
+
+def _decompressed(file: BinaryIO) -> Iterator[bytes]:
+    """The bytes of all frames of a zstd file; an unfinished last frame is an error."""
+    decompressor = zstandard.ZstdDecompressor()
+    frame = decompressor.decompressobj()
+    is_open = False
+    while chunk := file.read(_CHUNK):
+        while chunk:
+            is_open = True
+            yield frame.decompress(chunk)
+            chunk = frame.unused_data if frame.eof else b""
+            if frame.eof:
+                frame = decompressor.decompressobj()
+                is_open = False
+    if is_open:
+        raise EOFError("the last frame is not finished")
+
+
+def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Split pieces of a file into lines with their LF."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+        if len(rest) >= LONGEST:
+            raise TooLongError
+    if rest:
+        yield rest
+
+
+def missing(path: Path) -> DataError:
+    """Error for a missing file or folder of text; names a near one."""
+    return DataError(f"{path} must exist; it does not.{_similar(path)}")
+
+
+def _similar(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f" There is no folder {path.parent}."
+    names = [other.name for other in path.parent.iterdir()]
+    near = [f"{path.name}{end}" for end in PACKED if f"{path.name}{end}" in names]
+    near = near or get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return f" Did you mean {path.parent / near[0]}?" if near else ""
+
+
+# Files of tables; those of Arrow are streams, as Hugging Face's ``datasets`` saves, or Feather.
+PARQUET, ARROW = ".parquet", (".arrow", ".feather")
+TABLES = (PARQUET, *ARROW)
+# Rows in memory at once.
+_ROWS = 4096
+
+
+class _Rows(Protocol):
+    """A part of a table, as pyarrow has it."""
+
+    def to_pylist(self) -> list[dict[str, JsonValue]]:
+        """Its rows."""
+
+
+def read_rows(path: Path) -> Iterator[bytes]:
+    """Rows of a Parquet or Arrow table as lines of JSON; a date is its text."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise SettingError(
+            f"pyarrow must be installed to read {path}; it is not. "
+            "Install it: pip install 'regard[parquet]'."
+        ) from error
+    encode = partial(json.dumps, ensure_ascii=False, default=str)
+    try:
+        for part in _parquet(path) if path.suffix == PARQUET else _arrow(path):
+            for row in part.to_pylist():
+                yield f"{encode(row)}\n".encode()
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")[:200]
+        raise DataError(
+            f"{path} must be a whole {path.suffix} file; got: {reason}. It is damaged or cut short."
+        ) from error
+
+
+def _parquet(path: Path) -> Iterator[_Rows]:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        yield from cast(Iterator[_Rows], file.iter_batches(_ROWS))
+
+
+def _arrow(path: Path) -> Iterator[_Rows]:
+    from pyarrow import OSFile, ipc
+
+    with OSFile(str(path)) as file:
+        is_feather = file.read(6) == b"ARROW1"
+        file.seek(0)
+        if is_feather:
+            reader = ipc.open_file(file)
+            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
+        else:
+            yield from cast(Iterator[_Rows], ipc.open_stream(file))
