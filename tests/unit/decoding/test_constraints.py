@@ -71,13 +71,6 @@ def test_without_phrases_it_is_the_plain_beam(markov):
     assert search(markov, tables, [[]] * 19, n_best=4) == markov.run(beam, tables, n_best=4)
 
 
-def test_an_answer_does_not_depend_on_its_batch(markov):
-    tables = markov.random_tables(7, seed=3)
-    whole = search(markov, tables, PHRASES, n_best=2)
-    for row, phrases in enumerate(PHRASES):
-        assert search(markov, tables[row : row + 1], [phrases], n_best=2)[0] == whole[row]
-
-
 def test_required_words_and_rules_go_together(markov):
     tables = markov.random_tables(5, seed=4)
     rules = [Prefix([[1]] * 5), Avoid([[1, 2]])]

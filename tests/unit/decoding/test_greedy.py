@@ -76,13 +76,6 @@ def test_finished_sentences_leave_the_batch(markov):
     assert sizes[-1] < 20
 
 
-def test_stops_when_all_are_finished(markov):
-    tables = markov.random_tables(3)
-    tables[..., markov.eos] = 5.0
-    search(markov, tables, step=markov.counting, max_lengths=30)
-    assert len(markov.counting.rows) == 1
-
-
 def test_no_graph_is_kept(markov):
     tables = markov.random_tables(2).requires_grad_()
 

@@ -94,26 +94,6 @@ def test_every_search_keeps_every_rule(markov, min_length):
                 assert len(one.tokens) >= min_length or not one.is_finished
 
 
-def test_a_wide_beam_with_rules_is_trying_all_answers_that_keep_them(markov):
-    table = markov.random_tables(1, seed=8)
-    best = []
-    for length in range(5):
-        for tokens in itertools.product((1, 2, 3), repeat=length):
-            pairs = list(itertools.pairwise(tokens))
-            if len(set(pairs)) < len(pairs) or (2, 1) in pairs or tokens[:2] != (3, 2):
-                continue
-            path = (markov.bos, markov.bos, *tokens, markov.eos)
-            steps = zip(path, path[1:], path[2:], strict=False)
-            best.append((sum(table[0][step].item() for step in steps), tokens))
-    rules = [Prefix([[3, 2]]), NoRepeatedNgrams(2), Avoid([[2, 1]])]
-    sizes = {"max_lengths": 5, "beam_size": 99, "n_best": 7, "length_penalty": 0.0}
-    (found,) = markov.run(beam, table, rules=rules, **sizes)
-    best.sort(reverse=True)
-    found = [one for one in found if one.is_finished]
-    assert [one.tokens for one in found] == [tokens for _, tokens in best[:7]]
-    assert [one.log_prob for one in found] == pytest.approx([p for p, _ in best[:7]], abs=1e-5)
-
-
 def test_a_repetition_penalty_counts_in_the_log_probability(markov):
     tables = markov.random_tables(17, seed=2)
     rule = RepetitionPenalty(1.5)

@@ -1,6 +1,5 @@
 """Extractive question answering: windows, spans, no answer, baselines, bad input."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -182,11 +181,3 @@ def test_positions_that_do_not_reach_are_an_error_before_training():
 def test_a_stride_beyond_the_window_is_refused():
     with pytest.raises(SettingError, match="stride must be at most max_length"):
         recipe(max_length=8, stride=9)
-
-
-def test_a_span_outside_its_context_stops_before_training(tmp_path):
-    line = {"question": "Who?", "context": "It was Ann.", "answers": ["Bob"]}
-    (tmp_path / "q.jsonl").write_text(json.dumps(line), encoding="utf-8")
-    found = replace(recipe(train="q.jsonl"), folder=tmp_path)
-    with pytest.raises(DataError, match=r"q\.jsonl:1: the answer must stand in its context"):
-        QuestionAnswering.read(found, "train")

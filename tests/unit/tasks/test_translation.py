@@ -88,19 +88,6 @@ def test_text_that_cannot_be_used_is_named(folder):
         read_training(recipe(folder, train="labels.tsv", test="held out"))
 
 
-def test_the_end_of_the_source_can_be_left_out(folder):
-    from regard.inference import Predictor
-
-    columns = []
-    for source_end in (True, False):
-        made = recipe(folder, source_end=source_end)
-        task = TranslationTask.learn(made, [Pair("a b", "c", ("c",), "x:1")])
-        predictor = Predictor(task.build_model(), task)
-        columns.append(predictor.attention("a b", "c").cross().shape[1])
-    length = len(task.tokenizer.source.encode("a b"))
-    assert columns == [length + 1, length]
-
-
 def test_bad_lines_are_refused_or_left_out(folder):
     with pytest.raises(DataError, match=r"bad.tsv:2"):
         read_split(recipe(folder, train="bad.tsv"), "train")
@@ -108,26 +95,6 @@ def test_bad_lines_are_refused_or_left_out(folder):
     kept = read_split(recipe(folder, train="bad.tsv", on_bad_line="skip"), "train", bad_lines=bad)
     assert sides(kept) == [("a", "b"), ("c", "d")]
     assert bad.total == 1
-
-
-def test_languages_reach_who_shows_and_measures(folder):
-    from regard.inference import Predictor
-    from regard.inference.looking import document
-    from regard.metrics import bleu
-
-    documents = []
-    for languages in ({}, {"source_language": "zh", "target_language": "ja"}):
-        made = recipe(folder, train="pairs.tsv", **languages)
-        task = TranslationTask.learn(made, [Pair("a b", "c d", ("c d",), "x:1")])
-        predictor = Predictor(task.build_model(), task)
-        documents.append(document(predictor, [], title="x"))
-    one, other = documents
-    assert (one.source_language, one.output_language) == (None, None)
-    assert (other.source_language, other.output_language) == ("zh", "ja")
-    plain, chinese = (
-        bleu(["我爱中国"], [["我爱你"]], target_language=language) for language in (None, "zh")
-    )
-    assert plain.value != chinese.value
 
 
 def test_one_vocabulary_or_two(folder):

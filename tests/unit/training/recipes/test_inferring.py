@@ -4,7 +4,7 @@ import pytest
 
 from regard.config import format_setting
 from regard.errors import DataError
-from regard.text import PairLayout, read_pairs
+from regard.text import PairLayout, read_lines, read_pairs
 from regard.text.reading.records import read_records
 from regard.text.reading.tables import Field
 from regard.text.reading.tagged import read_tagged, read_words
@@ -213,7 +213,8 @@ def test_a_header_of_words_and_tags_is_no_tag_and_a_column_may_part_sentences(tm
     found = list(read_tagged(path))
     assert len(found) == 12
     assert (found[1].words, found[1].tags) == (("Ann", "sings"), ("B-PER", "O"))
-    assert [one.words for one in read_words(path)] == [one.words for one in found]
+    untagged = read_words(read_lines(path), ".csv", Field("word", 1))
+    assert [one.words for one in untagged] == [one.words for one in found]
 
 
 def test_words_with_tags_that_nothing_parts_say_what_would(tmp_path):
