@@ -96,7 +96,6 @@ class TextReport(Report):
         raise SettingError(f"name must be one of {known}; got {name!r}.")
 
     def lines(self) -> Iterator[str]:
-        """Figures, baselines, quality by length, and the outputs to read."""
         yield f"{self.count} sentences"
         yield from (f"  {score}" for score in self.scores)
         for baseline in self.baselines:
@@ -140,7 +139,6 @@ class AnswerReport(Report):
     learned: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """Figures, baselines, tables, and the examples to read."""
         yield f"{self.count:,} {self.unit}"
         yield from (f"  {line}" for line in (*self.figures, *self.learned))
         for name, figures in self.baselines.items():

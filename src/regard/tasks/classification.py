@@ -65,7 +65,6 @@ class Classification(LabelTask[LabelledText]):
     aspects: list[str]
 
     def build_model(self) -> nn.Module:
-        """The recipe's classifier with new weights."""
         sizes = {"vocab_size": self.tokenizer.vocab_size}
         if isinstance(self.tokenizer, Speller):
             sizes["parts_vocab"] = len(self.tokenizer.grams)
@@ -97,7 +96,6 @@ class Classification(LabelTask[LabelledText]):
         return {**batch, "ids": dropped(ids, ids != PAD_ID, rate, generator)} if rate else batch
 
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
-        """The logits, and what the head adds to the loss."""
         by_aspect = self.recipe.settings(ClassifierConfig).pooling == "aspect"
         reading = {"parts": batch["parts"]} if "parts" in batch else {}
         aspects = batch["aspect"] if by_aspect else None

@@ -120,7 +120,6 @@ class GenerationTask(SequenceTask):
         return extracts(documents, known)
 
     def describe_reading(self) -> list[str]:
-        """How much of a document is read."""
         data, whole = self.data, f"read whole, up to {self.data.max_length:,} tokens"
         if data.sentences is None:
             return [f"documents are {whole}"]
@@ -133,7 +132,6 @@ class GenerationTask(SequenceTask):
         return [f"with a question, {near}; others are {whole}"]
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """The document, the question if the recipe has one, and the answer where that is given."""
         return document_fields(self.data, with_answers=with_answers)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
@@ -142,11 +140,9 @@ class GenerationTask(SequenceTask):
         return self._asked(Line(text, where), "")
 
     def parse_line(self, line: Line, ending: str) -> Pair:
-        """Parse a line of a file into a document; None for an empty line."""
         return self._asked(line, ending) if readable(line).strip() else Pair("", "", (), line.where)
 
     def parse_pair(self, line: Line, ending: str) -> Pair:
-        """A document and the answer to it that is given, of a line that is not empty."""
         typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
         document = parse_document(line, self.data, ending or typed, with_answers=True)
         return pairs_of([document], self.data, merge=True)[0]
@@ -164,7 +160,6 @@ class GenerationTask(SequenceTask):
         return replace(pair, source=source)
 
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
-        """BLEU and ROUGE of the best answers."""
         language = self.data.target_language
         texts, references = [one.best.text for one in answers], [one.references for one in examples]
         return {

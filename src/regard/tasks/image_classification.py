@@ -96,12 +96,10 @@ class ImageClassification(LabelTask[Picture]):
 
     @classmethod
     def subject(cls, example: Picture) -> str:
-        """All of the picture."""
         return repr(example)
 
     @classmethod
     def checked(cls, example: Picture) -> CheckedExample:
-        """The pixels and the label."""
         pixels = repr(example.pixels.tolist())
         return CheckedExample((pixels,), (example.label or "",), example.where)
 
@@ -131,13 +129,11 @@ class ImageClassification(LabelTask[Picture]):
         return self.recipe.settings(VisionTransformerConfig)
 
     def build_model(self) -> nn.Module:
-        """The recipe's Vision Transformer with new weights."""
         rows, columns, channels = self.shape
         sizes = {"channels": channels, "num_classes": len(self.labels)}
         return VisionTransformer(self.settings, size=(rows, columns), **sizes)
 
     def describe(self) -> list[str]:
-        """Describe the labels and sizes learned from the pictures, in lines."""
         (rows, columns, channels), patch = self.shape, self.settings.patch
         size = (
             f"{rows} × {columns} pixels of {channels} channels, read in patches of {patch} × "
@@ -182,7 +178,6 @@ class ImageClassification(LabelTask[Picture]):
         return {"pixels": scaled.float().movedim(-1, 0), "label": self.number(example)}
 
     def length(self, sample: Sample) -> int:
-        """Patches of a picture."""
         rows, columns, _ = self.shape
         return rows * columns // self.settings.patch**2
 
@@ -195,7 +190,6 @@ class ImageClassification(LabelTask[Picture]):
         return {**batch, "pixels": pixels}
 
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
-        """The logits."""
         return model(batch["pixels"]).float(), None
 
     def more_baselines(

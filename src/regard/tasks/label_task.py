@@ -199,7 +199,6 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return every[has_header([(cls.subject(one), one.label or "") for one in every]) :]
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """The texts, and a category if the recipe has one."""
         return self.columns(self.data, inputs=True)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> LabelledT:
@@ -263,7 +262,6 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return Speller.load(folder) if is_speller else super().load_tokenizer(recipe, folder)
 
     def describe(self) -> list[str]:
-        """Describe the vocabulary, labels and categories learned from the text, in lines."""
         more = " …" if len(self.labels) > 10 else ""
         facts = [f"{len(self.labels)} labels: {', '.join(self.labels[:10])}{more}"]
         for field in self.fields.values():
@@ -288,7 +286,6 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return self.labels.index(example.label)
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """The summed cross-entropy with the head's penalty, and how many labels are known."""
         logits, penalty = self.logits(model, batch)
         numbers = batch["label"]
         loss = F.cross_entropy(
@@ -300,7 +297,6 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return loss, int(known.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[LabelPrediction]:
-        """The label of each example."""
         rows = self.logits(model, batch)[0].softmax(-1).tolist()
         return [
             LabelPrediction(
@@ -351,7 +347,6 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return [label_table(by_label(predicted, true)), *by, confusion_table(predicted, true)]
 
     def prediction(self, answer: LabelPrediction) -> Prediction:
-        """The labels with their probabilities, the likeliest first."""
         return Prediction(labels=likeliest_first(answer.probabilities.items()))
 
     def brief(self, example: LabelledT) -> str:
@@ -360,7 +355,6 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return text if len(text) <= 60 else f"{text[:57]}…"
 
     def show(self, example: LabelledT, answer: LabelPrediction) -> str:
-        """The example, its predicted and its true label."""
         share = answer.probabilities[answer.label]
         return f"{self.brief(example)} → {answer.label} ({share:.2f}; right: {example.label})"
 

@@ -87,19 +87,16 @@ class LanguageModelling(RunningTextTask[Surprise]):
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "LanguageModelling":
-        """The task with a tokenizer learned from the training text."""
         lines = (line for passage in examples for line in passage.lines)
         return cls(recipe, train_tokenizer(lines, recipe.settings(TokenizerConfig)))
 
     def build_model(self) -> LanguageModel:
-        """The recipe's model with new weights."""
         architecture = LANGUAGE_MODELS[self.recipe.model_type].load()
         model = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
         check_positions(model, "data.context", self.data.context)
         return model
 
     def describe(self) -> list[str]:
-        """Describe the vocabulary learned from the text, in lines."""
         (pieces,) = super().describe()
         return [f"{pieces}; windows of {self.data.context} tokens"]
 
@@ -146,7 +143,6 @@ class LanguageModelling(RunningTextTask[Surprise]):
         }
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """The summed cross-entropy in nats, and the tokens it is over."""
         logits = model.project(model(batch["ids"]))  # type: ignore[operator]
         loss = F.cross_entropy(
             logits.float().flatten(0, 1),
@@ -158,7 +154,6 @@ class LanguageModelling(RunningTextTask[Surprise]):
         return loss, int((batch["labels"] >= 0).sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Surprise]:
-        """−log p of each stretch."""
         costs = self._costs(model, batch)
         none = torch.zeros(batch["count"], device=costs.device)
         nats = none.index_add(0, batch["owners"], costs.sum(1))
@@ -166,7 +161,6 @@ class LanguageModelling(RunningTextTask[Surprise]):
         return [Surprise(n, int(t)) for n, t in zip(nats.tolist(), tokens.tolist(), strict=True)]
 
     def score(self, answers: Sequence[Surprise], examples: Sequence[Passage]) -> dict[str, float]:
-        """Perplexity of a token, and bits for a byte of the text."""
         nats = sum(answer.nats for answer in answers)
         tokens = sum(answer.tokens for answer in answers)
         size = sum(example.size for example in examples)
@@ -217,7 +211,6 @@ class LanguageModelling(RunningTextTask[Surprise]):
         )
 
     def show(self, example: Passage, answer: Surprise) -> str:
-        """How a passage begins, and its perplexity."""
         return f"{example.beginning} (perplexity {math.exp(answer.nats / answer.tokens):.2f})"
 
     def _costs(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B N"]:
@@ -230,7 +223,6 @@ class LanguageModelling(RunningTextTask[Surprise]):
 
     @property
     def window(self) -> int:
-        """Tokens of a training window."""
         return self.data.context
 
     def stretch(self, passage: Passage) -> Stretch:

@@ -104,7 +104,6 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "MaskedLanguageModelling":
-        """The task with a tokenizer, and Chinese words, learned from the training text."""
         lines = [line for passage in examples for line in passage.lines]
         is_whole = recipe.settings(MaskedTextData).masking == "words"
         words = WholeWords.learn(lines) if is_whole else WholeWords(None)
@@ -112,11 +111,9 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
 
     @classmethod
     def load_learned(cls, folder: Path) -> dict[str, WholeWords]:
-        """The words that ``save`` wrote."""
         return {"words": WholeWords.load(folder / "words")}
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer, and what cuts Chinese into words."""
         super().save(folder)
         self.words.save(folder / "words")
 
@@ -133,7 +130,6 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         return model
 
     def describe(self) -> list[str]:
-        """Describe the vocabulary learned from the text, in lines."""
         data, (pieces,) = self.data, super().describe()
         windows = f"windows of {data.context} tokens, {data.rate:.0%} of {data.masking} masked"
         return [f"{pieces}; {windows}"]
@@ -191,7 +187,6 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         return loss, len(tokens)
 
     def predict(self, model: nn.Module, batch: Batch) -> list[MaskedAnswer]:
-        """Predictions for each stretch."""
         states, logits, tokens = self._logits(model, batch)
         nats = F.cross_entropy(logits, tokens, reduction="none").tolist()
         shares, ids = logits.softmax(-1).topk(min(_TOP, self.mask_id), dim=-1)
@@ -219,7 +214,6 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
     def score(
         self, answers: Sequence[MaskedAnswer], examples: Sequence[Passage]
     ) -> dict[str, float]:
-        """Accuracy in percent and perplexity of the masked tokens."""
         count = max(1, sum(answer.count for answer in answers))
         figures = {
             "masked accuracy": 100 * sum(answer.right for answer in answers) / count,
@@ -263,14 +257,12 @@ class MaskedLanguageModelling(RunningTextTask[MaskedAnswer]):
         return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
 
     def show(self, example: Passage, answer: MaskedAnswer) -> str:
-        """The beginning of a passage, and its first predictions."""
         pairs = zip(answer.answers, answer.likeliest, strict=True)
         shown = ", ".join(f"{wanted}→{guesses[0][0]}" for wanted, guesses in list(pairs)[:8])
         return f"{example.beginning} ({answer.right} of {answer.count} right: {shown})"
 
     @property
     def window(self) -> int:
-        """Tokens of the text in a window, without begin and end."""
         return self.data.context - 2 - self.data.next_sentence
 
     def _logits(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:

@@ -101,18 +101,15 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
 
     @staticmethod
     def checked(example: Choices) -> CheckedExample:
-        """The question, its text and the choices."""
         return CheckedExample((example.text, example.context), (), example.where, example.choices)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Choices]) -> "MultipleChoiceAnswering":
-        """The task with the tokenizer of the training questions, answers and texts."""
         texts = dict.fromkeys(example.context for example in examples)
         asked = (f"{e.text} {e.choices[e.right]}" for e in examples)
         return cls(recipe, train_tokenizer([*texts, *asked], recipe.settings(TokenizerConfig)))
 
     def build_model(self) -> nn.Module:
-        """The recipe's reader with new weights, and what scores an answer on it."""
         longest = self.data.max_length + self.data.max_answer + 3
         return MultipleChoice(self.recipe.settings(ClassifierConfig), self.build_reader(longest))
 
@@ -173,7 +170,6 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         }
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """The summed cross-entropy with the head's penalty, and how many questions there are."""
         logits, penalty = self._logits(model, batch)
         right, is_answer = batch["right"], batch["answer_lengths"] > 0
         log_probs, known = logits.log_softmax(-1), right >= 0
@@ -184,7 +180,6 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         return (each * known).sum(), int(known.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Choice]:
-        """The answer chosen for each question."""
         rows = self._logits(model, batch)[0].softmax(-1).tolist()
         return [
             _chosen(choices, row[: len(choices)])
@@ -192,7 +187,6 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         ]
 
     def scores(self, answer: Choice, example: Choices) -> Mapping[str, float]:
-        """Whether it is the right one."""
         return {"accuracy": answer.place == example.right}
 
     def groups(self, example: Choices) -> Mapping[str, str]:
@@ -246,7 +240,6 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         )
 
     def show(self, example: Choices, answer: Choice) -> str:
-        """The question, the answer chosen and the right one."""
         share = answer.probabilities[answer.place]
         right = example.choices[example.right] if example.right >= 0 else "?"
         return f"{example.text} → {answer.answer} ({share:.2f}; right: {right})"

@@ -94,7 +94,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     @property
     def loss_unit(self) -> str:
-        """Unit that ``loss`` counts, in the plural: the examples."""
         return self.unit
 
     @classmethod
@@ -133,7 +132,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
     def read(
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[ExampleT]:
-        """The examples of a split; none if the recipe names no file."""
         data: Any = recipe.data
         handling = Handling(on_bad_line=data.on_bad_line, bad_lines=bad_lines)
         files = recipe.files(split)
@@ -175,7 +173,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return task
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer, if there is one, and what else is learned."""
         if self.tokenizer is not None:
             self.tokenizer.save(folder / "text")
         if self.learned:
@@ -184,7 +181,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
             self.overlap.save(folder)
 
     def describe(self) -> list[str]:
-        """Describe what is learned from the text, in lines."""
         if self.tokenizer is None:
             return []
         return [tell_pieces(self.recipe, self.tokenizer.vocab_size)]
@@ -231,7 +227,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         tokenizer: PairTokenizer | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> ExamplesReport:
-        """Check the examples: see ``check_examples``."""
 
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
             return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
@@ -299,7 +294,6 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         *,
         too_long: BadLines,
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The samples of the training and of the validation examples."""
         with progress("encoding"):
             encoded = self.encode(train, training=True, too_long=too_long)
         if not encoded:
@@ -315,11 +309,9 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return len(sample["ids"]) if "ids" in sample else 1
 
     def lengths(self, encoded: Sequence[Any]) -> Int64[np.ndarray, " n"]:
-        """Cost of each sample in ``training.batch_tokens``."""
         return np.array([self.length(sample) for sample in encoded], dtype=np.int64)
 
     def collate(self, encoded: Sequence[Any], *, generator: torch.Generator | None = None) -> Any:
-        """A padded batch; with a generator, in training, as ``noisy`` makes it."""
         batch = collate(encoded, self.padding)
         return batch if generator is None else self.noisy(batch, generator)
 

@@ -93,7 +93,6 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
         return task
 
     def build_model(self) -> nn.Module:
-        """The recipe's model with new weights."""
         counts, model = {"num_classes": len(self.labels)}, pair_model(self.recipe)
         if self.overlap is not None:
             counts["num_features"] = len(OVERLAP_FEATURES)
@@ -117,17 +116,14 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             yield {**pair, "overlap": numbers, "label": self.number(example)}
 
     def length(self, sample: Sample) -> int:
-        """Tokens of both texts."""
         return pair_length(sample)
 
     def collate(self, encoded: Sequence[Sample], *, generator: object = None) -> Batch:
-        """A padded batch; nothing is drawn."""
         labels = torch.tensor([sample["label"] for sample in encoded])
         overlap = torch.tensor([sample["overlap"] for sample in encoded])
         return {**self.collate_pairs(encoded), "overlap": overlap, "label": labels}
 
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
-        """The logits, and what the head adds to the loss, where there is a head."""
         ids, lengths, reading = batch["ids"], batch["lengths"], batch["reading"]
         overlap = {} if self.overlap is None else {"overlap": batch["overlap"]}
         if issubclass(pair_model(self.recipe), PairClassifier):

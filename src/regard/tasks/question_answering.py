@@ -78,19 +78,16 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":
-        """The task with the tokenizer of the training questions and texts."""
         texts = dict.fromkeys(example.context for example in examples)
         lines = [*texts, *(example.text for example in examples)]
         tokenizer = train_tokenizer(lines, recipe.settings(TokenizerConfig))
         return cls(recipe, tokenizer, may_have_none=any(not e.answers for e in examples))
 
     def build_model(self) -> nn.Module:
-        """The recipe's reader with new weights, and what finds spans on it."""
         longest = self.data.max_length + self.data.max_question + 3
         return SpanFinder(self.recipe.settings(SpanFinderConfig), self.build_reader(longest))
 
     def describe(self) -> list[str]:
-        """Describe the vocabulary learned from the text, in lines."""
         some = ["some questions have no answer in their text"] if self.may_have_none else []
         return [*super().describe(), *some]
 
@@ -108,7 +105,6 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
             yield sample
 
     def length(self, sample: Sample) -> int:
-        """Tokens of all windows of a text, and of its question beside each."""
         return sum(len(window) + len(sample["other"]) + 3 for window in self._windows(sample))
 
     def collate(
@@ -141,7 +137,6 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         }
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """Minus the log-probability of the answers' ends, and how many windows there are."""
         start, end = _logits(model, batch)
         return SpanFinder.loss(start, end, batch["starts"], batch["ends"]), len(batch["owners"])
 
@@ -174,7 +169,6 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         return [self._unless_none(each) for each in best]
 
     def scores(self, answer: SpanAnswer, example: Question) -> Mapping[str, float]:
-        """Exact match and F1 of words, with the nearest of the right answers."""
         right = _right(example)
         return {"exact_match": exact_match(answer.answer, right), "f1": f1(answer.answer, right)}
 
@@ -232,7 +226,6 @@ class QuestionAnswering(PairReading, QuestionTask[SpanAnswer]):
         )
 
     def show(self, example: Question, answer: SpanAnswer) -> str:
-        """The question, the model's answer and those of people."""
         right = " | ".join(dict.fromkeys(_right(example))) or "none"
         given = answer.text() or "none"
         return f"{example.text} → {given} ({answer.probability:.2f}; right: {right})"

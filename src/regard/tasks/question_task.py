@@ -56,11 +56,9 @@ class ContextTask(OnePassTask[AskedT, AnswerT]):
 
     @staticmethod
     def subject(example: AskedT) -> str:
-        """The text that the question is about."""
         return example.context
 
     def score(self, answers: Sequence[AnswerT], examples: Sequence[AskedT]) -> dict[str, float]:
-        """The mean of ``scores``, in percent."""
         columns = self._columns(answers, examples)
         return {name: 100 * sum(each) / max(1, len(each)) for name, each in columns.items()}
 
@@ -86,17 +84,14 @@ class QuestionTask(ContextTask[Question, AnswerT]):
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Question]:
-        """The questions of one file, whose answers must stand in their texts."""
         return read_questions(file, **handling)
 
     @staticmethod
     def checked(example: Question) -> CheckedExample:
-        """A question, its text and the right answers."""
         answers = tuple(answer.text for answer in example.answers)
         return CheckedExample((example.text, example.context), (), example.where, answers)
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """The question, and the text that answers it."""
         return QUESTION_FIELDS
 
 

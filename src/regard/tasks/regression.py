@@ -117,17 +117,14 @@ class Regression(OnePassTask[Point, Guess]):
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Point]:
-        """The points of one file."""
         return read_points(file, inputs=data.inputs, target=data.target, **handling)
 
     @staticmethod
     def subject(example: Point) -> str:
-        """The inputs."""
         return repr(example.inputs)
 
     @staticmethod
     def checked(example: Point) -> CheckedExample:
-        """The inputs."""
         text = ", ".join(f"{number:g}" for number in example.inputs)
         return CheckedExample((text,), (), example.where)
 
@@ -186,7 +183,6 @@ class Regression(OnePassTask[Point, Guess]):
         return cls(recipe, None, inputs=learned["inputs"], **tensors)
 
     def save(self, folder: Path) -> None:
-        """Write the points and the names of their inputs."""
         super().save(folder)
         scale = {"origin": self.origin, "step": self.step}
         save_file({**scale, "places": self.places, "seen": self.seen}, folder / _POINTS_FILE)
@@ -209,7 +205,6 @@ class Regression(OnePassTask[Point, Guess]):
         return KernelRegression(config, dim=len(self.names))
 
     def describe(self) -> list[str]:
-        """Describe the columns that a number is predicted from, in lines."""
         return [f"guessed from {', '.join(self.names[:10])}{' …' if len(self.names) > 10 else ''}"]
 
     def describe_learned(self, model: nn.Module) -> list[str]:
@@ -262,14 +257,12 @@ class Regression(OnePassTask[Point, Guess]):
     def collate(
         self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
     ) -> Batch:
-        """Points side by side, their inputs scaled."""
         batch = super().collate(encoded)
         inputs = torch.tensor(batch["inputs"], dtype=torch.float64)
         return {**batch, "inputs": ((inputs - self.origin) / self.step).float()}
 
     @property
     def loss_unit(self) -> str:
-        """Unit that ``loss`` counts: points, or batches where it is summed over theirs."""
         return "points" if self._is_mean else "batches"
 
     @property
@@ -291,7 +284,6 @@ class Regression(OnePassTask[Point, Guess]):
         return numbers
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Guess]:
-        """The number at each point."""
         return [Guess(value) for value in self.guesses(model, batch)[:, 0].tolist()]
 
     def score(self, answers: Sequence[Guess], examples: Sequence[Point]) -> dict[str, float]:
@@ -340,7 +332,6 @@ class Regression(OnePassTask[Point, Guess]):
         return [Table("by what is right", columns, tuple(rows))]
 
     def show(self, example: Point, answer: Guess) -> str:
-        """The inputs, the guess and what is right."""
         inputs = zip(self.names, example.inputs, strict=True)
         shown = ", ".join(f"{name} {value:.4g}" for name, value in inputs)
         return f"{shown} → {answer.value:.4g} (right: {_target(example):.4g})"

@@ -96,11 +96,9 @@ class StoredStretches(Stored[Stretch]):
         return self._size // self._length
 
     def sample(self, index: int) -> Stretch:
-        """A stretch."""
         return Stretch(self._text, index * self._length, self._length, self._words)
 
     def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:
-        """Tokens of each."""
         return np.full((2, len(indices)), self._length)
 
 
@@ -122,7 +120,6 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
     def read(
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[Passage]:
-        """The passages of a split, a hundred lines each; none if the recipe names no file."""
         column = recipe.settings(RunningTextData).column
         return [passage for file in recipe.files(split) for passage in _passages(file, column)]
 
@@ -145,19 +142,16 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
 
     @staticmethod
     def checked(passage: Passage) -> CheckedExample:
-        """A passage's lines."""
         return CheckedExample(passage.lines, (), passage.where)
 
     @classmethod
     def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
-        """The files of a split."""
         return [(file, None) for file in recipe.files(split)]
 
     @classmethod
     def of_chunk(
         cls, recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
     ) -> list[Passage]:
-        """The passages in some lines of a file."""
         column, ending, size = recipe.settings(RunningTextData).column, chunk.ending, _PASSAGE_LINES
         lines = [(t, line.where) for line in chunk.decoded() for t in _texts(line, ending, column)]
         parts = [lines[first : first + size] for first in range(0, len(lines), size)]
@@ -198,12 +192,10 @@ class RunningTextTask(OnePassTask[Passage, AnswerT], StreamedTask[Passage, Stret
         return {name: Sequences(arrays[name], ends) for name in self.stored_as}
 
     def stored(self, arrays: MappedArrays) -> StoredStretches:
-        """Stretches of a text on disk."""
         has_words = "words" in self.stored_as
         return StoredStretches(arrays, self.window, ahead=self.ahead, has_words=has_words)
 
     def length(self, sample: Stretch) -> int:
-        """Tokens of a stretch."""
         return sample.length
 
     def collate_part(

@@ -86,18 +86,15 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
     def read(
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[DocumentExample]:
-        """The documents of a split with their summaries; none if the recipe names no file."""
         data = _document_data(recipe.settings(ExtractionData))
         return read_documents(recipe.files(split), data, bad_lines=bad_lines)
 
     @staticmethod
     def checked(example: DocumentExample) -> CheckedExample:
-        """The document and its summaries."""
         return CheckedExample((example.text,), (), example.where, example.answers)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[DocumentExample]) -> "SentenceExtraction":
-        """The task with the tokenizer of the documents, and how many sentences summaries have."""
         known = [len(sentences(answer)) for example in examples for answer in example.answers]
         count = recipe.settings(ExtractionData).sentences or max(1, round(fmean(known)))
         texts = [example.text for example in examples]
@@ -105,13 +102,11 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         return cls(recipe, tokenizer, sentences=count)
 
     def build_model(self) -> nn.Module:
-        """The recipe's reader with new weights, and the tagger on it."""
         reader, tagger = self.build_tagger(("left", "taken"), vocab_size=self.tokenizer.vocab_size)
         check_positions(reader, "data.max_length", self.data.max_length)
         return tagger
 
     def describe(self) -> list[str]:
-        """Describe the tokenizer, and the number of sentences taken out, in lines."""
         taken = f"{self.sentences} sentence" + "s" * (self.sentences > 1)
         return [*super().describe(), f"{taken} of each document taken out"]
 
@@ -139,7 +134,6 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         return {"ids": ids[:most], "places": places, **found}
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Extract]:
-        """The likeliest sentences of each document, in its order."""
         shares = self.tag_scores(model, batch).softmax(-1)[..., 1].tolist()
         answers = []
         for read, row in zip(batch["sentences"], shares, strict=True):
@@ -202,7 +196,6 @@ class SentenceExtraction(TaggerTask[DocumentExample, Extract]):
         )
 
     def show(self, example: DocumentExample, answer: Extract) -> str:
-        """The sentences taken out, and a summary."""
         text = f"{answer.summary} (right: {' | '.join(example.answers)})"
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

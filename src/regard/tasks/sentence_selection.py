@@ -91,12 +91,10 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[Question]:
-        """The questions of one file that have an answer."""
         return (each for each in super().read_file(file, data, handling) if each.answers)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
-        """The task with the words of the training questions and texts."""
         contexts = dict.fromkeys(e.context for e in examples)
         texts = [*contexts, *(e.text for e in examples)]
         words = (word.text for text in texts for word in words_of(text))
@@ -107,13 +105,11 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         return task
 
     def build_model(self) -> nn.Module:
-        """The recipe's memory network with new weights."""
         config = self.recipe.settings(MemoryNetworkConfig)
         count = len(OVERLAP_FEATURES) if self.data.overlap else 0
         return MemoryNetwork(config, vocab_size=len(self.vocabulary), num_features=count)
 
     def describe(self) -> list[str]:
-        """Describe the vocabulary learned from the text, in lines."""
         hops = self.recipe.settings(MemoryNetworkConfig).num_hops
         return [f"{len(self.words):,} words, {hops} hops"]
 
@@ -154,14 +150,12 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
                 yield {**read, **place, "overlap": overlap, "right": right}
 
     def length(self, sample: Sample) -> int:
-        """Words of a text, padded, and of its question."""
         sentences = sample["sentences"]
         return len(sentences) * max(map(len, sentences)) + len(sample["question"])
 
     def collate(
         self, encoded: Sequence[Sample], *, generator: torch.Generator | None = None
     ) -> Batch:
-        """A padded batch, in the order that a memory network takes its parts."""
         return {
             "sentences": boxed([padded(each["sentences"]) for each in encoded]),
             "counts": torch.tensor([len(each["sentences"]) for each in encoded]),
@@ -172,14 +166,12 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         }
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """Minus the log-probability that a right sentence is chosen, and how many questions."""
         log_probs, right = _logits(model, batch).log_softmax(-1), batch["right"]
         known = right.any(-1)
         of_right = log_probs.masked_fill(~right, -torch.inf)[known].logsumexp(-1)
         return -of_right.sum(), int(known.sum())
 
     def predict(self, model: nn.Module, batch: Batch) -> list[SentenceAnswer]:
-        """The most probable sentence for each question."""
         share, place = _logits(model, batch).softmax(-1).max(-1)
         return [
             _sentence(each["context"], each["spans"][at], probability)
@@ -189,7 +181,6 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         ]
 
     def scores(self, answer: SentenceAnswer, example: Question) -> Mapping[str, float]:
-        """Whether an answer begins in the sentence."""
         return {
             "accuracy": any(answer.start <= each.start < answer.end for each in example.answers)
         }
@@ -236,7 +227,6 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         return Drawing(text=text, output=words_text([answer.text()]), shade=_LAST_HOP)
 
     def show(self, example: Question, answer: SentenceAnswer) -> str:
-        """The question, the sentence chosen and the right answer."""
         right = example.answers[0].text if example.answers else "?"
         return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
 

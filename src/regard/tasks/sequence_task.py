@@ -123,17 +123,14 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Pair]) -> "SequenceTask":
-        """The task with the tokenizer of the training pairs."""
         sources, targets = ([getattr(e, side) for e in examples] for side in ("source", "target"))
         return cls(recipe, train_pair_tokenizer(sources, targets, recipe.settings(TokenizerConfig)))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "SequenceTask":
-        """The task with the tokenizer that ``save`` wrote."""
         return cls(recipe, load_pair_tokenizer(folder))
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer."""
         self.tokenizer.save(folder)
 
     def build_model(self) -> Seq2Seq:
@@ -161,7 +158,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return model
 
     def describe(self) -> list[str]:
-        """Describe the vocabulary learned from the text, in lines."""
         tokenizer, data = self.tokenizer, self.data
         sizes = (
             f"{tokenizer.source.vocab_size:,} shared"
@@ -192,7 +188,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         *,
         too_long: BadLines,
     ) -> tuple[EncodedCorpus, EncodedCorpus]:
-        """Ids of the training pairs, and of the validation pairs."""
         encoded = [EncodedCorpus(self.encode_corpus(pairs, too_long)) for pairs in (train, valid)]
         return encoded[0], encoded[1]
 
@@ -220,14 +215,12 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     def of_epoch(
         self, encoded: Sequence[EncodedSequences], *, seed: int, epoch: int
     ) -> Sequence[EncodedSequences]:
-        """The text cut anew where the tokenizer draws its segmentations."""
         if not self.tokenizer.is_sampling:
             return encoded
         assert isinstance(encoded, EncodedCorpus)
         return EncodedCorpus(resample(encoded.corpus, self.tokenizer, seed=seed, epoch=epoch))
 
     def lengths(self, encoded: Sequence[EncodedSequences]) -> Int64[np.ndarray, "2 n"]:
-        """Tokens of each source and target, an end and a begin among them."""
         if isinstance(encoded, EncodedCorpus):
             source, target = encoded.corpus.source.lengths, encoded.corpus.target.lengths
         else:
@@ -324,7 +317,6 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return Translations(source, (whole,), parts=len(parts))
 
     def show(self, example: Pair, answer: Translations) -> str:
-        """The source, of a long one its beginning, what was made of it, and the reference."""
         source = example.source
         if len(source) > _SHOWN:
             source = f"{source[: _SHOWN - 1]}…"

@@ -59,11 +59,9 @@ class StoredPairs(Stored[EncodedSequences]):
         return len(self._source)
 
     def sample(self, index: int) -> EncodedSequences:
-        """A pair."""
         return EncodedSequences(self._source[index], self._target[index])
 
     def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:
-        """Tokens of sources and targets, an end and a begin among them."""
         source, target = self._source.lengths_at(indices), self._target.lengths_at(indices)
         return np.stack([source + int(self._source_end), target + 1])
 

@@ -118,12 +118,10 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
 
     @classmethod
     def read_file(cls, file: Path, data: Any, handling: Handling) -> Iterable[TaggedWords]:
-        """The sentences of one file, with their tags as they stand there."""
         return read_tagged(file, word=data.word, tag=data.tag, **handling)
 
     @staticmethod
     def checked(example: TaggedWords) -> CheckedExample:
-        """The words and their tags."""
         return CheckedExample((" ".join(example.words),), example.tags or (), example.where)
 
     @classmethod
@@ -159,7 +157,6 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         )
 
     def build_model(self) -> nn.Module:
-        """The recipe's reader with new weights, and the tagger on it."""
         tokenizer, longest = self.tokenizer, self.data.max_length
         sizes = {"vocab_size": len(self.word_ids) if tokenizer is None else tokenizer.vocab_size}
         if self._parts_of is not None:
@@ -172,7 +169,6 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         return tagger
 
     def describe(self) -> list[str]:
-        """Describe the vocabulary and tags learned from the text, in lines."""
         names = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
         is_read = self._parts_of is not None
         parts = f", {len(self.part_ids):,} {self.data.parts}" if is_read else ""
@@ -187,7 +183,6 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         ] + facts
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """The word: a sentence is a row a word."""
         return (Field.of(self.data, "word"),)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> TaggedWords:
@@ -238,7 +233,6 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         return sample
 
     def length(self, sample: Sample) -> int:
-        """Words of a sentence, or their pieces."""
         return sum(sample["sizes"])
 
     def collate(
@@ -276,7 +270,6 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         return drawn
 
     def predict(self, model: nn.Module, batch: Batch) -> list[Tags]:
-        """The tags of each sentence."""
         texts, counts = batch["texts"], batch["counts"]
         best = model.best(self.tag_scores(model, batch), counts).tolist()  # type: ignore[operator]
         tags: list[list[str]] = [[] for _ in texts]
@@ -335,7 +328,6 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         return Drawing(text=text, output=output, prediction=prediction)
 
     def show(self, example: TaggedWords, answer: Tags) -> str:
-        """The words with their tags, the right ones behind wrong ones; entities in brackets."""
         gold = in_scheme(example, self.tags).tags or answer.tags
         show = compared if marks_entities(self.tags) else shown
         text = show(example.words, answer.tags, gold)

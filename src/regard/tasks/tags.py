@@ -69,7 +69,6 @@ class TaggerTask(OnePassTask[ExampleT, AnswerT]):
         return scores.float()
 
     def batch_loss(self, model: nn.Module, batch: Batch, smoothing: float) -> Loss:
-        """Minus the log-probability of the tags, and how many units there are."""
         scores, counts = self.tag_scores(model, batch), batch["counts"]
         loss: Tensor = model.loss(scores, batch["tags"].clamp(min=0), counts)  # type: ignore[operator]
         return loss, int(counts.sum())

@@ -73,7 +73,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         bad_lines: BadLines | None = None,
         merge: bool = True,
     ) -> list[Pair]:
-        """The sentence pairs of a split, or of the phrasebook; none if the recipe names no file."""
         if recipe.uses_phrasebook:
             from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
 
@@ -117,7 +116,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
 
     @classmethod
     def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
-        """The files of a split's pairs; two where sources and targets are in files of their own."""
         named = recipe.sharded(split)
         if len(named) > 2:
             raise SettingError(
@@ -138,7 +136,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     def of_chunk(
         cls, recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
     ) -> list[Pair]:
-        """The pairs in some lines."""
         data = recipe.settings(DataConfig)
         return list(
             pairs_of_lines(
@@ -170,7 +167,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         return {"source": corpus.source, "target": corpus.target}
 
     def stored(self, arrays: MappedArrays) -> StoredPairs:
-        """The pairs of a corpus on disk."""
         return StoredPairs(arrays, source_end=self.data.source_end)
 
     @classmethod
@@ -182,7 +178,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         tokenizer: PairTokenizer | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> DataReport:
-        """Check the sentence pairs: see ``check_pairs``."""
         bad_lines = BadLines()
         train, valid, test = (
             cls.read(recipe, split, bad_lines=bad_lines, merge=False)
@@ -203,7 +198,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         """The source itself is what a translation stands beside."""
 
     def input_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
-        """The sentence, and its translation where that is given."""
         return PairLayout(columns=self.data.columns).fields[: 1 + with_answers]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
@@ -214,13 +208,11 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         return Pair(text, "", (), where)
 
     def parse_line(self, line: Line, ending: str) -> Pair:
-        """The sentence in a line of a file, which may be empty: see ``text_of``."""
         layout = PairLayout(columns=self.data.columns)
         text = text_of(readable(line), line.where, layout=layout, ending=ending)
         return Pair(text, "", (), line.where)
 
     def parse_pair(self, line: Line, ending: str) -> Pair:
-        """A sentence and the translation of it that is given, of a line that is not empty."""
         layout = PairLayout(columns=self.data.columns)
         sides = (_members if ending == ".jsonl" else _columns)(line, layout)
         source, target = map(normalize, sides)
@@ -238,7 +230,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         ]
 
     def describe_reading(self) -> list[str]:
-        """Nothing: all of it is."""
         return []
 
     def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
@@ -246,7 +237,6 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         return pair
 
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
-        """BLEU of the best translations."""
         language = self.data.target_language
         texts, references = [one.best.text for one in answers], [one.references for one in examples]
         return {"bleu": bleu(texts, references, target_language=language).value}

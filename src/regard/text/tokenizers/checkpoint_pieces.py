@@ -57,7 +57,6 @@ class CheckpointPieces(Tokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are."""
         return len(self.theirs)
 
     def library_ids(self) -> set[int]:
@@ -66,35 +65,29 @@ class CheckpointPieces(Tokenizer):
 
     @property
     def names(self) -> list[str]:
-        """Names of the ids in the checkpoint; the number where it has no token there."""
         theirs = self.theirs[len(RESERVED) :]
         return [*RESERVED, *(self._cut.id_to_token(their) or f"<{their}>" for their in theirs)]
 
     def encode(self, text: str) -> list[int]:
-        """The ids of ``normalize(text)``, without begin and end."""
         encoding = self._cut.encode(normalize(text), add_special_tokens=False)
         return [self.ours[their] for their in encoding.ids]
 
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
-        """The ids of many texts."""
         plain = [normalize(text) for text in texts]
         every = self._cut.encode_batch(plain, add_special_tokens=False)
         return [[self.ours[their] for their in encoding.ids] for encoding in every]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without what begins and ends it."""
         text: str = self._cut.decode([self.theirs[i] for i in ids if i >= len(RESERVED)])
         return text
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        """The text of ids and the place of each in it."""
         text, ends = self.decode(ids), [len(self.decode(ids[:end])) for end in range(len(ids) + 1)]
         ends = [min(end, len(text)) for end in ends]
         spans = zip(ends[:-1], map(max, ends[:-1], ends[1:]), strict=True)
         return text, [_trimmed(text, *span) if span[0] < span[1] else span for span in spans]
 
     def pieces(self, text: str) -> list[Piece]:
-        """The pieces of ``normalize(text)`` with their places in it."""
         plain = normalize(text)
         encoding = self._cut.encode(plain, add_special_tokens=False)
         spans = [_trimmed(plain, *offsets) for offsets in encoding.offsets]
@@ -104,7 +97,6 @@ class CheckpointPieces(Tokenizer):
         ]
 
     def save(self, folder: Path) -> None:
-        """Write it into a folder, for ``load_tokenizer``."""
         digest = hashlib.sha256(self.written.encode()).hexdigest()
         write_plain(folder, {"type": "checkpoint", "theirs": list(self.theirs), "sha256": digest})
         (folder / _PIECES_FILE).write_bytes(self.written.encode())

@@ -73,7 +73,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are, reserved ones and bytes included."""
         return len(self._surfaces)
 
     @property
@@ -89,7 +88,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def names(self) -> list[str]:
-        """Names of the ids in sentencepiece."""
         names: list[str] = self._processor.id_to_piece(list(range(self.vocab_size)))
         return names
 
@@ -106,7 +104,6 @@ class SentencePieceTokenizer(Tokenizer):
         return encoded
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        """The text of ``ids`` and the place of each id in it."""
         return join(ids, self._surfaces, self._byte_values)
 
     def pieces(self, text: str) -> list[Piece]:
@@ -118,7 +115,6 @@ class SentencePieceTokenizer(Tokenizer):
         ]
 
     def save(self, folder: Path) -> None:
-        """Write ``tokenizer.model`` and ``tokenizer.json`` into ``folder``."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _MODEL_FILE).write_bytes(self._model)
         digest = hashlib.sha256(self._model).hexdigest()

@@ -47,12 +47,10 @@ class ListTokenizer(Tokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are, reserved ones included."""
         return len(self._surfaces)
 
     @property
     def names(self) -> list[str]:
-        """Names of the ids: the piece, with the space before it."""
         return [*RESERVED, *self._surfaces[len(RESERVED) :]]
 
     def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
@@ -61,7 +59,6 @@ class ListTokenizer(Tokenizer):
         return [[known(part, UNK_ID) for part in self._cut(text)] for text in texts]
 
     def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
-        """The text of ``ids`` and the place of each id in it."""
         return join(ids, self._surfaces)
 
     def pieces(self, text: str) -> list[Piece]:
@@ -75,7 +72,6 @@ class ListTokenizer(Tokenizer):
         ]
 
     def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` into ``folder``."""
         write_plain(folder, {"type": self.kind, "pieces": self._surfaces[len(RESERVED) :]})
 
     def _cut(self, text: str) -> list[str]:
