@@ -159,9 +159,9 @@ class Regression(OnePassTask[Point, Guess]):
         return cls(recipe, None, inputs=names, **scaled, seen=targets)
 
     @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> "Regression":
-        """The task with the points that ``save`` wrote; RunError if they are missing or damaged."""
-        learned, path = cls.load_learned(folder), folder / _POINTS_FILE
+    def load_learned(cls, folder: Path) -> dict[str, Any]:
+        """The points that ``save`` wrote; RunError if they are missing or damaged."""
+        learned, path = super().load_learned(folder), folder / _POINTS_FILE
         try:
             saved = load_tensors(read_plain(path))
         except SafetensorError as error:
@@ -179,8 +179,7 @@ class Regression(OnePassTask[Point, Guess]):
                 )
         if not saved["step"].gt(0).all():
             raise RunError(f"{path} must hold a step above 0 for each input. It is damaged.")
-        tensors = {name: saved[name] for name in shapes}
-        return cls(recipe, None, inputs=learned["inputs"], **tensors)
+        return {**learned, **{name: saved[name] for name in shapes}}
 
     def save(self, folder: Path) -> None:
         super().save(folder)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.unit.tasks.conftest import recipe_of
 
 from regard.errors import DataError
-from regard.tasks import recipe_from_table
 from regard.tasks.multiple_choice import Choice, Choices, MultipleChoiceAnswering
 
 TALE = "A king had three sons. The youngest found a golden bird in the wood."
@@ -21,19 +21,9 @@ TOLD = {
 
 
 def recipe(model="match", folder=None, **data):
-    sizes = {
-        "match": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0, "compares": True},
-        "transformer": {"model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 16},
-    }[model]
-    table = {
-        "task": "multiple_choice",
-        "data": {"max_length": 64} | data,
-        "tokenizer": {"type": "words"},
-        "model": {"type": model, **sizes},
-        "head": {"dropout": 0.0},
-    }
-    found = recipe_from_table(table)
-    return found if folder is None else replace(found, folder=folder)
+    compares = {"compares": True} if model == "match" else {}
+    data = {"max_length": 64} | data
+    return recipe_of("multiple_choice", model, folder, data=data, **compares)
 
 
 def written(folder, records):

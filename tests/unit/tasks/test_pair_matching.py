@@ -1,14 +1,13 @@
 """Pair matching: pairs of questions and passages, models apart and in one row, bad input."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
+from tests.unit.tasks.conftest import recipe_of
 
 from regard.errors import DataError, SettingError
 from regard.models import Esim
-from regard.tasks import recipe_from_table
 from regard.tasks.baselines import labels
 from regard.tasks.baselines.labels import WordOverlap
 from regard.tasks.pair_matching import LabelledPair, PairMatching
@@ -25,20 +24,7 @@ PAIRS = [
 
 
 def recipe(model="esim", folder=None, **data):
-    sizes = {
-        "esim": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0},
-        "match": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0},
-        "transformer": {"model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 16},
-    }[model]
-    table = {
-        "task": "pair_matching",
-        "data": data,
-        "tokenizer": {"type": "words"},
-        "model": {"type": model, **sizes},
-        "head": {"dropout": 0.0},
-    }
-    found = recipe_from_table(table)
-    return found if folder is None else replace(found, folder=folder)
+    return recipe_of("pair_matching", model, folder, data=data)
 
 
 def squad(folder, *articles):

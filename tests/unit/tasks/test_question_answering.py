@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.unit.tasks.conftest import recipe_of
 
 from regard.errors import DataError, SettingError
-from regard.tasks import recipe_from_table
 from regard.tasks.baselines.sentences import SlidingWindow, sentences_of
 from regard.tasks.question_answering import QuestionAnswering, SpanAnswer
 from regard.text.reading.questions import Answer, Question
@@ -24,19 +24,8 @@ QUESTIONS = [question(text, answer) for text, answer in ASKED.items()]
 
 
 def recipe(model="match", head=None, **data):
-    sizes = {
-        "match": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0},
-        "recurrent": {"embed_dim": 8, "hidden_dim": 6, "dropout": 0.0},
-        "transformer": {"model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 16},
-    }[model]
-    table = {
-        "task": "question_answering",
-        "data": {"max_length": 64, "stride": 32, "max_question": 16} | data,
-        "tokenizer": {"type": "words"},
-        "model": {"type": model, **sizes},
-        "head": {"dropout": 0.0} | (head or {}),
-    }
-    return recipe_from_table(table)
+    data = {"max_length": 64, "stride": 32, "max_question": 16} | data
+    return recipe_of("question_answering", model, data=data, head=head)
 
 
 def job_of(*examples, **settings):

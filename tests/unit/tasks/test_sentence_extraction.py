@@ -5,9 +5,9 @@ import random
 
 import pytest
 import torch
+from tests.unit.tasks.conftest import recipe_of
 
 from regard.errors import DataError, SettingError
-from regard.tasks import recipe_from_table
 from regard.tasks.generation import DocumentExample
 from regard.tasks.sentence_extraction import SentenceExtraction, best_sentences
 from regard.text import BOS_ID, PAD_ID, BadLines
@@ -17,14 +17,7 @@ ONE = DocumentExample(TALE, "", ("A king had a son. He ran to a mill.",), "a:1")
 
 
 def recipe(folder=None, **data):
-    table = {
-        "task": "sentence_extraction",
-        "data": data,
-        "tokenizer": {"type": "words"},
-        "model": {"type": "recurrent", "embed_dim": 8, "hidden_dim": 8, "dropout": 0.0},
-        "head": {"dropout": 0.0},
-    }
-    return recipe_from_table(table, folder=folder)
+    return recipe_of("sentence_extraction", "recurrent", folder, data=data)
 
 
 def learned(**data):

@@ -75,7 +75,8 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
         [b'one\n', b'two\n']
     """
     is_folder = path.is_dir() and has_classes(path)
-    with opened(path, class_lines(path) if is_folder else None) as file:
+    classes = class_lines(path) if is_folder else None
+    with opened(path, classes) as file:
         lines = file.lines
         if file.head is not None:
             form = form_of(_texts(file.head), _named_ending(path))

@@ -52,7 +52,8 @@ def opened(path: Path, classes: Iterator[bytes] | None = None) -> Iterator[OpenF
             if path.suffix in TABLES:
                 yield OpenFile(read_rows(path), None, file.tell)
             else:
-                head, lines = text_lines(_unpacked(file, path), str(path))
+                raw = _unpacked(file, path)
+                head, lines = text_lines(raw, str(path))
                 yield OpenFile(lines, head, file.tell)
     except FileNotFoundError:
         raise missing(path) from None

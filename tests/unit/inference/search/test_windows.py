@@ -152,12 +152,8 @@ def test_prompts_of_different_lengths_get_what_each_gets_alone(wide, decoding, m
     assert continuations_of(wide, [], decoding) == []
 
 
-def test_samples_of_several_prompts_differ_and_are_drawn_again_alike(home):
-    continuer, prompts = Predictor.load(home / "recurrent"), ["ab", "", "acbba"]
-    for method in ("greedy", "sample"):
-        decoding = DecodingConfig(method=method, max_tokens=9)
-        found = continuations_of(continuer, prompts, decoding)
-        assert found == [continuations(continuer, prompt, decoding) for prompt in prompts]
+def test_samples_differ_and_are_drawn_again_alike(home):
+    continuer = Predictor.load(home / "recurrent")
     decoding = DecodingConfig(method="sample", n_best=3, max_tokens=9)
     found = continuations(continuer, "b", decoding)
     assert len(set(found)) > 1
