@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
+from matplotlib.ticker import MaxNLocator
 
 # Of the fonts for Chinese, a system has one.
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
@@ -168,6 +169,8 @@ def matrix(
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.spines[:].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     if columns:
         axes.set_xticks(range(len(columns)), columns)
     if rows:

@@ -32,7 +32,7 @@ def diagram(figure: Figure, data: Data, say: Say) -> None:
         x, ink = 1.4 + 1.8 * place, "black" if color == PALE else "white"
         box(axes, x, 0.4, say(*words), width=1.1, color=color, ink=ink)
         for shift in (0.24, 0.12, 0.0):
-            box(axes, x + shift, 1.5 + shift, say("linear", "全连接"), width=1.1)
+            box(axes, x + shift, 1.5 + shift, "" if shift else say("linear", "全连接"), width=1.1)
         arrow(axes, (x, 0.68), (x, 1.22))
         for head in (0, 1):
             arrow(axes, (x + 0.3 * head, 1.8), (2.2 + 2 * head, 2.4), width=0.7)
@@ -84,11 +84,7 @@ def _learned() -> Data:
 @picture("heads-learned", 6.6, 2.5, _learned, is_learned=True)
 def learned(figure: Figure, data: Data, say: Say) -> None:
     """One head shares its weights between two jobs; two heads take one each."""
-    names = [
-        ("the only head", "唯一的头"),
-        ("head 1 of 2", "两头之一"),
-        ("head 2 of 2", "两头之二"),
-    ]
+    names = (("the only head", "唯一的头"), ("one of two", "两头之一"), ("the other", "两头之二"))
     for axes, weights, words in zip(figure.subplots(1, 3), data.values(), names, strict=True):
         matrix(figure, axes, weights, x=say("key", "键"), y=say("query", "查询"))
         axes.set_title(say(*words), fontsize=9)

@@ -58,7 +58,9 @@ def rotation(figure: Figure, data: Data, say: Say) -> None:
     circle = np.linspace(0, 2 * np.pi, 100)
     axes.plot(np.cos(circle), np.sin(circle), color=GREY, linewidth=0.6)
     names = ("i = 2", "i = 5", "i = 8", "i = 11")
-    for (x, y), name, color in zip(data["points"], names, (TEAL, TEAL, ORANGE, ORANGE), strict=True):
+    for (x, y), name, color in zip(
+        data["points"], names, (TEAL, TEAL, ORANGE, ORANGE), strict=True
+    ):
         arrow(axes, (0, 0), (x, y), color=color)
         axes.text(1.15 * x, 1.15 * y, name, ha="center", va="center", color=color)
     axes.set_xlim(-1.4, 1.4)
