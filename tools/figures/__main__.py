@@ -7,7 +7,6 @@ import argparse
 import json
 from pathlib import Path
 
-from tools.figures import cues, heads, pooling, positions, scores, sequences  # noqa: F401  (they register their figures)
 from tools.figures.drawing import PICTURES, fingerprint, write
 
 FOLDER = Path(__file__).parents[2] / "docs" / "figures" / "course"
