@@ -5,11 +5,19 @@ python -m tools.figures [NAME ...]    draw them into docs/figures/course, all by
 
 import argparse
 import json
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
+from tools import figures
 from tools.figures.drawing import PICTURES, fingerprint, write
 
 FOLDER = Path(__file__).parents[2] / "docs" / "figures" / "course"
+
+# Every module here registers its figures.
+for _module in iter_modules(figures.__path__):
+    if _module.name != "__main__":
+        import_module(f"tools.figures.{_module.name}")
 
 
 def main() -> None:
