@@ -58,7 +58,8 @@ class TwoQuestions(nn.Module):
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         states = self.tokens(tokens) + self.places.weight
         mixed, _ = self.attention(states, mask=rg.causal())
-        return self.out(mixed).unflatten(-1, (2, 12))
+        out: torch.Tensor = self.out(mixed)
+        return out.unflatten(-1, (2, 12))
 
 
 def _learned() -> Data:

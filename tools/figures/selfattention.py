@@ -52,7 +52,7 @@ def _operations() -> Data:
         "convolution": 3 * n * d**2,
         "recurrence": n * d**2,
         "self-attention": n**2 * d,
-        "restricted": 64 * n * d,
+        "restricted": np.minimum(n, 64) * n * d,
     }
 
 

@@ -118,7 +118,8 @@ class Reverser(nn.Module):
             contexts = context[:, None].expand_as(self.queries)
         else:
             contexts = self.attention(self.queries, self.attention.prepare(states), states)
-        return self.out(torch.cat([self.queries, contexts], dim=-1))
+        out: torch.Tensor = self.out(torch.cat([self.queries, contexts], dim=-1))
+        return out
 
 
 @cache
@@ -162,7 +163,7 @@ def _by_length() -> Data:
         model, _ = _trained(has_attention, *LENGTHS)
         source = torch.randint(1, 13, (256, length), generator=torch.Generator().manual_seed(1))
         guess = model(source, F.pad(source.flip(1), (1, -1))).argmax(-1)
-        return (guess == source.flip(1)).float().mean().item()
+        return float((guess == source.flip(1)).float().mean())
 
     each = {"one": False, "many": True}
     return {name: np.array([right(has, n) for n in LENGTHS]) for name, has in each.items()}
