@@ -26,7 +26,7 @@ BUDGET = sized(4096, 256)
 # model can be.
 MODEL_DIM, FFN_DIM, NUM_HEADS, NUM_LAYERS = sized((128, 256, 4, 4), (16, 16, 2, 1))
 DROPOUT, RATE, WARMUP = 0.3, 0.005, 2000
-# Sentences that are sorted by length together, where a program sorts at all.
+# Sentences that are sorted by length together.
 WINDOW = 8192
 
 
@@ -86,17 +86,14 @@ def draw(
     updates: int,
     seed: int = 42,
     budget: int = BUDGET,
-    sort: bool = False,
 ) -> list[list[int]]:
     """The pairs of each of the first ``updates`` batches."""
     lengths = [(len(s), len(t)) for s, t in zip(source, target, strict=True)]
     most = 450 * max(1, -(-budget // 4096))  # pairs of a batch
     order = shuffled(len(lengths), updates=updates, seed=seed, pairs_per_update=most)
-    if sort:
-        order = by_length(order, lengths)
+    order = by_length(order, lengths)
     batches = [[order[n] for n in batch] for batch in fill((lengths[n] for n in order), budget)]
-    if sort:
-        random.Random(seed).shuffle(batches)
+    random.Random(seed).shuffle(batches)
     return batches[:updates]
 
 

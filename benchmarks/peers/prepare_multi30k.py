@@ -63,17 +63,17 @@ def encode(folder: Path, split: str) -> tuple[list[list[int]], list[list[int]]]:
     )
 
 
-def write_batches(folder: Path, *, updates: int, sort: bool = False) -> Path:
+def write_batches(folder: Path, *, updates: int) -> Path:
     """Draw batches of the training split into a batches file; the one that is there, if it is.
 
     ``.en`` and ``.de`` beside it hold the same sentences in the same order, for Joey NMT to read
     without shuffling.
     """
-    path = folder / f"{'sorted' if sort else 'drawn'}-{updates}.jsonl"
+    path = folder / f"sorted-{updates}.jsonl"
     if path.exists():
         return path
     source, target = encode(folder, "train")
-    drawn = batches.draw(source, target, updates=updates, sort=sort)
+    drawn = batches.draw(source, target, updates=updates)
     order = list(chain(*drawn))
     for language in (SOURCE, TARGET):
         lines = read_lines(folder / f"train.{language}")
