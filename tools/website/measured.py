@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measuring, quoting, shipped
-from benchmarks.tables import GROUPS, QUOTED, Group, line
+from benchmarks import ages, measuring, quoting, shipped
+from benchmarks.pages import Group, line
+from benchmarks.tables import GROUPS, QUOTED
 
 # A heading and a sentence for each group.
 CHINESE: Mapping[str, Mapping[str, str]] = tomllib.loads(
@@ -16,9 +17,11 @@ _INTRO = """\
 # 实测数据
 
 每个数都出自 benchmarks/ 里的脚本，脚本会留下记录；对照方在同一时段、
-同一台机器上测量。表中文字取自记录，为英文。“还没达到目标”和“不如简单基线”的地方，都如实写明；
-▼ 表示不比旁边那个不用模型的基线好。
+同一台机器上测量，用它最快的线程设置。表中文字取自记录，为英文。“还没达到目标”和“不如简单基线”的地方，都如实写明；
+▼ 表示不比旁边那个不用模型的基线好；† 表示旧数据：测过之后所测的代码又改过，或者当时的代码没有提交。
+每份记录的提交、机器、负载、线程数和轮数，见英文页最后的表。
 """
+_NOT_MEASURED = "脚本改动后还没有重测。"
 _HEAD = "| 测什么 | regard | 对照 | 说明 | 脚本 |\n|---|---:|---|---|---|"
 
 
@@ -35,14 +38,20 @@ def _part(
     """A group under the anchor that it has in English, so that links fit both pages."""
     marked = shipped.no_better(records)
     chinese = CHINESE.get(group.title, {"title": group.title, "says": group.says})
+    old = ages.old_records(records)
     rows = [
-        line([*shipped.cells(figure, marked), f"`{place.partition(':')[0]}`"])
+        line([*shipped.cells(figure, marked), f"`{name}`{f' {ages.MARK}' if name in old else ''}"])
         for place in group.figures
+        for name in [place.partition(":")[0]]
         for figure in quoting.find(records, place)
     ]
     heading = f"## {chinese['title']} {{#{anchor(group.title)}}}"
-    said = quoting.say(chinese["says"], quoted, holds=group.holds)
-    return "\n\n".join(filter(None, (heading, said, group.picture, "\n".join([_HEAD, *rows]), "")))
+    try:
+        said = quoting.say(chinese["says"], quoted, holds=group.holds)
+    except quoting.NotMeasuredError:
+        said = _NOT_MEASURED
+    table = "\n".join([_HEAD, *rows]) if rows else ""
+    return "\n\n".join(filter(None, (heading, said, table))) + "\n"
 
 
 def anchor(title: str) -> str:
