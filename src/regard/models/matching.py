@@ -20,6 +20,9 @@ from regard.layers.pooling import LearnedQuery, Maximum, Mean
 from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
 from regard.models.interfaces import PairClassifier, PairReader
 
+# Of numbers that vary by about 0.2, so that their layer learns as fast as others.
+_SCALE = 5.0
+
 
 class Esim(PairClassifier):
     """Logits of how two texts stand to each other.
@@ -255,8 +258,10 @@ class MemoryNetwork(nn.Module):
         super().__init__()
         self.config = config
         width = config.model_dim
-        # The question's words are found from the first step on; a hop begins by adding little.
-        self.match, self.mix = _table(vocab_size, width, 0.07), _table(vocab_size, width, 0.01)
+        # The question's words are found from the first step on, unless numbers say where they are,
+        # which chance matches of other words would blur; a hop begins by adding little.
+        self.match = _table(vocab_size, width, 0.02 if num_features else 0.07)
+        self.mix = _table(vocab_size, width, 0.01)
         self.match_order, self.mix_order = (
             _table(config.max_sentences, width, 0.03) for _ in range(2)
         )
@@ -337,7 +342,7 @@ def _with_neighbours(overlap: Float[Tensor, "B M F"]) -> Float[Tensor, "B M Y"]:
     """The numbers of each sentence, of the one before and of the one after it."""
     before, after = overlap.roll(1, 1), overlap.roll(-1, 1)
     before[:, 0], after[:, -1] = 0, 0
-    return torch.cat([overlap, before, after], -1)
+    return _SCALE * torch.cat([overlap, before, after], -1)
 
 
 def _table(rows: int, width: int, deviation: float) -> nn.Parameter:
