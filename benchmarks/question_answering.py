@@ -2,8 +2,8 @@
 
 Each recipe is trained from scratch on its corpus' training part, its weights are chosen by the
 development part, and both that and the test part are read once at the end, beside answers that take
-no model. Of CMRC 2018 there is no training part here: the trial part is trained on, the development
-part is the test.
+no network. Of CMRC 2018 there is no training part here: the trial part is trained on, the
+development part is the test.
 
     python -m benchmarks.question_answering --work FOLDER [--only NAME ...] [--pretrained RUN]
 
@@ -13,7 +13,7 @@ the run that begins with one. Run again after an interruption, the script goes o
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,10 @@ from regard.cli.jobs import parse_arguments
 from regard.config import parse_settings
 from regard.inference import Predictor
 from regard.tasks import Recipe, read_parts
-from regard.tasks.label_task import LabelPrediction, certain
 from regard.tasks.overlap import Overlap
 from regard.tasks.pair_matching import PairMatching
+from regard.tasks.sentence_selection import SentenceSelection
 
-Baseline = Callable[[list[Any]], list[LabelPrediction]]
 DOMAINS = ("wiki", "reddit", "amazon")
 FILES = {
     "squadshifts": {
@@ -74,6 +73,7 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "sentences": ("sentence-selection", "squadshifts", ()),
     "sentences-one-hop": ("sentence-selection", "squadshifts", ("model.num_hops=1",)),
 }
+SIMPLE = "simple"
 WORST = 8
 
 
@@ -95,52 +95,59 @@ def trained_figures(name: str, work: Path, pretrained: Path | None) -> dict[str,
     trained = train(recipe, work / name)
     splits = [split for split in ("valid", "test") if recipe.files(split)]
     known = [*read_parts(recipe).train]
-    job = trained.predictor.task
-    more = logistic_regression(job, known) if isinstance(job, PairMatching) else {}
     return {
         "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **_settings(trained)},
         "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
         "summary": trained.summary,
-        **{split: held_out(trained.predictor, known, split, more) for split in splits},
+        **{split: held_out(trained.predictor, known, split) for split in splits},
     }
 
 
-def logistic_regression(job: PairMatching, known: list[Any]) -> dict[str, Baseline]:
-    """Labels from the numbers of overlap alone, as smooth as validation likes best."""
+def simple_figures() -> dict[str, Any]:
+    """The strongest answers without a network, to pairs and of sentences, by kind of run."""
+    pairs, sentences = recipe_of("pairs-cross", None), recipe_of("sentences", None)
+    known = [*read_parts(sentences).train]
+    job = SentenceSelection.learn(sentences, known)
+    found: dict[str, Any] = {"pairs": logistic_regression(pairs), "sentences": {}}
+    for split in ("valid", "test"):
+        examples = job.read(sentences, split)
+        name = "rare word overlap"
+        score = job.score(job.baselines(known, examples)[name], examples)
+        found["sentences"][split] = {name: score}
+    return found
+
+
+def logistic_regression(recipe: Recipe) -> dict[str, Any]:
+    """Accuracy of labels from the numbers of overlap alone, as smooth as validation likes best."""
+    known = [*read_parts(recipe).train]
     overlap = Overlap.learn(dict.fromkeys(example.second for example in known))
 
-    def numbers(examples: list[Any]) -> list[list[float]]:
-        return [overlap.features(example.first, example.second) for example in examples]
+    def inputs(examples: Sequence[Any]) -> tuple[list[list[float]], list[str]]:
+        rows = [overlap.features(example.first, example.second) for example in examples]
+        return rows, [example.label for example in examples]
 
-    def labels(examples: list[Any]) -> list[str]:
-        return [example.label for example in examples]
-
-    valid = job.read(job.recipe, "valid")
-    inputs, rows = numbers(known), numbers(valid)
-    models = [
-        make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=1000)).fit(
-            inputs, labels(known)
-        )
-        for c in (0.01, 0.1, 1.0, 10.0)
-    ]
-    best = max(models, key=lambda model: model.score(rows, labels(valid)))
+    train, valid = inputs(known), inputs(PairMatching.read(recipe, "valid"))
+    models = {
+        smooth: make_pipeline(StandardScaler(), LogisticRegression(C=smooth, max_iter=1000))
+        for smooth in (0.01, 0.1, 1.0, 10.0)
+    }
+    scores = {c: model.fit(*train).score(*valid) for c, model in models.items()}
+    best = models[max(scores, key=lambda c: scores[c])]
+    test = inputs(PairMatching.read(recipe, "test"))
+    name = "logistic regression on overlap"
     return {
-        "logistic regression on overlap": lambda examples: [
-            certain(label) for label in best.predict(numbers(examples))
-        ]
+        split: {name: {"accuracy": 100 * float(best.score(*rows))}}
+        for split, rows in (("valid", valid), ("test", test))
     }
 
 
-def held_out(
-    labeller: Predictor, known: list[Any], split: str, more: dict[str, Baseline]
-) -> dict[str, Any]:
+def held_out(labeller: Predictor, known: list[Any], split: str) -> dict[str, Any]:
     job = labeller.task
     examples = job.read(job.recipe, split)
     answers = labeller.answers(examples)
     example_score = [job.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
     order = sorted(range(len(examples)), key=example_score.__getitem__)
     trivial = job.baselines(known, examples)
-    trivial |= {name: predict(examples) for name, predict in more.items()}
     found = {
         "count": len(examples),
         "score": job.score(answers, examples),
@@ -185,9 +192,14 @@ WHAT = {
 
 def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
     found = []
+    simple = parts.get(SIMPLE, {})
     for name, part in parts.items():
+        if name == SIMPLE:
+            continue
         test = part["test"]
-        beside = "; ".join(f"{way}: {_shown(score)}" for way, score in test["baselines"].items())
+        more = simple.get(name.partition("-")[0], {}).get("test", {})
+        baselines = {**test["baselines"], **more}
+        beside = "; ".join(f"{way}: {_shown(score)}" for way, score in baselines.items())
         summary = part["summary"]
         seconds = summary["seconds"]
         found.append(
@@ -209,7 +221,7 @@ def _shown(score: dict[str, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
-    parser.add_argument("--only", nargs="+", choices=[*RUNS], default=[*RUNS])
+    parser.add_argument("--only", nargs="+", choices=[*RUNS, SIMPLE], default=[*RUNS, SIMPLE])
     parser.add_argument("--pretrained", type=Path, help="run of a masked language model")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
@@ -223,18 +235,22 @@ def main() -> None:
         if kept.exists() or (name == PRETRAINED and arguments.pretrained is None):
             continue
         before = measuring.machine()
-        part = trained_figures(name, work, arguments.pretrained)
+        part = (
+            simple_figures()
+            if name == SIMPLE
+            else trained_figures(name, work, arguments.pretrained)
+        )
         part["measured"] = measuring.occasion(before)
         kept.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
     done = {
         name: json.loads((work / f"{name}.json").read_text("utf-8"))
-        for name in RUNS
+        for name in (*RUNS, SIMPLE)
         if (work / f"{name}.json").exists()
     }
     figures = figures_of(done)
     for figure in figures:
         print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
-    missing = [name for name in RUNS if name not in done]
+    missing = [name for name in (*RUNS, SIMPLE) if name not in done]
     if missing:
         print(f"not in the record: {', '.join(missing)}")
     if arguments.dry:
@@ -243,7 +259,12 @@ def main() -> None:
         "question_answering",
         title="Questions about texts from scratch: spans, choices, pairs, sentences",
         figures=figures,
-        details={"threads": arguments.threads, "not measured": missing, "runs": done},
+        details={
+            "threads": arguments.threads,
+            "not measured": missing,
+            "runs": {name: part for name, part in done.items() if name != SIMPLE},
+            SIMPLE: done.get(SIMPLE),
+        },
         packages=("torch", "sentencepiece"),
         started_on=facts,
     )

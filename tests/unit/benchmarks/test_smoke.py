@@ -49,7 +49,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "pretraining": ("hotel", "--work", "WORK"),
     "question_answering": (
         *("--work", "WORK", "--only"),
-        *("spans-chinese", "choices", "pairs-esim", "sentences"),
+        *("spans-chinese", "choices", "pairs-esim", "sentences", "simple"),
     ),
     "start_up": (*ONE,),
     "summarisation": ("--work", "WORK", "--corpus", "csl-titles"),
