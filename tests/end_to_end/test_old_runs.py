@@ -7,13 +7,12 @@ import asyncio
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tests.fixtures.runs_33c24e5.make import RUNS
 
 from regard.inference import Predictor, load
 from regard.runs import Run
@@ -110,25 +109,22 @@ def test_a_training_that_was_interrupted_goes_on_to_where_it_went(runs: Path, na
     assert is_like(summary["validation"], before["validation"], rel=5e-3)
 
 
-def requests_of(name: str) -> tuple[str, dict[str, Any]]:
-    """The route that a run answers on, and its texts as a request."""
-    made = RUNS[name.partition("/")[2]]
-    lines = Path(made.asked).read_text("utf-8").splitlines()
-    is_text = made.asked.endswith(".txt")
-    asked = {"texts": lines} if is_text else {"records": list(map(json.loads, lines))}
-    if made.task == "language_modelling":
-        return "/continue", {"text": lines[0], "max_tokens": 8}
-    return "/predict", asked
+def requests_of(name: str) -> tuple[str, Path, dict[str, Any]]:
+    """The route that a run answers on, the file that was asked, and its texts as a request."""
+    file = Path(RECORDED[name][0]["command"][2])
+    lines = file.read_text("utf-8").splitlines()
+    if "/language-model" in name:
+        return "/continue", file, {"text": lines[0], "max_tokens": 8}
+    is_text = file.suffix == ".txt"
+    return "/predict", file, {"texts": lines} if is_text else {"records": [*map(json.loads, lines)]}
 
 
-async def answers_of(app: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    found = {}
+async def posted(app: Any, *requests: tuple[str, dict[str, Any]]) -> list[list[Any]]:
+    """What a server answers to requests, each a path and its members."""
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        for name, served in names.items():
-            path, members = requests_of(name)
-            found[name] = (await client.post(path, json={"run": served, **members})).json()
-    return found
+        found = [(await client.post(path, json=members)).json() for path, members in requests]
+        return [each.get("answers") or each["translations"] for each in found]
 
 
 def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypatch):
@@ -138,11 +134,15 @@ def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypa
     names = {name: f"served-{name.replace('/', '-')}" for name in RECORDED}
     folders = [(runs / name / "run").rename(runs / folder) for name, folder in names.items()]
     assert regard("serve", *folders).code == 0
-    app = make_app(Service(served, Limits()))
-    for name, answer in asyncio.run(answers_of(app, names)).items():
+    asked = [requests_of(name) for name in RECORDED]
+    requests = [
+        (path, {"run": names[name], **members})
+        for name, (path, _, members) in zip(RECORDED, asked, strict=True)
+    ]
+    answers = asyncio.run(posted(make_app(Service(served, Limits())), *requests))
+    for name, found in zip(RECORDED, answers, strict=True):
         recorded = next(each["out"] for each in RECORDED[name] if "jsonl" in each["command"])
         before = [json.loads(line) for line in recorded.splitlines()]
-        found = answer.get("answers") or answer["translations"]
         for each, old in zip(found, before[: len(found)], strict=True):
             assert is_like(each, old), (name, each, old)
 
@@ -151,14 +151,14 @@ def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypa
 def test_an_answer_is_the_same_record_wherever_it_is_asked_for(regard, tmp_path, name):
     with zipfile.ZipFile(FIXTURES / f"runs_{name}.zip") as packed:
         packed.extractall(tmp_path)
-    run, made = tmp_path / "run", RUNS[name.partition("/")[2]]
-    path, members = requests_of(name)
-    writes, continues = made.task in ("translation", "generation"), path == "/continue"
+    run = tmp_path / "run"
+    path, file, members = requests_of(name)
+    writes, continues = "/translation" in name or "/generation" in name, path == "/continue"
     options = ["--max-tokens", 8] if continues else ["--n-best", 2] * writes
     shown = ["--attention"] * writes
-    asked = Path(made.asked).read_text("utf-8").splitlines()[: 1 if continues else None]
-    file = tmp_path / made.asked
-    file.write_text("".join(f"{line}\n" for line in asked), "utf-8")
+    if continues:
+        file = tmp_path / file
+        file.write_text(f"{members['text']}\n", "utf-8")
     done = regard("predict", run, file, "--output-format", "jsonl", *options, *shown)
     records = [json.loads(line) for line in done.out.splitlines()]
     if writes:
@@ -166,8 +166,8 @@ def test_an_answer_is_the_same_record_wherever_it_is_asked_for(regard, tmp_path,
         assert all({"log_prob", "n_best", "links", "attention"} <= each.keys() for each in records)
 
     app = make_app(Service({"run": Predictor.load(run)}, Limits()))
-    answer = asyncio.run(posted(app, path, members))
-    assert_alike(answer.get("answers") or answer["translations"], records)
+    (answers,) = asyncio.run(posted(app, (path, members)))
+    assert_alike(answers, records)
 
     decoding = {"max_tokens": 8} if continues else {"n_best": 2} if writes else {}
     texts = members.get("texts") or members.get("records") or members["text"]
@@ -183,13 +183,6 @@ def test_an_answer_is_the_same_record_wherever_it_is_asked_for(regard, tmp_path,
         assert regard("predict", run, "--input", file, *options).code == 0
         (out,) = (tmp_path / "answers").glob("*.jsonl")
         assert_alike(map(json.loads, out.read_text("utf-8").splitlines()), without)
-
-
-async def posted(app: Any, path: str, members: dict[str, Any]) -> dict[str, Any]:
-    transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        answer: dict[str, Any] = (await client.post(path, json=members)).json()
-        return answer
 
 
 def assert_alike(found: Iterable[object], records: list[dict[str, Any]]) -> None:
