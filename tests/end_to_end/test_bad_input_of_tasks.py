@@ -13,76 +13,30 @@ from regard.tasks import TASKS
 
 pytestmark = pytest.mark.slow
 
-# One task that reads columns, one that reads JSON, one that reads sentences of words: what holds of
-# any task is tried with these.
-SOME = ("classification", "question_answering", "tagging")
-RECORD = 7  # the one that is spoiled, from 0
-Spoil = Callable[[str], str | bytes]
-
-
-def instead(old: str, new: str) -> Spoil:
-    """One thing written otherwise, where it stands first."""
-
-    def spoil(text: str) -> str:
-        assert old in text
-        return text.replace(old, new, 1)
-
-    return spoil
-
-
-def in_line(old: str, new: str) -> Spoil:
-    """One thing written otherwise in the line after the seventh."""
-
-    def spoil(text: str) -> str:
-        lines = text.splitlines(keepends=True)
-        lines[RECORD] = instead(old, new)(lines[RECORD])  # type: ignore[assignment]
-        return "".join(lines)
-
-    return spoil
-
-
-def in_latin(text: str) -> bytes:
-    """The text with a French comment in it, as many older files have it."""
-    return text.encode() + "Anna est allée au jardin.\n".encode("cp1252")
-
-
-EMPTY = r"FILE must hold [a-z ,]+; got (none|an empty file)"
 ENCODING = (
-    r"FILE:\d+: not UTF-8 \(byte 0xE9 at place 13\)\. Say what it is in, --encoding NAME, or "
+    r"FILE:31: not UTF-8 \(byte 0xE9 at place 13\)\. Say what it is in, --encoding NAME, or "
     r"convert it, which reads 'Anna est allée au ja' in WINDOWS-1252: iconv -f WINDOWS-1252 -t "
     r"UTF-8 FILE > utf8-"
 )
-# What a task's own file is read for is in the unit tests of its room; these go through commands.
-SPOILED: list[tuple[str, str, Spoil, str]] = [
-    *(("empty", task, lambda text: "", EMPTY) for task in SOME),
-    *(("encoding", task, in_latin, ENCODING) for task in SOME),
+# A task, what is written otherwise in line 8 of its file, and what is said of that. What a task's
+# own file is read for is in the unit tests of its room; these go through commands.
+SPOILED = [
     (
-        "column",
         "classification",
-        in_line("\tbad", ""),
-        r"FILE:8: expected 2 columns, found 1. It should hold text in column 1, label in column 2",
+        ("\tbad", ""),
+        r"FILE:8: expected 2 columns, found 1. It should hold",
     ),
-    ("label", "classification", in_line("bad", " "), "FILE:8: the label is empty. Fill it in, or"),
-    (
-        "label",
-        "image_classification",
-        in_line('"below"', "null"),
-        "FILE:8: label must be text; got None",
-    ),
-    (
-        "column",
-        "question_answering",
-        instead('"question"', '"other"'),
-        r"FILE:10: question q0: question must be text; got none. A question needs",
-    ),
-    ("comma", "regression", in_line("0.857", '"1,857"'), r"FILE:8: area .*'1,857'. Write 1857 or"),
-    (
-        "word",
-        "tagging",
-        in_line("hours\t", "\t"),
-        "FILE:8: the word is empty. Fill it in, or leave",
-    ),
+    ("classification", ("bad", " "), "FILE:8: the label is empty. Fill it in, or"),
+    ("regression", ("0.857", '"1,857"'), r"FILE:8: area .*'1,857'. Write 1857 or"),
+    ("tagging", ("hours\t", "\t"), "FILE:8: the word is empty. Fill it in, or leave"),
 ]
+
+
+def spoiled(task: str, old: str, new: str) -> str:
+    lines = TINY[task].text(30).splitlines(keepends=True)
+    assert old in lines[7]
+    lines[7] = lines[7].replace(old, new, 1)
+    return "".join(lines)
 
 
 def recipe(home: Path, task: str, **sections: dict[str, Any]) -> Path:
@@ -128,42 +82,57 @@ def test_the_table_has_every_task() -> None:
     assert set(TINY) == set(TASKS)
 
 
+def checked(regard, home: Path, task: str, text: str | bytes, message: str) -> Path:
+    """The recipe of a spoiled text, of which ``data check`` says this."""
+    file = put(home, task, text)
+    valid = put(home, task, TINY[task].text(8, 40), into="test-").name
+    written = recipe(home, task, data={"valid": valid})
+    done = regard("data", "check", written)
+    assert done.code in (1, 2), done
+    assert re.search(message.replace("FILE", re.escape(str(file))), done.out + done.err), done
+    return written
+
+
+@pytest.mark.parametrize(("task", "change", "message"), SPOILED)
+def test_text_that_cannot_be_used(regard, tmp_path: Path, task, change, message) -> None:
+    checked(regard, tmp_path, task, spoiled(task, *change), message)
+
+
 @pytest.mark.parametrize(
-    ("task", "spoil", "message"),
-    [pytest.param(*case[1:], id=f"{case[1]}-{case[0]}") for case in SPOILED],
+    ("text", "message"),
+    [
+        (b"", "FILE must hold [a-z ,]+; got (none|an empty file)"),
+        (
+            TINY["classification"].text(30).encode()
+            + "Anna est allée au jardin.\n".encode("cp1252"),
+            ENCODING,
+        ),
+    ],
+    ids=["empty", "encoding"],
 )
-def test_text_that_cannot_be_used(
-    regard, trained, tmp_path: Path, task: str, spoil: Spoil, message: str
+def test_every_command_that_reads_text_says_so(
+    regard, trained, tmp_path: Path, text: bytes, message: str
 ) -> None:
-    file = put(tmp_path, task, spoil(TINY[task].text(30)))
+    written = checked(regard, tmp_path, "classification", text, message)
+    file = tmp_path / TINY["classification"].file
     wanted = message.replace("FILE", re.escape(str(file)))
-    valid = put(tmp_path, task, TINY[task].text(8, 40), into="test-").name
-    written = recipe(tmp_path, task, data={"valid": valid})
-    checked = regard("data", "check", written)
-    assert checked.code in (1, 2), checked
-    assert re.search(wanted, checked.out + checked.err), checked
-    if task in SOME:
-        assert re.search(wanted, regard.refused("train", written, "--run", tmp_path / "run"))
-        assert not (tmp_path / "run").exists()
-        run = trained(task) / "run"
-        assert re.search(wanted, regard.refused("evaluate", run, "--source", file))
+    assert re.search(wanted, regard.refused("train", written, "--run", tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+    run = trained("classification") / "run"
+    assert re.search(wanted, regard.refused("evaluate", run, "--source", file))
 
 
 def test_a_label_unknown_at_test_time(regard, trained, tmp_path: Path) -> None:
-    file = put(tmp_path, "classification", into="odd-")
-    file.write_text(in_line("\tbad", "\tgreat")(file.read_text("utf-8")), "utf-8")
+    file = put(
+        tmp_path, "classification", spoiled("classification", "\tbad", "\tgreat"), into="odd-"
+    )
     wanted = f"{file}:8: label must be one met in training (bad, good); got 'great'. Correct it, or"
     run = trained("classification") / "run"
     assert wanted in regard.refused("evaluate", run, "--source", file)
     put(tmp_path, "classification")
-    written = recipe(tmp_path, "classification", data={"valid": file.name})
-    assert wanted in regard.refused("train", written, "--run", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    checked = regard("data", "check", written)
-    assert checked.code == 1
-    assert (
-        "! labels in valid that training does not have. Is it the right column?: 1" in checked.out
-    )
+    done = regard("data", "check", recipe(tmp_path, "classification", data={"valid": file.name}))
+    assert done.code == 1
+    assert "! labels in valid that training does not have. Is it the right column?: 1" in done.out
 
 
 def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path) -> None:
@@ -215,26 +184,6 @@ def test_data_check_finds_nothing_where_nothing_is(regard, tmp_path: Path, task:
     assert (checked.code, "No problems found." in checked.out) == (0, True), checked
     if task == "generation":
         assert "documents: train: 30; valid: 8; test: 8" in checked.out
-
-
-PREDICTED = {
-    "classification": (b'{"other": 1}\n', ".jsonl", "text must hold something to read"),
-    "question_answering": (b'{"question": 1}\n', ".jsonl", "question must be text; got 1"),
-    "tagging": (b"\xff\xff\n", ".txt", r"not UTF-8 \(byte 0xFF at place 1\)"),
-}
-
-
-@pytest.mark.parametrize("task", PREDICTED)
-def test_lines_that_cannot_be_answered(regard, trained, tmp_path: Path, task: str) -> None:
-    content, ending, message = PREDICTED[task]
-    file = tmp_path / f"asked{ending}"
-    file.write_bytes(content)
-    run = trained(task) / "run"
-    wanted = re.escape(f"{file}:1: ") + message
-    assert re.search(wanted, regard.refused("predict", run, file))
-    skipped = regard("predict", run, file, "--on-bad-line", "skip")
-    assert (skipped.code, skipped.out.strip()) == (0, "")
-    assert re.search(f"warning: {wanted}", skipped.err)
 
 
 GOOD = {"classification": b'{"text": "Anna sat"}\n', "translation": b"Anna sat\n"}

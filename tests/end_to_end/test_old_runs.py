@@ -179,6 +179,9 @@ def test_an_answer_is_the_same_record_wherever_it_is_asked_for(regard, tmp_path,
     ]
     assert_alike(plain, without)
     if not continues:
+        # Nor does an answer depend on its company.
+        alone = [load(run).predict([text], **decoding)[0].to_dict() for text in texts]
+        assert_alike(alone, without)
         options = [*options, "--output-format", "jsonl", "--output", tmp_path / "answers"]
         assert regard("predict", run, "--input", file, *options).code == 0
         (out,) = (tmp_path / "answers").glob("*.jsonl")

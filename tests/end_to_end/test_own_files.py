@@ -4,11 +4,13 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.end_to_end.tiny_tasks import TINY, TRAINING
 
 from regard.config import write_toml
+from regard.inference import evaluation
 from regard.runs import Run
 from regard.tasks import TASKS, AnyTask, read_parts, recipe_from_table
 
@@ -34,8 +36,33 @@ def about(example: object, task: type[AnyTask]) -> str:
     return getattr(example, "source", None) or task.subject(example)
 
 
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+    """What each vocabulary was learned from, and then what each baseline of an evaluation was."""
+    found: list[list[Any]] = []
+
+    def watch(where: Any, name: str, given: Any, make: Any = lambda function: function) -> None:
+        really = getattr(where, name)
+
+        def watched(*arguments: Any, **rest: Any) -> Any:
+            found.append(list(given(*arguments, **rest)))
+            return really(*arguments, **rest)
+
+        monkeypatch.setattr(where, name, make(watched))
+
+    for entry in TASKS.values():
+        if entry.task.learn.__name__ != "watched":  # of another entry too
+            watch(entry.task, "learn", lambda recipe, examples: examples, staticmethod)
+        if not entry.is_written:
+            watch(entry.task, "baselines", lambda task, known, examples: known)
+    watch(evaluation, "evaluate", lambda *_, training_targets, **rest: training_targets)
+    return found
+
+
 @pytest.mark.parametrize("task", TINY)
-def test_a_part_of_it_is_held_out_to_test_on(regard, tmp_path: Path, task: str) -> None:
+def test_a_part_of_it_is_held_out_to_test_on(
+    regard, tmp_path: Path, task: str, known: list[list[Any]]
+) -> None:
     trained = begin(regard, tmp_path, task)
     assert trained.code == 0, trained
     assert re.search(r"\d+ \w+ held out to test on, chosen by hash and not trained", trained.err)
@@ -51,6 +78,9 @@ def test_a_part_of_it_is_held_out_to_test_on(regard, tmp_path: Path, task: str) 
     evaluated = regard("evaluate", tmp_path / "run", "--json")
     assert evaluated.code == 0, evaluated
     assert json.loads(evaluated.out)["count"] == len(parts.test)
+    learned, by_baselines = known
+    writes = TASKS[task].is_written
+    assert by_baselines == [pair.target if writes else pair for pair in learned]
     again = regard("train", tmp_path / "recipe.toml", "--run", tmp_path / "run")
     assert again.code == 0, again
     assert "going on from update 2" in again.err
