@@ -26,13 +26,6 @@ def test_training_says_what_it_did_and_where(regard, corpus: Path, run: Path) ->
     assert again.out == ""
 
 
-def test_an_ended_training_resumes_by_its_own_recipe(regard, run: Path) -> None:
-    before = (run / "model.safetensors").read_bytes()
-    resumed = regard("train", "--resume", "--run", run)
-    assert resumed.code == 0
-    assert (run / "model.safetensors").read_bytes() == before
-
-
 def test_pairs_alone_are_enough_to_train(regard, corpus: Path, tmp_path: Path) -> None:
     trained = regard("train", corpus / "train.tsv", "--minutes", 0.01, "--run", tmp_path / "auto")
     assert trained.code == 0
@@ -154,9 +147,13 @@ def test_other_files_can_be_evaluated_with_several_references(
     assert "exact match 100.00" in more.out
 
 
-def test_looking_draws_and_writes_a_page(regard, run: Path, tmp_path: Path) -> None:
-    page = tmp_path / "folder" / "page.html"
-    done = regard("look", run, "我爱中国", "--output", page)
+def test_looking_draws_writes_and_opens_a_page(
+    regard, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, opened = tmp_path / "folder" / "page.html", []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    done = regard("look", run, "我爱中国", "--output", page, "--open")
+    assert opened == [page.as_uri()]
     assert done.code == 0
     heads = done.out.splitlines()[2].split()
     assert heads == ["我", "爱", "中", "国"]
@@ -167,15 +164,6 @@ def test_looking_draws_and_writes_a_page(regard, run: Path, tmp_path: Path) -> N
     assert "我爱中国" in text
     given = regard("look", run, "我爱中国", "--target", "I love China.", "--output", page)
     assert given.out.startswith("我爱中国 → I love China.\n")
-
-
-def test_the_page_can_be_opened(
-    regard, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    regard("look", run, "我", "--output", tmp_path / "a.html", "--open")
-    assert opened == [(tmp_path / "a.html").as_uri()]
 
 
 def test_a_corpus_is_checked(regard, corpus: Path, run: Path) -> None:

@@ -59,6 +59,8 @@ MISTAKES = [
     ("evaluate RUN --source TEST --references TRAIN", "line for each of the 30 sentences; got 300"),
     ("predict RUN --beam-size 0", "--beam-size must be at least 1; got 0. Use 1 for greedy search"),
     ("predict RUN --n-best 2 --attention", "--attention must go with one translation a line"),
+    ("predict RUN --temperature 2", "temperature must go with method sample; got temperature=2.0"),
+    ("predict RUN --score --attention", "--attention must be left out with --score; nothing is"),
     ("predict RUN --beem-size 2", "beem-size"),
     ("look RUN ' '", "source must hold text to look at; got an empty line"),
     ("look RUN 我 爱 --target I", "target must be of one text; got 2 texts"),

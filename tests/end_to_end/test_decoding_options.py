@@ -32,21 +32,6 @@ def test_given_outputs_are_scored(regard, run: Path, tmp_path: Path) -> None:
     assert "score" not in found[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--temperature", 2), "temperature must go with method sample; got temperature=2.0 with"),
-        (("--method", "sample", "--beam-size", 3), "--beam-size must go with method beam; got"),
-        (("--method", "draw"), "method"),
-        (("--avoid", "red", "--prefix", "A red"), "prefix must hold no word to avoid; got 'red'"),
-        (("--score", "--attention"), "--attention must be left out with --score; nothing is"),
-        (("--score",), "stdin:1: expected at least 2 columns, found 1. To score an output, write"),
-    ],
-)
-def test_options_that_cannot_be_kept(regard, run: Path, arguments, message) -> None:
-    assert message in regard.refused("predict", run, *arguments, stdin=LINE)
-
-
 def test_evaluation_searches_as_told(regard, run: Path) -> None:
     found = [
         json.loads(regard("evaluate", run, "--json", *options).out)["scores"]

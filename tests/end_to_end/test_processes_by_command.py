@@ -17,42 +17,22 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc"),
 ]
 
-RECIPE = """
-task = "translation"
-data.train = "pairs.tsv"
-tokenizer.type = "words"
-[model]
-type = "transformer"
-model_dim = 16
-num_heads = 2
-ffn_dim = 32
-num_encoder_layers = 1
-num_decoder_layers = 1
-[training]
-updates = {updates}
-batch_tokens = 100
-validate_every = 20
-validation_pairs = 2
-"""
-
 
 @pytest.fixture
-def started(tmp_path):
+def started(corpus, tmp_path):
     """Starts a command line there; what is left of it is ended."""
-    lines = [
-        f"{word} {number} house\thouse {word} {number}" for word in "abcd" for number in range(9)
-    ]
-    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (tmp_path / "tiny.toml").write_text(RECIPE.format(updates=100_000), encoding="utf-8")
     running = []
 
-    def start(*program, **environment):
-        command = [sys.executable, "-m", *program]
+    def start(*options, launcher=(), updates=100_000):
+        settings = {"updates": updates, "validate_every": 20, "batch_tokens": 100}
+        limits = [f"--set=training.{name}={value}" for name, value in settings.items()]
+        train = ["regard", "train", str(corpus / "tiny.toml"), "--run", "run", *limits, *options]
+        command = [sys.executable, "-m", *launcher, *train]
         running.append(
             subprocess.Popen(
                 command,
                 cwd=tmp_path,
-                env=os.environ | {"OMP_NUM_THREADS": "1", **environment},
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
                 stderr=subprocess.PIPE,
                 text=True,
             )
@@ -83,12 +63,9 @@ def wait_until(is_so, process, seconds=100):
         time.sleep(0.05)
 
 
-TRAIN = ("regard", "train", "tiny.toml", "--run", "run")
-
-
 def test_a_killed_process_is_told_of_once_and_ctrl_c_stops_all(started, tmp_path):
     run = tmp_path / "run"
-    first = started(*TRAIN, "--processes", "2")
+    first = started("--processes", "2")
     wait_until(lambda: updates(run) >= 20, first)
     os.kill(children(first.pid)[1], signal.SIGKILL)
     _, said = first.communicate(timeout=60)
@@ -100,7 +77,7 @@ def test_a_killed_process_is_told_of_once_and_ctrl_c_stops_all(started, tmp_path
     saved = Run.open(run).newest_checkpoint().step
     assert saved >= 20
 
-    second = started(*TRAIN, "--processes", "2")
+    second = started("--processes", "2")
     wait_until(lambda: updates(run) >= saved + 50, second)
     second.send_signal(signal.SIGINT)
     _, said = second.communicate(timeout=60)
@@ -113,9 +90,8 @@ def test_a_killed_process_is_told_of_once_and_ctrl_c_stops_all(started, tmp_path
 
 def test_torchrun_goes_on_by_itself_after_a_kill(started, tmp_path):
     run = tmp_path / "run"
-    (tmp_path / "tiny.toml").write_text(RECIPE.format(updates=400), encoding="utf-8")
     torchrun = ("torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1", "-m", "--")
-    whole = started(*torchrun, *TRAIN)
+    whole = started(launcher=torchrun, updates=400)
     wait_until(lambda: updates(run) >= 50, whole)
     os.kill(children(whole.pid)[0], signal.SIGKILL)
     _, said = whole.communicate(timeout=120)
@@ -125,7 +101,7 @@ def test_torchrun_goes_on_by_itself_after_a_kill(started, tmp_path):
 
 
 def test_what_is_wrong_is_said_once(started):
-    broken = started(*TRAIN, "--processes", "2", "--set", "model.model_dimm=8")
+    broken = started("--processes", "2", "--set", "model.model_dimm=8")
     _, said = broken.communicate(timeout=60)
     assert broken.returncode == 2
     assert said.strip().splitlines() == [

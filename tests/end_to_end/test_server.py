@@ -16,14 +16,11 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.server_clients import (
     Client,
-    Outcome,
     Reply,
     Server,
     ask,
     batch_sizes,
-    drive,
     expects,
-    good,
     mean_batch,
     mixed,
     request,
@@ -54,30 +51,6 @@ def impatient(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     )
     with serving(run, script=script) as found:
         yield found
-
-
-def test_what_a_request_gets_does_not_depend_on_its_batch(server: Server, run: Path):
-    alone = [ask(server.port, request("/predict", {"text": each})).json() for each in SENTENCES]
-    alone = [found["translations"][0] for found in alone]
-
-    async def together() -> list[Reply]:
-        asked = [request("/predict", {"text": each}) for each in SENTENCES * 8]
-        clients = [Client(server.port) for _ in asked]
-        found = await asyncio.gather(*(c.ask(raw) for c, raw in zip(clients, asked, strict=True)))
-        for client in clients:
-            client.close()
-        return found
-
-    before = batch_sizes(server.port)
-    found = [reply.json()["translations"][0] for reply in asyncio.run(together())]
-    assert mean_batch(before, batch_sizes(server.port)) > 2
-    predictor = Predictor.load(run)
-    for place, got in enumerate(found):
-        expected = alone[place % len(alone)]
-        assert got["translation"] == expected["translation"]
-        assert got["score"] == pytest.approx(expected["score"], abs=2e-4)
-    direct = predictor.translate(SENTENCES)
-    assert [one["translation"] for one in alone] == [best[0].text for best in direct]
 
 
 def test_alignments_documents_and_rows_are_those_of_the_run(server: Server, run: Path):
@@ -116,20 +89,6 @@ def test_under_load_every_request_has_its_answer_and_memory_stays(server: Server
     assert statistics.median(memory[-3:]) < memory[0] + 40 * 2**20
     assert expects(200)(ask(server.port, request("/health"))) is None
     assert b"regard_queue_sentences 0" in ask(server.port, request("/metrics")).body
-
-
-def test_five_hundred_clients_at_once_are_all_answered(server: Server):
-    async def crowd() -> list[Reply]:
-        clients = [Client(server.port) for _ in range(500)]
-        raw = request("/predict", {"text": "我爱中国"})
-        found = await asyncio.gather(*(client.ask(raw) for client in clients))
-        for client in clients:
-            client.close()
-        return found
-
-    found = asyncio.run(crowd())
-    assert {reply.status for reply in found} <= {200, 503}
-    assert len({reply.body for reply in found if reply.status == 200}) <= 3  # scores may round
 
 
 def test_answers_come_at_once_on_a_connection_that_is_kept(server: Server):
@@ -174,28 +133,6 @@ def test_clients_that_send_slowly_or_nothing_are_let_go(impatient: Server):
             assert raw_answer(impatient.port, silent) == b""
         assert time.monotonic() - start < 15
     assert ask(impatient.port, request("/health")).status == 200
-
-
-def test_a_stop_answers_everything_that_was_accepted(run: Path):
-    with serving(run) as server:
-        asked = good(server.port, SENTENCES)
-
-        async def scene() -> tuple[Outcome, float]:
-            driving = asyncio.create_task(drive(server.port, asked, clients=60, seconds=1.5))
-            await asyncio.sleep(0.7)
-            stopped = time.perf_counter()
-            server.process.send_signal(signal.SIGTERM)
-            return await driving, stopped
-
-        outcome, stopped = asyncio.run(scene())
-        # Whoever had asked was answered, or told that the server stops; then the door is closed.
-        assert not outcome.wrong
-        assert outcome.first_lost > stopped
-        assert all(why.startswith("Connection") for why in outcome.lost), outcome.lost
-        assert outcome.statuses[200] > 20
-        assert set(outcome.statuses) <= {200, 503}
-        assert server.process.wait(20) == 0
-        assert "Traceback" not in server.stop()
 
 
 def test_whoever_came_in_before_the_door_closed_is_heard(run: Path):
