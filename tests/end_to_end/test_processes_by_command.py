@@ -101,9 +101,9 @@ def test_torchrun_goes_on_by_itself_after_a_kill(started, tmp_path):
 
 
 def test_what_is_wrong_is_said_once(started):
-    broken = started("--processes", "2", "--set", "model.model_dimm=8")
+    broken = started("--processes", "2", "--set", "model.hidden_dimm=8")
     _, said = broken.communicate(timeout=60)
     assert broken.returncode == 2
     assert said.strip().splitlines() == [
-        "error: model.model_dimm is not a setting. Did you mean model.model_dim?"
+        "error: model.hidden_dimm is not a setting. Did you mean model.hidden_dim?"
     ]

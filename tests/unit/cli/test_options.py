@@ -4,6 +4,9 @@ import pytest
 
 from regard.cli import run_command
 
+ON_A_DEVICE = ("train demo", "predict a", "evaluate a", "look a text", "serve a")
+DEVICE = "--device must be one of auto, cpu, cuda, mps; got 'Cuda'"
+
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert run_command(arguments) == 2
@@ -23,9 +26,10 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("train a.tsv --minutes inf", "--minutes must be a finite number; got inf."),
         ("data sample a.tsv -n 1e2", "-n must be a whole number; got '1e2'."),
         (f"data sample a.tsv --seed {'9' * 5001}", "--seed must be a whole number; got '999"),
+        *((f"{line} --device Cuda", DEVICE) for line in ON_A_DEVICE),
     ],
 )
-def test_no_number_is_rounded(arguments, message, capsys) -> None:
+def test_no_value_is_bent(arguments, message, capsys) -> None:
     assert f"error: {message}" in refused(capsys, *arguments.split())
 
 
@@ -68,8 +72,7 @@ def test_options_of_other_tools_are_answered_with_the_way_here(arguments, way, c
     assert way in refused(capsys, *arguments.split())
 
 
-def test_columns_are_numbers_or_names(tmp_path, capsys) -> None:
-    (tmp_path / "a.tsv").write_text("one\ttwo\n" * 3, "utf-8")
-    command = ["data", "sample", str(tmp_path / "a.tsv"), "--columns", "2", "1", "-n", "1"]
-    assert run_command(command) == 0
-    assert capsys.readouterr().out == "two\tone\n"
+@pytest.mark.parametrize("command", ["predict run --output", "serve"])
+def test_a_loop_of_links_is_no_bug(tmp_path, capsys, command) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert "loop must be a" in refused(capsys, *command.split(), str(tmp_path / "loop"))

@@ -1,5 +1,6 @@
 """A task small enough to train in milliseconds: each token has one right answer."""
 
+import json
 import os
 import signal
 from contextlib import nullcontext
@@ -148,6 +149,26 @@ def stopping(update, number=signal.SIGTERM):
     return Recorder(act)
 
 
+class PowerCut(Exception):  # noqa: N818
+    """Not one of ours."""
+
+
+def cutting(update):
+    """A recorder that fails after an update, as when the power goes."""
+
+    def act(made):
+        if made == update:
+            raise PowerCut
+
+    return Recorder(act)
+
+
+def losses(path):
+    """The losses of all lines of figures."""
+    lines = (path / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
+
+
 def contents(path):
     """The bytes that two equal trainings must share."""
     names = ["model.safetensors", "metrics.jsonl", "run.json"]
@@ -161,6 +182,9 @@ def toy():
         Model=Toy,
         Task=ToyTask,
         Recorder=Recorder,
+        PowerCut=PowerCut,
+        cutting=cutting,
+        losses=losses,
         stopping=stopping,
         fit=fit,
         contents=contents,

@@ -1,7 +1,5 @@
 """``training.compile``: one program for batches of all sizes; what is said where it fails."""
 
-import json
-
 import pytest
 import torch
 
@@ -27,11 +25,6 @@ def programs(monkeypatch, as_users_have_it):
     return made
 
 
-def losses(path):
-    lines = (path / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line)["loss"] for line in lines]
-
-
 def test_a_compiled_training_is_the_same_and_compiles_once_for_batches_of_all_sizes(
     toy, tmp_path, programs
 ):
@@ -40,7 +33,7 @@ def test_a_compiled_training_is_the_same_and_compiles_once_for_batches_of_all_si
     trainer, _ = toy.fit(tmp_path / "run", model=model(toy), updates=20, compile=True)
     # One program to learn with and one to validate with.
     assert 1 <= len(programs) <= 3
-    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "plain"), rel=1e-5)
+    assert toy.losses(tmp_path / "run") == pytest.approx(toy.losses(tmp_path / "plain"), rel=1e-5)
     assert trainer.model._compiled_call_impl is None
 
 

@@ -1,7 +1,5 @@
 """Training elsewhere than on the CPU: the same run, wherever it is begun and goes on."""
 
-import json
-
 import pytest
 import torch
 from tests.pretended_device import KIND, pretended
@@ -10,10 +8,6 @@ from regard.errors import OutOfMemory
 from regard.layers import residual
 from regard.runs import Run
 from regard.training import precision, trainer
-
-
-class PowerCut(Exception):  # noqa: N818
-    """Not one of ours."""
 
 
 @pytest.fixture
@@ -34,25 +28,12 @@ def fit(toy, tmp_path):
     return fitted
 
 
-def cut(at, toy):
-    def act(update):
-        if update == at:
-            raise PowerCut
-
-    return toy.Recorder(act)
-
-
-def losses(path):
-    lines = (path / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line)["loss"] for line in lines]
-
-
 @pytest.mark.parametrize("settings", [{}, {"ema": 0.5}, {"accumulate": 2}, {"optimizer": "muon"}])
-def test_a_training_is_that_of_the_cpu(fit, tmp_path, device, settings):
+def test_a_training_is_that_of_the_cpu(fit, toy, tmp_path, device, settings):
     _, here = fit("here", torch.device("cpu"), **settings)
     trainer, there = fit("there", device, **settings)
     assert trainer.device == device
-    assert losses(tmp_path / "there") == pytest.approx(losses(tmp_path / "here"), rel=1e-5)
+    assert toy.losses(tmp_path / "there") == pytest.approx(toy.losses(tmp_path / "here"), rel=1e-5)
     assert there["weights"] == here["weights"]
     run = Run.open(tmp_path / "there")
     assert all(tensor.device.type == "cpu" for tensor in run.load_model().values())
@@ -63,8 +44,8 @@ def test_resumed_on_a_device_is_undisturbed_with_dropout_of_its_own(
     fit, toy, tmp_path, device, settings
 ):
     fit("whole", device, dropout=0.5, **settings)
-    with pytest.raises(PowerCut):
-        fit("run", device, dropout=0.5, reporter=cut(4, toy), **settings)
+    with pytest.raises(toy.PowerCut):
+        fit("run", device, dropout=0.5, reporter=toy.cutting(4), **settings)
     fit("run", device, dropout=0.5, **settings)
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
 
@@ -79,11 +60,11 @@ def test_a_run_begun_on_one_device_goes_on_on_another(fit, toy, tmp_path, device
     fit("whole", torch.device("cpu"))
     devices = [device, torch.device("cpu")]
     first, second = devices if is_begun_there else reversed(devices)
-    with pytest.raises(PowerCut):
-        fit("run", first, reporter=cut(4, toy))
+    with pytest.raises(toy.PowerCut):
+        fit("run", first, reporter=toy.cutting(4))
     _, summary = fit("run", second)
     assert summary["updates"] == 9
-    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "whole"), rel=1e-5)
+    assert toy.losses(tmp_path / "run") == pytest.approx(toy.losses(tmp_path / "whole"), rel=1e-5)
 
 
 def test_a_checkpoint_of_a_cpu_says_nothing_of_devices(fit, tmp_path):
@@ -131,15 +112,15 @@ def test_in_float16_updates_that_overflow_are_left_out_and_a_run_goes_on(
     monkeypatch.setattr(precision, "_FIRST_SCALE", 2.0**20)
     made, _ = fit("run", torch.device("cpu"))
     assert 1 < made.loss_scale.factor < 2.0**20
-    assert losses(tmp_path / "run")[-1] < losses(tmp_path / "run")[0]
+    assert toy.losses(tmp_path / "run")[-1] < toy.losses(tmp_path / "run")[0]
     steps = made.optimizer.state_dict()["state"][0]["step"]
     assert steps < 9  # of which some were left out
 
 
-def test_a_scaled_loss_has_the_gradient_of_the_loss(fit, tmp_path, in_float16, monkeypatch):
+def test_a_scaled_loss_has_the_gradient_of_the_loss(fit, toy, tmp_path, in_float16, monkeypatch):
     ends = []
     for scale in (1.0, 2.0**7):
         monkeypatch.setattr(precision, "_FIRST_SCALE", scale)
         fit(f"{scale}", torch.device("cpu"), task=None)
-        ends.append(losses(tmp_path / f"{scale}"))
+        ends.append(toy.losses(tmp_path / f"{scale}"))
     assert ends[1] == pytest.approx(ends[0], rel=1e-2)

@@ -107,10 +107,6 @@ def test_linear_falls_by_the_same_amount_to_zero():
     assert steps == pytest.approx([0.3 / 90] * 90)
 
 
-def test_constant_stays():
-    assert rates(100, warmup=1, schedule="constant", learning_rate=0.3) == [0.3] * 100
-
-
 @pytest.mark.parametrize("schedule", ["inverse_sqrt", "linear", "constant", "cosine"])
 def test_a_training_too_short_for_its_warm_up_rises_within_its_share(schedule):
     found = rates(100, warmup=1000, schedule=schedule, learning_rate=0.3)

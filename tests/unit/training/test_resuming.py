@@ -25,24 +25,11 @@ OPTIONS = {
 }
 
 
-class PowerCut(Exception):  # noqa: N818
-    """Not one of ours."""
-
-
-def at(update, act):
-    """An act for after one update."""
-    return lambda made: act() if made == update else None
-
-
-def cut():
-    raise PowerCut
-
-
 def test_stopped_between_two_lines_of_figures(toy, tmp_path):
     settings = {"updates": 100, "validate_every": 30}
     toy.fit(tmp_path / "whole", **settings)
-    with pytest.raises(PowerCut):
-        toy.fit(tmp_path / "run", reporter=toy.Recorder(at(70, cut)), **settings)
+    with pytest.raises(toy.PowerCut):
+        toy.fit(tmp_path / "run", reporter=toy.cutting(70), **settings)
     toy.fit(tmp_path / "run", **settings)
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
 
@@ -63,9 +50,9 @@ def on_call(number, function, error):
     ("method", "call", "saved", "error", "ema"),
     [
         ("backward", 7, 6, MemoryError(), None),
-        ("validate", 2, 8, PowerCut(), 0.9),
+        ("validate", 2, 8, ArithmeticError(), 0.9),
         ("samples", 2, 8, SystemExit(1), None),
-        ("begin_epoch", 2, 7, PowerCut(), 0.9),
+        ("begin_epoch", 2, 7, ArithmeticError(), 0.9),
     ],
 )
 def test_an_error_of_the_task_saves_first(toy, tmp_path, method, call, saved, error, ema):
@@ -84,8 +71,8 @@ def test_an_error_of_the_task_saves_first(toy, tmp_path, method, call, saved, er
 def test_an_error_inside_an_update_keeps_the_checkpoint_before(toy, tmp_path, monkeypatch):
     toy.fit(tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(torch.optim.AdamW, "step", on_call(7, torch.optim.AdamW.step, PowerCut()))
-        with pytest.raises(PowerCut):
+        patch.setattr(torch.optim.AdamW, "step", on_call(7, torch.optim.AdamW.step, toy.PowerCut()))
+        with pytest.raises(toy.PowerCut):
             toy.fit(tmp_path / "run")
     assert Run.open(tmp_path / "run").newest_checkpoint().step == 4
     toy.fit(tmp_path / "run")
@@ -97,8 +84,8 @@ def test_checkpoints_by_the_clock_change_nothing_in_the_end(toy, tmp_path, optio
     settings = OPTIONS[option]
     toy.fit(tmp_path / "whole", **settings)
     path, often = tmp_path / "run", {"save_every_minutes": 1e-9, **settings}
-    with pytest.raises(PowerCut):
-        toy.fit(path, reporter=toy.Recorder(at(6, cut)), **often)
+    with pytest.raises(toy.PowerCut):
+        toy.fit(path, reporter=toy.cutting(6), **often)
     steps = [saved.step for saved in Run.open(path).checkpoints()]
     assert steps == [4, 6]  # each gives way to the next one
     toy.fit(path, **often)
@@ -133,8 +120,8 @@ def test_a_last_validation_that_is_put_off_is_made_up_for(toy, tmp_path):
     # By the clock training may end at any update; here at one that is no multiple.
     toy.fit(tmp_path / "whole", updates=10)
     task = toy.Task()
-    task.validate = on_call(3, task.validate, PowerCut())
-    with pytest.raises(PowerCut):
+    task.validate = on_call(3, task.validate, toy.PowerCut())
+    with pytest.raises(toy.PowerCut):
         toy.fit(tmp_path / "run", task=task, updates=10)
     toy.fit(tmp_path / "run", updates=10)
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
@@ -148,9 +135,8 @@ def test_stopped_by_a_signal_or_an_error(toy, tmp_path, option, number):
     # At 4 a validation is due, 9 and 11 lie among the checkpoints that are averaged.
     for update in {1, 4, 9, 11} & set(range(summary["updates"])):
         path = tmp_path / str(update)
-        act = cut if number is None else lambda: os.kill(os.getpid(), number)
-        recorder = toy.Recorder(at(update, act))
-        with pytest.raises((Interrupted, PowerCut)) as stopped:
+        recorder = toy.stopping(update, number) if number else toy.cutting(update)
+        with pytest.raises((Interrupted, toy.PowerCut)) as stopped:
             toy.fit(path, reporter=recorder, **settings)
         assert getattr(stopped.value, "signal_number", None) == number
         assert recorder.events[-1] == ("interrupted", update)

@@ -169,12 +169,6 @@ def test_what_cannot_be_trained_leaves_no_folder(toy, tmp_path, recipe, change, 
     assert not (tmp_path / "run").exists()
 
 
-def test_validation_text_that_is_too_long_is_named(toy, tmp_path, recipe):
-    (tmp_path / "valid.tsv").write_text("1234567890\t1\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"let in at least one pair; got 8, and all of 1 pairs"):
-        train(recipe(data={"max_length": 8}), tmp_path / "run", reporter=toy.Recorder())
-
-
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_token_budget_and_pairs_to_translate_count(toy, tmp_path, recipe):
     tokens, figures = [], []
