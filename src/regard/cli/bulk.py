@@ -4,19 +4,16 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from regard.cli.options import UNLISTED
-from regard.cli.output import note
+from regard.cli.output import note, require
 from regard.config import JsonValue
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.layers.choices import Precision
 from regard.progress import progress
-
-if TYPE_CHECKING:
-    from regard.inference.bulk import ShardReport
 
 _NAMED = 3  # failed files that are named
 
@@ -51,22 +48,15 @@ class Bulk:
     def is_asked(self) -> bool:
         """Whether files are to be answered; an option without those it needs is a SettingError."""
         of_ray: dict[str, object] = {"--actors": self.actors, "--address": self.address}
-        others = {"--remake": self.remake or None, "--embed": self.embed or None}
         if not self.input:
-            engine = {"--engine": None if self.engine == "local" else self.engine}
-            _check_without(of_ray | others | engine, "--input")
+            others = {"--remake": self.remake, "--embed": self.embed}
+            require(of_ray | others | {"--engine": self.engine == "ray"}, "--input")
             return False
         if self.output is None:
-            raise SettingError("--input must go with --output FOLDER; got it without.")
+            require({"--input": self.input}, "--output FOLDER")
         if self.engine == "local":
-            _check_without(of_ray, "--engine ray")
+            require(of_ray, "--engine ray")
         return True
-
-
-def _check_without(options: Mapping[str, object], other: str) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise SettingError(f"{name} must go with {other}; got it without.")
 
 
 STREAM = Bulk()
@@ -90,16 +80,15 @@ def predict_files(
     assert bulk.output is not None
     is_local = bulk.engine == "local"
     with ExitStack() as stack:
-        advance: Callable[[float], object] = float  # until the files are counted
+        advances: list[Callable[[float], object]] = []  # filled when the files are counted
 
         def starting(waiting: int, skipped: int) -> None:
-            nonlocal advance
             before = f", {skipped:,} answered before" if skipped else ""
             note(f"{waiting:,} files to answer{before}")
-            advance = stack.enter_context(progress("answering files", waiting))
+            advances.append(stack.enter_context(progress("answering files", waiting)))
 
-        def answered(shard: "ShardReport") -> None:
-            advance(1)
+        def answered(_: object) -> None:
+            advances[0](1)
 
         report = answer_files(
             run,

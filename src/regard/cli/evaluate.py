@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from regard.inference import Predictor
     from regard.inference.evaluation import Member
     from regard.inference.report import Comparison, Report, Speed
-    from regard.tasks import AnyTask, Recipe
+    from regard.tasks import AnyTask
     from regard.tasks.translations import Translations
     from regard.text import Pair
 
@@ -147,7 +147,7 @@ def _evaluate_answers(
     from regard.inference.report import answer_timed
 
     task = predictor.task
-    examples, train = _examples(task, _naming(task.recipe, files), split, is_given=bool(files))
+    examples, train = _examples(task, split, files)
     with progress("answering", len(examples)) as advance:
         answers, speed = answer_timed(predictor.answers, examples, device=device, progress=advance)
     report = evaluate_task(predictor, examples, train, answers=answers)
@@ -174,28 +174,25 @@ def _evaluate_written(
 ) -> "Evaluation":
     """Evaluate texts that are written, beside baselines and those of another run."""
     from regard.inference.comparison import compare as compare_texts
-    from regard.inference.evaluation import evaluate_written, read_examples
+    from regard.inference.evaluation import evaluate_written
     from regard.tasks.translation import TranslationTask
 
     task, recipe = predictor.sequence_task, predictor.recipe
-    if files and isinstance(task, TranslationTask):
-        read = cast("list[Pair]", read_examples(task, files))
-        pairs = _with_references(read, references)
-    elif references and not files:
+    if references and not files:
         raise SettingError("--references must go with a file of sources; got none.")
-    else:
-        if files:
-            options: dict[str, object] = {"--target": files[1:], "--references": references}
-            refuse(options, f"for a run of {recipe.task}; its files hold the answers")
-            split, recipe = "test", _naming(recipe, files)
-        examples, _ = _examples(task, recipe, split, is_given=bool(files))
-        pairs = cast("list[Pair]", examples)
+    if files and not isinstance(task, TranslationTask):
+        options: dict[str, object] = {"--target": files[1:], "--references": references}
+        refuse(options, f"for a run of {recipe.task}; its files hold the answers")
+        test = tuple(os.path.realpath(file) for file in files)
+        split, recipe = "test", replace(recipe, data=replace(recipe.data, test=test))
+    examples, train = _examples(task, split, files)
+    pairs = _with_references(cast("list[Pair]", examples), references)
     outputs, speed = _translate(predictor, pairs, decoding)
     report = evaluate_written(
         task,
         outputs,
         pairs,
-        training_targets=_training_targets(predictor),
+        training_targets=[cast("Pair", each).target for each in train],
         trivial=task.baselines(recipe, split),
     )
     if other is None:
@@ -223,26 +220,20 @@ def _translate(
     return [cast("Translations", each).best.text for each in answers], speed
 
 
-def _naming(recipe: "Recipe", files: Sequence[Path]) -> "Recipe":
-    """The recipe, with these files as what to test on if there are any."""
-    if not files:
-        return recipe
-    test = tuple(os.path.realpath(file) for file in files)
-    return replace(recipe, data=replace(recipe.data, test=test))
-
-
 def _examples(
-    task: "AnyTask", recipe: "Recipe", split: str, *, is_given: bool
+    task: "AnyTask", split: str, files: Sequence[Path]
 ) -> tuple[Sequence[object], Sequence[object]]:
     """Examples to evaluate on, and the training examples, if they are still there."""
+    from regard.inference.evaluation import read_examples
     from regard.tasks import OnePassTask, Parts
     from regard.training.corpora.stored_text import parts_of
 
+    recipe = task.recipe
     parts: Parts[object] = Parts((), ())
     with suppress(DataError):
-        parts = parts_of(task.recipe)
-    if is_given:
-        return task.read(recipe, "test"), parts.train
+        parts = parts_of(recipe)
+    if files:
+        return read_examples(task, files), parts.train
     splits = (*_SPLITS, "new") if recipe.uses_phrasebook else _SPLITS
     choose("split", split, dict.fromkeys(splits))
     is_part = {
@@ -278,12 +269,3 @@ def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]"
             for pair, text in zip(pairs, texts, strict=True)
         ]
     return pairs
-
-
-def _training_targets(predictor: "Predictor") -> list[str]:
-    """Targets of the training text, for a baseline; none if the text is no longer there."""
-    from regard.training.corpora.stored_text import parts_of
-
-    with suppress(DataError):
-        return [pair.target for pair in cast("Sequence[Pair]", parts_of(predictor.recipe).train)]
-    return []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.output import note, refuse, say, write_file
+from regard.cli.output import note, refuse, require, say, write_file
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 
@@ -76,14 +76,13 @@ def look(
     if model is None and run is not None and _is_checkpoint(Path(run)):
         model, run = run, None
     if model is not None:
-        _check_absent("--beam-size", beam_size is not None, "a run")
+        require({"--beam-size": beam_size}, "a run")
         all_texts = _texts([text for text in (run, *texts) if text is not None], file)
         page, copies = _look_into_model(
             model, all_texts, target, chosen, truncate, allow_download, serve, device
         )
     else:
-        _check_absent("--truncate", truncate, "--model")
-        _check_absent("--allow-download", allow_download, "--model")
+        require({"--truncate": truncate, "--allow-download": allow_download}, "--model")
         if run is None:
             raise SettingError(
                 "RUN must be given, or --model; got neither. See regard look --help."
@@ -251,8 +250,3 @@ def _lines(file: Path) -> list[str]:
     from regard.text.reading.lines import readable
 
     return [readable(line) for line in read_lines(file)]
-
-
-def _check_absent(option: str, is_given: bool, where: str) -> None:
-    if is_given:
-        raise SettingError(f"{option} must go with {where}; got it without.")

@@ -95,6 +95,13 @@ def refuse(options: Mapping[str, object], where: str) -> None:
             raise SettingError(f"{name} must be left out {where}.")
 
 
+def require(options: Mapping[str, object], other: str) -> None:
+    """Raise SettingError if any of these options, by name, is given without another."""
+    for name, value in options.items():
+        if value not in (None, ()) and value is not False:
+            raise SettingError(f"{name} must go with {other}; got it without.")
+
+
 def write_file(path: Path, text: str) -> None:
     """Write a result into a file, making its folder if need be; a failure is a RunError."""
     try:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.jobs import with_sides
 from regard.cli.options import AS_THE_RECIPE_SAYS, UNLISTED, DecodingOptions
-from regard.cli.output import note, refuse, say, writing_to
+from regard.cli.output import note, refuse, require, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
@@ -179,8 +179,8 @@ def _check_options(
         refuse(options if predictor.is_seq2seq else searched, where)
     if options["--attention"] and not predictor.is_seq2seq:
         raise SettingError("--attention must be left out for a language model; see regard look.")
-    if layers is not None and predictor.writes and not options["--attention"]:
-        raise SettingError("--layers must go with --attention; got it without.")
+    if predictor.writes and not options["--attention"]:
+        require({"--layers": layers}, "--attention")
 
 
 def _answer_lines(

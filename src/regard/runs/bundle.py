@@ -35,37 +35,16 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 def is_bundle(path: Path) -> bool:
     """Whether it is a file, and by its name or its first bytes a bundle.
 
-    Args:
-        path: Where a bundle may be, or a folder, or nothing.
-
-    Raises:
-        RunError: The system does not say.
-
     Example:
-        >>> import tempfile, torch
-        >>> from regard.runs import Run
-        >>> home = Path(tempfile.mkdtemp())
-        >>> with Run.create(home / "run", {"task": "translation"}, "translation") as run:
-        ...     with run.new_tokenizer_folder() as folder:
-        ...         _ = (folder / "words.txt").write_text("love")
-        ...     run.finish({"w": torch.ones(2)}, {"steps": 10})
-        ...     run.pack(home / "run.regard", readme="A run.")
-        >>> is_bundle(home / "run.regard"), is_bundle(home / "run")
-        (True, False)
+        >>> is_bundle(Path("no-such-run.regard"))
+        False
     """
     with explain_path(path):
         return path.is_file() and (path.suffix == SUFFIX or zipfile.is_zipfile(path))
 
 
 def pack(folder: Path, bundle: Path, *, tokenizer: Iterable[str], readme: str) -> None:
-    """Write a bundle of a run folder whose files were checked.
-
-    Args:
-        folder: Of a finished run.
-        bundle: Where to write it; what is there is written over.
-        tokenizer: The files of its tokenizer that were checked: others may be anything.
-        readme: What it tells people, in Markdown.
-    """
+    """Write a bundle of a finished run whose files, with these of its tokenizer, were checked."""
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(README, _LONG_AGO), readme)
         own = [folder / name for name in sorted(_NEEDED)]
@@ -91,7 +70,7 @@ def unpack(bundle: Path) -> Path:
 
 
 def _unpack_into(bundle: Path, folder: Path) -> None:
-    # Of what zipfile raises, RuntimeError is for a password, NotImplementedError for features.
+    # Of what zipfile raises, RuntimeError is for a password, or for a feature that it has not.
     try:
         with _Brief(bundle) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
@@ -102,12 +81,10 @@ def _unpack_into(bundle: Path, folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as source, target.open("xb") as written:
                     shutil.copyfileobj(source, written, _AT_ONCE)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError, OverflowError) as error:
+    except RunError:
+        raise
+    except (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OverflowError) as error:
         raise _damaged(bundle, str(error) or type(error).__name__) from error
-    except RuntimeError as error:
-        if isinstance(error, RunError):
-            raise
-        raise _damaged(bundle, str(error)) from error
 
 
 class _Brief(io.FileIO):

@@ -78,9 +78,6 @@ class _Listing(TypedDict):
 def is_run(path: str | Path) -> bool:
     """Whether a run has been made at ``path``, of whatever version and however damaged.
 
-    Args:
-        path: Where its folder may be.
-
     Raises:
         RunError: The system does not say, since the path is too long, or is not ours to look into.
 
@@ -202,6 +199,17 @@ def _without_retired(table: dict[str, JsonValue], run: Path) -> dict[str, JsonVa
     return {**table, "decoding": {k: v for k, v in decoding.items() if k not in retired}}
 
 
+def current_recipe(path: Path, card: Card) -> RecipeTable:
+    """The recipe of a run as it is now, which is of the task that the card names."""
+    begun = read_begun_recipe(path / RECIPE_FILE, card.get("recipe"))
+    if begun.get("task", card["task"]) != card["task"]:
+        raise DamageError(
+            f"{path / CARD_FILE} must be of the task that {RECIPE_FILE} names; got "
+            f"{excerpt(card['task'])}, not {excerpt(begun['task'])}. The run folder is damaged."
+        )
+    return recipe_after(begun, card.get("changes", ()))
+
+
 def recipe_after(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
     """The recipe as it is after all changes to it."""
     table = deepcopy(recipe)
@@ -252,3 +260,9 @@ def tokenizer_files(folder: Path, expected: str | None) -> dict[str, str]:
                 f"{listing} must name files of the tokenizer; got {excerpt(name)}. It is damaged."
             )
     return files
+
+
+def check_tokenizer(folder: Path, expected: str | None) -> None:
+    """Read every file of the tokenizer once; DamageError if one is not what was saved."""
+    for name, checksum_of_file in tokenizer_files(folder, expected).items():
+        read_checked(folder / name, checksum_of_file)

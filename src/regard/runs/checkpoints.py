@@ -56,6 +56,9 @@ class Checkpoint:
     Attributes:
         folder: Where it lies; the folder's name is the step.
 
+    Raises:
+        DamageError: By every reading: a file is missing or damaged; the message names it.
+
     Example:
         >>> import tempfile
         >>> home = Path(tempfile.mkdtemp())
@@ -85,36 +88,20 @@ class Checkpoint:
         return status.st_ino, status.st_mtime_ns
 
     def check(self) -> None:
-        """Read everything once.
-
-        Raises:
-            DamageError: A file is missing or damaged; the message names it.
-        """
+        """Read everything once."""
         for name in (MODEL_FILE, _TENSORS_FILE):
             self._content(name)
 
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
-        """The weights, on the CPU; tied weights share one tensor.
-
-        Raises:
-            DamageError: A file is missing or damaged; the message names it.
-        """
+        """The weights, on the CPU; tied weights share one tensor."""
         return self._tensors(MODEL_FILE)
 
     def load_trainer(self) -> State:
-        """The trainer's state exactly as it was saved, its tensors on the CPU.
-
-        Raises:
-            DamageError: A file is missing or damaged; the message names it.
-        """
+        """The trainer's state exactly as it was saved, its tensors on the CPU."""
         return self._joined(self._tensors(_TENSORS_FILE), self._record()["trainer"])
 
     def load_entry(self, name: str) -> State:
-        """One entry of the trainer's state, which holds no tensors; None if it has no such entry.
-
-        Raises:
-            DamageError: The file is missing or damaged; the message names it.
-        """
+        """One entry of the trainer's state, which holds no tensors; None if it has none such."""
         saved = self._record()["trainer"]
         return self._joined({}, saved.get(name)) if isinstance(saved, Mapping) else None
 
@@ -160,13 +147,7 @@ def save_checkpoint(
     *,
     metrics_length: int = 0,
 ) -> Checkpoint:
-    """Write a checkpoint into the folder ``home``; it is visible when it is whole.
-
-    Saving a step again replaces it; if nothing changed, nothing is written.
-
-    Raises:
-        RunError: The disk is full or refuses, or the state holds something that cannot be saved.
-    """
+    """Write a checkpoint into the folder ``home``, or replace it if anything in it changed."""
     if step < 0:
         raise RunError(f"step must be at least 0 to be saved; got {step}.")
     checkpoint = Checkpoint(home / f"{step:09d}")
@@ -230,14 +211,21 @@ def newest_checkpoints(home: Path, count: int = 1) -> list[Checkpoint]:
     return good
 
 
-def load_newest_model(home: Path) -> tuple[int, dict[str, Shaped[Tensor, "..."]]] | None:
-    """Step and weights of the newest undamaged checkpoint, whatever is deleted meanwhile."""
+def load_newest_model(home: Path) -> dict[str, Shaped[Tensor, "..."]]:
+    """Weights of a run's newest undamaged checkpoint, with a warning that they are not the last."""
     while latest := newest_checkpoints(home):
         try:
-            return latest[0].step, latest[0].load_model()
+            weights = latest[0].load_model()
         except DamageError:
             continue  # it was whole a moment ago: it has been deleted, or is passed over now
-    return None
+        warnings.warn(
+            f"{home.parent} has not finished training; the weights of step {latest[0].step} are "
+            "used.",
+            RunWarning,
+            stacklevel=3,
+        )
+        return weights
+    raise RunError(f"{home.parent} must hold weights; there are none yet. Train it first.")
 
 
 def prune(home: Path, *, keep_last: int, best: int | None = None) -> None:
@@ -339,13 +327,10 @@ def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str | None:
             return f"{name} of {list(tensor.shape)}, not {list(own.shape)}"
         if tensor.dtype != own.dtype and not (_is_float(tensor) and _is_float(own)):
             return f"{name} of {tensor.dtype}, not {own.dtype}".replace("torch.", "")
-    missing, more = (
-        sorted(expected.keys() - tensors.keys()),
-        sorted(tensors.keys() - expected.keys()),
-    )
-    if missing:
-        return f"no {missing[0]}"
-    return f"{excerpt(more[0])}, which it has not" if more else None
+    if missing := expected.keys() - tensors.keys():
+        return f"no {min(missing)}"
+    more = tensors.keys() - expected.keys()
+    return f"{excerpt(min(more))}, which it has not" if more else None
 
 
 def _is_float(tensor: Tensor) -> bool:

@@ -62,13 +62,19 @@ def new_file(path: Path) -> Iterator[Path]:
         sync_folder(path.parent)
 
 
-def fill_file(path: Path, content: bytes) -> None:
-    """Write a file of a folder that ``new_folder`` makes, and which syncs it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags, 0o666)
     try:
-        _write_all(descriptor, content)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def fill_file(path: Path, content: bytes) -> None:
+    """Write a file of a folder that ``new_folder`` makes, and which syncs it."""
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+        _write_all(descriptor, content)
 
 
 def make_folder(path: Path) -> None:
@@ -128,30 +134,23 @@ def tidy(folder: Path) -> None:
 
 def append(path: Path, content: bytes) -> None:
     """Add ``content`` to a file, or nothing of it if the disk is full; not synced."""
-    with explain_refusal(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with explain_refusal(path), _opened(path, flags) as descriptor:
+        before = os.fstat(descriptor).st_size
         try:
-            before = os.fstat(descriptor).st_size
-            try:
-                _write_all(descriptor, content)
-            except BaseException:
-                os.ftruncate(descriptor, before)
-                raise
-        finally:
-            os.close(descriptor)
+            _write_all(descriptor, content)
+        except BaseException:
+            os.ftruncate(descriptor, before)
+            raise
 
 
 def sync_file(path: Path) -> int:
     """Push a file to the disk; its length in bytes, 0 if there is none."""
     if not path.exists():
         return 0
-    with explain_refusal(path):
-        descriptor = os.open(path, os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-            return os.fstat(descriptor).st_size
-        finally:
-            os.close(descriptor)
+    with explain_refusal(path), _opened(path, os.O_RDWR) as descriptor:
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
 
 
 def cut(path: Path, length: int) -> None:
@@ -165,12 +164,8 @@ def sync_folder(folder: Path) -> None:
     """Push the names in a folder to the disk, so that a rename outlives a power cut."""
     if sys.platform == "win32":  # a folder cannot be opened there; renames are journaled
         return
-    with explain_refusal(folder):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with explain_refusal(folder), _opened(folder, os.O_RDONLY) as descriptor:
+        os.fsync(descriptor)
 
 
 def checksum(content: bytes) -> str:

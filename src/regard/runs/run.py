@@ -25,7 +25,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from regard.config import JsonValue, write_toml
-from regard.errors import RunError, excerpt
+from regard.errors import RunError
 from regard.runs.bundle import is_bundle, pack, unpack
 from regard.runs.card import (
     CARD_FILE,
@@ -34,8 +34,9 @@ from regard.runs.card import (
     Card,
     Change,
     Changes,
+    check_tokenizer,
+    current_recipe,
     new_card,
-    read_begun_recipe,
     read_card,
     recipe_after,
     tokenizer_files,
@@ -93,6 +94,11 @@ class Run:
             run.prune(keep_last=3, best=best_step)
             run.finish(average(run.newest_checkpoints(3)), {"steps": step})
 
+    Raises:
+        RunError: By every method: there is no run, a newer version of regard made it, another
+            process trains into it, it is damaged (the message names the file), or the disk is full
+            or refuses; what was saved before is kept.
+
     Example:
         >>> import tempfile, torch
         >>> home = Path(tempfile.mkdtemp()) / "run"
@@ -107,13 +113,7 @@ class Run:
     def __init__(self, path: Path, *, card: Card, lock: Lock | None) -> None:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
-        begun = read_begun_recipe(path / RECIPE_FILE, card.get("recipe"))
-        if begun.get("task", card["task"]) != card["task"]:
-            raise DamageError(
-                f"{path / CARD_FILE} must be of the task that {RECIPE_FILE} names; got "
-                f"{excerpt(card['task'])}, not {excerpt(begun['task'])}. The run folder is damaged."
-            )
-        self.recipe = recipe_after(begun, card.get("changes", ()))
+        self.recipe = current_recipe(path, card)
         self._card = card
         self._lock = lock
         self._tokenizer_checked = False
@@ -138,9 +138,6 @@ class Run:
             name: What the recipe is called, for people.
             text: A fingerprint of the text that is trained on, to know it again.
             processes: How many train it together.
-
-        Raises:
-            RunError: The folder holds something, is in use, or cannot be written.
         """
         path = Path(path)
         lock = lock_new(path)
@@ -157,11 +154,7 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
-        """The run at ``path``, a folder or a bundle, to read; it may be in training meanwhile.
-
-        Raises:
-            RunError: There is no run, a newer version of regard made it, or it is damaged.
-        """
+        """The run at ``path``, a folder or a bundle, to read; it may be in training meanwhile."""
         path = Path(path)
         if not is_bundle(path):
             return cls(path, card=read_card(path), lock=None)
@@ -174,42 +167,26 @@ class Run:
         weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
         return run
 
-    def check_finished(self) -> None:
-        """Raise RunError unless training has finished and left its weights."""
-        if not self.is_finished or self._card["model"] is None:
+    def check_finished(self) -> str:
+        """The checksum of the final weights; RunError unless training has finished."""
+        if not self.is_finished or (model := self._card["model"]) is None:
             raise RunError(
                 f"{self.path} must have finished training; it has not. "
                 "Go on with it by the command that began it."
             )
+        return model
 
     def pack(self, bundle: str | Path, *, readme: str) -> None:
-        """Write what it takes to use this run into one file, which ``open`` takes as well.
-
-        Args:
-            bundle: The file; it appears whole or not at all.
-            readme: What the file tells people, in Markdown.
-
-        Raises:
-            RunError: Training has not finished, or a file is damaged; or the disk refuses.
-        """
-        self.check_finished()
-        assert self._card["model"] is not None
-        self._read_model(self._card["model"])
-        folder = self.tokenizer_folder
-        tokenizer = [
-            f"{_TOKENIZER}/{name}"
-            for name in (*tokenizer_files(folder, self._card.get("tokenizer")), CHECKSUMS)
-        ]
+        """Write what it takes to use this run, and a README, into a file that ``open`` takes."""
+        self._read_model(self.check_finished())
+        listed = tokenizer_files(self.tokenizer_folder, self._card.get("tokenizer"))
+        tokenizer = [f"{_TOKENIZER}/{name}" for name in (*listed, CHECKSUMS)]
         with new_file(Path(bundle)) as temporary:
             pack(self.path, temporary, tokenizer=tokenizer, readme=readme)
 
     @classmethod
     def open_for_training(cls, path: str | Path) -> "Run":
-        """The run at ``path``, locked, to go on with; what a kill left half done is cleared away.
-
-        Raises:
-            RunError: As for ``open``; or another process trains into the folder.
-        """
+        """The run at ``path``, locked, to go on with; what a kill left half done is cleared."""
         path = Path(path)
         read_card(path)
         lock = Lock(path)
@@ -269,13 +246,7 @@ class Run:
         return list(self._card.get("changes", ()))
 
     def change(self, update: int, changes: Changes) -> None:
-        """Go on by other settings, and remember it; the recipe's file stays as it was begun with.
-
-        Args:
-            update: The last one before.
-            changes: By the setting's dotted name, or ``threads`` or ``processes``: before and from
-                now on.
-        """
+        """Go on by other settings after an update; the recipe's file stays as it was begun with."""
         self._check_open_for_training()
         change: Change = {
             "update": update,
@@ -309,11 +280,7 @@ class Run:
 
     @property
     def tokenizer_folder(self) -> Path:
-        """Where the tokenizer is, its files checked once.
-
-        Raises:
-            RunError: It was not saved yet, or is damaged; the message names the file.
-        """
+        """Where the tokenizer is, its files checked once."""
         folder = self.path / _TOKENIZER
         if not self.has_tokenizer:
             raise RunError(
@@ -321,8 +288,7 @@ class Run:
                 " Training ended before it was saved: run it again."
             )
         if not self._tokenizer_checked:
-            for name, expected in tokenizer_files(folder, self._card.get("tokenizer")).items():
-                read_checked(folder / name, expected)
+            check_tokenizer(folder, self._card.get("tokenizer"))
             self._tokenizer_checked = True
         return folder
 
@@ -348,35 +314,19 @@ class Run:
         return checkpoints(self.path / _CHECKPOINTS)
 
     def newest_checkpoint(self) -> Checkpoint | None:
-        """The newest undamaged checkpoint, or None if none was ever saved.
-
-        A damaged one is passed over with a RunWarning.
-
-        Raises:
-            RunError: There are checkpoints and every one is damaged.
-        """
-        last = self.newest_checkpoints(1)
-        return last[0] if last else None
+        """The newest undamaged checkpoint, or None if none was ever saved."""
+        return next(iter(self.newest_checkpoints(1)), None)
 
     def newest_checkpoints(self, count: int) -> list[Checkpoint]:
-        """The last ``count`` undamaged checkpoints, oldest first, to ``average``.
-
-        Raises:
-            RunError: There are checkpoints and every one is damaged.
-        """
+        """The last ``count`` undamaged checkpoints, oldest first; a RunWarning names others."""
         return newest_checkpoints(self.path / _CHECKPOINTS, count)
 
     def resume(self) -> Checkpoint | None:
         """The checkpoint to go on from, with the folder as it was when that was saved.
 
         ``metrics.jsonl`` is cut back to its length then, and damaged checkpoints after it are
-        deleted, so that going on leaves the same files as a run that was never interrupted.
-
-        Returns:
-            The newest undamaged checkpoint; None to begin at the start.
-
-        Raises:
-            RunError: There are checkpoints and every one is damaged.
+        deleted, so that going on leaves the same files as a run that was never interrupted. None
+        begins at the start.
         """
         self._check_open_for_training()
         newest = self.newest_checkpoint()
@@ -402,10 +352,6 @@ class Run:
             model_state: The model's ``state_dict``. Tied weights are stored once.
             trainer_state: Optimizer, random generators, cursor: None, flags, numbers, text,
                 tensors, and lists, tuples and mappings of those, as deep as you like.
-
-        Raises:
-            RunError: The disk is full or refuses (the checkpoint before is kept), or the state
-                holds something that cannot be saved.
         """
         self._check_open_for_training()
         home = self.path / _CHECKPOINTS
@@ -422,22 +368,12 @@ class Run:
         prune(self.path / _CHECKPOINTS, keep_last=keep_last, best=best)
 
     def append_metrics(self, record: Mapping[str, object]) -> None:
-        """Add a line to ``metrics.jsonl``; infinities and NaN become null, as JSON has none.
-
-        Keep the time of day out of ``record`` if two runs are to be compared byte by byte.
-
-        Raises:
-            RunError: The disk is full or refuses; no part of the line is left.
-        """
+        """Add a line to ``metrics.jsonl``; infinities and NaN become null, as JSON has none."""
         self._check_open_for_training()
         append_record(self.path / _METRICS, record)
 
     def metrics(self) -> list[dict[str, JsonValue]]:
-        """The records of ``metrics.jsonl``; a last line that a kill tore is left out.
-
-        Raises:
-            RunError: A line before the last is not JSON; the message names it.
-        """
+        """The records of ``metrics.jsonl``; a last line that a kill tore is left out."""
         return read_records(self.path / _METRICS)
 
     def finish(
@@ -448,9 +384,6 @@ class Run:
         Args:
             model_state: The final weights.
             summary: What to remember of the training, as JSON can hold it.
-
-        Raises:
-            RunError: The disk is full or refuses; the checkpoints are kept.
         """
         self._check_open_for_training()
         content = pack_tensors(model_state)
@@ -460,13 +393,7 @@ class Run:
         self._update_card(finished=True, model=checksum(content), summary=finite(summary))
 
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
-        """The weights to use, on the CPU.
-
-        Before training has finished these are the newest checkpoint's, with a RunWarning.
-
-        Raises:
-            RunError: There are none yet, or they are damaged.
-        """
+        """The weights to use, on the CPU; before the end those of the newest checkpoint."""
         while (expected := self._card["model"]) is not None:
             try:
                 return unpack_tensors(self._read_model(expected), where=self.path / MODEL_FILE)
@@ -475,35 +402,14 @@ class Run:
                 if card["model"] == expected:
                     raise
                 self._card = card  # a training has finished again since the card was read
-        latest = load_newest_model(self.path / _CHECKPOINTS)
-        if latest is None:
-            raise RunError(f"{self.path} must hold weights; there are none yet. Train it first.")
-        step, weights = latest
-        warnings.warn(
-            f"{self.path} has not finished training; the weights of step {step} are used.",
-            RunWarning,
-            stacklevel=2,
-        )
-        return weights
+        return load_newest_model(self.path / _CHECKPOINTS)
 
     def fill(self, model: nn.Module) -> None:
-        """Put the weights to use into a model, as ``load_model`` gives them.
-
-        Raises:
-            RunError: There are none yet, they are damaged, or they are of another model.
-        """
+        """Put the weights to use into a model; RunError if they are of another one."""
         fill_model(model, self.load_model(), self.path)
 
     def build(self, build: Callable[[], ModelT]) -> ModelT:
-        """A model with the weights to use, as ``load_model`` gives them.
-
-        Args:
-            build: Makes the model that the recipe and the tokenizer describe; called when the
-                weights are read, and stopped where it makes more than they are.
-
-        Raises:
-            RunError: There are none yet, they are damaged, or they are of another model.
-        """
+        """A model with the weights to use, by what makes one of the recipe and the tokenizer."""
         return build_filled(build, self.load_model(), self.path)
 
     def _read_model(self, expected: str) -> bytes:

@@ -48,12 +48,15 @@ class Optimizers:
         return {str(number): part.state_dict() for number, part in enumerate(self.parts)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Load a ``state_dict``; ValueError if it is of another optimizer or other parameters."""
+        """Load a state, but for its settings; ValueError if it is of other parameters."""
+        settings = [{k: v for k, v in each.items() if k != "params"} for each in self.param_groups]
         if len(self.parts) == 1:
             self.parts[0].load_state_dict(dict(state))
         else:
             for number, part in enumerate(self.parts):
                 part.load_state_dict(cast(dict[str, object], state[str(number)]))
+        for group, current in zip(self.param_groups, settings, strict=True):
+            group.update(current)  # decays and momentum are those of now
         for part in self.parts:
             for parameter, values in part.state.items():
                 _check_state(part, parameter, values)

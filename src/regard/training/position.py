@@ -1,5 +1,6 @@
-"""How far training has come, what a checkpoint holds of that, and which weights it ends with."""
+"""How far training has come, what a checkpoint holds of that, and what it ends with."""
 
+import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -7,8 +8,10 @@ from typing import NotRequired, TypedDict, cast
 
 from torch import Tensor, nn
 
+from regard.config import build
 from regard.fields import Natural, Weight
 from regard.runs import Checkpoint, DamageError, Run, average
+from regard.training.callbacks import TrainingSummary
 from regard.training.optimization import MovingAverage
 from regard.training.settings import TrainingConfig
 
@@ -42,6 +45,16 @@ class Position:
             shares.append(self.seconds / (60 * config.minutes))
         return min(1.0, max(shares))
 
+    def add_validation(self, score: float) -> None:
+        """Note the figure of a validation, of which less is better; one that is NaN is no best."""
+        self.validated, self.stale = self.update, self.stale + 1
+        if score < (math.inf if self.best is None else self.best):
+            self.best, self.best_update, self.stale = score, self.update, 0
+
+    def is_stale(self, config: TrainingConfig) -> bool:
+        """Whether validation has not improved for as long as the config has patience."""
+        return config.patience is not None and self.stale >= config.patience
+
 
 class TrainerState(TypedDict):
     """Training state of a checkpoint; ``position`` has a Position's fields."""
@@ -60,7 +73,23 @@ class DeviceState(TypedDict):
     loss_scale: dict[str, int | float]
 
 
-def is_validated(saved: Checkpoint) -> bool:
+def restored_position(saved: Checkpoint, state: TrainerState, num_samples: int) -> Position:
+    """The position of a checkpoint; ValueError if it is that of another training."""
+    position = build(Position, state["position"], where="position")
+    is_behind = max(position.validated, position.best_update) <= saved.step
+    if position.update != saved.step or position.cursor > num_samples or not is_behind:
+        raise ValueError(f"position is that of another training: {state['position']}")
+    return position
+
+
+def drop_unvalidated(run: Run, update: int) -> None:
+    """Delete older checkpoints of the clock or an interruption: they would be averaged."""
+    for saved in run.checkpoints():
+        if saved.step < update and not _is_validated(saved):
+            saved.delete()
+
+
+def _is_validated(saved: Checkpoint) -> bool:
     """Whether a checkpoint was saved by a validation; one that cannot be read counts as such."""
     try:
         position = cast(object, saved.load_entry("position"))
@@ -86,3 +115,18 @@ def candidate_weights(
             smooth = deepcopy(model.state_dict())  # tied weights stay tied
         candidates["moving average"] = lambda: smooth
     return candidates
+
+
+def summarize(
+    position: Position, chosen: str, measured: dict[str, dict[str, float]], valid: str | None
+) -> TrainingSummary:
+    """The summary of a training that ends with the chosen weights."""
+    summary: TrainingSummary = {
+        "updates": position.update,
+        "epochs": position.epoch,
+        "target_tokens": position.tokens,
+        "weights": chosen,
+        "validation": measured[chosen],
+        "candidates": measured,
+    }
+    return summary if valid is None else {**summary, "valid": valid}

@@ -8,6 +8,7 @@ https://arxiv.org/abs/1908.08345, section 3.2.
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -57,56 +58,6 @@ _NAMES = {
     "norm.": "encoder_norm.",
     "positions.": "positions.",
 }
-
-
-def checkpoint_recipe(path: Path) -> RecipeTable:
-    """Recipe settings of tokenizer and model that match the checkpoint."""
-    checkpoint = load_checkpoint(path)
-    if checkpoint.layout not in _TASKS:
-        raise SettingError(
-            f"training.pretrained must name a checkpoint of {', '.join(_TASKS)}; got one of "
-            f"{checkpoint.layout} in {path}, which regard.interop.load_checkpoint reads."
-        )
-    task, model_type = _TASKS[checkpoint.layout]
-    pieces = borrow_pieces(path)
-    rows = len(_reader(checkpoint).embedding.weight)
-    if max(pieces.theirs) >= rows:
-        raise DataError(
-            f"{path} must hold a tokenizer of the model's {rows:,} ids; got one with the id "
-            f"{max(pieces.theirs):,}. Are both of one model?"
-        )
-    return {
-        "task": task,
-        "model": {"type": model_type, **as_table(_reader(checkpoint).config)},
-        "tokenizer": {
-            "type": "checkpoint",
-            "vocab_size": pieces.vocab_size,
-            "folder": str(path),
-        },
-    }
-
-
-@torch.no_grad()
-def checkpoint_reader(path: Path) -> dict[str, Tensor]:
-    """Weights of the checkpoint's reader; embeddings in the order of our ids, then of the mask."""
-    reader = _reader(load_checkpoint(path))
-    order, mask = list(borrow_pieces(path).theirs), mask_of(path)
-    order += [] if mask is None else [mask]
-    table = reader.embedding.weight
-    return {
-        name: tensor[order] if tensor.data_ptr() == table.data_ptr() else tensor
-        for name, tensor in reader.state_dict().items()
-    }
-
-
-def checkpoint_pooler(path: Path) -> dict[str, Tensor]:
-    """The weights of the checkpoint's pooler; none if its files hold none."""
-    checkpoint = load_checkpoint(path)
-    pooler = getattr(checkpoint.model, "pooler", None)
-    if pooler is None or any(name.startswith("pooler.") for name in checkpoint.absent):
-        return {}
-    weights: dict[str, Tensor] = pooler.state_dict()
-    return weights
 
 
 def _reader(checkpoint: PretrainedModel) -> Encoder | Decoder:
@@ -190,24 +141,40 @@ class Pretrained:
 
     def _pooler(self) -> dict[str, Tensor]:
         """The weights of the pooler, if it has one that learned."""
-        if not is_run(self.path):
-            return checkpoint_pooler(self.path)
-        before = Predictor.load(self.path, device=ON_CPU)
-        learned = getattr(before.task.recipe.data, "next_sentence", True)
-        pooler = _pooler(before.model) if learned else None
+        if is_run(self.path):
+            before = self._predictor
+            learned = getattr(before.task.recipe.data, "next_sentence", True)
+            pooler = _pooler(before.model) if learned else None
+        else:
+            pooler = getattr(self._checkpoint.model, "pooler", None)
+            if any(name.startswith("pooler.") for name in self._checkpoint.absent):
+                pooler = None
         return {} if pooler is None else pooler.state_dict()
 
     def _weights(self, reader: type[nn.Module]) -> tuple[dict[str, Tensor], int | None]:
         """The weights of the reader, and how many ids its tokenizer has, if it has one."""
         if not is_run(self.path):
-            return checkpoint_reader(self.path), borrow_pieces(self.path).vocab_size
-        before = Predictor.load(self.path, device=ON_CPU)
+            return self._checkpoint_weights()
+        before = self._predictor
         tokenizer = getattr(before.task, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
         known = _only(before.model, reader).state_dict()
         if _SEGMENTS in known and not _distinguishes_segments(before.task.recipe):
             known[_SEGMENTS] = known[_SEGMENTS][:1].expand_as(known[_SEGMENTS])
         return known, size
+
+    @torch.no_grad()
+    def _checkpoint_weights(self) -> tuple[dict[str, Tensor], int | None]:
+        """Those of a checkpoint; embeddings in the order of our ids, then of the mask."""
+        reader, pieces = _reader(self._checkpoint), borrow_pieces(self.path)
+        order, mask = list(pieces.theirs), mask_of(self.path)
+        order += [] if mask is None else [mask]
+        table = reader.embedding.weight
+        weights = {
+            name: tensor[order] if tensor.data_ptr() == table.data_ptr() else tensor
+            for name, tensor in reader.state_dict().items()
+        }
+        return weights, pieces.vocab_size
 
     def _tokenizer(
         self, recipe: Recipe, before: RecipeTable, given: Mapping[str, JsonValue]
@@ -228,19 +195,47 @@ class Pretrained:
 
     def _recipe(self) -> RecipeTable:
         """That of what to begin with; its tokenizer is the saved one, and says how texts begin."""
-        recipe = self._run() if is_run(self.path) else self._checkpoint()
+        recipe = self._run() if is_run(self.path) else self._checkpoint_recipe()
         if TASKS[recipe["task"]].begins:
             recipe["tokenizer"] = {**recipe["tokenizer"], "begin": True}
         return recipe
 
-    def _checkpoint(self) -> RecipeTable:
+    @cached_property
+    def _predictor(self) -> Predictor:
+        return Predictor.load(self.path, device=ON_CPU)
+
+    @cached_property
+    def _checkpoint(self) -> PretrainedModel:
+        return load_checkpoint(self.path)
+
+    def _checkpoint_recipe(self) -> RecipeTable:
+        """Recipe settings of tokenizer and model that match the checkpoint."""
         if not any((self.path / name).is_file() for name in (CONFIG, WEIGHTS)):
             raise RunError(
                 f"training.pretrained must name the folder of a run; got {str(self.path)!r}, which "
                 "holds none, and no checkpoint with config.json and model.safetensors. "
                 "Train one first: regard train masked-language-model-words TEXT."
             )
-        return checkpoint_recipe(self.path)
+        layout = self._checkpoint.layout
+        if layout not in _TASKS:
+            raise SettingError(
+                f"training.pretrained must name a checkpoint of {', '.join(_TASKS)}; got one of "
+                f"{layout} in {self.path}, which regard.interop.load_checkpoint reads."
+            )
+        task, model_type = _TASKS[layout]
+        reader, pieces = _reader(self._checkpoint), borrow_pieces(self.path)
+        rows, last = len(reader.embedding.weight), max(pieces.theirs)
+        if last >= rows:
+            raise DataError(
+                f"{self.path} must hold a tokenizer of the model's {rows:,} ids; got one with the "
+                f"id {last:,}. Are both of one model?"
+            )
+        folder = {"type": "checkpoint", "folder": str(self.path)}
+        return {
+            "task": task,
+            "model": {"type": model_type, **as_table(reader.config)},
+            "tokenizer": {**folder, "vocab_size": pieces.vocab_size},
+        }
 
     def _run(self) -> RecipeTable:
         run = Run.open(self.path)

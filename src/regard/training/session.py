@@ -54,13 +54,9 @@ class Trained:
         >>> recipe = recipe_from_table({"task": "regression", **settings})
         >>> kind = TASKS["regression"].task
         >>> task = kind.learn(recipe, kind.read(recipe, "train"))
-        >>> figures = {"loss": 0.49, "rmse": 0.7}
-        >>> counts = {"updates": 40, "epochs": 2, "target_tokens": 100, "seconds": 1.5}
-        >>> chosen = {"weights": "last", "validation": figures, "candidates": {"last": figures}}
-        >>> predictor = Predictor(task.build_model(), task)
-        >>> trained = Trained(Path("run"), predictor, TrainedSummary(**counts, **chosen))
-        >>> trained.summary["validation"]["rmse"], round(trained.model.predict("1.5")[0].value, 1)
-        (0.7, 2.9)
+        >>> trained = Trained(Path("run"), Predictor(task.build_model(), task), {"updates": 40})
+        >>> trained.summary["updates"], round(trained.model.predict("1.5")[0].value, 1)
+        (40, 2.9)
     """
 
     path: Path
@@ -124,13 +120,10 @@ class _Session:
         text = TrainingText.read(recipe, config)
         text.check_same_as(run)
         tokenizer = run.tokenizer_folder if run is not None and run.has_tokenizer else None
-        vocabularies = tokenizer
-        if tokenizer is None and pretrained is not None:
-            vocabularies = pretrained.vocabularies(recipe)
+        vocabularies = tokenizer or (pretrained.vocabularies(recipe) if pretrained else None)
         task = text.learn_task(recipe, vocabularies, is_new=run is None)
-        training = TaskTraining(
-            task, text.train, text.valid, config, text.too_long, text.encoded(task)
-        )
+        train, valid = text.parts.train, text.parts.valid
+        training = TaskTraining(task, train, valid, config, text.too_long, text.encoded(task))
         choose("training.metric", config.metric, dict(training.metrics))
         torch.manual_seed(config.seed)
         model = training.build_model()

@@ -106,10 +106,8 @@ def resume(
 
     Raises:
         RunError: The folder holds no run, a damaged one, or one that is in use.
-        SettingError: A setting is unknown, out of range, or cannot change.
-        DataError: The text cannot be used any more.
-        TrainingError: The loss was not finite.
-        Interrupted: A signal asked to stop; the same call resumes.
+        SettingError: A setting is unknown, out of range, or cannot change. Further ones are those
+            of ``train``.
 
     Example:
         >>> resume("no-run-yet")

@@ -135,6 +135,20 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             part = self.task.collate_part(chosen, rows, generator=generator) if has else None
             yield part, plan.cursor
 
+    def update_batches(
+        self, epoch: int, cursor: int, shard: BatchShard, *, with_empty: bool
+    ) -> Iterator[tuple[tuple[BatchT | None, ...], int]]:
+        """The batches of each update of the rest of an epoch, and the cursor after them."""
+        group: list[BatchT | None] = []
+        count = 0
+        for batch, reached in self.batches(epoch, cursor, shard):
+            count += 1
+            if batch is not None or with_empty:
+                group.append(batch)
+            if count == shard.accumulate or reached == self.num_samples:
+                yield tuple(group), reached
+                group, count = [], 0
+
     def backward(
         self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float
     ) -> tuple[Tensor, int]:

@@ -1,6 +1,5 @@
 """The training loop: one for every task, on plain torch."""
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -10,7 +9,6 @@ from typing import Any, Generic, cast
 import torch
 from torch import Tensor, nn
 
-from regard.config import build
 from regard.devices import (
     Ahead,
     describing_out_of_memory,
@@ -36,21 +34,22 @@ from regard.training.callbacks import (
     Callback,
     OngoingTraining,
     TrainedSummary,
-    TrainingSummary,
     Update,
     Validation,
 )
 from regard.training.continuing import check_finite, describe_memory, resume_command
 from regard.training.distributed.strategies import choose_strategy
 from regard.training.distributed.synchronizing import StopFlags, Synchronizer
-from regard.training.distributed.world import SINGLE_PROCESS, World
+from regard.training.distributed.world import SINGLE_PROCESS, BatchShard, World
 from regard.training.interruption import Interruption
 from regard.training.optimization import MovingAverage, make_optimizer, peak_rate, rate_at
 from regard.training.position import (
     Position,
     TrainerState,
     candidate_weights,
-    is_validated,
+    drop_unvalidated,
+    restored_position,
+    summarize,
 )
 from regard.training.precision import (
     LossScale,
@@ -87,7 +86,6 @@ class Trainer(Generic[BatchT]):
 
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> from regard.inference import Predictor
         >>> from regard.tasks import recipe_from_table
         >>> from regard.tasks.regression import Regression
@@ -97,7 +95,7 @@ class Trainer(Generic[BatchT]):
         >>> points = Regression.read(recipe, "train")
         >>> task = Regression.learn(recipe, points)
         >>> config = TrainingConfig(updates=10, learning_rate=0.1)
-        >>> with Run.create(Path(tempfile.mkdtemp()) / "run", recipe.table(), recipe.task) as run:
+        >>> with Run.create(tempfile.mkdtemp() + "/run", recipe.table(), recipe.task) as run:
         ...     training = TaskTraining(task, points, points, config)
         ...     model = task.build_model()
         ...     ongoing = OngoingTraining(run.path, Predictor(model, task))
@@ -140,10 +138,7 @@ class Trainer(Generic[BatchT]):
         self._saved_at = time.perf_counter()
 
     def fit(self) -> TrainedSummary:
-        """Train to the end and write the final weights.
-
-        Returns:
-            What the run is remembered by: updates, tokens, seconds, validation figures.
+        """Train to the end, write the final weights, and return the summary.
 
         Raises:
             TrainingError: A loss or gradient was not finite; the last good checkpoint is kept.
@@ -187,7 +182,7 @@ class Trainer(Generic[BatchT]):
                 self._validate()
             elif agreed.must_save:
                 self._save()
-            if self._is_done() or self._is_stale():
+            if self._is_done() or self.position.is_stale(self.config):
                 break
 
     @contextmanager
@@ -215,25 +210,16 @@ class Trainer(Generic[BatchT]):
 
     def _batches(self) -> Iterator[tuple[tuple[BatchT | None, ...], int, _Groups[BatchT]]]:
         """The batches of each update, for ever; the cursor after them; where the next come from."""
-        while not (self._is_done() or self._is_stale()):
+        while not (self._is_done() or self.position.is_stale(self.config)):
             epoch = self.position.epoch
             self.task.begin_epoch(epoch)
-            ahead = Ahead(self._groups(epoch, self.position.cursor), self.device)
+            shard = BatchShard(self.world.rank, self.world.size, self.config.accumulate)
+            groups = self.task.update_batches(
+                epoch, self.position.cursor, shard, with_empty=self.strategy.is_sharded
+            )
+            ahead = Ahead(groups, self.device)
             for group, cursor in ahead:
                 yield group, cursor, ahead
-
-    def _groups(self, epoch: int, cursor: int) -> Iterator[tuple[tuple[BatchT | None, ...], int]]:
-        """The batches of each update of the rest of an epoch, and the cursor after them."""
-        group: list[BatchT | None] = []
-        count = 0
-        shard = self.world.batch_shard(self.config.accumulate)
-        for batch, reached in self.task.batches(epoch, cursor, shard):
-            count += 1
-            if batch is not None or self.strategy.is_sharded:
-                group.append(batch)
-            if count == self.config.accumulate or reached == self.task.num_samples:
-                yield tuple(group), reached
-                group, count = [], 0
 
     def _update(
         self, batches: tuple[BatchT | None, ...], cursor: int, following: _Groups[BatchT]
@@ -351,11 +337,7 @@ class Trainer(Generic[BatchT]):
             figures = self.world.broadcast(self._measure)
             if self.world.is_first:
                 self.run.append_metrics({"update": position.update, "split": "valid", **figures})
-            score = -self.sign * figures[self.config.metric]
-            position.validated = position.update
-            position.stale += 1
-            if score < (math.inf if position.best is None else position.best):
-                position.best, position.best_update, position.stale = score, position.update, 0
+            position.add_validation(-self.sign * figures[self.config.metric])
             self._save()
             self._prune()
             samples = self.task.samples(self.model) if self.world.is_first else []
@@ -373,8 +355,7 @@ class Trainer(Generic[BatchT]):
         self.model.eval()
         smooth = nullcontext() if self.ema is None else self.ema.installed(self.model)
         # Who has all parts only with the others may not leave without them.
-        is_free = not self.strategy.is_sharded
-        leaving = self._interruption.at_once() if is_free else nullcontext()
+        leaving = nullcontext() if self.strategy.is_sharded else self._interruption.at_once()
         with smooth, leaving:
             return self.task.validate(self.model)
 
@@ -395,20 +376,14 @@ class Trainer(Generic[BatchT]):
             state["device"] = {"random": self._random, "loss_scale": asdict(self.loss_scale)}
         self.run.save_checkpoint(self.position.update, weights, state)
         self._saved_at = time.perf_counter()
-        self._drop_unvalidated()
+        drop_unvalidated(self.run, self.position.update)
 
     def _prune(self) -> None:
         """Keep the newest checkpoints and the best, of those that were validated."""
         if not self.world.is_first:
             return
-        self._drop_unvalidated()
+        drop_unvalidated(self.run, self.position.update)
         self.run.prune(keep_last=self.config.keep, best=self.position.best_update or None)
-
-    def _drop_unvalidated(self) -> None:
-        """Delete older checkpoints of the clock or an interruption: they would be averaged."""
-        for saved in self.run.checkpoints():
-            if saved.step < self.position.update and not is_validated(saved):
-                saved.delete()
 
     def _resume(self) -> None:
         checkpoint = self.world.broadcast(self.run.resume)
@@ -428,19 +403,12 @@ class Trainer(Generic[BatchT]):
 
     def _restore(self, checkpoint: Checkpoint, state: TrainerState) -> None:
         """Go on from what a checkpoint holds beside the weights."""
-        self.position = build(Position, state["position"], where="position")
-        is_behind = max(self.position.validated, self.position.best_update) <= checkpoint.step
-        if (
-            self.position.update != checkpoint.step
-            or self.position.cursor > self.task.num_samples
-            or not is_behind
-        ):
-            raise ValueError(f"position is that of another training: {state['position']}")
+        self.position = restored_position(checkpoint, state, self.task.num_samples)
         since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
         if any("training.batch_tokens" in each for each in since):
             # No other batches end where that one did: some samples are seen twice.
             self.position.cursor -= self.position.cursor % WINDOW
-        self._load_optimizer(state["optimizer"])
+        self.strategy.restore(self.optimizer, state["optimizer"])
         if (device := state.get("device")) is None:
             set_random_states({"cpu": state["random"]}, self.device)
         else:
@@ -450,16 +418,6 @@ class Trainer(Generic[BatchT]):
             self.ema = MovingAverage(self.model, self.config.ema)
             if state["ema"] is not None:
                 self.ema.load(state["ema"])
-
-    def _load_optimizer(self, state: Mapping[str, object]) -> None:
-        """Go on from a state, by the settings of now: decays and momentum may have changed."""
-        settings = [
-            {name: value for name, value in group.items() if name != "params"}
-            for group in self.optimizer.param_groups
-        ]
-        self.strategy.restore(self.optimizer, state)
-        for group, current in zip(self.optimizer.param_groups, settings, strict=True):
-            group.update(current)
 
     def _finish(self) -> TrainedSummary:
         """Choose the weights by validation, and write them."""
@@ -478,16 +436,7 @@ class Trainer(Generic[BatchT]):
             measured[name] = self.task.validate(self.model)
         metric = self.config.metric
         chosen = max(measured, key=lambda name: self.sign * measured[name][metric])
-        summary: TrainingSummary = {
-            "updates": self.position.update,
-            "epochs": self.position.epoch,
-            "target_tokens": self.position.tokens,
-            "weights": chosen,
-            "validation": measured[chosen],
-            "candidates": measured,
-        }
-        if self._valid is not None:
-            summary["valid"] = self._valid
+        summary = summarize(self.position, chosen, measured, self._valid)
         self.run.finish(candidates[chosen](), summary)
         self.callback.on_finish(self.run.path, summary, self.position.seconds)
         return {**summary, "seconds": self.position.seconds}
@@ -498,6 +447,3 @@ class Trainer(Generic[BatchT]):
     def _is_done(self) -> bool:
         is_stopped = self.ongoing.is_stopped if self.world.is_single else self._agreed.is_over
         return self._share() >= 1 or is_stopped
-
-    def _is_stale(self) -> bool:
-        return self.config.patience is not None and self.position.stale >= self.config.patience

@@ -16,9 +16,7 @@ from regard.runs.files import (
     explain_refusal,
     make_folder,
     read_file,
-    seal,
     unseal,
-    write_file,
 )
 from regard.runs.lock import Lock
 from regard.tasks.streaming import Shard
@@ -104,11 +102,6 @@ def read_sealed(path: Path) -> dict[str, JsonValue] | None:
         return unseal(read_file(path), where=path)
     except RunError:
         return None
-
-
-def write_sealed(path: Path, table: Mapping[str, object]) -> None:
-    """A table that ``read_sealed`` knows to be whole."""
-    write_file(path, seal(table))
 
 
 def as_json_text(raw: bytes | None) -> str | None:

@@ -23,13 +23,22 @@ import numpy as np
 
 from regard.config import JsonValue
 from regard.errors import DataError, RegardError, TrainingError
-from regard.runs.files import append, cut, explain_refusal, fill_file, make_folder, sync_file
+from regard.runs.files import (
+    append,
+    cut,
+    explain_refusal,
+    fill_file,
+    make_folder,
+    seal,
+    sync_file,
+    write_file,
+)
 from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.recipe import RecipeTable
 from regard.tasks.streaming import Chunk, StreamedTask
 from regard.text import BadLines, Sequences
 from regard.text.corpus import ENDS, IDS, NARROW, WIDE
-from regard.training.corpora.cache import read_sealed, tally_from_json, tally_to_json, write_sealed
+from regard.training.corpora.cache import read_sealed, tally_from_json, tally_to_json
 
 _PROGRESS = "progress.json"
 # Seconds between two moments from which a killed encoding goes on.
@@ -181,7 +190,7 @@ class _Writer:
             sync_file(self.folder / file)
         self.state["bad_lines"] = tally_to_json(self.bad_lines)
         self.state["too_long"] = tally_to_json(self.too_long)
-        write_sealed(self.folder / _PROGRESS, self.state)
+        write_file(self.folder / _PROGRESS, seal(self.state))
         self._saved_at = monotonic()
 
     def _add(self, name: str, sequences: Sequences) -> None:

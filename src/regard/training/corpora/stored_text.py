@@ -12,7 +12,14 @@ from typing import cast
 from regard.config import JsonValue, as_table
 from regard.errors import DataError
 from regard.progress import progress
-from regard.runs.files import checksums, explain_refusal, new_folder, sync_folder
+from regard.runs.files import (
+    checksums,
+    explain_refusal,
+    new_folder,
+    seal,
+    sync_folder,
+    write_file,
+)
 from regard.tasks import TASKS, AnyTask, Parts, Recipe
 from regard.tasks.held_out import valid_share
 from regard.tasks.settings import RunningTextData
@@ -34,7 +41,6 @@ from regard.training.corpora.cache import (
     sums_of,
     tally_from_json,
     tally_to_json,
-    write_sealed,
 )
 from regard.training.corpora.encoding import Encoder, encode_into
 from regard.training.corpora.scanning import (
@@ -194,7 +200,7 @@ class StoredText:
             "bad_lines": tally_to_json(bad_lines),
             "too_long": tally_to_json(too_long),
         }
-        write_sealed(partial_place / ABOUT, about)
+        write_file(partial_place / ABOUT, seal(about))
         with explain_refusal(place):
             shutil.rmtree(place, ignore_errors=True)
             partial_place.rename(place)
@@ -231,7 +237,7 @@ class StoredText:
             "headers": [as_json_text(header) for header in summary.headers],
             "until": summary.until,
         }
-        write_sealed(self.folder / SCAN, about)
+        write_file(self.folder / SCAN, seal(about))
 
     def _sampled(self, name: str) -> Iterator[Chunk]:
         headers = cast(list[str], self._scanned["headers"])

@@ -1,7 +1,6 @@
 """The text of a training: examples in memory, or encoded on disk."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,22 +46,12 @@ class TrainingText:
         stored = StoredText.of(recipe, cache=config.cache)
         return cls(recipe, stored.parts(bad_lines), stored, bad_lines)
 
-    @property
-    def train(self) -> Sequence[object]:
-        """Examples to train on; of text on disk, a sample."""
-        return self.parts.train
-
-    @property
-    def valid(self) -> Sequence[object]:
-        """Examples to validate on."""
-        return self.parts.valid
-
     @cached_property
     def fingerprint(self) -> str:
         """A checksum of the examples, in their order."""
         digest = hashlib.sha256(self.stored.key.encode() if self.stored else b"")
         identify = TASKS[self.recipe.task].task.fingerprint
-        for example in (*self.train, *self.valid):
+        for example in (*self.parts.train, *self.parts.valid):
             digest.update(identify(example).encode())
         return digest.hexdigest()
 
@@ -78,12 +67,12 @@ class TrainingText:
     def learn_task(self, recipe: Recipe, vocabularies: Path | None, *, is_new: bool) -> AnyTask:
         """The task, vocabularies loaded or learned; infers open settings of a new run."""
         task = TASKS[recipe.task].task
-        settled = task.resolved(recipe, None, self.train) if is_new else recipe
+        settled = task.resolved(recipe, None, self.parts.train) if is_new else recipe
         if vocabularies is not None:
             return task.load(settled, vocabularies)
         if self.stored is not None:
             return self.stored.learned(settled)
-        return task.learn(settled, self.train)
+        return task.learn(settled, self.parts.train)
 
     def encoded(self, task: AnyTask) -> Stored[object] | None:
         """The text on disk as ids; None where it is in memory."""

@@ -104,10 +104,6 @@ class World:
         """Whether this process prints and writes: rank 0."""
         return self.rank == 0
 
-    def batch_shard(self, accumulate: int) -> BatchShard:
-        """This process's shard of each batch, of ``accumulate`` batches an update."""
-        return BatchShard(self.rank, self.size, accumulate)
-
     def on_device(self, device: torch.device) -> "World":
         """The world, with a process group for gradients on a device."""
         backend = None if self.is_single else claim_device(device)
