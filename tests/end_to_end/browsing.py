@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from regard.viewer import Document, Token, page
+from regard.viewer import Document, Example, HeadMap, Text, Token, page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 CHOSEN = "[...document.querySelectorAll('.choices .strip input:checked')].map(input => input.value)"
@@ -81,6 +81,22 @@ def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
         found.append(Token(text=piece, start=at, end=at + len(bare)))
         at += len(bare)
     return tuple(found)
+
+
+def one_text(
+    text: Text, rows: Any, *, kind: Any = "encoder", layers: int = 1, heads: int = 1
+) -> Example:
+    """A text that a model reads, or that it wrote, with the same weights in every head."""
+    maps = tuple(
+        HeadMap(kind=kind, layer=layer, head=head, rows=rows)
+        for layer in range(layers)
+        for head in range(heads)
+    )
+    side = "output" if kind == "decoder" else "source"
+    texts = {"source": "", "output": "", "source_tokens": (), "output_tokens": ()}
+    return Example(
+        **{**texts, side: text.text, f"{side}_tokens": text.tokens}, maps=maps, started=False
+    )
 
 
 def open_tab(context: BrowserContext, folder: Path) -> Tab:

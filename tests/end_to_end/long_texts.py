@@ -6,21 +6,8 @@ import torch
 from regard.attention.inspect.summary import Summary
 from regard.viewer import Document, OneAttention, Text, example_of
 
-WORDS = [
-    "the",
-    "of",
-    "attention",
-    "a",
-    "model",
-    "我们",
-    "看",
-    "words",
-    "looks",
-    "模型",
-    "at",
-    "מלים",
-]
-WORDS += ["every", "الكلمات", "token", "in", "turn"]
+SENTENCE = "the of attention a model 我们 看 words looks 模型 at מלים every الكلمات token in turn"
+WORDS = SENTENCE.split()
 
 
 def text_of_length(length: int) -> Text:
@@ -46,37 +33,24 @@ def long_document(length: int, *, layers: int = 12, heads: int = 12) -> Document
 def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
     """Of a causal layer whose heads share their weights among a sink, near keys and topics."""
     draw = np.random.default_rng(seed)
-    sink, near, topic = draw.dirichlet((0.7, 0.7, 0.7), heads).T
-    place = np.arange(length)
-    width = draw.uniform(1, 200, heads)[:, None]
-    ripple = draw.normal(0, 0.08, (heads, length))
-    spread = (
-        sink[:, None] * 0
-        + near[:, None] * np.log1p(np.minimum(width, place))
-        + topic[:, None] * np.log1p(place)
-    )
-    entropy = np.maximum(spread * 0.8 * np.exp(ripple), 0)
-    interest = draw.lognormal(0, 1.2, (heads, length))
-    received = topic[:, None] * interest * np.log((length + 1) / (place + 1)) + near[
-        :, None
-    ] * draw.lognormal(0, 0.2, (heads, length))
-    received[:, 0] += sink * length
+    sink, near, topic = draw.dirichlet((0.7, 0.7, 0.7), heads).T[:, :, None]
+    place, width = np.arange(length), draw.uniform(1, 200, heads)[:, None]
+    spread = near * np.log1p(np.minimum(width, place)) + topic * np.log1p(place)
+    entropy = spread * 0.8 * np.exp(draw.normal(0, 0.08, (heads, length)))
+    received = topic * draw.lognormal(0, 1.2, (heads, length)) / (place + 1) + near
+    received[:, :1] += sink * length
     received *= length / received.sum(axis=1, keepdims=True)
     bucket = max(1, 1 << int(np.ceil(np.log2(length / 64))))
     count = -(-length // bucket)
     row, column = np.mgrid[:count, :count]
-    tiles = topic[:, None, None] * draw.lognormal(0, 1, (heads, 1, count)) + near[
-        :, None, None
-    ] * 40 * np.exp(-np.abs(row - column) * bucket / (width[:, :, None] + 1))
-    tiles[:, :, 0] += sink[:, None] * count
-    tiles *= draw.lognormal(0, 0.3, (heads, count, count)) * (column <= row)
+    distance = np.abs(row - column) * bucket / (width[:, :, None] + 1)
+    tiles = topic[..., None] * draw.lognormal(0, 1, (heads, 1, count))
+    tiles = (tiles + near[..., None] * 40 * np.exp(-distance)) * (column <= row)
+    tiles[:, :, 0] += sink * count
     tiles *= bucket / tiles.sum(axis=-1, keepdims=True)
-    back = draw.exponential(1, (heads, length, top)) * width[..., None]
-    keys = np.where(
-        draw.random((heads, length, top)) < sink[:, None, None],
-        0,
-        np.maximum(place[:, None] - back.astype(int), 0),
-    )
+    back = (draw.exponential(1, (heads, length, top)) * width[..., None]).astype(int)
+    is_first = draw.random((heads, length, top)) < sink[..., None]
+    keys = np.where(is_first, 0, np.maximum(place[:, None] - back, 0))
     keys[:, :, 1:][keys[:, :, 1:] == keys[:, :, :-1]] = -1
     weights = -np.sort(-draw.dirichlet(np.full(top + 2, 0.5), (heads, length))[..., :top])
     return Summary(
@@ -84,10 +58,8 @@ def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
         entropy=_tensor(entropy),
         top_keys=torch.as_tensor(keys),
         top_weights=_tensor(np.where(keys < 0, 0, weights)),
-        distance=_tensor(
-            near[:, None] * width + topic[:, None] * place / 2 + sink[:, None] * place
-        ),
-        first=_tensor(sink[:, None] * np.exp(ripple)).clamp(0, 1),
+        distance=_tensor(near * width + topic * place / 2 + sink * place),
+        first=_tensor(np.broadcast_to(sink, (heads, length))),
         received=_tensor(received),
         pooled=_tensor(tiles),
         counts=torch.ones(heads, length, dtype=torch.bool),
@@ -96,4 +68,4 @@ def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
-    return torch.as_tensor(array, dtype=torch.float32)
+    return torch.tensor(array, dtype=torch.float32)

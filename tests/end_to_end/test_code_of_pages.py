@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.fresh_python import process
+from tests.end_to_end.pages import ROOT, blocks, save_bert
 from tests.unit.export.random_runs import classifier, translator
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 # A tutorial is one program: test_tutorials.py runs each from top to bottom.
 PAGES = [*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("how-to/*")]
 # Quicker than what a page says, and the same code.
@@ -30,32 +30,21 @@ QUICKER = {
 }
 
 
-def blocks() -> dict[str, str]:
+def different_blocks() -> dict[str, str]:
     """The different blocks of all pages; one that a page of the other language repeats is one."""
     found: dict[str, str] = {}
     seen: set[str] = set()
     for page in sorted(PAGES):
-        codes = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.M)
-        for number, code in enumerate(codes, 1):
+        for number, code in enumerate(blocks(page, "python"), 1):
             if (tree := ast.dump(ast.parse(code))) not in seen:
                 seen.add(tree)
                 found[f"{page.relative_to(ROOT)} {number}"] = code
     return found
 
 
-BLOCKS = blocks()
+BLOCKS = different_blocks()
 # A script with arguments: tests/unit/export/test_programs.py runs them as such.
 SCRIPTS = [name for name, code in BLOCKS.items() if "sys.argv" in code]
-
-
-def bert(folder: Path) -> None:
-    transformers = pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"我爱中国。"]
-    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = transformers.BertConfig(vocab_size=len(words), intermediate_size=8, **sizes)
-    transformers.BertModel(config).save_pretrained(folder)
-    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
-    tokenizer.save_pretrained(folder)
 
 
 def exported(form: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
@@ -78,7 +67,7 @@ def shards(folder: Path) -> None:
 
 # What a block names, and how it is made.
 MADE: dict[str, Callable[[Path], object]] = {
-    "bert": bert,
+    "bert": lambda folder: save_bert(folder, "我爱中国。"),
     "my-run-hf": exported("huggingface", translator),
     "sst2": exported("torch", classifier),
     "shards": shards,

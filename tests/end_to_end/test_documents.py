@@ -77,23 +77,6 @@ def test_evaluation_begins_with_rouge_beside_sentences(regard, trained: Trained)
     assert json.loads(held_out.out)["scores"][0]["name"] == "ROUGE-L"
 
 
-def test_questions_are_answered_from_files_and_lines(regard, trained: Trained) -> None:
-    run, test = trained("generation-copy")
-    record = question(0)
-    line = f"{record['question']}\t{record['context']}\n".encode()
-    typed = json.loads(regard("predict", run, "--output-format", "jsonl", stdin=line).out)
-    first = json.loads(regard("predict", run, test, "--output-format", "jsonl").out.split("\n")[0])
-    # Others in the batch may change the last digit.
-    for name in ("score", "log_prob"):
-        assert typed.pop(name) == pytest.approx(first.pop(name), abs=1e-4)
-    assert typed == first
-    # The sentence that shares more with the question comes first; the source is cut, not in parts.
-    assert first["source"].startswith("Who slept beside Anna? ‖ The cat of Anna slept. Once")
-    long = regard("predict", run, stdin=("Who?\t" + "A cat slept. " * 99 + "\n").encode())
-    assert len(long.out.splitlines()) == 1
-    assert "parts" not in long.err
-
-
 def test_a_json_line_is_a_record_wherever_it_is_read(regard, trained: Trained, tmp_path) -> None:
     run, _ = trained("generation-copy")
     record = question(0)
@@ -149,14 +132,6 @@ def test_what_was_copied_is_told_and_drawn(regard, trained, tmp_path, recipe, la
         assert "copied, from which character on: " in looked.out
     page = (tmp_path / "page.html").read_text("utf-8")
     assert f'"opening":{{"kind":"cross","layer":{layer},"head":"mean"}}' in page
-
-
-def test_two_summarisers_are_compared_by_rouge(regard, trained: Trained) -> None:
-    (one, test), (other, _) = map(trained, WRITERS)
-    compared = regard("evaluate", one, "--source", test, "--compare", other)
-    assert compared.code == 0, compared
-    text = compared.out[compared.out.index(f"{other} → {one}") :]
-    assert text.index("ROUGE-L") < text.index("ROUGE-1") < text.index("BLEU")
 
 
 def test_sentences_are_taken_out_as_they_stand(regard, trained: Trained) -> None:

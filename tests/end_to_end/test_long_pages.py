@@ -50,13 +50,6 @@ def said(tab: Tab) -> str:
     return " ".join(re.findall(r"<text[^>]*>([^<]*)", tab.saved("SVG").decode()))
 
 
-def test_the_tooltip_promises_no_weight_that_the_page_has_not(tab: Tab, file: Path) -> None:
-    opened(tab, file)
-    title = str(tab.page.locator("[role=tab]", has_text="Map").get_attribute("title"))
-    assert "every weight" not in title
-    assert "pooled" in title
-
-
 def test_pooled_squares_are_hatched_and_named_on_the_canvas(tab: Tab, file: Path) -> None:
     opened(tab, file, "view=map&layer=mean&head=mean&zoom=40_2000_3000")
     assert colours(tab) > 3  # lines over what was one colour
@@ -109,15 +102,3 @@ def test_heads_say_how_much_was_kept_of_them(tab: Tab, file: Path, shown: Docume
     opened(tab, file, f"view=arcs&layer=1&head={head + 1}")
     caption = tab.text("section .caption")
     assert ("a link to the one" if count == 1 else f"links to the {count} it") in caption
-
-
-def test_steps_are_unrolled_as_python_unrolls_them(tab: Tab, file: Path, shown: Document) -> None:
-    layer = shown.examples[0].summaries[1]
-    assert layer.top_keys is not None
-    head = layer.top_heads[-1]
-    opened(tab, file, f"view=arcs&layer=2&head={head + 1}&row=3001")
-    tab.page.locator(".readout li").first.wait_for()
-    keys = layer.top_keys.values()[-1, 3000]
-    first = tab.page.locator(".readout ol").first.locator("li button")
-    names = [str(one.get_attribute("title")) for one in first.all()]
-    assert names == [f"Go to token {int(key) + 1}" for key in keys if key >= 0]

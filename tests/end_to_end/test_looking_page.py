@@ -1,24 +1,16 @@
-import re
 import shlex
 import shutil
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.pages import ROOT, blocks, commands, save_bert
 
 pytestmark = pytest.mark.slow
 
-DOCS = (Path(__file__).parents[2] / "docs" / "looking.md").read_text("utf-8")
-transformers = pytest.importorskip("transformers")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", DOCS, re.DOTALL | re.MULTILINE)
-
-
-def commands() -> list[str]:
-    """Those that end by themselves; a page that is served has its test beside other processes."""
-    lines = [line for block in blocks("bash") for line in block.splitlines()]
-    return [line.partition("  #")[0].strip() for line in lines if "--serve" not in line]
+PAGE = ROOT / "docs" / "looking.md"
+# A page that is served has its test beside other processes.
+COMMANDS = [line for line in commands(PAGE) if "--serve" not in line]
+pytest.importorskip("transformers")
 
 
 @pytest.fixture
@@ -28,23 +20,12 @@ def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "lines.txt").write_text("我爱中国\n\n他爱你\n", "utf-8")
     (tmp_path / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
     (tmp_path / "other.txt").write_text("我爱你。\n", "utf-8")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"我爱中国他昨天去北京了你。"]
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=20,
-    )
-    transformers.BertModel(config).save_pretrained(tmp_path / "bert")
-    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
-    tokenizer.save_pretrained(tmp_path / "bert")
+    save_bert(tmp_path / "bert", "我爱中国他昨天去北京了你。", max_position_embeddings=20)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.mark.parametrize("line", commands())
+@pytest.mark.parametrize("line", COMMANDS)
 def test_its_commands_work(line: str, regard, home: Path) -> None:
     words = shlex.split(line)
     assert words.pop(0) == "regard"
@@ -65,8 +46,8 @@ def test_its_commands_work(line: str, regard, home: Path) -> None:
 
 
 def test_it_shows_every_way_in() -> None:
-    assert len(blocks("python")) >= 3
-    assert len(commands()) >= 6
+    assert len(blocks(PAGE, "python")) >= 3
+    assert len(COMMANDS) >= 6
 
 
 def test_each_line_of_a_file_is_an_example(regard, home: Path) -> None:

@@ -2,12 +2,11 @@
 
 import base64
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from tests.end_to_end.browsing import Tab, open_tab
+from tests.end_to_end.browsing import Tab, one_text, open_tab
 
 from regard.viewer import Document, Example, HeadMap, Image, Prediction, Text, Token
 
@@ -18,28 +17,13 @@ WRITTEN = "Two lines\n\n of text."
 SPANS = [(0, 3), (3, 9), (9, 10), (10, 11), (11, 14), (14, 19), (19, 20)]
 
 
-def alone(text: Text, *, kind: str = "decoder", layers: int = 2) -> Document:
+def alone(text: Text, *, kind: str = "decoder") -> Document:
     count = len(text.tokens)
     rows = tuple(
         tuple(1 / (row + 1) if column <= row else 0.0 for column in range(count))
         for row in range(count)
     )
-    maps = tuple(
-        HeadMap(kind=kind, layer=layer, head=head, rows=rows)  # type: ignore[arg-type]
-        for layer in range(layers)
-        for head in range(2)
-    )
-    ends = (
-        ("", (), text.text, text.tokens) if kind == "decoder" else (text.text, text.tokens, "", ())
-    )
-    example = Example(
-        source=ends[0],
-        source_tokens=ends[1],
-        output=ends[2],
-        output_tokens=ends[3],
-        maps=maps,
-        started=False,
-    )
+    example = one_text(text, rows, kind=kind, layers=2, heads=2)
     return Document(title="Odd", task="", model="", examples=(example,))
 
 
@@ -134,32 +118,6 @@ def test_very_long_words_do_not_make_the_page_wide(tab: Tab, word: str) -> None:
         tab.open(alone(plain(f"a {word} b")), f"#view={view}&layer=1&head=1")
         assert tab.ask("document.documentElement.scrollWidth") <= 800, view
         assert tab.page.locator(".failure[role]:visible").count() == 0
-
-
-def test_a_zoomed_browser_and_still_people_are_served(chromium: Browser, tmp_path: Path) -> None:
-    # 200 % in a window of 1,280 pixels is a window of 640.
-    context = chromium.new_context(
-        viewport={"width": 640, "height": 400}, device_scale_factor=2, reduced_motion="reduce"
-    )
-    tab = open_tab(context, tmp_path)
-    for view in ("grid", "words", "map", "arcs", "text"):
-        tab.open(alone(plain("what is seen at two hundred per cent")), f"#view={view}")
-        assert tab.ask("document.documentElement.scrollWidth") <= 640, view
-        moving = "document.getAnimations().filter((a) => a.effect.getTiming().duration > 1).length"
-        assert tab.ask(moving) == 0
-    context.close()
-
-
-def test_the_accessibility_tree_names_the_views(tab: Tab) -> None:
-    shown = alone(plain("read to me"))
-    shown = replace(shown, title="Read aloud")
-    for view, role in (("words", "Words"), ("map", "Map"), ("grid", "Heads")):
-        tab.open(shown, f"#view={view}&layer=1&head=1")
-        tree = tab.page.locator("body").aria_snapshot()
-        assert "Read aloud" in tree
-        assert re.search(rf'- (heading|region|radio|tab|button) "{role}', tree), tree
-        assert "undefined" not in tree
-        assert '""' not in tree
 
 
 QUESTION, CONTEXT = Text.of(list("何时成立")), Text.of(list("成立于1902年"))

@@ -1,25 +1,13 @@
-import re
 import shlex
 import shutil
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.pages import ROOT, blocks, commands
 
 pytestmark = pytest.mark.slow
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-
-
-def commands() -> list[str]:
-    """Every command line that calls regard, without its comment."""
-    lines = [
-        line.partition("  #")[0].strip() for block in blocks("bash") for line in block.split("\n")
-    ]
-    return [line for line in lines if "regard " in line and not line.startswith("python")]
+README = ROOT / "README.md"
 
 
 @pytest.fixture
@@ -39,19 +27,14 @@ def home(corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_it_shows_both_ways_in() -> None:
-    assert len(blocks("python")) >= 2
-    assert {line.split("regard ")[1].split()[0] for line in commands()} >= {
-        "demo",
-        "train",
-        "predict",
-        "evaluate",
-        "look",
-    }
+    assert len(blocks(README, "python")) >= 2
+    named = {line.split("regard ")[1].split()[0] for line in commands(README)}
+    assert named >= {"demo", "train", "predict", "evaluate", "look"}
 
 
 # Shapes are checked where each command has its tests.
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize("line", commands())
+@pytest.mark.parametrize("line", commands(README))
 def test_its_commands_work(line: str, regard, home: Path) -> None:
     said, _, command = line.rpartition("|")
     words = shlex.split(command)

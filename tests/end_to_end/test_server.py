@@ -135,37 +135,6 @@ def test_clients_that_send_slowly_or_nothing_are_let_go(impatient: Server):
     assert ask(impatient.port, request("/health")).status == 200
 
 
-def test_whoever_came_in_before_the_door_closed_is_heard(run: Path):
-    """Clients that ask 0.1 s after they were let in, while the server stops."""
-    with serving(run) as server:
-
-        async def slowly() -> bytes | None:
-            try:
-                reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            except ConnectionRefusedError:
-                return None
-            await asyncio.sleep(0.1)
-            try:
-                writer.write(request("/health"))
-                return await reader.read(12)
-            except ConnectionResetError:
-                return b"not let in"  # it stood before the door when that was closed
-            finally:
-                writer.close()
-
-        async def scene() -> list[bytes | None]:
-            clients = []
-            server.process.send_signal(signal.SIGTERM)
-            while not (clients and clients[-1].done() and clients[-1].result() is None):
-                clients.append(asyncio.create_task(slowly()))
-                await asyncio.sleep(0.005)
-            return await asyncio.gather(*clients)
-
-        answers = asyncio.run(scene())
-        assert b"" not in answers
-        assert b"HTTP/1.1 503" in answers
-
-
 def test_late_clients_are_told_that_the_server_stops_while_it_answers_the_others(run: Path):
     with serving(run) as server:
         long = request("/predict", {"texts": list(SENTENCES) * 200, "beam_size": 8})

@@ -103,13 +103,42 @@ def bars_at_once(screen: str) -> int:
     return max(sum("━" in line for line in frame.split("\n")) for frame in frames)
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_answers_into_a_file(run: str, terminal: Terminal, runs: Path, brackets: Path) -> None:
-    answers = brackets.with_name("answers")
-    assert terminal.run("predict", runs / f"{run}-run", brackets, "--output", answers) == 0
-    assert "reading lines[red].txt" in terminal.screen
-    assert bars_at_once(terminal.screen) == 1
-    assert len(answers.read_text("utf-8").splitlines()) >= 3
+SHORT = [f"--set={setting}" for setting in TRAINING]
+# Commands, where RUNS is the folder of runs and OUT a new file, and what stands on the screen.
+COMMANDS = [
+    *(
+        (f"predict RUNS/{run}-run LINES --output OUT", ["reading lines[red].txt", "wrote OUT"])
+        for run in RUNS
+    ),
+    *((f"evaluate RUNS/{run}-run", ["a second"]) for run in RUNS),
+    (
+        "predict RUNS/translation-bpe-run --input ask-chinese.txt --output OUT",
+        ["answering files", "100%"],
+    ),
+    ("look RUNS/translation-bpe-run --file ask-chinese.txt --out OUT", ["wrote OUT"]),
+    ("export RUNS/classification-bag-run --output OUT", ["wrote OUT"]),
+    ("data check pairs.tsv", ["checking", "reading pairs.tsv"]),
+    (
+        "train rnn-attention pairs.tsv --run OUT",
+        ["reading pairs.tsv", " at update 4: loss"],
+    ),
+    ("train tagging-words names.conll --run OUT", ["reading names.conll", "epoch 1"]),
+]
+
+
+@pytest.mark.parametrize(("line", "shown"), COMMANDS)
+def test_a_command_works_there(
+    line: str, shown: list[str], terminal: Terminal, runs: Path, brackets: Path, tmp_path: Path
+) -> None:
+    places = {"RUNS": str(runs), "LINES": str(brackets), "OUT": str(tmp_path / "out")}
+    words = [re.sub("RUNS|LINES|OUT", lambda m: places[m[0]], word) for word in line.split()]
+    code = terminal.run(*words, *(SHORT if words[0] == "train" else ()))
+    assert code == 0 or words[0] == "data"
+    screen = " ".join(terminal.screen.split())
+    assert all(" ".join(each.replace("OUT", places["OUT"]).split()) in screen for each in shown)
+    if words[0] == "predict":
+        assert bars_at_once(terminal.screen) == 1
+        assert (tmp_path / "out").exists()
 
 
 def test_answers_through_a_pipe(terminal: Terminal, runs: Path, brackets: Path) -> None:
@@ -120,26 +149,6 @@ def test_answers_through_a_pipe(terminal: Terminal, runs: Path, brackets: Path) 
     assert "a second" in terminal.screen
 
 
-def test_answers_of_shards(terminal: Terminal, runs: Path, tmp_path: Path) -> None:
-    answers = tmp_path / "answers"
-    options = ("--input", "ask-chinese.txt", "--output", answers)
-    assert terminal.run("predict", runs / "translation-bpe-run", *options) == 0
-    assert re.search(r"answering files .*100%", terminal.screen)
-    assert len(list(answers.iterdir())) >= 1
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_evaluation(run: str, terminal: Terminal, runs: Path) -> None:
-    assert terminal.run("evaluate", runs / f"{run}-run") == 0
-    assert "a second" in terminal.screen
-
-
-def test_a_page_of_attention(terminal: Terminal, runs: Path, tmp_path: Path) -> None:
-    options = ("--file", "ask-chinese.txt", "--out", tmp_path / "page.html")
-    assert terminal.run("look", runs / "translation-bpe-run", *options) == 0
-    assert "wrote" in terminal.screen
-
-
 def test_demo(terminal: Terminal, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {split: phrasebook.phrases(split)[:16] for split in ("test", "new")}
     monkeypatch.setattr(phrasebook, "phrases", few.__getitem__)
@@ -147,12 +156,6 @@ def test_demo(terminal: Terminal, runs: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "translating" in terminal.screen
     assert bars_at_once(terminal.screen) == 1
     assert "The page with the attention of 13 sentences" in terminal.screen
-
-
-def test_export(terminal: Terminal, runs: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run.regard"
-    assert terminal.run("export", runs / f"{CLASSIFIER}-run", "--output", out) == 0
-    assert f"wrote {out}" in terminal.screen.replace("\r\n", " ")
 
 
 @pytest.mark.slow
@@ -178,24 +181,3 @@ def test_serving(terminal: Terminal, runs: Path) -> None:
         stopping.join()
     assert code == 0
     assert "serving tagging-run at http://127.0.0.1:" in terminal.screen.replace("\r\n", " ")
-
-
-def test_check_of_a_corpus(terminal: Terminal) -> None:
-    assert terminal.run("data", "check", "pairs.tsv") in (0, 1)
-    assert "checking" in terminal.screen
-    assert "reading pairs.tsv" in terminal.screen
-
-
-@pytest.mark.parametrize(
-    "what",
-    [
-        ("rnn-attention", "pairs.tsv"),
-        ("tagging-words", "names.conll"),
-    ],
-    ids=lambda what: what[0],
-)
-def test_training(what: tuple[str, str], terminal: Terminal, tmp_path: Path) -> None:
-    settings = [f"--set={setting}" for setting in TRAINING]
-    assert terminal.run("train", *what, "--run", tmp_path / "run", *settings) == 0
-    for work in (f"reading {what[1]}", "epoch 1", " at update 4: loss"):
-        assert work in terminal.screen

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.end_to_end.browsing import Tab, tokens
+from tests.end_to_end.browsing import Tab, one_text, tokens
 from tests.end_to_end.long_texts import long_document
 
 from regard.attention.inspect.alignment import words_from_tokens
-from regard.viewer import Change, Document, Example, HeadMap, SearchTree, Token, pack, page
+from regard.viewer import Change, Document, Example, HeadMap, SearchTree, Text, Token, pack, page
 from regard.viewer.document import beside
 from regard.viewer.html import bundle
 from regard.viewer.search import Beginning, Extension, SearchAnswer
@@ -245,14 +245,7 @@ def test_text_is_read_by_keyboard_and_by_other_measures(tab: Tab) -> None:
 
 def test_right_to_left_text_runs_from_the_right(tab: Tab) -> None:
     text = "السلام عليكم جميعا"
-    found = tokens(text, text.split(" "))
-    shown = Example(
-        source=text,
-        output="",
-        source_tokens=found,
-        output_tokens=(),
-        maps=(HeadMap(kind="encoder", layer=0, head=0, rows=[[0.5, 0.3, 0.2]] * 3),),
-    )
+    shown = one_text(Text.of(text.split(" "), text), [[0.5, 0.3, 0.2]] * 3)
     opened(tab, "view=text", document(shown))
     left = "(selector) => document.querySelector(selector).getBoundingClientRect().left"
     assert tab.ask(left, "[data-at='0']") > tab.ask(left, "[data-at='2']")
@@ -499,10 +492,12 @@ def test_views_fit_a_narrow_dark_screen_and_are_named_for_those_who_listen(
     tab: Tab, view: str
 ) -> None:
     width = 390 if view in ("grid", "words", "map") else 600
-    tab.page.emulate_media(color_scheme="dark")
+    tab.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     tab.page.set_viewport_size({"width": width, "height": 900})
     opened(tab, f"view={view}&kind=cross&row=3&column=2")
     assert tab.ask("document.scrollingElement.scrollWidth") <= width
+    moving = "document.getAnimations().filter((a) => a.effect.getTiming().duration > 1).length"
+    assert tab.ask(moving) == 0
     unnamed = tab.ask(
         "[...document.querySelectorAll('main button, main input, main select, main textarea, "
         "main canvas[tabindex]')].filter(node => node.offsetParent && !(node.ariaLabel || "

@@ -6,7 +6,7 @@ import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -15,6 +15,8 @@ from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from regard.inference import Predictor
     from regard.viewer import NotebookPage
 
@@ -69,28 +71,30 @@ def look(
             texts too long for a page to hold them; takes memory for their queries and keys.
     """
     check_device_name("--device", device)
+    from regard.inference import Predictor
     from regard.inference.look import numbers_of
     from regard.viewer import draw_examples
 
-    chosen = numbers_of("--layers", layers), numbers_of("--heads", heads)
+    wanted: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
+    wanted["heads"] = numbers_of("--heads", heads)
     if model is None and run is not None and _is_checkpoint(Path(run)):
         model, run = run, None
     if model is not None:
+        from regard.interop.looking import look as look_into
+
         require({"--beam-size": beam_size}, "a run")
         all_texts = _texts([text for text in (run, *texts) if text is not None], file)
-        page, copies = _look_into_model(
-            model, all_texts, target, chosen, truncate, allow_download, serve, device
-        )
+        loaded = _load_model(model, device, allow_download=allow_download)
+        page, copies = look_into(*loaded, all_texts, truncate=truncate, live=serve, **wanted), []
     else:
         require({"--truncate": truncate, "--allow-download": allow_download}, "--model")
         if run is None:
             raise SettingError(
                 "RUN must be given, or --model; got neither. See regard look --help."
             )
-        all_texts = _lines_of(texts, file)
-        page, copies = _look_into_run(
-            Path(run), all_texts, target, chosen, beam_size, serve, device
-        )
+        lines = _lines_of(texts, file)
+        predictor = Predictor.load(run, device=device, setting="--device")
+        page, copies = _look_into_run(predictor, lines, beam_size, serve, **wanted)
     examples = page.document.examples
     say("\n\n".join([draw_examples(examples, page.document.opening), *copies]))
     write_file(out, page.page())
@@ -110,33 +114,28 @@ def look(
 
 
 def _look_into_run(
-    run: Path,
+    predictor: "Predictor",
     texts: Sequence[str],
-    target: str | None,
-    chosen: tuple[list[int] | None, list[int] | None],
     beam_size: int | None,
     serve: bool,
-    device: str,
+    *,
+    target: str | None,
+    **wanted: Any,
 ) -> "tuple[NotebookPage, list[str]]":
     """The page, and the copied tokens in lines."""
     from regard.checks import check_at_least
-    from regard.inference import Predictor
     from regard.inference.looking import look_into, rows_of
     from regard.viewer import show
 
-    layers, heads = chosen
-    predictor = Predictor.load(run, device=device, setting="--device")
     if not predictor.is_seq2seq:
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
         refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
-        return show(look_into(predictor, texts, layers=layers, heads=heads)), []
+        return show(look_into(predictor, texts, **wanted)), []
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     task = predictor.task
     sources = [task.request(text, f"text {number}").source for number, text in enumerate(texts, 1)]
-    document = look_into(
-        predictor, sources, target=target, layers=layers, heads=heads, beam_size=beam_size
-    )
+    document = look_into(predictor, sources, target=target, beam_size=beam_size, **wanted)
     page = show(document, rows=rows_of(predictor, document) if serve else None)
     if target is not None or predictor.seq2seq.copying_layer is None:
         return page, []
@@ -156,37 +155,16 @@ def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | Non
     return lines
 
 
-def _look_into_model(
-    model: str,
-    texts: Sequence[str],
-    target: str | None,
-    chosen: tuple[list[int] | None, list[int] | None],
-    truncate: bool,
-    allow_download: bool,
-    serve: bool,
-    device: str,
-) -> "tuple[NotebookPage, list[str]]":
+def _load_model(model: str, device: str, *, allow_download: bool) -> "tuple[nn.Module, object]":
+    """A Hugging Face model on a device, and its tokenizer."""
     from torch import nn
 
     from regard.devices import find_device
     from regard.interop.checkpoints.folder import load_folder
-    from regard.interop.looking import look
 
     torch_device = find_device(device, setting="--device")
     loaded, tokenizer = load_folder(model, allow_download=allow_download)
-    nn.Module.to(loaded, torch_device)  # of whose own ``to`` type checkers know nothing
-    layers, heads = chosen
-    page = look(
-        loaded,
-        tokenizer,
-        texts,
-        target=target,
-        layers=layers,
-        heads=heads,
-        truncate=truncate,
-        live=serve,
-    )
-    return page, []
+    return nn.Module.to(loaded, torch_device), tokenizer  # of whose own ``to`` mypy knows nothing
 
 
 def _is_checkpoint(folder: Path) -> bool:

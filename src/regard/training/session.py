@@ -134,43 +134,30 @@ class _Session:
         config = resolve_batch(training, model, config, device)
         if run is None:
             # Last, so that unusable text or settings leave nothing behind.
-            run = self._create(task.recipe, config, text)
+            settings = {**task.recipe.training, "batch_tokens": config.batch_tokens}
+            run = Run.create(
+                self.path,
+                with_training(task.recipe, settings).table(),
+                recipe.task,
+                name=recipe.name,
+                text=text.fingerprint,
+                processes=self.world.size,
+            )
+            self.stack.enter_context(run)
         if self.world.is_first:
             if tokenizer is None:
                 with run.new_tokenizer_folder() as folder:
                     task.save(folder)
             record_changes(run, changes, processes=self.world.size)
-        predictor = Predictor(model, task)
-        ongoing = OngoingTraining(self.path, predictor)
-        if self.world.is_first:
             self.watching.add(self.callbacks)
-        self.watching.on_start(
-            self._describe(training, model, text, run, config),
-            loss_unit=task.loss_unit,
-            valid=training.valid_size,
+        predictor, valid = Predictor(model, task), training.valid_size
+        lines = self._describe(training, model, text, run, config)
+        self.watching.on_start(lines, loss_unit=task.loss_unit, valid=valid)
+        ongoing, world = OngoingTraining(self.path, predictor), self.world
+        trainer = Trainer(
+            run, model, training, config, self.watching, ongoing, world=world, valid=valid
         )
-        return predictor, Trainer(
-            run,
-            model,
-            training,
-            config,
-            self.watching,
-            ongoing,
-            world=self.world,
-            valid=training.valid_size,
-        )
-
-    def _create(self, recipe: Recipe, config: TrainingConfig, text: TrainingText) -> Run:
-        settings = {**recipe.training, "batch_tokens": config.batch_tokens}
-        run = Run.create(
-            self.path,
-            with_training(recipe, settings).table(),
-            recipe.task,
-            name=recipe.name,
-            text=text.fingerprint,
-            processes=self.world.size,
-        )
-        return self.stack.enter_context(run)
+        return predictor, trainer
 
     def _describe(
         self,

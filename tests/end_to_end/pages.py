@@ -1,0 +1,31 @@
+"""The code that stands on pages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    text = page.read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def commands(page: Path) -> list[str]:
+    """Every command line that calls regard, without its comment."""
+    lines = [line for block in blocks(page, "bash") for line in block.split("\n")]
+    named = [line.partition("  #")[0].strip() for line in lines]
+    return [line for line in named if "regard " in line and not line.startswith("python")]
+
+
+def save_bert(folder: Path, characters: str, **sizes: int) -> None:
+    """A small BERT that has learned nothing, and its tokenizer of these characters."""
+    transformers = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
+    sizes |= {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.BertConfig(vocab_size=len(words), intermediate_size=8, **sizes)
+    transformers.BertModel(config).save_pretrained(folder)
+    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
+    tokenizer.save_pretrained(folder)
