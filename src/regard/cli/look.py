@@ -15,8 +15,6 @@ from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from regard.inference import Predictor
     from regard.viewer import NotebookPage
 
@@ -77,6 +75,7 @@ def look(
 
     wanted: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
     wanted["heads"] = numbers_of("--heads", heads)
+    copies: list[str] = []
     if model is None and run is not None and _is_checkpoint(Path(run)):
         model, run = run, None
     if model is not None:
@@ -85,7 +84,7 @@ def look(
         require({"--beam-size": beam_size}, "a run")
         all_texts = _texts([text for text in (run, *texts) if text is not None], file)
         loaded = _load_model(model, device, allow_download=allow_download)
-        page, copies = look_into(*loaded, all_texts, truncate=truncate, live=serve, **wanted), []
+        page = look_into(*loaded, all_texts, truncate=truncate, live=serve, **wanted)
     else:
         require({"--truncate": truncate, "--allow-download": allow_download}, "--model")
         if run is None:
@@ -155,7 +154,7 @@ def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | Non
     return lines
 
 
-def _load_model(model: str, device: str, *, allow_download: bool) -> "tuple[nn.Module, object]":
+def _load_model(model: str, device: str, *, allow_download: bool) -> tuple[Any, Any]:
     """A Hugging Face model on a device, and its tokenizer."""
     from torch import nn
 
