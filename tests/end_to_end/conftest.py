@@ -3,7 +3,6 @@
 import io
 import random
 import sys
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,15 +106,3 @@ def other_run(regard: Command, corpus: Path) -> Path:
     trained = regard("train", corpus / "tiny.toml", "--run", corpus / "other")
     assert trained.code == 0, trained
     return corpus / "other"
-
-
-@pytest.fixture
-def writes(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    """Writes a file into the test's folder."""
-
-    def write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write

@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.utils.tensorboard  # loaded once, not in each child
@@ -41,7 +42,7 @@ def write_corpus(folder: Path) -> None:
     (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def recipe(folder: Path, task: str = "translation", **training: object) -> Recipe:
+def recipe(folder: Path, task: str = "translation", model: Any = (), **training: object) -> Recipe:
     """A tiny one; batches are of some ten examples, three to an update."""
     sizes = {"model_dim": 16, "num_heads": 2, "ffn_dim": 32, "dropout": 0.0}
     models = {
@@ -54,7 +55,7 @@ def recipe(folder: Path, task: str = "translation", **training: object) -> Recip
         "task": task,
         "data": {"train": "pairs.tsv"} if is_pairs else {"train": "text.txt", "context": 16},
         "tokenizer": {"type": "words"} if is_pairs else {"type": "characters"},
-        "model": {**sizes, **models[task]},
+        "model": {**sizes, **models[task], **dict(model)},
         "training": {
             "updates": 50,
             "batch_tokens": 130,
@@ -177,10 +178,8 @@ def curves(home: Path) -> object:
 
 
 def resumed(home: Path) -> object:
-    table = recipe(home, updates=24, validate_every=8, ema=0.9, accumulate=2)
-    table = recipe_from_table(
-        {**table.table(), "model": {**table.table()["model"], "dropout": 0.2}}, folder=home
-    )
+    steps = {"updates": 24, "validate_every": 8, "accumulate": 2}
+    table = recipe(home, model={"dropout": 0.2}, ema=0.9, **steps)
     ends = [
         run(home, 4, home / "whole", table),
         run(home, 4, home / "begun", table, stop_at=(11, 0)),
@@ -252,11 +251,10 @@ def refused(home: Path) -> object:
     missing = recipe_from_table(
         {"data": {"train": "none.tsv"}, "training": {"updates": 1}}, folder=home
     )
-    batch = {**plain.table(), "model": {**plain.table()["model"], "norm_kind": "batch"}}
     cases = {
         "missing": ([missing] * 2, home / "run", None),
         "few": ([many] * 4, home / "run", None),
-        "batch": ([recipe_from_table(batch, folder=home)] * 2, home / "run", None),
+        "batch": ([recipe(home, model={"norm_kind": "batch"})] * 2, home / "run", None),
         "cuda": ([recipe(home, device="cuda")] * 2, home / "run", None),
         "muon": ([recipe(home, shard=True, optimizer="muon")] * 2, home / "run", None),
         "recipe": ([plain, recipe(home, seed=2)], home / "run", None),

@@ -26,27 +26,6 @@ def test_training_says_what_it_did_and_where(regard, corpus: Path, run: Path) ->
     assert again.out == ""
 
 
-def test_pairs_alone_are_enough_to_train(regard, corpus: Path, tmp_path: Path) -> None:
-    trained = regard("train", corpus / "train.tsv", "--minutes", 0.01, "--run", tmp_path / "auto")
-    assert trained.code == 0
-    said = trained.err
-    assert "text: 300 pairs, zh to en" in said
-    assert "tokenizer: words; characters where none are spaced" in said
-    assert "model: recurrent model with attention" in said
-    assert "minutes = 0.01" in (tmp_path / "auto" / "recipe.toml").read_text("utf-8")
-
-
-def test_bad_lines_are_left_out_and_counted(regard, corpus: Path, tmp_path: Path) -> None:
-    pairs = tmp_path / "pairs.tsv"
-    pairs.write_bytes((corpus / "train.tsv").read_bytes() + b"caf\xe9\tcoffee\nalone\n")
-    arguments = ("train", corpus / "tiny.toml", "--set", f"data.train={pairs}")
-    where = ("--run", tmp_path / "run")
-    assert "pairs.tsv:301: not UTF-8" in regard.refused(*arguments, *where)
-    trained = regard(*arguments, *where, "--on-bad-line", "skip")
-    assert trained.code == 0
-    assert "left out 2 lines that cannot be read" in trained.err
-
-
 def test_predicting_is_a_filter(regard, run: Path) -> None:
     text = "我爱中国\n\n  \n我爱中国 😀\r\n".encode()
     done = regard("predict", run, stdin=text)
@@ -56,15 +35,6 @@ def test_predicting_is_a_filter(regard, run: Path) -> None:
     assert second == third == ""
     assert fourth
     assert regard("predict", run, stdin=b"").out == ""
-
-
-def test_predicting_a_file_is_predicting_its_lines(regard, corpus: Path, run: Path) -> None:
-    from_file = regard("predict", run, corpus / "test.tsv").out
-    sources = [
-        line.split("\t")[0] for line in (corpus / "test.tsv").read_text("utf-8").splitlines()
-    ]
-    assert from_file == regard("predict", run, stdin="\n".join(sources).encode()).out
-    assert len(from_file.splitlines()) == len(sources) == 30
 
 
 def test_ten_thousand_characters_are_translated_in_parts(regard, run: Path) -> None:
@@ -84,18 +54,6 @@ def test_many_odd_lines_are_named_and_then_counted(regard, run: Path) -> None:
     assert done.out == "\n" * 25
     assert done.err.count("not UTF-8") == 10
     assert done.err.endswith("warning: 15 more lines like these.\n")
-
-
-def test_scores_alternatives_and_attention_come_as_json(regard, run: Path) -> None:
-    arguments = ("predict", run, "--output-format", "jsonl", "--attention", "--n-best", 3)
-    found = json.loads(regard(*arguments, stdin="我爱中国".encode()).out)
-    assert found["source"] == "我爱中国"
-    assert found["source_tokens"] == ["我", "爱", "中", "国"]
-    scores = [each["score"] for each in found["n_best"]]
-    assert scores == sorted(scores, reverse=True)
-    assert len(scores) == 3
-    assert found["translation"] == found["n_best"][0]["translation"]
-    assert len(found["attention"]) == len(found["output_tokens"])
 
 
 def test_alternatives_and_links_come_as_text(regard, run: Path) -> None:
@@ -194,20 +152,6 @@ def test_a_file_goes_over_a_recipe_of_its_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").write_text("我\n", "utf-8")
     assert "demo must be for one job; it may be for 2" in regard.refused("data", "check", "demo")
-
-
-def test_columns_are_chosen_as_the_message_says(
-    regard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    pairs = tmp_path / "cmn.tsv"
-    pairs.write_text("".join(f"I am {n}.\t{n}是我\tCC-BY\n" for n in range(20)), "utf-8")
-    shown = regard("data", "sample", pairs, "--columns", 1, 2, "-n", 1).out
-    assert re.fullmatch(r"I am (\d+)\.\t\1是我\n", shown)
-    settings = ("--set", "data.columns=[1,2]", "--set", "training.updates=1")
-    trained = regard("train", pairs, *settings, "--run", tmp_path / "run")
-    assert trained.code == 0, trained
-    assert "4.0 words and 3.0 characters on average" in trained.err
 
 
 def test_samples_are_drawn_by_seed(regard, corpus: Path) -> None:

@@ -2,7 +2,6 @@ import errno
 import os
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 pytestmark = pytest.mark.slow
 
 PAIRS = "".join(f"{n}是我\tI am {n}.\n" for n in range(20))
-Writes = Callable[[str, str | bytes], Path]
 TRAINED = 'task = "translation"\ndata.train = "pairs.tsv"\n'
 FILES = {
     "pairs.tsv": PAIRS.encode(),
@@ -99,9 +97,10 @@ def test_a_damaged_run(regard, run: Path, tmp_path: Path) -> None:
     assert "damaged" in message
 
 
-def test_columns_that_are_not_chosen(regard, writes: Writes) -> None:
+def test_columns_that_are_not_chosen(regard, tmp_path: Path) -> None:
     text = "".join(f"我们在家{n}。\tWe are at home {n}.\tCC-BY {n} (Anna)\n" for n in range(30))
-    pairs = writes("cmn.tsv", text)
+    pairs = tmp_path / "cmn.tsv"
+    pairs.write_text(text, "utf-8")
     done = regard("data", "check", pairs)
     assert done.code == 0
     assert f"regard data check {pairs} --set 'data.columns=[1, 2]'" in done.out + done.err

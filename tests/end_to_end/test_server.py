@@ -135,47 +135,6 @@ def test_clients_that_send_slowly_or_nothing_are_let_go(impatient: Server):
     assert ask(impatient.port, request("/health")).status == 200
 
 
-def test_late_clients_are_told_that_the_server_stops_while_it_answers_the_others(run: Path):
-    with serving(run) as server:
-        long = request("/predict", {"texts": list(SENTENCES) * 200, "beam_size": 8})
-
-        async def scene() -> tuple[Reply, list[Reply], float]:
-            answer = asyncio.create_task(alone(long))
-            while b"regard_active_requests 2" not in (await alone(request("/metrics"))).body:
-                await asyncio.sleep(0.005)
-            server.process.send_signal(signal.SIGTERM)
-            while (await alone(request("/health"))).status == 200:
-                await asyncio.sleep(0.005)
-            late = [await alone(request(path)) for path in ("/health", "/health/live", "/runs")]
-            late += [await alone(request("/predict", {"text": "我爱中国"}))]
-            is_first = not answer.done()
-            return await answer, late, is_first
-
-        async def alone(raw: bytes) -> Reply:
-            client = Client(server.port)
-            try:
-                return await client.ask(raw)
-            finally:
-                client.close()
-                await asyncio.sleep(0)  # the loop lets go of the connection
-
-        answer, (unready, live, *refused), is_first = asyncio.run(scene())
-        assert is_first, "the long request was over before the late ones came"
-        assert answer.status == 200
-        assert len(answer.json()["translations"]) == 1000
-        assert (unready.status, unready.json()["ready"]) == (503, False)
-        assert live.status == 200
-        for reply in refused:
-            assert expects(503)(reply) is None
-            assert reply.json()["error"]["code"] == "stopping"
-            assert reply.headers["retry-after"] == "5"
-            assert reply.headers["connection"] == "close"
-        assert server.process.wait(20) == 0
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", server.port), timeout=5)
-        assert "Traceback" not in server.stop()
-
-
 @pytest.mark.parametrize(
     ("path", "text", "share"),
     [

@@ -27,53 +27,6 @@ def lines(count, seed):
     return [" ".join(dice.choices(WORDS, k=7)) + "." for _ in range(count)]
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """A folder with texts in it, and a masked language model of them at ``pre``."""
-    folder = tmp_path_factory.mktemp("pretrained")
-    (folder / "text.txt").write_text("\n".join(lines(300, 1)) + "\n", encoding="utf-8")
-    rows = (f"{line}\t{'cat' in line}\n" for line in lines(60, 2))
-    (folder / "train.tsv").write_text("".join(rows), encoding="utf-8")
-    (folder / "tagged.conll").write_text(TAGGED, encoding="utf-8")
-    table = {
-        "task": "masked_language_modelling",
-        "data": {"train": "text.txt", "context": 16},
-        "tokenizer": {"type": "bpe", "vocab_size": 300},
-        "model": {**MODEL, "max_length": 300, "dropout": 0.0},
-        "training": {**FEW, "learning_rate": 0.01},
-    }
-    train(recipe_from_table(table, folder=folder), folder / "pre")
-    return folder
-
-
-@pytest.fixture
-def classifier(home):
-    """A maker of recipes of a classifier that begins with ``pre``."""
-
-    def make(**sections):
-        table = {
-            "task": "classification",
-            "data": {"train": "train.tsv"},
-            "training": {**FEW, "learning_rate": 1e-12, "pretrained": "pre"},
-        }
-        return recipe_from_table({**table, **sections}, folder=home)
-
-    return make
-
-
-def test_the_reader_has_the_weights_and_the_ids_of_before(toy, home, classifier, tmp_path):
-    trained = train(classifier(), tmp_path / "run", reporter=toy.Recorder())
-    before = Predictor.load(home / "pre")
-    ours, theirs = trained.predictor.model.reader, before.model.encoder
-    rows = trained.predictor.task.tokenizer.vocab_size
-    assert len(theirs.embedding.weight) == rows + 1  # the mask, which a classifier never reads
-    torch.testing.assert_close(ours.embedding.weight, theirs.embedding.weight[:rows])
-    for name, tensor in ours.layers.state_dict().items():
-        torch.testing.assert_close(tensor, theirs.layers.state_dict()[name], msg=name)
-    text = "the cat don't."
-    assert trained.predictor.task.tokenizer.encode(text) == before.task.tokenizer.encode(text)
-
-
 TEXT = "the cat sat on the mat. the dog ran."
 LABELS = "".join(f"{line}\t{'cat' in line}\n" for line in lines(60, 2))
 PAIRS = "".join(f"{line}\tthe cat sat.\t{'cat' in line}\n" for line in lines(60, 3))
@@ -88,7 +41,7 @@ TAGGED = "".join(
 HEADS = {
     "classification": ("texts.tsv", LABELS, {}),
     "generation": ("documents.tsv", DOCUMENTS, {"max_length": 64}),
-    "masked_language_modelling": ("text.txt", "\n".join(lines(60, 4)), {"context": 16}),
+    "masked_language_modelling": ("text.txt", "\n".join(lines(300, 1)), {"context": 16}),
     "multiple_choice": ("choices.jsonl", f"{json.dumps(CHOICES)}\n" * 9, {"max_length": 64}),
     "pair_matching": ("pairs.tsv", PAIRS, {"max_length": 64}),
     "question_answering": (
@@ -100,17 +53,46 @@ HEADS = {
 }
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with texts in it, and a masked language model of them at ``pre``."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    for name, text, _ in HEADS.values():
+        (folder / name).write_text(f"{text}\n", encoding="utf-8")
+    table = {
+        "task": "masked_language_modelling",
+        "data": {"train": "text.txt", "context": 16},
+        "tokenizer": {"type": "bpe", "vocab_size": 300},
+        "model": {**MODEL, "max_length": 300, "dropout": 0.0},
+        "training": {**FEW, "learning_rate": 0.01},
+    }
+    train(recipe_from_table(table, folder=folder), folder / "pre")
+    return folder
+
+
+def test_the_reader_has_the_weights_and_the_ids_of_before(toy, home, begin, tmp_path):
+    trained = train(begin("classification"), tmp_path / "run", reporter=toy.Recorder())
+    before = Predictor.load(home / "pre")
+    ours, theirs = trained.predictor.model.reader, before.model.encoder
+    rows = trained.predictor.task.tokenizer.vocab_size
+    assert len(theirs.embedding.weight) == rows + 1  # the mask, which a classifier never reads
+    torch.testing.assert_close(ours.embedding.weight, theirs.embedding.weight[:rows])
+    for name, tensor in ours.layers.state_dict().items():
+        torch.testing.assert_close(tensor, theirs.layers.state_dict()[name], msg=name)
+    text = "the cat don't."
+    assert trained.predictor.task.tokenizer.encode(text) == before.task.tokenizer.encode(text)
+
+
 @pytest.fixture
-def begin(home, tmp_path):
+def begin(home):
     """A maker of recipes of any task that begin with ``pre``."""
 
-    def make(task, **settings):
-        name, text, data = HEADS[task]
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    def make(task, /, **settings):
+        name, _, data = HEADS[task]
         data = {**data, "train": name, "valid": name}
         said = {"learning_rate": 1e-12, "label_smoothing": 0.0, "pretrained": str(home / "pre")}
         table = {"task": task, "data": data, "training": {**FEW, **said}, **settings}
-        return recipe_from_table(table, folder=tmp_path)
+        return recipe_from_table(table, folder=home)
 
     return make
 
@@ -257,8 +239,8 @@ def test_a_begin_beside_parts_is_refused(toy, begin, tmp_path):
         train(made, tmp_path / "run", reporter=toy.Recorder())
 
 
-def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, classifier, tmp_path):
-    made = classifier(model={"type": "transformer", "dropout": 0.25})
+def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, begin, tmp_path):
+    made = begin("classification", model={"type": "transformer", "dropout": 0.25})
     train(made, tmp_path / "run", reporter=toy.Recorder())
     kept = Predictor.load(tmp_path / "run").task.recipe
     assert (kept.model.model_dim, kept.model.max_length, kept.model.dropout) == (12, 300, 0.25)
@@ -269,9 +251,9 @@ def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, classifier, tmp_path
 
 def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
     shutil.copytree(home / "pre", tmp_path / "pre")
-    shutil.copy(home / "train.tsv", tmp_path)
+    shutil.copy(home / "texts.tsv", tmp_path)
     training = {**FEW, "updates": 4, "learning_rate": 0.01, "pretrained": "pre"}
-    table = {"task": "classification", "data": {"train": "train.tsv"}, "training": training}
+    table = {"task": "classification", "data": {"train": "texts.tsv"}, "training": training}
     recipe = recipe_from_table(table, folder=tmp_path)
     train(recipe, tmp_path / "whole", reporter=toy.Recorder())
 
@@ -311,21 +293,21 @@ def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
         ({"task": "translation"}, "training.pretrained must be left out for translation"),
     ],
 )
-def test_a_beginning_that_does_not_fit_is_named(toy, classifier, tmp_path, sections, message):
+def test_a_beginning_that_does_not_fit_is_named(toy, begin, tmp_path, sections, message):
     with pytest.raises(SettingError, match=message):
-        train(classifier(**sections), tmp_path / "run", reporter=toy.Recorder())
+        train(begin("classification", **sections), tmp_path / "run", reporter=toy.Recorder())
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_without_a_run_is_named(toy, classifier, tmp_path):
-    made = classifier(training={**FEW, "pretrained": "nowhere"})
+def test_a_folder_without_a_run_is_named(toy, begin, tmp_path):
+    made = begin("classification", training={**FEW, "pretrained": "nowhere"})
     with pytest.raises(RunError, match=r"must name the folder of a run; got '.*nowhere', which"):
         train(made, tmp_path / "run", reporter=toy.Recorder())
 
 
 def test_a_saved_tokenizer_is_taken_as_it_is(home):
     tokenizer = {"folder": "pre/tokenizer/text"}
-    table = {"task": "classification", "data": {"train": "train.tsv"}, "tokenizer": tokenizer}
+    table = {"task": "classification", "data": {"train": "texts.tsv"}, "tokenizer": tokenizer}
     made = recipe_from_table(table, folder=home)
     assert train_tokenizer([], made.tokenizer).vocab_size == 300
     tokenizer["type"] = "words"

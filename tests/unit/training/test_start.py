@@ -58,36 +58,23 @@ def recipe(tmp_path):
     [
         (
             {"type": "rnn_seq2seq", "embed_dim": 32, "hidden_dim": 48, "attention_dim": 32},
-            {"updates": 180, "learning_rate": 0.01, "warmup": 30},
+            {"updates": 180, "warmup": 30},
         ),
         (
             TRANSFORMER | {"model_dim": 32, "ffn_dim": 64},
-            {"updates": 300, "learning_rate": 0.01, "warmup": 50},
+            {"updates": 300, "warmup": 50},
         ),
     ],
     ids=["rnn_seq2seq", "transformer"],
 )
-def test_digit_strings_are_learned_to_be_reversed(tmp_path, toy, model, training):
+def test_digit_strings_are_learned_to_be_reversed(tmp_path, toy, recipe, model, training):
+    settings = {"batch_tokens": 512, "schedule": "linear", "clip_norm": 1.0, "precision": "auto"}
+    settings |= {"validate_every": 1000, "validation_pairs": 0, "label_smoothing": 0.0}
+    made = recipe(model | {"dropout": 0.0}, **settings, **training)
     rows = digit_rows(3300)
     write_pairs(tmp_path / "train.tsv", rows[:3000])
     write_pairs(tmp_path / "valid.tsv", rows[3000:3100])
-    table = {
-        "data": {"train": "train.tsv", "valid": "valid.tsv"},
-        "tokenizer": {"type": "characters"},
-        "model": model | {"dropout": 0.0},
-        "training": {
-            "batch_tokens": 512,
-            "schedule": "linear",
-            "validate_every": 1000,
-            "validation_pairs": 0,
-            "label_smoothing": 0.0,
-            "clip_norm": 1.0,
-        }
-        | training,
-    }
-    trained = train(
-        recipe_from_table(table, folder=tmp_path), tmp_path / "run", reporter=toy.Recorder()
-    )
+    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
     unseen = rows[3100:]
     found = trained.predictor.translate(unseen, beam_size=1)
     right = sum(one[0].text == row[::-1] for one, row in zip(found, unseen, strict=True))
@@ -220,24 +207,16 @@ def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
+def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path, recipe):
     rows = "the cat is not here\t猫不在这里\nI am in the house\t我在房子里\n"
-    (tmp_path / "train.tsv").write_text(20 * rows, "utf-8")
-    table = {
-        "data": {"train": "train.tsv"},
-        "tokenizer": {"type": "characters"},
-        "model": SMALL,
-        "training": {"updates": 2, "batch_tokens": 120, "precision": "float32", "warmup": 1},
-    }
-    given = recipe_from_table(table, folder=tmp_path)
-    recorder = toy.Recorder()
+    (tmp_path / "mixed.tsv").write_text(20 * rows, "utf-8")
+    data, few = {"train": "mixed.tsv", "valid": []}, {"updates": 2, "warmup": 1}
+    given, recorder = recipe(data=data, **few), toy.Recorder()
     made = train(given, tmp_path / "run", reporter=recorder)
     assert made.predictor.recipe.data.target_language == "zh"
     assert "en → zh" in recorder.facts
     assert Run.open(tmp_path / "run").recipe["data"]["source_language"] == "en"
     train(given, tmp_path / "run", reporter=toy.Recorder())  # the same recipe goes on
-    named = recipe_from_table(
-        table | {"data": {"train": "train.tsv", "target_language": "ja"}}, folder=tmp_path
-    )
+    named = recipe(data=data | {"target_language": "ja"}, **few)
     with pytest.raises(RunError, match=r"data\.target_language"):
         train(named, tmp_path / "run", reporter=toy.Recorder())

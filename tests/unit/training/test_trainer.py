@@ -20,23 +20,26 @@ def fresh(toy, **options):
     return toy.Model(**options)
 
 
-def test_gradient_is_the_mean_over_real_tokens(toy, tmp_path):
+@pytest.fixture
+def gradients(monkeypatch):
+    """The gradients that the optimizer sees at each of its steps."""
+    seen, step = [], torch.optim.AdamW.step
+
+    def watched(self):
+        seen.append([p.grad.clone() for p in self.param_groups[0]["params"]])
+        return step(self)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", watched)
+    return seen
+
+
+def test_gradient_is_the_mean_over_real_tokens(toy, tmp_path, gradients):
     model, task = toy.Model(dropout=0.0), toy.Task()
     ids = torch.cat([batch for batch, _ in list(task.batches(0, 0))[:3]])
     loss = F.cross_entropy(model.project(model(ids)), (3 * ids + 1) % toy.V, label_smoothing=0.1)
     expected = torch.autograd.grad(loss, list(model.parameters()))
-    found = []
-    original = torch.optim.AdamW.step
-
-    def keep(self):
-        found.extend(p.grad.clone() for p in self.param_groups[0]["params"])
-        return original(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.optim.AdamW, "step", keep)
-        toy.fit(tmp_path / "run", model=model, task=task, updates=1, accumulate=3)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    toy.fit(tmp_path / "run", model=model, task=task, updates=1, accumulate=3)
+    torch.testing.assert_close(gradients[0], list(expected))
 
 
 def test_an_epoch_ends_with_an_update_of_what_is_left(toy, tmp_path):
@@ -51,27 +54,19 @@ def test_an_epoch_ends_with_an_update_of_what_is_left(toy, tmp_path):
     assert task.begun == [0, 1]
 
 
-def gradient_norms(toy, path, **settings):
-    """Before clipping, as reported; and as the optimizer sees them."""
-    recorder, seen = toy.Recorder(), []
-    original = torch.optim.AdamW.step
+def test_gradients_are_clipped_by_their_whole_norm(toy, tmp_path, gradients):
+    def norms(name, **settings):
+        """Before clipping, as reported; and as the optimizer sees them."""
+        recorder = toy.Recorder()
+        gradients.clear()
+        toy.fit(tmp_path / name, model=fresh(toy), reporter=recorder, **settings)
+        seen = [torch.cat([g.flatten() for g in each]).norm().item() for each in gradients]
+        return [figures["gradient_norm"] for figures in recorder.figures], seen
 
-    def keep(self):
-        grads = [p.grad for p in self.param_groups[0]["params"]]
-        seen.append(torch.cat([g.flatten() for g in grads]).norm().item())
-        return original(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.optim.AdamW, "step", keep)
-        toy.fit(path, model=fresh(toy), reporter=recorder, **settings)
-    return [figures["gradient_norm"] for figures in recorder.figures], seen
-
-
-def test_gradients_are_clipped_by_their_whole_norm(toy, tmp_path):
-    reported, seen = gradient_norms(toy, tmp_path / "free")
+    reported, seen = norms("free")
     assert seen == pytest.approx(reported, rel=1e-5)
     limit = sorted(reported)[6]
-    reported, seen = gradient_norms(toy, tmp_path / "clipped", clip_norm=limit)
+    reported, seen = norms("clipped", clip_norm=limit)
     assert min(reported) < limit < max(reported)
     assert seen == pytest.approx([min(norm, limit) for norm in reported], rel=1e-5)
 
