@@ -150,12 +150,12 @@ class _Session:
                     task.save(folder)
             record_changes(run, changes, processes=self.world.size)
             self.watching.add(self.callbacks)
-        predictor, valid = Predictor(model, task), training.valid_size
+        predictor, size = Predictor(model, task), training.valid_size
         lines = self._describe(training, model, text, run, config)
-        self.watching.on_start(lines, loss_unit=task.loss_unit, valid=valid)
+        self.watching.on_start(lines, loss_unit=task.loss_unit, valid=size)
         ongoing, world = OngoingTraining(self.path, predictor), self.world
         trainer = Trainer(
-            run, model, training, config, self.watching, ongoing, world=world, valid=valid
+            run, model, training, config, self.watching, ongoing, world=world, valid=size
         )
         return predictor, trainer
 
