@@ -5,9 +5,9 @@ caller of the library sees nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 T = TypeVar("T")
 
@@ -52,6 +52,27 @@ def track(name: str, items: Iterable[T], total: int) -> Iterator[T]:
             if number and number % _EVERY == 0:
                 advance(_EVERY)
             yield item
+
+
+class Lossy:
+    """A stream for people: nothing ends because they no longer read it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write what the system takes."""
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Push it on, if it can be."""
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
 
 
 def _ignore(count: float) -> None:

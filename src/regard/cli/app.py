@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import NoReturn
+from typing import NoReturn, TextIO, cast
 
 from cyclopts import App, CycloptsError, UnknownOptionError
 
@@ -27,6 +27,7 @@ from regard.cli.runs import info, runs
 from regard.cli.serve import serve
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingError
+from regard.progress import Lossy
 from regard.version import __version__
 
 BAD_INPUT = 2
@@ -192,36 +193,11 @@ def hold_streams() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files are written back as they were read.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
-    sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(_Dropping(sys.stderr.fileno())),
-        encoding="utf-8",
-        errors="backslashreplace",
-        line_buffering=True,
-    )
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    sys.stderr = cast(TextIO, Lossy(sys.stderr))
 
 
 def drop_output() -> None:
     """Send the rest of stdout nowhere: the end of the process would try to write it once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-class _Dropping(io.RawIOBase):
-    """A stream that drops what cannot be written."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def isatty(self) -> bool:
-        return os.isatty(self._descriptor)
-
-    def write(self, content: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
-        try:
-            return os.write(self._descriptor, content)
-        except OSError:
-            return memoryview(content).nbytes

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from regard.errors import printable
-from regard.progress import displaying
+from regard.progress import Lossy, displaying
 from regard.training.callbacks import WAITING, Callback, TrainingSummary, Update, Validation
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ConsoleReporter(Callback):
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
         # A process may have been started without stderr.
-        stderr = None if sys.stderr is None else cast(TextIO, _Lossy(sys.stderr))
+        stderr = None if sys.stderr is None else cast(TextIO, Lossy(sys.stderr))
         self.console = console or Console(file=stderr, stderr=True)
         self.quiet = quiet
         self._share: Callable[[], float] = lambda: 0.0
@@ -162,27 +162,6 @@ class ConsoleReporter(Callback):
     def _print(self, text: str) -> None:
         is_log = not self.console.is_terminal  # whose lines stay whole
         self.console.print(printable(text), highlight=False, markup=False, soft_wrap=is_log)
-
-
-class _Lossy:
-    """A stream for people: nothing ends because they no longer read it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write what the system takes."""
-        with suppress(OSError, ValueError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Push it on, if it can be."""
-        with suppress(OSError, ValueError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
 
 
 def _clock(seconds: float) -> str:
