@@ -12,8 +12,6 @@ from regard.cli.output import note
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.training.recipes.resolving import (
-    candidate_tasks,
-    default_run,
     is_recipe,
     packaged_recipes,
     resolve,
@@ -59,11 +57,6 @@ class Arguments(NamedTuple):
         """The recipe, or the first file; empty where nothing is named."""
         return self.recipe or next(iter(self.files), "")
 
-    @property
-    def default_run(self) -> Path:
-        """The run folder where none is named."""
-        return default_run(self.name)
-
     def resolve(self, settings: Mapping[str, JsonValue]) -> "Recipe":
         """The recipe, with values by their dotted names over it."""
         if not self.name:
@@ -99,7 +92,9 @@ def _refuse_recipe(files: Sequence[str]) -> None:
 
 def infer_task(files: Sequence[str], verb: str = "train") -> "InferredTask":
     """Infer the task of files; ask on a terminal where several are likely."""
-    tasks = candidate_tasks(files[0])
+    from regard.training.recipes.inferring import infer_tasks
+
+    tasks = infer_tasks(Path(files[0]))
     task = tasks.best if tasks.is_sure else _ask(tasks, files, verb)
     note(f"{files[0]} is taken for {task.description}: {task.reason}")
     if task.recipe is not None or task.settings:

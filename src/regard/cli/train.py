@@ -16,7 +16,7 @@ from regard.config import JsonValue, parse_settings
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
 from regard.training.distributed.launching import check_processes, find_rank, is_launched, launch
-from regard.training.recipes.resolving import file_settings
+from regard.training.recipes.resolving import default_run, file_settings
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -98,7 +98,7 @@ def train(
         with _process_group(), encoded_as(encoding):
             arguments = parse_arguments(what, source, target)
             recipe = None if resume and not arguments.name else arguments.resolve(over)
-            folder = run or arguments.default_run
+            folder = run or default_run(arguments.name)
             if resume:
                 _check_run(folder, is_named=bool(run or arguments.name))
             if recipe is None:

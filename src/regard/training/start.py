@@ -72,7 +72,8 @@ def train(
         Interrupted: A signal asked to stop; the same call resumes.
     """
     source, data = _split_data(recipe, data)
-    folder = Path(run) if run is not None else _default_run(source, data)
+    name = source if isinstance(source, str | Path) else getattr(source, "name", None)
+    folder = Path(run or default_run(str(name or next(iter(_names(data)), "data"))))
 
     def report(line: str) -> None:
         if reporter is None:
@@ -150,12 +151,6 @@ def _split_data(recipe: object, data: object) -> "tuple[RecipeSource | None, obj
 
 def _is_given(data: object) -> bool:
     return data is not None and not (isinstance(data, list | tuple) and not data)
-
-
-def _default_run(source: "RecipeSource | None", data: object) -> Path:
-    """The run folder of a recipe with a name, or else of the first file."""
-    name = source if isinstance(source, str | Path) else getattr(source, "name", None)
-    return default_run(str(name or next(iter(_names(data)), "data")))
 
 
 def _names(data: object) -> list[str]:

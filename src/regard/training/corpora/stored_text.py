@@ -1,6 +1,5 @@
 """A training text on disk: its sample, what is held out of it, its tokenizer, all of its ids."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -50,6 +49,7 @@ from regard.training.corpora.scanning import (
     scan,
     write_lines,
 )
+from regard.training.distributed.launching import count_cores
 
 _SAMPLE, _HELD = "sample.jsonl", "held.jsonl"
 # What of ``[data]`` is no matter of ids: the files, and what is done with the ids later.
@@ -85,11 +85,6 @@ class StoredText:
         scanned = text.folder / SCAN
         make_once(text.folder, lambda: read_sealed(scanned) is not None, text._scan)
         return text
-
-    @property
-    def key(self) -> str:
-        """Fingerprint of the text."""
-        return self.folder.name
 
     @property
     def num_lines(self) -> int:
@@ -186,7 +181,7 @@ class StoredText:
                 task,
                 lambda skip: self._chunks(lines, until, skip, advance),
                 encoder,
-                processes=processes or _processors(),
+                processes=processes or count_cores(),
                 progress=advance,
             )
         if not samples:
@@ -263,13 +258,6 @@ def parts_of(recipe: Recipe) -> Parts[object]:
         cache = recipe.training.get("cache")
         text = StoredText.of(recipe, cache=None if cache is None else str(cache))
         return Parts(text.sample(), text.valid())
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _held_by(recipe: Recipe, task: type[StreamedTask[object, object]]) -> JsonValue:

@@ -49,7 +49,7 @@ class TrainingText:
     @cached_property
     def fingerprint(self) -> str:
         """A checksum of the examples, in their order."""
-        digest = hashlib.sha256(self.stored.key.encode() if self.stored else b"")
+        digest = hashlib.sha256(self.stored.folder.name.encode() if self.stored else b"")
         identify = TASKS[self.recipe.task].task.fingerprint
         for example in (*self.parts.train, *self.parts.valid):
             digest.update(identify(example).encode())

@@ -153,9 +153,8 @@ def _restored_signals() -> Iterator[list[signal.Signals]]:
 @contextmanager
 def _environment(processes: int) -> Iterator[None]:
     """The environment that all processes inherit."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     added = {
-        "OMP_NUM_THREADS": str(max(1, cores // processes)),
+        "OMP_NUM_THREADS": str(max(1, count_cores() // processes)),
         # Torch's own words on closed connections, many lines of them, tell nobody anything.
         "TORCH_CPP_LOG_LEVEL": "FATAL",
         LAUNCHED: "1",
@@ -167,6 +166,13 @@ def _environment(processes: int) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def count_cores() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _free_port() -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from regard.choices import choose, nearest
 from regard.config import JsonValue, assign
 from regard.errors import SettingError
-from regard.training.recipes.inferred_task import InferredTask, InferredTasks, Settings
+from regard.training.recipes.inferred_task import InferredTask, Settings
 from regard.training.settings import beside_epochs
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def default_run(name: str) -> Path:
 
 def infer_task(files: Sequence[str]) -> InferredTask:
     """The task of files, inferred from the first; SettingError lists a call for each if unsure."""
-    tasks = candidate_tasks(files[0])
+    from regard.training.recipes.inferring import infer_tasks
+
+    tasks = infer_tasks(Path(files[0]))
     if tasks.is_sure:
         return tasks.best
     calls = [
@@ -77,13 +79,6 @@ def infer_task(files: Sequence[str]) -> InferredTask:
         for task in tasks.candidates
     ]
     raise SettingError(f"{files[0]} must be for one job; it may be for {'; or '.join(calls)}.")
-
-
-def candidate_tasks(file: str) -> InferredTasks:
-    """The tasks that a file, a folder or a pattern may be for."""
-    from regard.training.recipes.inferring import infer_tasks
-
-    return infer_tasks(Path(file))
 
 
 def resolve(
