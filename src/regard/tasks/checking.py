@@ -2,14 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text import BadLines, Finding, normalize
 from regard.text.checking import Lengths, described_lengths, lengths_of
-from regard.text.findings import SPOILT, described_findings
+from regard.text.findings import SPOILT, CheckReport, described_findings
 from regard.text.reading.records import HARMLESS
 
 _SHOWN = 60  # characters of a text in an example
@@ -38,28 +37,13 @@ class CheckedExample:
         return next(filter(None, map(test, texts)), None)
 
 
-@runtime_checkable
-class CheckReport(Protocol):
-    """Findings of one check."""
-
-    @property
-    def problems(self) -> Sequence[Finding]:
-        """The findings that something should be done about."""
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """The report as plain data, for JSON."""
-
-    def lines(self) -> list[str]:
-        """The report for people; ``!`` marks problems."""
-
-
 _Splits: TypeAlias = Mapping[str, Sequence[CheckedExample]]
 # A kind of finding, its cases, their meaning, and whether something should be done about them.
 _Note: TypeAlias = tuple[str, Sequence[str], str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class ExamplesReport:
+class ExamplesReport(CheckReport):
     """Findings of ``check_examples``, problems first."""
 
     unit: str
@@ -68,17 +52,7 @@ class ExamplesReport:
     lengths: Lengths | None  # of training texts; None of numbers and pictures
     findings: tuple[Finding, ...]
 
-    @property
-    def problems(self) -> tuple[Finding, ...]:
-        """The findings that something should be done about."""
-        return tuple(finding for finding in self.findings if finding.is_problem)
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """The report as plain data, for JSON."""
-        return asdict(self)
-
     def lines(self) -> list[str]:
-        """The report for people; ``!`` marks problems, and examples stand below."""
         counts = "; ".join(f"{name}: {count:,}" for name, count in self.counts.items())
         lines = [f"{self.unit}: {counts}"]
         if self.lengths is not None:

@@ -12,10 +12,10 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.tasks.checking import CheckReport
 from regard.tasks.held_out import Parts
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.text import BadLines, Line, PairTokenizer
+from regard.text.findings import CheckReport
 from regard.text.reading.tables import Field
 
 ExampleT = TypeVar("ExampleT")

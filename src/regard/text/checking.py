@@ -1,13 +1,12 @@
 """Checks of a corpus before a long training."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
-from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text.findings import FINDERS, Data, Finding, described_findings
+from regard.text.findings import FINDERS, CheckReport, Data, Finding, described_findings
 from regard.text.languages import side_script
 from regard.text.normalization import split_words
 from regard.text.reading.lines import BadLines
@@ -47,7 +46,7 @@ class SideSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class DataReport:
+class DataReport(CheckReport):
     """Findings of ``check_pairs``.
 
     Attributes:
@@ -72,18 +71,7 @@ class DataReport:
     target: SideSummary
     findings: tuple[Finding, ...]
 
-    @property
-    def problems(self) -> tuple[Finding, ...]:
-        """The findings that something should be done about."""
-        return tuple(finding for finding in self.findings if finding.is_problem)
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """The report as plain data, for JSON."""
-        table: dict[str, JsonValue] = asdict(self)
-        return table
-
     def lines(self) -> list[str]:
-        """The report as sentences for people; ``!`` marks problems, and examples stand below."""
         held_out = "".join(f"; {name}: {count:,}" for name, count in self.held_out.items())
         lines = [f"pairs: {self.pairs:,}{held_out}"]
         for name, side in (("source", self.source), ("target", self.target)):

@@ -1,11 +1,13 @@
 """The oddities that ``check_pairs`` looks for, one function each."""
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from regard.config import JsonValue
 from regard.text.languages import markup, misplaced, misreading, stray_character
 from regard.text.reading.lines import BadLines
 from regard.text.reading.pairs import Pair
@@ -44,6 +46,28 @@ class Finding:
     meaning: str
     is_problem: bool
     examples: tuple[str, ...]
+
+
+class CheckReport(ABC):
+    """Findings of one check, problems first."""
+
+    __slots__ = ()
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """The findings that something should be done about."""
+        return tuple(finding for finding in self.findings if finding.is_problem)
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """The report as plain data, for JSON."""
+        table: dict[str, JsonValue] = asdict(self)  # type: ignore[call-overload]
+        return table
+
+    @abstractmethod
+    def lines(self) -> list[str]:
+        """The report for people; ``!`` marks problems, and examples stand below."""
 
 
 def described_findings(findings: Sequence[Finding]) -> list[str]:

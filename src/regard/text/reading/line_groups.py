@@ -50,9 +50,9 @@ def groups_of(
         return _decoded(arriving(_read_stdin)), ""
     ending, lines = text_suffix(file), decode_lines(lines_of(file), name or str(file))
     if [field.name for field in fields] == ["word"] and ending in _WORD_A_LINE:
-        return grouped(_sentences(lines, ending, fields[0])), ".jsonl"
+        return _whole_groups(_sentences(lines, ending, fields[0])), ".jsonl"
     if fields and ending in TABLES:
-        return grouped(_records(lines, ending, fields)), ".jsonl"
+        return _whole_groups(_records(lines, ending, fields)), ".jsonl"
     return grouped(lines), ending
 
 
@@ -69,6 +69,12 @@ def grouped(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield group
         raise
     if group:
+        yield group
+
+
+def _whole_groups(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    """Lines in groups; an error, such as of a missing column, comes before its group."""
+    while group := list(islice(lines, _LINES)):
         yield group
 
 
