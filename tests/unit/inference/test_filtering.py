@@ -12,8 +12,9 @@ from regard.inference import Predictor, filtering
 from regard.inference.filtering import AnsweredLine, answers, predicting
 from regard.tasks.translation import text_of
 from regard.text import PairLayout
-from regard.text.reading.line_groups import arriving, grouped
+from regard.text.reading.line_groups import arriving, grouped, groups_of
 from regard.text.reading.lines import Line, decode_lines, read_lines
+from regard.text.reading.tables import Field
 
 T = TypeVar("T")
 
@@ -123,6 +124,14 @@ def test_what_came_before_the_end_of_a_damaged_file_is_answered_first(tmp_path: 
     file = tmp_path / "lines.txt.gz"
     file.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(600)))[:-8])
     assert len(until_refused(grouped(read_lines(file)), "must be a whole compressed file")) == 600
+
+
+def test_a_table_without_its_column_is_refused_before_any_group(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n", "utf-8")
+    groups, ending = groups_of(tmp_path / "a.csv", [Field("text", "z")])
+    assert ending == ".jsonl"
+    with pytest.raises(DataError, match=r"a\.csv:1: there is no column 'z' for the text"):
+        next(groups)
 
 
 def counting(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> list[int]:
