@@ -202,11 +202,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
         return self.columns(self.data, inputs=True)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> LabelledT:
-        """Parse a line, whose texts have tabs between them, or a JSON record.
-
-        Raises:
-            DataError: A text is missing.
-        """
+        """Parse a line, whose texts have tabs between, or a JSON record; DataError without one."""
         names = self.text_fields()
         if isinstance(record, str):
             cells = record.split("\t", len(names) - 1)

@@ -114,11 +114,7 @@ class MultipleChoiceAnswering(PairReading, ContextTask[Choices, Choice]):
         return MultipleChoice(self.recipe.settings(ClassifierConfig), self.build_reader(longest))
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Choices:
-        """The question of a JSON record with its "context" and "choices".
-
-        Raises:
-            DataError: One of them is missing.
-        """
+        """The question of a JSON record with "context" and "choices"; DataError without one."""
         if isinstance(record, str):
             raise DataError(
                 f"{where}: expected a JSON object with question, context and choices; got a "

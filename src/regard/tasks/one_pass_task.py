@@ -161,11 +161,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "OnePassTask[ExampleT, AnswerT]":
-        """The task with what ``save`` wrote.
-
-        Raises:
-            RunError: A file is missing or damaged.
-        """
+        """The task with what ``save`` wrote; RunError if a file is missing or damaged."""
         tokenizer = cls.load_tokenizer(recipe, folder / "text")
         task = cls(recipe, tokenizer, **cls.load_learned(folder))
         if getattr(recipe.data, "overlap", False):
@@ -240,11 +236,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return repr(example)
 
     def parse_line(self, line: Line, ending: str) -> ExampleT | None:
-        """Parse a line into an example: text, or an object as in JSONL; None for an empty line.
-
-        Raises:
-            DataError: It holds nothing to predict, or is too long.
-        """
+        """Parse a line: text, or an object as in JSONL; DataError too if it is too long."""
         example = self.question(line, ending)
         if example is not None:
             self.encode([example])  # it may be too long
@@ -279,11 +271,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         training: bool = False,
         too_long: BadLines | None = None,
     ) -> Sequence[Any]:
-        """The samples of examples, as ``samples`` makes them.
-
-        Raises:
-            DataError: A label was not met in training, or an example cannot be read.
-        """
+        """The samples of examples; DataError of a label that training lacks, or of no text."""
         counts = BadLines() if too_long is None else too_long
         return list(self.samples(list(examples), counts, training=training))
 
@@ -320,11 +308,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         return batch
 
     def loss(self, model: nn.Module, batch: Any, *, smoothing: float = 0.0) -> Loss:
-        """The loss of ``batch_loss``.
-
-        Raises:
-            SettingError: Labels are to be smoothed, which the loss has no sense of.
-        """
+        """The loss of ``batch_loss``; SettingError if labels are smoothed where none can be."""
         if not self.can_smooth:
             check_not_smoothed(self.recipe, smoothing)
         return self.batch_loss(model, batch, smoothing)

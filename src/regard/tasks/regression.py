@@ -219,11 +219,7 @@ class Regression(OnePassTask[Point, Guess]):
         return [f"bandwidths (before training): {', '.join(each[:_MOST_NAMED])}{more}"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Point:
-        """The inputs in a JSON record, or in a line in their order, between tabs or commas.
-
-        Raises:
-            DataError: A number is missing, or something else is there.
-        """
+        """The inputs in a JSON record, or in a line between tabs or commas; else a DataError."""
         names = ", ".join(self.names)
         if isinstance(record, str):
             cells = cells_of(Line(record, where), "\t" if "\t" in record else ",")

@@ -134,11 +134,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         self.tokenizer.save(folder)
 
     def build_model(self) -> Seq2Seq:
-        """The recipe's model with new weights, sized for the tokenizer.
-
-        Raises:
-            SettingError: The model cannot take the longest sentences that the recipe lets in.
-        """
+        """The recipe's model; SettingError if it cannot take the longest text of the recipe."""
         tokenizer = self.tokenizer
         architecture = MODELS[self.recipe.model_type].load()
         model = architecture(
