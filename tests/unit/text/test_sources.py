@@ -8,7 +8,7 @@ from regard.text.reading.encodings import GuessedEncodingWarning
 from regard.text.reading.forms import text_suffix
 from regard.text.reading.lines import read_lines
 from regard.text.reading.records import read_records
-from regard.text.reading.sources import rows_of, shards, write_rows, write_table
+from regard.text.reading.sources import rows_of, shards, write_rows
 from regard.text.reading.tables import Field
 
 
@@ -135,8 +135,6 @@ def test_data_in_memory_becomes_rows_and_rows_a_file():
     )
     assert write_rows([["Good.", "yes"]]) == (".tsv", "Good.\tyes\n")
     assert write_rows([[0.5, 2]]) == (".jsonl", '{"x1": 0.5, "y": 2}\n')
-    assert write_table([{"review": "Good, good."}]) == 'review\n"Good, good."\n'
-    assert write_table(expected) is None
     for data, message in (([], "got none"), ([3], "row 1 is int '3'"), (3, "must be files, rec")):
         with pytest.raises(DataError, match=message):
             rows_of(data)

@@ -1,8 +1,6 @@
 """Sources of data as files: a file, folder or pattern that a recipe names, or data in memory."""
 
-import csv
 import glob
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -220,21 +218,6 @@ def write_rows(rows: Sequence[Row]) -> tuple[str, str]:
         raise DataError("data must be all records with names, or all rows without; got both.")
     lines = [json.dumps(record, ensure_ascii=False) for record in records]
     return ".jsonl", "".join(f"{line}\n" for line in lines)
-
-
-def write_table(rows: Sequence[Row]) -> str | None:
-    """Records of single values as CSV; None where a value is a list or an object."""
-    records = [row for row in rows if isinstance(row, Mapping)]
-    values = [value for record in records for value in record.values()]
-    if len(records) < len(rows) or any(isinstance(each, list | Mapping) for each in values):
-        return None
-    names = list(dict.fromkeys(name for record in records for name in record))
-    content = io.StringIO()
-    table = csv.writer(content, lineterminator="\n")
-    table.writerow(names)
-    for record in records:
-        table.writerow([" ".join(_text(record.get(name)).split()) for name in names])
-    return content.getvalue()
 
 
 def _text(value: object) -> str:
