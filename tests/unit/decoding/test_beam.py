@@ -4,7 +4,7 @@ import math
 import pytest
 import torch
 
-from regard.decoding import Average, Gnmt, beam
+from regard.decoding import Average, Gnmt, beam, greedy
 from regard.errors import SettingError
 
 PENALTIES = [0.0, 0.6, Average(), lambda length: float(1 + length // 3)]
@@ -84,6 +84,15 @@ def test_agrees_with_plain_loops_that_stop_later(markov, beam_size, n_best, pena
         ]
         scores = [score for _, score, _ in expected]
         assert [one.score for one in answers] == pytest.approx(scores, abs=1e-5)
+
+
+def test_a_beam_of_one_is_greedy(markov):
+    tables = markov.random_tables(37)
+    limits = torch.randint(1, 15, (37,))
+    settings = {"forbidden": [2], "min_length": 1, "length_penalty": 1.0}
+    wide = search(markov, tables, max_lengths=limits, beam_size=1, **settings)
+    plain = markov.run(greedy, tables, max_lengths=limits, **settings)
+    assert [answers[0] for answers in wide] == plain
 
 
 def test_equal_candidates_go_to_the_earlier_beginning_then_the_lower_id(markov):
