@@ -241,6 +241,9 @@ def as_ours(masks, B=2):
 @pairwise(name=LAYERS, masks=MASKS, is_bool=[True, False])
 def test_our_layer_gives_torchs_numbers_and_gradients(name, masks, is_bool):
     peer = torchs(batch_first=True, **LAYERS[name])
+    kept = nn.MultiheadAttention(C, H, dropout=0.2, batch_first=True).eval()
+    assert MultiHeadAttention.from_torch(kept).dropout == 0.2
+    assert not MultiHeadAttention.from_torch(kept).training
     layer = MultiHeadAttention.from_torch(peer)
     inputs = states_for(peer, requires_grad=True)
     given = chosen_masks(masks, is_bool)

@@ -1,4 +1,4 @@
-"""Laws that every model keeps, whatever its settings."""
+"""Laws that every translator and every language model keeps, whatever its settings."""
 
 from copy import deepcopy
 from functools import cache
@@ -8,7 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.models import MODELS
+from regard.attention import observe
+from regard.errors import ShapeError
+from regard.models import LANGUAGE_MODELS, MODELS
 
 VOCAB, BOS = 19, 2
 LAYERS = {"num_encoder_layers": 2, "num_decoder_layers": 2}
@@ -16,8 +18,10 @@ SIZES = {
     "transformer": {"model_dim": 12, "num_heads": 3, "ffn_dim": 17, **LAYERS},
     "conv_seq2seq": {"embed_dim": 6, "hidden_dim": 10, **LAYERS},
     "rnn_seq2seq": {"embed_dim": 6, "hidden_dim": 10, "attention_dim": 7, "num_layers": 2},
+    "decoder": {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17, "max_length": 16},
+    "recurrent": {"embed_dim": 6, "hidden_dim": 10, "num_layers": 2},
 }
-KINDS = {
+TRANSLATORS = {
     "conv_seq2seq": {"kernel_size": 5},
     "conv_seq2seq plain": {"weight_norm": False, "kernel_size": 1, "tie_embeddings": False},
     "transformer": {},
@@ -47,20 +51,34 @@ KINDS = {
     "rnn_seq2seq copy": {"copy": True, "coverage": True},
     "rnn_seq2seq luong copy": {"copy": True, "decoder": "luong", "attention": "general"},
 }
+WRITERS = {
+    "decoder": {},
+    "decoder post": {"norm": "post", "activation": "gelu_tanh", "tie_embeddings": False},
+    "decoder rotary": {"positions": "rotary", "num_key_heads": 1},
+    "decoder alibi": {"positions": "alibi", "activation": "swiglu", "norm_kind": "rms"},
+    "decoder sinusoidal": {"positions": "sinusoidal", "max_length": 2},
+    "decoder window": {"window": 2},
+    "decoder rotary window": {"positions": "rotary", "window": 3},
+    "recurrent rnn": {"cell": "rnn", "activation": "relu", "num_layers": 1},
+    "recurrent gru": {"cell": "gru", "hidden_dim": 6},
+    "recurrent lstm": {"cell": "lstm", "tie_embeddings": False},
+}
+KINDS = TRANSLATORS | WRITERS
 every_kind = pytest.mark.parametrize("kind", sorted(KINDS))
+every_translator = pytest.mark.parametrize("kind", sorted(TRANSLATORS))
+every_writer = pytest.mark.parametrize("kind", sorted(WRITERS))
 few = settings(deadline=None, max_examples=3)
 
 
 @cache
 def model(kind):
     torch.manual_seed(1)
-    config, architecture = MODELS[kind.split()[0]].config, MODELS[kind.split()[0]].load()
-    made = architecture(
-        config(**SIZES[kind.split()[0]] | KINDS[kind]),
-        source_vocab=VOCAB,
-        target_vocab=VOCAB,
-        shared_vocab=True,
-    )
+    name = kind.split()[0]
+    entry = (MODELS | LANGUAGE_MODELS)[name]
+    sizes = {"source_vocab": VOCAB, "target_vocab": VOCAB, "shared_vocab": True}
+    if kind in WRITERS:
+        sizes = {"vocab_size": VOCAB}
+    made = entry.load()(entry.config(**SIZES[name] | KINDS[kind]), **sizes)
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     return made.eval()
@@ -68,6 +86,7 @@ def model(kind):
 
 @st.composite
 def batches(draw):
+    """Sources or prompts, how long they are, and what is written after a beginning."""
     generator = torch.Generator().manual_seed(draw(st.integers(0, 99)))
     B = draw(st.integers(1, 4))
     lengths = torch.tensor(draw(st.lists(st.integers(1, 6), min_size=B, max_size=B)))
@@ -78,21 +97,31 @@ def batches(draw):
     return source, lengths, target
 
 
-def logits(kind, source, lengths, target):
+def log_probs_of(kind, ids, lengths=None, target=None):
+    """Log-probabilities after each token of a target, or of a whole text."""
     with torch.no_grad():
-        states, auxiliary = model(kind)(source, lengths, target)
-        assert auxiliary is None
-        return model(kind).project(states)
+        states = model(kind)(ids, lengths, *(() if target is None else (target,)))
+        if target is not None:
+            states, auxiliary = states
+            assert auxiliary is None
+        return model(kind).project(states).log_softmax(-1)
 
 
+def alone(kind, ids, target):
+    """Log-probabilities of a target at once, by itself, without any padding."""
+    if kind in TRANSLATORS:
+        return log_probs_of(kind, ids[None], torch.tensor([len(ids)]), target[None])[0]
+    # The first token given stands for the last of a prompt.
+    return log_probs_of(kind, torch.cat([ids, target[1:]])[None])[0, len(ids) - 1 :]
+
+
+@torch.no_grad()
 def stepwise(kind, source, lengths, target):
     """Log-probabilities one token at a time."""
-    with torch.no_grad():
-        state = model(kind).start(source, lengths)
-        rows = []
-        for token in target.unbind(1):
-            log_probs, state = model(kind).step(token, state)
-            rows.append(log_probs)
+    state, rows = model(kind).start(source, lengths), []
+    for token in target.unbind(1):
+        log_probs, state = model(kind).step(token, state)
+        rows.append(log_probs)
     return torch.stack(rows, 1)
 
 
@@ -104,67 +133,102 @@ def assert_same(one, other):
 @few
 @given(batches())
 def test_a_known_target_at_once_is_the_same_as_step_by_step(kind, batch):
-    assert_same(stepwise(kind, *batch), logits(kind, *batch).log_softmax(-1))
+    source, lengths, target = batch
+    for found, ids, length, tokens in zip(
+        stepwise(kind, *batch), source, lengths.tolist(), target, strict=True
+    ):
+        assert_same(found, alone(kind, ids[:length], tokens))
 
 
-@every_kind
+@every_writer
+@few
+@given(batches())
+def test_without_a_prompt_the_first_token_counts(kind, batch):
+    ids, lengths, _ = batch
+    assert_same(stepwise(kind, ids[:, :0], 0 * lengths, ids), log_probs_of(kind, ids))
+
+
+@every_translator
 @few
 @given(batches(), st.integers(1, 4), st.integers(1, 4))
-def test_extra_padding_changes_nothing(kind, batch, more_source, more_target):
+def test_neither_padding_nor_other_rows_change_anything(kind, batch, more_source, more_target):
     source, lengths, target = batch
     B, T = target.shape
     # Not even what stands there: padding is what lengths say, not what the ids are.
     longer = torch.cat([source, torch.full((B, more_source), 7)], 1)
     later = torch.cat([target, torch.full((B, more_target), 7)], 1)
-    assert_same(logits(kind, longer, lengths, later)[:, :T], logits(kind, *batch))
+    for ids, tokens in ((source, target), (longer, later)):
+        for row, found in enumerate(log_probs_of(kind, ids, lengths, tokens)[:, :T]):
+            assert_same(found, alone(kind, source[row, : lengths[row]], target[row]))
 
 
-@every_kind
+@every_writer
 @few
-@given(batches())
-def test_a_row_does_not_see_the_others(kind, batch):
-    source, lengths, target = batch
-    together = logits(kind, *batch)
-    for row, length in enumerate(lengths.tolist()):
-        alone = logits(kind, source[row : row + 1, :length], lengths[row : row + 1], target[[row]])
-        assert_same(alone[0], together[row])
+@given(batches(), st.integers(1, 9))
+def test_padding_changes_nothing_whether_lengths_are_known_or_not(kind, batch, width):
+    ids, lengths, _ = batch
+    padded = torch.cat([ids, torch.full((len(ids), width), 7)], 1)
+    for known in (None, lengths):
+        found = log_probs_of(kind, padded, known)
+        for row, length in enumerate(lengths.tolist()):
+            assert_same(found[row, :length], log_probs_of(kind, ids[row : row + 1, :length])[0])
 
 
-@every_kind
+@every_translator
 @few
 @given(batches(), st.integers(0, 5))
 def test_a_prefix_alone_is_the_prefix_of_the_whole(kind, batch, cut):
     source, lengths, target = batch
     T = min(cut + 1, target.shape[1])
-    assert_same(logits(kind, source, lengths, target[:, :T]), logits(kind, *batch)[:, :T])
+    whole = log_probs_of(kind, *batch)
+    assert_same(log_probs_of(kind, source, lengths, target[:, :T]), whole[:, :T])
 
 
 @every_kind
 @few
 @given(batches(), st.data())
+@torch.no_grad()
 def test_selected_rows_go_on_as_if_they_had_been_alone(kind, batch, data):
     source, lengths, target = batch
     rows = torch.tensor(data.draw(st.lists(st.integers(0, len(source) - 1), min_size=1)))
-    with torch.no_grad():
-        _, state = model(kind).step(target[:, 0], model(kind).start(source, lengths))
-        found, after = model(kind).step(target[rows, -1], state.select(rows))
-        expected, whole = model(kind).step(target[:, -1], state)
+    state = model(kind).start(source, lengths)
+    after = state.select(rows)
+    for place in (0, -1, 0):
+        expected, state = model(kind).step(target[:, place], state)
+        found, after = model(kind).step(target[rows, place], after)
         assert_same(found, expected[rows])
-        again, _ = model(kind).step(target[rows, 0], after)
-        assert_same(again, model(kind).step(target[:, 0], whole)[0][rows])
 
 
 @every_kind
 @pytest.mark.parametrize("in_half", [False, True], ids=["whole", "half precision"])
 def test_every_parameter_learns(kind, in_half):
     # In training, where auxiliary losses are.
-    made = deepcopy(model(kind)).train()
-    source = torch.randint(4, VOCAB, (3, 5))
-    lengths, target = torch.tensor([5, 2, 4]), torch.randint(4, VOCAB, (3, 6))
+    made, auxiliary = deepcopy(model(kind)).train(), None
+    source, lengths = torch.randint(4, VOCAB, (3, 6)), torch.tensor([5, 2, 4])
     with torch.autocast("cpu", torch.bfloat16, enabled=in_half):
-        states, auxiliary = made(source, lengths, target)
+        if kind in TRANSLATORS:
+            states, auxiliary = made(source[:, :5], lengths, torch.randint(4, VOCAB, (3, 6)))
+        else:
+            states = made(source)
         loss = made.project(states).float().square().sum()
     (loss if auxiliary is None else loss + auxiliary).backward()
     still = [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()]
     # With embeddings as values nothing else of the encoder's is unused: keys are made of it.
     assert still == []
+
+
+@every_writer
+def test_an_observer_sees_every_layer_in_training_and_decoding(kind):
+    made, ids, seen = model(kind), torch.randint(4, VOCAB, (3, 5)), []
+    with torch.no_grad(), observe(seen.append):
+        made(ids)
+        made.step(ids[:, 0], made.start(ids, torch.tensor([5, 2, 3])))
+    layers = 2 if kind.startswith("decoder") else 0
+    assert [(each.kind, each.layer) for each in seen] == [("decoder", i) for i in range(layers)] * 3
+
+
+@pytest.mark.parametrize("lengths", [[0, 3], [2, 6]])
+@every_writer
+def test_a_prompt_that_is_empty_or_longer_than_it_is_wide_is_refused(kind, lengths):
+    with pytest.raises(ShapeError, match=r"prompt_lengths must be from 1 to S = 5; got \d to \d"):
+        model(kind).start(torch.ones(2, 5, dtype=torch.long), torch.tensor(lengths))

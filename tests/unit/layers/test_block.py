@@ -52,16 +52,10 @@ def test_result_is_equation_2(activation):
     for parameter in layer.parameters():
         torch.nn.init.normal_(parameter)
     states = torch.randn(2, 7, C, dtype=torch.float64)
-    W1, b1 = layer.inner.weight.tolist(), layer.inner.bias.tolist()
-    W2, b2 = layer.outer.weight.tolist(), layer.outer.bias.tolist()
-    act = FORMULAS[activation]
-    found = layer(states)
-    for b in range(2):
-        for t in range(7):
-            x = states[b, t].tolist()
-            hidden = [act(sum(W1[f][c] * x[c] for c in range(C)) + b1[f]) for f in range(F)]
-            out = [sum(W2[c][f] * hidden[f] for f in range(F)) + b2[c] for c in range(C)]
-            assert found[b, t].tolist() == pytest.approx(out)
+    W1, b1, W2, b2 = (p.detach() for p in layer.parameters())
+    for found, x in zip(layer(states).flatten(0, 1), states.flatten(0, 1), strict=True):
+        hidden = torch.tensor([FORMULAS[activation](float(each)) for each in W1 @ x + b1])
+        torch.testing.assert_close(found, W2 @ hidden.double() + b2, atol=1e-6, rtol=1e-6)
 
 
 def test_weights_begin_xavier_uniform_and_biases_zero():

@@ -1,7 +1,7 @@
 """Multi-head attention: heads and their groups, memories, caches, positions, torch's weights."""
 
 import copy
-from itertools import pairwise, product
+from itertools import pairwise
 
 import pytest
 import torch
@@ -101,16 +101,6 @@ def test_attention_is_the_paper_formula(heads, layout):
     torch.testing.assert_close(layer(states, memory, values)[0], want)
     if key_dim == value_dim:
         torch.testing.assert_close(layer(states, memory)[0], by_formula(layer, states, memory))
-
-
-def test_a_group_is_heads_with_equal_keys_and_values():
-    few, many = MultiHeadAttention(12, 6, num_key_heads=2), MultiHeadAttention(12, 6)
-    query, key, value = few.query_key_value.weight.split([12, 4, 4])
-    spread = [part.view(2, 2, 12).repeat_interleave(3, 0).flatten(0, 1) for part in (key, value)]
-    many.query_key_value.weight.data = torch.cat([query, *spread])
-    many.output = few.output
-    states = torch.randn(2, 5, 12)
-    torch.testing.assert_close(few(states)[0], many(states)[0])
 
 
 def test_gradients_can_be_differentiated():
@@ -391,53 +381,21 @@ def test_shapes_that_do_not_fit_are_named(call, message, unchecked_shapes):
         call()
 
 
-PEERS = {
-    "one matrix": {},
-    "no biases": {"bias": False},
-    "a memory of another width": {"kdim": 7, "vdim": 7},
-    "keys and values of different widths": {"kdim": 7, "vdim": 5},
-    "keys of another width": {"kdim": 7},
-}
-
-
-def peer_and_inputs(name):
-    options = PEERS[name]
-    peer = shaken(nn.MultiheadAttention(12, 3, batch_first=True, **options))
-    widths = (12, options.get("kdim", 12), options.get("vdim", 12))
-    inputs = [torch.randn(2, n, w).double() for n, w in zip((5, 4, 4), widths, strict=True)]
-    return peer, inputs
-
-
-@pytest.mark.parametrize("name", PEERS)
-def test_a_layer_made_from_torchs_gives_its_numbers(name):
-    peer, inputs = peer_and_inputs(name)
-    peer.dropout = 0.2
-    layer = MultiHeadAttention.from_torch(peer.eval())
-    assert not layer.training
-    assert layer.dropout == 0.2
-    want, _ = peer(*inputs, need_weights=False)
-    torch.testing.assert_close(layer(*inputs)[0], want)
-    peer.out_proj.weight.data.zero_()
-    torch.testing.assert_close(layer(*inputs)[0], want)
-
-
 @pytest.mark.parametrize(
-    ("name", "layout"),
+    ("width", "bias", "layout"),
     [
-        *product(
-            ["one matrix", "no biases"],
-            [{}, {"key_value_dim": 12}, {"key_dim": 12, "value_dim": 12}],
-        ),
-        *product(
-            ["a memory of another width"], [{"key_value_dim": 7}, {"key_dim": 7, "value_dim": 7}]
-        ),
+        *((12, bias, layout) for bias in (True, False) for layout in ((), ("key_value_dim",))),
+        *((12, bias, ("key_dim", "value_dim")) for bias in (True, False)),
+        *((7, True, layout) for layout in (("key_value_dim",), ("key_dim", "value_dim"))),
     ],
 )
-def test_torchs_matrices_go_into_every_layout(name, layout):
-    peer, inputs = peer_and_inputs(name)
-    layer = MultiHeadAttention(12, 3, bias=name != "no biases", **layout).double()
+def test_torchs_matrices_go_into_every_layout(width, bias, layout):
+    peer = nn.MultiheadAttention(12, 3, batch_first=True, bias=bias, kdim=width, vdim=width)
+    peer = shaken(peer)
+    layer = MultiHeadAttention(12, 3, bias=bias, **dict.fromkeys(layout, width)).double()
     layer.load_state_dict(peer.state_dict())
-    torch.testing.assert_close(layer(*inputs)[0], peer(*inputs)[0])
+    states, memory = torch.randn(2, 5, 12).double(), torch.randn(2, 4, width).double()
+    torch.testing.assert_close(layer(states, memory)[0], peer(states, memory, memory)[0])
 
 
 def test_torchs_weights_are_found_inside_a_model_and_leave_the_state_dict_alone():

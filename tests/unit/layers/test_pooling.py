@@ -1,6 +1,6 @@
 """A text as one vector: formulas, padding, who is asked."""
 
-from math import exp, tanh
+from itertools import product
 
 import pytest
 import torch
@@ -49,15 +49,8 @@ def by_formula(made, states):
 
 
 def looks_of(rows, states):
-    """softmax over places t of row · tanh(state_t), in float64 loops."""
-    found = []
-    for row in rows.tolist():
-        scores = [
-            sum(w * tanh(x) for w, x in zip(row, state, strict=True)) for state in states.tolist()
-        ]
-        total = sum(exp(score) for score in scores)
-        found.append([exp(score) / total for score in scores])
-    return torch.tensor(found)
+    """softmax over places t of row · tanh(state_t), row by row."""
+    return torch.stack([(states.tanh() @ row).softmax(0) for row in rows])
 
 
 @pytest.mark.parametrize("name", sorted(POOLINGS))
@@ -82,11 +75,10 @@ def test_the_penalty_is_how_far_the_hops_are_from_looking_at_one_word_each_and_a
     for row, length in enumerate(LENGTHS.tolist()):
         looks = looks_of(made.pool.queries, states[row, :length] @ made.pool.key.weight.T)
         want = sum(
-            (sum(a * b for a, b in zip(one, other, strict=True)) - (i == j)) ** 2
-            for i, one in enumerate(looks.tolist())
-            for j, other in enumerate(looks.tolist())
+            (one @ other - (i == j)) ** 2
+            for (i, one), (j, other) in product(enumerate(looks), repeat=2)
         )
-        torch.testing.assert_close(found[row].item(), want, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(found[row], want, atol=1e-5, rtol=1e-5)
     assert pooling("query").penalty(states, LENGTHS).tolist() == [0.0] * B
     optimizer = torch.optim.Adam(made.parameters(), lr=0.1)
     for _ in range(100):

@@ -1,4 +1,4 @@
-import math
+"""Recurrent cells and encoders: each is its formula, step by step."""
 
 import pytest
 import torch
@@ -11,37 +11,17 @@ B, S, X, h = 3, 5, 7, 2
 CELLS = ["gru", "lstm", "rnn"]
 
 
-def sigmoid(x):
-    return 1 / (1 + math.exp(-x))
-
-
-def affine(weight, bias, x):
-    return [
-        sum(w * v for w, v in zip(row, x, strict=True)) + b
-        for row, b in zip(weight, bias, strict=True)
-    ]
-
-
-def loop_step(cell, gates_in, gates_hidden, hidden, memory):
-    """One step of one sentence in plain numbers: the new hidden values and LSTM's memory."""
+def formula(cell, gates_in, gates_hidden, state):
+    """One step of one sentence: the hidden values and, of an LSTM, its memory behind them."""
     if cell == "rnn":
-        return [math.tanh(a + b) for a, b in zip(gates_in, gates_hidden, strict=True)], memory
+        return (gates_in + gates_hidden).tanh()
+    inputs, hiddens = gates_in.view(-1, h), gates_hidden.view(-1, h)
     if cell == "gru":
-        new = []
-        for i in range(h):
-            reset = sigmoid(gates_in[i] + gates_hidden[i])
-            update = sigmoid(gates_in[h + i] + gates_hidden[h + i])
-            fresh = math.tanh(gates_in[2 * h + i] + reset * gates_hidden[2 * h + i])
-            new.append((1 - update) * fresh + update * hidden[i])
-        return new, memory
-    gates = [a + b for a, b in zip(gates_in, gates_hidden, strict=True)]
-    new, new_memory = [], []
-    for i in range(h):
-        keep_in, forget, show = (sigmoid(gates[k * h + i]) for k in range(3))
-        value = forget * memory[i] + keep_in * math.tanh(gates[3 * h + i])
-        new_memory.append(value)
-        new.append(show * math.tanh(value))
-    return new, new_memory
+        reset, update = (inputs[:2] + hiddens[:2]).sigmoid()
+        return (1 - update) * (inputs[2] + reset * hiddens[2]).tanh() + update * state
+    keep_in, forget, show = (inputs[:3] + hiddens[:3]).sigmoid()
+    memory = forget * state[h:] + keep_in * (inputs[3] + hiddens[3]).tanh()
+    return torch.cat([show * memory.tanh(), memory])
 
 
 def randomised(module):
@@ -51,6 +31,7 @@ def randomised(module):
 
 
 @pytest.mark.parametrize("cell", CELLS)
+@torch.no_grad()
 def test_steps_are_the_formulas(cell):
     layer = randomised(RecurrentCell(cell, X, h))
     inputs = torch.randn(B, S, X, dtype=torch.float64)
@@ -58,15 +39,12 @@ def test_steps_are_the_formulas(cell):
     found = [state]
     for gates in layer.project(inputs).unbind(1):
         found.append(layer(gates, found[-1]))
-    W, b = layer.input.weight.tolist(), layer.input.bias.tolist()
-    U, c = layer.hidden.weight.tolist(), layer.hidden.bias.tolist()
     for row in range(B):
-        hidden, memory = state[row, :h].tolist(), state[row, h:].tolist()
+        want = state[row]
         for t in range(S):
-            gates_in = affine(W, b, inputs[row, t].tolist())
-            hidden, memory = loop_step(cell, gates_in, affine(U, c, hidden), hidden, memory)
-            assert found[t + 1][row].tolist() == pytest.approx(hidden + memory)
-            assert layer.output(found[t + 1])[row].tolist() == pytest.approx(hidden)
+            want = formula(cell, layer.input(inputs[row, t]), layer.hidden(want[:h]), want)
+            torch.testing.assert_close(found[t + 1][row], want)
+            torch.testing.assert_close(layer.output(found[t + 1])[row], want[:h])
 
 
 def test_a_state_stays_whole_when_gates_come_in_half_precision():
@@ -79,33 +57,28 @@ def test_a_state_stays_whole_when_gates_come_in_half_precision():
 
 
 @pytest.mark.parametrize("cell", CELLS)
+@torch.no_grad()
 def test_encoder_is_the_formulas_in_both_directions(cell):
     encoder = randomised(RecurrentEncoder(cell, X, h))
     inputs, lengths = torch.randn(B, S, X, dtype=torch.float64), torch.tensor([3, 5, 1])
     out, last = encoder(inputs, lengths)
-    parameters = {name: p.tolist() for name, p in encoder.recurrence.named_parameters()}
-    for row in range(B):
-        n = int(lengths[row])
+    parameters = dict(encoder.recurrence.named_parameters())
+    # Torch's order of gates, into ours.
+    order = [0, 1, 3, 2] if cell == "lstm" else list(range(3 if cell == "gru" else 1))
+    for row, n in enumerate(lengths.tolist()):
         ends = []
-        for side, suffix in ((0, ""), (1, "_reverse")):
-            order = range(n) if side == 0 else range(n - 1, -1, -1)
-            hidden, memory = [0.0] * h, [0.0] * h
-            for t in order:
-                W, U = (parameters[f"weight_{k}_l0{suffix}"] for k in ("ih", "hh"))
-                b, c = (parameters[f"bias_{k}_l0{suffix}"] for k in ("ih", "hh"))
-                gates_in, gates_hidden = (
-                    affine(W, b, inputs[row, t].tolist()),
-                    affine(U, c, hidden),
-                )
-                if cell == "lstm":  # torch's order of gates, into ours
-                    gates_in, gates_hidden = (
-                        g[: 2 * h] + g[3 * h :] + g[2 * h : 3 * h] for g in (gates_in, gates_hidden)
-                    )
-                hidden, memory = loop_step(cell, gates_in, gates_hidden, hidden, memory)
-                found = out[row, t, side * h : (side + 1) * h].tolist()
-                assert found == pytest.approx(hidden)
-            ends += hidden
-        assert last[row].tolist() == pytest.approx(ends)
+        for side, suffix in enumerate(("", "_reverse")):
+            W, U, b, c = (
+                parameters[f"{name}_l0{suffix}"].unflatten(0, (-1, h))[order].flatten(0, 1)
+                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            )
+            state = torch.zeros(2 * h if cell == "lstm" else h).double()
+            for t in range(n)[:: -1 if side else 1]:
+                state = formula(cell, W @ inputs[row, t] + b, U @ state[:h] + c, state)
+                found = out[row, t, side * h : (side + 1) * h]
+                torch.testing.assert_close(found, state[:h])
+            ends.append(state[:h])
+        torch.testing.assert_close(last[row], torch.cat(ends))
         assert not out[row, n:].any()
 
 

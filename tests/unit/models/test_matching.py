@@ -1,7 +1,5 @@
 """Models of two texts: a reader beside another text, and the memory network."""
 
-from math import exp
-
 import pytest
 import torch
 from torch.nn import functional as F
@@ -77,29 +75,19 @@ def inputs_of(reader, *args):
     return seen["inputs"]
 
 
-def softmax_of(scores):
-    shares = [exp(score - max(scores)) for score in scores]
-    return [share / sum(shares) for share in shares]
-
-
 @pytest.mark.parametrize(("alignment", "scale"), [("dot", 1.0), ("scaled_dot", 11**-0.5)])
 def test_the_alignment_is_drqas(alignment, scale):
-    """Σ_j softmax_j(relu(W e_i) · relu(W o_j)) o_j, over the real words alone, in loops."""
+    """Σ_j softmax_j(relu(W e_i) · relu(W o_j)) o_j, over the real words alone."""
     reader, ids, other, features = made(alignment=alignment)
     inputs = inputs_of(reader, ids, other, features, (N, N), (M, 2))
-    tokens, theirs = reader.embedding(ids).double(), reader.embedding(other).double()
-    torch.testing.assert_close(inputs[..., :11].double(), tokens)
+    tokens, theirs = reader.embedding(ids), reader.embedding(other)
+    torch.testing.assert_close(inputs[..., :11], tokens)
     torch.testing.assert_close(inputs[..., -FEATURES:], features)
-    align = reader.align.double()
     for row, length in enumerate((M, 2)):
-        for i in range(N):
-            asked = align(tokens[row, i]).relu()
-            keys = [align(theirs[row, j]).relu() for j in range(length)]
-            shares = softmax_of([scale * sum((asked * key).tolist()) for key in keys])
-            want = sum(share * theirs[row, j] for j, share in enumerate(shares))
-            torch.testing.assert_close(
-                inputs[row, i, 11:22].double(), want, atol=1e-5, rtol=1e-5, check_dtype=False
-            )
+        words = theirs[row, :length]
+        asked, keys = (reader.align(each).relu() for each in (tokens[row], words))
+        want = (scale * asked @ keys.T).softmax(-1) @ words
+        torch.testing.assert_close(inputs[row, :, 11:22], want, atol=1e-5, rtol=1e-5)
 
 
 def test_layers_read_the_one_before_and_stand_side_by_side():
@@ -127,7 +115,7 @@ def test_one_layer_has_the_weights_it_always_had():
 
 
 def test_the_similarity_is_bidafs():
-    """softmax_j(w · [h_i; q_j; h_i ⊙ q_j]) of both texts' states, whatever w₁ is, in loops."""
+    """softmax_j(w · [h_i; q_j; h_i ⊙ q_j]) of both texts' states, whatever w₁ is."""
     reader, ids, other, features = made(compares=True, similarity="trilinear")
     torch.nn.init.normal_(reader.similarity.of_key)
     torch.nn.init.normal_(reader.similarity.of_product)
@@ -137,22 +125,12 @@ def test_the_similarity_is_bidafs():
         read(reader, ids, other, features, (N, N), (M, 2))
     (call,) = [each for each in calls if each.layer == 2]
     looks = call.weights()
-    w = [
-        torch.randn(12).tolist(),
-        reader.similarity.of_key.tolist(),
-        reader.similarity.of_product.tolist(),
-    ]
-    w = [x for part in w for x in part]
+    w = torch.cat([torch.randn(12), reader.similarity.of_key, reader.similarity.of_product])
     for row, length in enumerate((M, 2)):
-        for i in range(N):
-            h = kept["states"][row, i].tolist()
-            scores = []
-            for j in range(length):
-                q = call.key[row, j].tolist()
-                both = [*h, *q, *(a * b for a, b in zip(h, q, strict=True))]
-                scores.append(sum(a * b for a, b in zip(w, both, strict=True)))
-            want = torch.tensor([*softmax_of(scores), *[0.0] * (M - length)])
-            torch.testing.assert_close(looks[row, i], want, atol=1e-5, rtol=1e-5)
+        for h, look in zip(kept["states"][row], looks[row], strict=True):
+            scores = torch.stack([w @ torch.cat([h, q, h * q]) for q in call.key[row, :length]])
+            want = F.pad(scores.softmax(0), (0, M - length))
+            torch.testing.assert_close(look, want, atol=1e-5, rtol=1e-5)
 
 
 def test_the_similarity_changes_what_is_read_and_is_learned():
@@ -229,18 +207,25 @@ def by_formula(model, sentences, count, question):
     return m @ u if model.answer is None else model.answer.weight @ u
 
 
+def shaken(model):
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+def asked():
+    """Sentences, how many are real, and a question; some of them are short."""
+    sentences = torch.randint(1, VOCAB, (B, SENTENCES, J))
+    question = torch.randint(1, VOCAB, (B, Q))
+    sentences[0, 1, 2:] = question[1, 1:] = 0
+    return sentences, torch.tensor([5, 2]), question
+
+
 @pytest.mark.parametrize("counted_from", ["last", "first"])
 @pytest.mark.parametrize(("hops", "encoding"), [(1, "position"), (3, "position"), (3, "bag")])
 def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding, counted_from):
-    model = network(hops, encoding=encoding, counted_from=counted_from)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    sentences, question = (
-        torch.randint(1, VOCAB, (B, SENTENCES, J)),
-        torch.randint(1, VOCAB, (B, Q)),
-    )
-    sentences[0, 1, 2:] = question[1, 1:] = 0
-    counts = torch.tensor([5, 2])
+    model = shaken(network(hops, encoding=encoding, counted_from=counted_from))
+    sentences, counts, question = asked()
     logits = model(sentences, counts, question)
     for row, count in enumerate(counts.tolist()):
         want = by_formula(model, sentences[row], count, question[row])
@@ -278,14 +263,8 @@ def test_what_overlap_says_of_a_sentence_and_its_neighbours_is_added_to_every_ma
 
 def test_with_words_to_answer_with_the_logits_are_those_of_a_last_layer():
     config = MemoryNetworkConfig(model_dim=6, num_hops=2, max_sentences=7, dropout=0.0)
-    model = MemoryNetwork(config, vocab_size=VOCAB, num_answers=11)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    sentences, question = (
-        torch.randint(1, VOCAB, (B, SENTENCES, J)),
-        torch.randint(1, VOCAB, (B, Q)),
-    )
-    counts = torch.tensor([5, 2])
+    model = shaken(MemoryNetwork(config, vocab_size=VOCAB, num_answers=11))
+    sentences, counts, question = asked()
     logits = model(sentences, counts, question)
     assert logits.shape == (B, 11)
     for row, count in enumerate(counts.tolist()):
@@ -296,13 +275,9 @@ def test_with_words_to_answer_with_the_logits_are_those_of_a_last_layer():
 @pytest.mark.parametrize(("counted_from", "found"), [("last", [4, 2, 0]), ("first", [0, 0, 0])])
 def test_place_0_is_that_of_the_sentence_nearest_to_the_question(counted_from, found):
     """In texts of any length, of sentences that are all alike."""
-    model, words = (
-        network(1, counted_from=counted_from),
-        torch.ones(3, SENTENCES, J).long(),
-    )
-    asked = model._read(words[:1, 0], model.match)[0]
+    model, words = network(1, counted_from=counted_from), torch.ones(3, SENTENCES, J).long()
     with torch.no_grad():
-        model.match_order.zero_()[0] = asked
+        model.match_order.zero_()[0] = model._read(words[:1, 0], model.match)[0]
     logits = model(words, torch.tensor([5, 3, 1]), words[:, 0])
     assert logits.argmax(-1).tolist() == found
     assert MemoryNetworkConfig().counted_from == "last"
@@ -311,11 +286,7 @@ def test_place_0_is_that_of_the_sentence_nearest_to_the_question(counted_from, f
 def test_every_hop_is_seen():
     seen = []
     with observe(seen.append):
-        network(3)(
-            torch.ones(B, SENTENCES, J).long(),
-            torch.tensor([5, 2]),
-            torch.ones(B, Q).long(),
-        )
+        network(3)(*asked())
     assert [(each.kind, each.layer) for each in seen] == [("cross", hop) for hop in range(3)]
 
 

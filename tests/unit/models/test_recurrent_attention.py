@@ -1,7 +1,6 @@
-"""Each way of looking at the source against its paper's formula, in plain float64 loops."""
+"""Each way of looking at the source against its paper's formula, step by step in float64."""
 
 from itertools import product
-from math import exp, tanh
 
 import pytest
 import torch
@@ -11,14 +10,7 @@ from regard.attention import at, lengths, observe, weights
 from regard.layers import AdditiveAttention, BilinearAttention, DotAttention
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, recurrent_attention
 from regard.models.interfaces import SourceMemory
-from regard.models.recurrent_attention import (
-    Covering,
-    Mixture,
-    Near,
-    Sampled,
-    Soft,
-    reinforce,
-)
+from regard.models.recurrent_attention import Covering, Mixture, Near, Sampled, Soft, reinforce
 from regard.text import EOS_ID
 
 B, S, Q, Y, E = 2, 7, 5, 3, 11
@@ -67,13 +59,18 @@ def walk(way, look, steps=3):
     return outputs, torch.stack(rows)
 
 
-def scores(look, query, known, row):
-    return (query @ look.w @ known.keys[row].T).tolist()[: int(LENGTHS[row])]
+def scores(look, step, row):
+    """How well a query matches each real place."""
+    return memory(look).keys[row, : LENGTHS[row]] @ (queries(3)[step, row] @ look.w)
 
 
-def softmax(numbers):
-    powers = {place: exp(number) for place, number in numbers.items()}
-    return {place: power / sum(powers.values()) for place, power in powers.items()}
+def places(row):
+    """1 to the length, as the papers count."""
+    return torch.arange(1, LENGTHS[row] + 1, dtype=F64)
+
+
+def softmax_where(numbers, is_near):
+    return numbers.masked_fill(~is_near, -torch.inf).softmax(0)
 
 
 def assert_mixes(outputs, rows, expected):
@@ -81,112 +78,92 @@ def assert_mixes(outputs, rows, expected):
     known = memory(None)
     for step, output in enumerate(outputs):
         for row in range(B):
-            want = torch.tensor([expected(step, row).get(s, 0.0) for s in range(1, S + 1)])
-            torch.testing.assert_close(rows[step, row], want.to(F64), rtol=1e-6, atol=1e-7)
+            want = expected(step, row)
+            want = F.pad(want, (0, S - len(want)))
+            torch.testing.assert_close(rows[step, row], want, rtol=1e-6, atol=1e-7)
             context = rows[step, row] @ known.values[row]
             torch.testing.assert_close(output.context[row], context)
 
 
+@torch.no_grad()
 def test_local_p_is_a_softmax_near_the_predicted_place_times_a_gaussian():
     look, reach = bilinear(), 2
     way = Near(Q, reach, is_predictive=True).double()
     outputs, rows = walk(way, look)
-    W, v = way.inner.weight.tolist(), way.outer.weight[0].tolist()
 
     def expected(step, row):
-        query = queries(3)[step, row]
-        hidden = [tanh(sum(w * q for w, q in zip(r, query.tolist(), strict=True))) for r in W]
-        centre = int(LENGTHS[row]) / (1 + exp(-sum(a * b for a, b in zip(v, hidden, strict=True))))
-        found = dict(enumerate(scores(look, query, memory(look), row), 1))
-        align = softmax({s: e for s, e in found.items() if abs(s - centre) <= reach})
-        return {s: a * exp(-((s - centre) ** 2) / (2 * (reach / 2) ** 2)) for s, a in align.items()}
+        hidden = (way.inner.weight @ queries(3)[step, row]).tanh()
+        away = places(row) - LENGTHS[row] * torch.sigmoid(way.outer.weight[0] @ hidden)
+        align = softmax_where(scores(look, step, row), away.abs() <= reach)
+        return align * (-(away**2) / (2 * (reach / 2) ** 2)).exp()
 
     assert_mixes(outputs, rows, expected)
     assert (rows.sum(-1) < 1).all()
 
 
+@torch.no_grad()
 def test_local_m_is_a_softmax_around_the_number_of_the_step():
     look, reach = bilinear(), 1
     outputs, rows = walk(Near(Q, reach, is_predictive=False), look)
 
     def expected(step, row):
-        found = dict(enumerate(scores(look, queries(3)[step, row], memory(look), row), 1))
-        return softmax({s: e for s, e in found.items() if abs(s - (step + 1)) <= reach})
+        return softmax_where(scores(look, step, row), (places(row) - (step + 1)).abs() <= reach)
 
     assert_mixes(outputs, rows, expected)
 
 
+@torch.no_grad()
 def test_graves_window_is_a_sum_of_bumps_that_only_move_on():
     torch.manual_seed(5)
     way = Mixture(Q, 3).double()
     outputs, rows = walk(way, None)
-    W, b = way.window.weight.tolist(), way.window.bias.tolist()
-    kappas = torch.zeros(4, B, 3, dtype=F64)
-
-    def hats(step, row):
-        query = queries(3)[step, row].tolist()
-        return [
-            sum(w * q for w, q in zip(r, query, strict=True)) + c for r, c in zip(W, b, strict=True)
-        ]
-
-    for step, row, k in product(range(3), range(B), range(3)):
-        kappas[step + 1, row, k] = kappas[step, row, k] + exp(hats(step, row)[6 + k])
+    hats = (queries(3) @ way.window.weight.T + way.window.bias).exp()  # (steps, B, 9)
+    alpha, beta, moves = hats.chunk(3, dim=-1)
+    kappa = moves.cumsum(0)
 
     def expected(step, row):
-        found, kappa = hats(step, row), kappas[step + 1, row].tolist()
-        return {
-            u: sum(exp(found[k]) * exp(-exp(found[3 + k]) * (kappa[k] - u) ** 2) for k in range(3))
-            for u in range(1, int(LENGTHS[row]) + 1)
-        }
+        a, b, k = (each[step, row, :, None] for each in (alpha, beta, kappa))
+        return (a * (-b * (k - places(row)) ** 2).exp()).sum(0)
 
     assert_mixes(outputs, rows, expected)
-    for output, kappa in zip(outputs, kappas[1:], strict=True):
-        torch.testing.assert_close(output.state.past, kappa)
+    torch.testing.assert_close([output.state.past for output in outputs], list(kappa))
 
 
 def test_a_single_bump_never_goes_back():
     torch.manual_seed(6)
     way = Mixture(Q, 1).double()
     outputs, rows = walk(way, None, steps=12)
-    places = torch.stack([output.state.past for output in outputs])
-    assert (places[1:] > places[:-1]).all()
+    bumps = torch.stack([output.state.past for output in outputs])
+    assert (bumps[1:] > bumps[:-1]).all()
     best = rows.argmax(-1)
     assert (best[1:] >= best[:-1]).all()
     assert best[-1].tolist() == [6, 3]
 
 
 @pytest.mark.parametrize("make", [bilinear, lambda: AdditiveAttention(Q, Y, 13).double()])
+@torch.no_grad()
 def test_coverage_joins_the_score_and_looking_again_costs(make):
     look = make()
-    key_dim = 13 if isinstance(look, AdditiveAttention) else Y
-    way = Covering(key_dim).double()
+    is_additive = isinstance(look, AdditiveAttention)
+    way = Covering(13 if is_additive else Y).double()
     torch.nn.init.normal_(way.w)
     outputs, rows = walk(way, look)
-    covered = [[0.0] * S for _ in range(B)]
-    known = memory(look)
+    covered, known = torch.zeros(B, S, dtype=F64), memory(look)
 
-    def score(query, row, s):
-        if key_dim == Y:
-            return float(query @ look.w @ (known.keys[row, s] + covered[row][s] * way.w))
-        # See et al., equation 11: v · tanh(W_h h_i + W_s s_t + w_c c_i + b)
-        inner = known.keys[row, s] + look.query(query) + covered[row][s] * way.w
-        return sum(w * tanh(x) for w, x in zip(look.w.tolist(), inner.tolist(), strict=True))
+    def expected(step, row):
+        query, real = queries(3)[step, row], slice(LENGTHS[row])
+        keys = known.keys[row, real] + covered[row, real, None] * way.w
+        if is_additive:  # See et al., equation 11: v · tanh(W_h h_i + W_s s_t + w_c c_i + b)
+            return ((keys + look.query(query)).tanh() @ look.w).softmax(0)
+        return (keys @ (query @ look.w)).softmax(0)
 
-    expected = {}
     for step, output in enumerate(outputs):
-        for row in range(B):
-            query = queries(3)[step, row]
-            with torch.no_grad():
-                found = {s + 1: score(query, row, s) for s in range(int(LENGTHS[row]))}
-            expected[step, row] = softmax(found)
-            penalty = sum(min(a, covered[row][s - 1]) for s, a in expected[step, row].items())
-            torch.testing.assert_close(output.penalty[row].item(), penalty)
-        for row in range(B):
-            for s, a in expected[step, row].items():
-                covered[row][s - 1] += a
-    assert_mixes(outputs, rows, lambda step, row: expected[step, row])
+        assert_mixes([output], rows[step : step + 1], lambda _, row: expected(step, row))  # noqa: B023
+        penalty = torch.minimum(rows[step], covered).sum(-1)
+        torch.testing.assert_close(output.penalty, penalty)
+        covered += rows[step]
     assert outputs[0].penalty.abs().max().item() == 0
-    torch.testing.assert_close(outputs[-1].state.past, torch.tensor(covered, dtype=F64))
+    torch.testing.assert_close(outputs[-1].state.past, covered)
     torch.testing.assert_close(outputs[1].weights, rows[1])
 
 
@@ -204,8 +181,7 @@ def test_hard_attention_takes_the_best_place_in_use():
     outputs, rows = walk(Sampled().eval(), look)
     for step, output in enumerate(outputs):
         for row in range(B):
-            found = scores(look, queries(3)[step, row], memory(look), row)
-            best = found.index(max(found))
+            best = scores(look, step, row).argmax()
             assert torch.equal(output.context[row], memory(look).values[row, best])
             assert rows[step, row].argmax() == best
             assert rows[step, row].sum() == 1

@@ -1,4 +1,4 @@
-import math
+"""Recurrent translators against the formulas of Bahdanau et al. and Luong et al., step by step."""
 
 import pytest
 import torch
@@ -23,177 +23,113 @@ def batch():
     return source, torch.tensor([5, 2, 3]), target
 
 
-# --- the formulas of Bahdanau et al. (2015), appendix A, in plain numbers ---
-
-
-def matvec(weight, x):
-    return [sum(w * v for w, v in zip(row, x, strict=True)) for row in weight]
-
-
-def plus(*vectors):
-    return [sum(values) for values in zip(*vectors, strict=True)]
-
-
-def sigmoid(x):
-    return 1 / (1 + math.exp(-x))
+def linear(p, name, x):
+    y = p[f"{name}.weight"] @ x
+    return y + p[f"{name}.bias"] if f"{name}.bias" in p else y
 
 
 def gru(gates_in, gates_hidden, hidden):
     """Cho et al. (2014), with the reset gate on U h, where matrices can be multiplied at once."""
-    h = len(hidden)
-    new = []
-    for i in range(h):
-        reset = sigmoid(gates_in[i] + gates_hidden[i])
-        update = sigmoid(gates_in[h + i] + gates_hidden[h + i])
-        fresh = math.tanh(gates_in[2 * h + i] + reset * gates_hidden[2 * h + i])
-        new.append((1 - update) * fresh + update * hidden[i])
-    return new
-
-
-def softmax(scores):
-    powers = [math.exp(score) for score in scores]
-    return [power / sum(powers) for power in powers]
+    inputs, hiddens = gates_in.chunk(3), gates_hidden.chunk(3)
+    reset, update = (torch.sigmoid(inputs[i] + hiddens[i]) for i in (0, 1))
+    fresh = torch.tanh(inputs[2] + reset * hiddens[2])
+    return (1 - update) * fresh + update * hidden
 
 
 def annotations(p, layer, inputs, hidden_dim):
     """One layer's forward and backward states of each source word, side by side."""
     sides = []
     for suffix, order in ((f"_l{layer}", 1), (f"_l{layer}_reverse", -1)):
-        hidden, states = [0.0] * hidden_dim, []
+        ih, hh, ih_bias, hh_bias = (
+            p[f"encoder.recurrence.{kind}{suffix}"]
+            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        hidden, states = torch.zeros(hidden_dim).double(), []
         for x in inputs[::order]:
-            gates_in = plus(
-                matvec(p[f"encoder.recurrence.weight_ih{suffix}"], x),
-                p[f"encoder.recurrence.bias_ih{suffix}"],
-            )
-            gates_hidden = plus(
-                matvec(p[f"encoder.recurrence.weight_hh{suffix}"], hidden),
-                p[f"encoder.recurrence.bias_hh{suffix}"],
-            )
-            hidden = gru(gates_in, gates_hidden, hidden)
+            hidden = gru(ih @ x + ih_bias, hh @ hidden + hh_bias, hidden)
             states.append(hidden)
         sides.append(states[::order])
-    return [one + other for one, other in zip(*sides, strict=True)]
+    return [torch.cat(both) for both in zip(*sides, strict=True)]
 
 
 def carried(memory, config):
     """The last state of the backward encoder, A.2.2 of Bahdanau et al., or of both."""
     h = config.hidden_dim
-    ahead = memory[-1][:h] if config.beginning == "both" else []
-    return ahead + memory[0][h:]
+    ahead = memory[-1][:h] if config.beginning == "both" else memory[-1][:0]
+    return torch.cat([ahead, memory[0][h:]])
 
 
 def bahdanau(p, source, target, config):
-    """The logits for one sentence."""
+    """The logits for one sentence: Bahdanau et al. (2015), appendix A."""
     scale = config.embed_dim**0.5
-    read = [[v * scale for v in p["source_embedding.weight"][i]] for i in source]
-    memory = read
+    memory = read = [p["source_embedding.weight"][i] * scale for i in source]
     for layer in range(config.num_layers):
         memory = annotations(p, layer, memory, config.hidden_dim)
-    values = read if config.values == "embeddings" else memory
+    values = torch.stack(read if config.values == "embeddings" else memory)
     last = carried(memory, config)
-    layers = [
-        [math.tanh(v) for v in plus(matvec(p[f"first.{i}.weight"], last), p[f"first.{i}.bias"])]
-        for i in range(config.num_layers)
-    ]
+    layers = [linear(p, f"first.{i}", last).tanh() for i in range(config.num_layers)]
     rows = []
     for token in target:
-        embedded = [v * scale for v in p["target_embedding.weight"][token]]
-        scores = [
-            sum(
-                w * math.tanh(v)
-                for w, v in zip(
-                    p["look.w"],
-                    plus(
-                        matvec(p["look.query.weight"], layers[-1]),
-                        matvec(p["look.key.weight"], m),
-                        p["look.key.bias"],
-                    ),
-                    strict=True,
-                )
-            )
-            for m in memory
-        ]
-        weights = softmax(scores)
-        context = plus(*[[w * v for v in value] for w, value in zip(weights, values, strict=True)])
-        extra = matvec(p["context_gates.weight"], context)  # only the first layer reads it
+        embedded = p["target_embedding.weight"][token] * scale
+        asked = linear(p, "look.query", layers[-1])
+        scores = [p["look.w"] @ (asked + linear(p, "look.key", m)).tanh() for m in memory]
+        context = torch.stack(scores).softmax(0) @ values
         state = embedded
         for i, before in enumerate(layers):
-            gates_in = plus(matvec(p[f"cells.{i}.input.weight"], state), p[f"cells.{i}.input.bias"])
-            gates_hidden = plus(
-                matvec(p[f"cells.{i}.hidden.weight"], before), p[f"cells.{i}.hidden.bias"]
-            )
-            if i == 0:
-                gates_in = plus(gates_in, extra)
-            layers[i] = state = gru(gates_in, gates_hidden, before)
-        pairs = plus(matvec(p["readout.weight"], state + embedded + context), p["readout.bias"])
-        maxout = [max(pairs[2 * i], pairs[2 * i + 1]) for i in range(len(pairs) // 2)]
-        rows.append(plus(matvec(p["target_embedding.weight"], maxout), p["output_bias"]))
-    return rows
-
-
-@pytest.mark.parametrize("num_layers", [1, 2])
-@pytest.mark.parametrize("values", ["states", "embeddings"])
-def test_additive_model_is_the_formulas_in_plain_loops(values, num_layers):
-    model = build(num_layers=num_layers, values=values).double().eval()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    parameters = {name: p.tolist() for name, p in model.named_parameters()}
-    parameters["source_embedding.weight"][0] = [0.0] * 6
-    source, lengths, target = batch()
-    logits = model.project(model(source, lengths, target)[0])
-    for row in range(B):
-        words = source[row, : lengths[row]].tolist()
-        expected = bahdanau(parameters, words, target[row].tolist(), model.config)
-        torch.testing.assert_close(logits[row], torch.tensor(expected, dtype=torch.float64))
+            gates = linear(p, f"cells.{i}.input", state)
+            if i == 0:  # only the first layer reads the context
+                gates = gates + linear(p, "context_gates", context)
+            layers[i] = state = gru(gates, linear(p, f"cells.{i}.hidden", before), before)
+        pairs = linear(p, "readout", torch.cat([state, embedded, context]))
+        maxout = torch.stack([pairs[0::2], pairs[1::2]]).amax(0)
+        rows.append(p["target_embedding.weight"] @ maxout + p["output_bias"])
+    return torch.stack(rows)
 
 
 def luong(p, source, target, config):
     """The logits for one sentence, with one layer: Luong et al. (2015), equations 5, 7 and 8."""
     scale, h = config.embed_dim**0.5, config.hidden_dim
-    read = [[v * scale for v in p["source_embedding.weight"][i]] for i in source]
-    memory = annotations(p, 0, read, h)
-    last = carried(memory, config)
-    state = [math.tanh(v) for v in plus(matvec(p["first.0.weight"], last), p["first.0.bias"])]
-    fed, rows = [0.0] * config.embed_dim, []
+    memory = annotations(p, 0, [p["source_embedding.weight"][i] * scale for i in source], h)
+    state = linear(p, "first.0", carried(memory, config)).tanh()
+    fed, rows = torch.zeros(config.embed_dim).double(), []
     for token in target:
-        embedded = [v * scale for v in p["target_embedding.weight"][token]]
-        gates = plus(matvec(p["cells.0.input.weight"], embedded), p["cells.0.input.bias"])
-        gates = plus(gates, matvec(p["context_gates.weight"], fed))
-        hidden = plus(matvec(p["cells.0.hidden.weight"], state), p["cells.0.hidden.bias"])
-        state = gru(gates, hidden, state)
-        if config.attention == "general":
-            scores = [
-                sum(s * v for s, v in zip(state, matvec(p["look.w"], m), strict=True))
-                for m in memory
-            ]
-        elif config.attention == "location":
-            scores = matvec(p["look.w"][: len(memory)], state)
-        else:
-            scores = [
-                sum(s * (f + b) for s, f, b in zip(state, m[:h], m[h:], strict=True))
-                for m in memory
-            ]
-        context = plus(*[[w * v for v in m] for w, m in zip(softmax(scores), memory, strict=True)])
-        fed = plus(matvec(p["readout.weight"], context + state), p["readout.bias"])
-        fed = [math.tanh(v) for v in fed]
-        rows.append(plus(matvec(p["target_embedding.weight"], fed), p["output_bias"]))
-    return rows
+        embedded = p["target_embedding.weight"][token] * scale
+        gates = linear(p, "cells.0.input", embedded) + linear(p, "context_gates", fed)
+        state = gru(gates, linear(p, "cells.0.hidden", state), state)
+        scores = {
+            "general": lambda: [state @ (p["look.w"] @ m) for m in memory],  # noqa: B023
+            "location": lambda: list(p["look.w"][: len(memory)] @ state),  # noqa: B023
+            "dot": lambda: [state @ (m[:h] + m[h:]) for m in memory],  # noqa: B023
+        }[config.attention]()
+        context = torch.stack(scores).softmax(0) @ torch.stack(memory)
+        fed = linear(p, "readout", torch.cat([context, state])).tanh()
+        rows.append(p["target_embedding.weight"] @ fed + p["output_bias"])
+    return torch.stack(rows)
 
 
-@pytest.mark.parametrize("attention", ["dot", "general", "location"])
-def test_luongs_model_is_the_formulas_in_plain_loops(attention):
-    luongs = {"decoder": "luong", "attention": attention, "beginning": "both"}
-    model = build(num_layers=1, **luongs).double().eval()
+LUONG = {"decoder": "luong", "beginning": "both", "num_layers": 1}
+
+
+@pytest.mark.parametrize(
+    ("formula", "settings"),
+    [
+        *((bahdanau, {"values": "states", "num_layers": layers}) for layers in (1, 2)),
+        *((bahdanau, {"values": "embeddings", "num_layers": layers}) for layers in (1, 2)),
+        *((luong, LUONG | {"attention": name}) for name in ("dot", "general", "location")),
+    ],
+)
+@torch.no_grad()
+def test_a_model_is_the_formulas_of_its_paper(formula, settings):
+    model = build(**settings).double().eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
-    parameters = {name: p.tolist() for name, p in model.named_parameters()}
-    parameters["source_embedding.weight"][0] = [0.0] * 6
+    parameters = {name: p.clone() for name, p in model.named_parameters()}
+    parameters["source_embedding.weight"][0] = 0
     source, lengths, target = batch()
     logits = model.project(model(source, lengths, target)[0])
-    for row in range(B):
-        words = source[row, : lengths[row]].tolist()
-        expected = luong(parameters, words, target[row].tolist(), model.config)
-        torch.testing.assert_close(logits[row], torch.tensor(expected, dtype=torch.float64))
+    for row, length in enumerate(lengths.tolist()):
+        want = formula(parameters, source[row, :length], target[row], model.config)
+        torch.testing.assert_close(logits[row], want)
 
 
 def test_a_tied_table_is_the_last_layer():
