@@ -3,7 +3,7 @@
 import pytest
 import torch
 import transformers as hf
-from tests.parity.hugging_face_models import TWO_SIDED, B, C, F, H, N, T, V, padding
+from tests.parity.hugging_face_models import SMALL, TWO_SIDED, B, C, F, H, N, T, V, padding
 from torch.testing import assert_close
 
 import regard as rg
@@ -11,13 +11,6 @@ from regard.errors import SettingError
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
-SMALL = {
-    "vocab_size": V,
-    "hidden_size": C,
-    "num_hidden_layers": 2,
-    "num_attention_heads": H,
-    "intermediate_size": F,
-}
 BANDED = {"attention_window": 4, "max_position_embeddings": 60, "pad_token_id": 1}
 OTHERS = {"bos_token_id": 2, "eos_token_id": None}
 

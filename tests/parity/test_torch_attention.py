@@ -143,17 +143,6 @@ def test_causal_rectangles_in_both_corners(backend, N, M):
     )
 
 
-@pytest.mark.parametrize("backend", [None, "dot_cpu", "tiled"])
-@pytest.mark.parametrize("G", [1, 2, 3, 6])
-def test_grouped_heads(G, backend):
-    query = torch.randn(2, 6, 67, 8).requires_grad_()
-    key, value = (torch.randn(2, G, 130, 8).requires_grad_() for _ in range(2))
-    mask = torch.rand(67, 130) > 0.4
-    out = attend(query, key, value, mask=mask, backend=backend)
-    want = formula(query, key, value, attn_mask=mask, enable_gqa=True)
-    assert_same(out, want, [query, key, value], torch.float32)
-
-
 # nn.MultiheadAttention
 
 C, H = 12, 3

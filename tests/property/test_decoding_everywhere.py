@@ -149,6 +149,15 @@ def test_without_a_cache_the_same_tokens_are_chosen(kind, seed):
                 assert token == wanted or (draw is None and near[token])
 
 
+@every_kind
+def test_a_beam_of_one_is_greedy(kind):
+    ids, lengths = batch(7)
+    common = {"batch_size": len(ids), "bos_id": BOS, "eos_id": EOS, "max_lengths": LONGEST}
+    one = beam(model(kind).step, start(kind, ids, lengths), beam_size=1, **common)
+    best = greedy(model(kind).step, start(kind, ids, lengths), **common)
+    assert [found.tokens for (found,) in one] == [found.tokens for found in best]
+
+
 def everything(kind, ids, tokens):
     """The log-probabilities of all tokens that may come next, without any cache."""
     made = model(kind)

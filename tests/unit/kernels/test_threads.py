@@ -106,14 +106,6 @@ def test_a_forked_process_makes_threads_of_its_own(num_threads):
     assert os.waitstatus_to_exitcode(ended[1]) == 0
 
 
-@pytest.fixture
-def three_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
-
-
 def in_a_new_thread(function):
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
@@ -125,20 +117,20 @@ def asked_alone():
     return inside, torch.get_num_threads()
 
 
-def test_a_thread_has_its_number_again_when_it_was_alone(three_threads):
-    assert asked_alone() == (1, 3)
-    assert in_a_new_thread(asked_alone) == (1, 3)
+def test_a_thread_has_its_number_again_when_it_was_alone(num_threads):
+    assert asked_alone() == (1, num_threads)
+    assert in_a_new_thread(asked_alone) == (1, num_threads)
 
 
-def test_threads_that_begin_meanwhile_are_not_alone(three_threads):
+def test_threads_that_begin_meanwhile_are_not_alone(num_threads):
     with threads.alone():
-        assert in_a_new_thread(torch.get_num_threads) == 3
+        assert in_a_new_thread(torch.get_num_threads) == num_threads
 
 
-def test_what_fails_alone_leaves_the_number_as_it_was(three_threads):
+def test_what_fails_alone_leaves_the_number_as_it_was(num_threads):
     with pytest.raises(ValueError, match="no"), threads.alone():
         raise ValueError("no")
-    assert torch.get_num_threads() == 3
+    assert torch.get_num_threads() == num_threads
 
 
 @pairwise(rows=[1, 7, 8, 15, 16, 17, 63, 64, 65, 129, 500], count=[1, 3])

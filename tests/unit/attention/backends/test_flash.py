@@ -16,12 +16,19 @@ WINDOWS = {
     "both sides": window(before=3, after=5),
     "from the third key": window(before=4, after=0, first=3),
 }
-DOCUMENTS = {
-    "documents": documents(IDS),
-    "causal documents": documents(IDS) & causal(),
-    "documents by row": documents(torch.stack([IDS, OTHER])),
-    "windows in documents": documents(torch.stack([IDS, OTHER])) & window(before=3, after=1),
-}
+
+
+def documents_on(device):
+    ids, rows = IDS.to(device), torch.stack([IDS, OTHER]).to(device)
+    return {
+        "documents": documents(ids),
+        "causal documents": documents(ids) & causal(),
+        "documents by row": documents(rows),
+        "windows in documents": documents(rows) & window(before=3, after=1),
+    }
+
+
+DOCUMENTS = documents_on("cpu")
 
 
 def request_of(mask, keys: int = N) -> Request:
@@ -72,14 +79,7 @@ def test_a_cpu_is_refused():
 @pytest.mark.parametrize("groups", [4, 2])
 @pytest.mark.parametrize("mask", WINDOWS | DOCUMENTS)
 def test_on_a_gpu_answers_and_gradients_are_those_of_float64(mask, groups, dtype):
-    mask = {
-        **WINDOWS,
-        "documents": documents(IDS.cuda()),
-        "causal documents": documents(IDS.cuda()) & causal(),
-        "documents by row": documents(torch.stack([IDS, OTHER]).cuda()),
-        "windows in documents": documents(torch.stack([IDS, OTHER]).cuda())
-        & window(before=3, after=1),
-    }[mask]
+    mask = (WINDOWS | documents_on("cuda"))[mask]
     shapes = [(2, 4, N, 24), (2, groups, N, 24), (2, groups, N, 20)]
     narrow = [torch.randn(s, device="cuda", dtype=dtype).requires_grad_() for s in shapes]
     assert explain(*narrow, mask=mask).backend == "flash"

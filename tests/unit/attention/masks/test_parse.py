@@ -65,12 +65,9 @@ REFUSED = {
     "casual()": r"prefix, window; got 'casual' at character 1\. Did you mean 'causal'\?",
     "causal() & __import__('os')": r"names, whole numbers and .*; got \"'\" at character 23\.",
     "causal() & __import__(os)": r"prefix, window; got '__import__' at character 12\.",
-    "causal().draw": r"a mask such as causal\(\) here; got 'causal' at character 1\.",
     "causal()causal()": r"an expression such as .*; got 'causal' at character 9\.",
-    "(causal()": r"an expression such as .*; got '\(' at character 1\.",
     "causal": r"a mask such as causal\(\) here; got 'causal' at character 1\.",
     "causal(first)": r"a whole number, None or a list here; got 'first' at character 8\.",
-    "causal(first=1 2)": r"an expression such as .*; got '1' at character 14\.",
     "window(befor=1)": r"before or after or first; got 'befor' at .* 8\. Did you mean 'before'\?",
     "window(1, 2, 3, 4)": r"window must be given at most 3 arguments; got '4' at character 17\.",
     "window(1, before=2)": r"window must be given before once; got 'before' at character 11\.",
@@ -80,7 +77,6 @@ REFUSED = {
     "causal(first=[1])": r"first of causal must be a whole number or None; got '\[' at .* 14\.",
     "lengths(None)": r"n of lengths must be whole numbers; got 'None' at character 9\.",
     "lengths([1, [2]])": r"n of lengths must be whole numbers; got '\[' at character 9\.",
-    "lengths([1 2])": r"an expression such as .*; got '1' at character 10\.",
     "documents([[0], [1, 2]])": r"query_ids of documents must be a list of whole numbers",
     "documents(3)": r"query_ids of documents must be a list of whole numbers; got '3' at",
     "prefix([[[1]]])": r"a whole number, None or a list here; got '\[' at character 10\.",
@@ -96,7 +92,6 @@ REFUSED = {
     "causal(**None)": r"names, whole numbers and .*; got '\*' at character 8\.",
     "causal(0x10)": r"names, whole numbers and .*; got 'x' at character 9\.",
     "causal() if causal() else causal()": r"a mask such as causal\(\) here; got 'causal'",
-    "causal(first=(1))(2)": r"a mask such as causal\(\) here; got 'causal' at character 1\.",
     " " * (LONGEST + 1): r"mask must be at most 10000 characters long; got 10001\.",
 }
 

@@ -81,11 +81,6 @@ def test_kernels_that_end_give_zeros_to_who_has_no_neighbour():
 @pytest.mark.parametrize(
     ("score", "error", "message"),
     [
-        (
-            lambda: rg.Bilinear(torch.ones(4, 3)),
-            ShapeError,
-            r"w must have shape \(D, K\) = \(3, 3\)",
-        ),
         (lambda: rg.Gaussian(torch.ones(4)), ShapeError, r"bandwidth must broadcast to \(H, D\)"),
         (lambda: rg.Gaussian(precision=torch.ones(2, 2)), ShapeError, "precision must have shape"),
         (lambda: rg.Laplace(torch.ones(5, 3)), ShapeError, r"\(H, D\) = \(1, 3\); got \(5, 3\)"),
