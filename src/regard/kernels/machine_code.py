@@ -76,8 +76,8 @@ def _root() -> Path | None:
 
 def is_there() -> bool:
     """Whether this numba has compiled here before, which says that it can be imported."""
-    place = folder()
-    return place is not None and place.exists()
+    directory = folder()
+    return directory is not None and directory.exists()
 
 
 def name(function: Callable[..., object], arguments: tuple[object, ...]) -> str | None:
@@ -109,11 +109,11 @@ def _kind_of(argument: object) -> str:
 
 def load(name: str | None, function: Callable[..., object]) -> Callable[..., None] | None:
     """The loop as a Python function; None if its machine code is not cached."""
-    place = folder()
-    if place is None or name is None:
+    directory = folder()
+    if directory is None or name is None:
         return None
     try:
-        head, _, code = (place / name).read_bytes().partition(b"\n")
+        head, _, code = (directory / name).read_bytes().partition(b"\n")
         known = json.loads(head)
         if zlib.crc32(code) != known["checksum"]:
             return None
@@ -136,8 +136,8 @@ def _link(
     assert isinstance(function, FunctionType)
     environment = functions.Environment(function.__globals__)
     for each in environments:
-        place = engine.get_global_value_address(each)
-        ctypes.c_void_p.from_address(place).value = id(environment)
+        slot = engine.get_global_value_address(each)
+        ctypes.c_void_p.from_address(slot).value = id(environment)
     module = sys.modules[function.__module__]
     alive = (engine, file, code, environment)
     address = engine.get_function_address(wrapper)
@@ -183,8 +183,8 @@ def _extension(name: str) -> ModuleType:
 
 def store(name: str | None, dispatcher: Any, arguments: tuple[object, ...]) -> None:
     """Cache the machine code of a loop from numba's own cache, if it is there."""
-    place = folder()
-    if place is None or name is None:
+    directory = folder()
+    if directory is None or name is None:
         return
     try:
         kinds = tuple(dispatcher.typeof_pyval(each) for each in arguments)
@@ -206,9 +206,9 @@ def store(name: str | None, dispatcher: Any, arguments: tuple[object, ...]) -> N
         "environments": [each.env_name for each in environments],
     }
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        unfinished = place / f"{name}.{os.getpid()}"
+        directory.mkdir(parents=True, exist_ok=True)
+        unfinished = directory / f"{name}.{os.getpid()}"
         unfinished.write_bytes(json.dumps(known).encode() + b"\n" + code)
-        unfinished.replace(place / name)
+        unfinished.replace(directory / name)
     except OSError:
         return

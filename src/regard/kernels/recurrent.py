@@ -258,8 +258,8 @@ def encode(first, stop, inputs, lengths, order, weights, kind, states, last):  #
     total = begins[begins.size - 1]
     below = np.empty((total, inputs.shape[2]), np.float32)
     for t in range(begins.size - 1):
-        for place in range(begins[t], begins[t + 1]):
-            copy(inputs[sentences[place - begins[t]], t], below[place])
+        for row in range(begins[t], begins[t + 1]):
+            copy(inputs[sentences[row - begins[t]], t], below[row])
     of_inputs = np.empty((total, panels * OUTPUTS), np.float32)
     for layer in range(L):
         out = np.empty((total, 2 * h), np.float32)
@@ -270,8 +270,8 @@ def encode(first, stop, inputs, lengths, order, weights, kind, states, last):  #
             _read_along(kind, way, begins, of_inputs, hidden, bias, out)
         below = out
     for t in range(begins.size - 1):
-        for place in range(begins[t], begins[t + 1]):
-            copy(below[place], states[sentences[place - begins[t]], t])
+        for row in range(begins[t], begins[t + 1]):
+            copy(below[row], states[sentences[row - begins[t]], t])
     for sentence in sentences:
         copy(states[sentence, lengths[sentence] - 1, :h], last[sentence, :h])
         copy(states[sentence, 0, h:], last[sentence, h:])

@@ -64,14 +64,14 @@ def extend(  # type: ignore[no-untyped-def]
     for a in range(A):
         taken[:] = 0
         kept = 0  # of those that continue
-        for place in range(2 * K):
+        for rank in range(2 * K):
             total, origin, token = _next(a, totals, values, tokens, taken)
             is_end = token == eos_id
-            if place < K:
-                ends[a, place] = is_end and total != -np.inf
-                flags[1] |= ends[a, place]
-                origins[a, place] = origin
-                log_probs[a, place] = total
+            if rank < K:
+                ends[a, rank] = is_end and total != -np.inf
+                flags[1] |= ends[a, rank]
+                origins[a, rank] = origin
+                log_probs[a, rank] = total
             if kept < K and not is_end:
                 rows[a, kept] = a * W + origin
                 alive[a, kept] = total
@@ -104,7 +104,18 @@ def find_stops(sentences, alive, length, counts, scores, largest, limits, stops,
 
 @compiled
 def take(  # type: ignore[no-untyped-def]
-    place, values, best, eos_id, limits, answers, is_open, tokens, lengths, totals, finished, left
+    position,
+    values,
+    best,
+    eos_id,
+    limits,
+    answers,
+    is_open,
+    tokens,
+    lengths,
+    totals,
+    finished,
+    left,
 ):
     """Append the likeliest token of each row to its answer."""
     left[0] = 0
@@ -113,11 +124,11 @@ def take(  # type: ignore[no-untyped-def]
         if not is_open[r] or value == -np.inf:
             is_open[r] = False
             continue
-        tokens[answer, place] = best[r, 0]
+        tokens[answer, position] = best[r, 0]
         lengths[answer] += 1
         totals[answer] += value
         finished[answer] = best[r, 0] == eos_id
-        is_open[r] = not finished[answer] and limits[answer] > place + 1
+        is_open[r] = not finished[answer] and limits[answer] > position + 1
         left[0] += is_open[r]
 
 
@@ -187,7 +198,7 @@ def _to_nucleus(keys, probs, wanted, sums):  # type: ignore[no-untyped-def]
 
 
 @in_order
-def _draw(log_probs, temperature, most, share, place, scaled, keys, probs, ids, sums):  # type: ignore[no-untyped-def]
+def _draw(log_probs, temperature, most, share, uniform, scaled, keys, probs, ids, sums):  # type: ignore[no-untyped-def]
     """``draw_tokens`` of one row."""
     V = log_probs.size
     if _keys_of(log_probs, temperature, scaled, keys):
@@ -202,7 +213,7 @@ def _draw(log_probs, temperature, most, share, place, scaled, keys, probs, ids, 
     count, total = _kept(scaled, top, least, keys, probs, ids)
     if share < 1.0:
         total = _to_nucleus(keys[:count], probs[:count], share * total, sums)
-    wanted, passed, token = place * total, 0.0, V - 1
+    wanted, passed, token = uniform * total, 0.0, V - 1
     for v in range(count):
         if probs[v] > 0.0:
             passed += probs[v]

@@ -282,12 +282,12 @@ def _unit_four(numbers, keys, units, size):  # type: ignore[no-untyped-def]
 
 
 @written_in
-def _add_up(of_queries, rest, w, pairs, sums, place, rows):  # type: ignore[no-untyped-def]
+def _add_up(of_queries, rest, w, pairs, sums, block, rows):  # type: ignore[no-untyped-def]
     """Add what some queries and some keys have in each other's gradients, and in that of ``w``."""
     query, top, total, d_out, mean, d_query = of_queries
     masked, bias, factor, d_scores = pairs
     of_keys, of_values, of_query, visible, numbers = sums
-    n0, first, end = place
+    n0, first, end = block
     for n in range(rows[0], rows[1]):
         if total[n0 + n] == 0:  # nothing is seen
             continue
@@ -330,12 +330,12 @@ def forward(
     out: Float32[np.ndarray, "B H N E"],
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
-    place: Place,
+    block: Place,
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:
     """Mixed values of some queries of some heads, their best scores, and their sums of powers."""
-    b0, h0, n0, width, kb, kh, first, last = place
+    b0, h0, n0, width, kb, kh, first, last = block
     scores = np.empty(last - first, f32)
     for lane in range(lanes[0], lanes[1]):
         b, h = lane // width, lane % width
@@ -394,12 +394,12 @@ def backward(
     d_w: Float32[np.ndarray, "B H D"],
     d_scores: Float32[np.ndarray, "..."],
     sums: Sums,
-    place: Place,
+    block: Place,
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:
     """Add some queries' part to all gradients; those of queries and keys lack the factor ``w``."""
-    b0, h0, n0, width, kb, kh, first, last = place
+    b0, h0, n0, width, kb, kh, first, last = block
     of_keys, of_values, of_query, _, _ = sums
     for lane in range(lanes[0], lanes[1]):
         b, h = lane // width, lane % width

@@ -191,8 +191,8 @@ def _keys_of(ranges, b, rows, sizes, KEYS: tl.constexpr):
 @no_type_check
 def _rows_of(panel, sizes, ROWS: tl.constexpr):
     """The batch row, the head, both as one number for queries and for keys, and the queries."""
-    place = tl.program_id(0) // panel.blocks
-    b, h = (place // sizes.heads).to(tl.int64), (place % sizes.heads).to(tl.int64)
+    lane = tl.program_id(0) // panel.blocks
+    b, h = (lane // sizes.heads).to(tl.int64), (lane % sizes.heads).to(tl.int64)
     bg = b * (sizes.heads // sizes.repeats) + h // sizes.repeats
     rows = panel.start + tl.program_id(0) % panel.blocks * ROWS + tl.arange(0, ROWS)
     return b, h, b * sizes.heads + h, bg, rows
@@ -364,9 +364,9 @@ def query_gradient(
 def _block_of_keys(row_ranges, panel, sizes, ROWS: tl.constexpr, KEYS: tl.constexpr):
     """The batch row, the head of keys, the first key, and the rows of the panel that look at it."""
     blocks = tl.cdiv(sizes.keys, KEYS)
-    place, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    lane, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
     groups = sizes.heads // sizes.repeats
-    b, g = (place // groups).to(tl.int64), (place % groups).to(tl.int64)
+    b, g = (lane // groups).to(tl.int64), (lane % groups).to(tl.int64)
     begin = panel.start
     end = tl.minimum(panel.start + panel.blocks * ROWS, sizes.queries)
     if row_ranges is not None:

@@ -49,13 +49,13 @@ def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
         module = builder.module
         function = cgutils.get_or_insert_function(module, kind, _SYMBOL)
 
-        def by_reference(place):  # type: ignore[no-untyped-def]
-            if place in (6, 8, 11):
-                return builder.inttoptr(arguments[place], byte)
-            pointer = cgutils.alloca_once_value(builder, arguments[place])
+        def by_reference(index):  # type: ignore[no-untyped-def]
+            if index in (6, 8, 11):
+                return builder.inttoptr(arguments[index], byte)
+            pointer = cgutils.alloca_once_value(builder, arguments[index])
             return builder.bitcast(pointer, byte)
 
-        pointers = [by_reference(place) for place in range(13)]  # type: ignore[no-untyped-call]
+        pointers = [by_reference(index) for index in range(13)]  # type: ignore[no-untyped-call]
         builder.call(function, pointers)
         return context.get_dummy_value()
 
@@ -148,14 +148,14 @@ def _tile_range(first, stop, n0, n1):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tile_of(pairs, place, b, n0, last):  # type: ignore[no-untyped-def]
+def _tile_of(pairs, block, b, n0, last):  # type: ignore[no-untyped-def]
     """End of the tile that begins at ``n0``, and the range of its keys."""
-    n1 = min(n0 + place.tile, last)
+    n1 = min(n0 + block.tile, last)
     if pairs.first.size:
         b = b % pairs.first.shape[0]
         n1, low, high = _tile_range(pairs.first[b], pairs.stop[b], n0, n1)
-        return n1, max(place.key, low), min(place.stop, high)
-    return n1, place.key, place.stop
+        return n1, max(block.key, low), min(block.stop, high)
+    return n1, block.key, block.stop
 
 
 @inlined
@@ -169,7 +169,7 @@ def _visible_range(pairs, b, n, m0, m1):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _adjust(row, pairs, place, b, h, n, m0, N):  # type: ignore[no-untyped-def]
+def _adjust(row, pairs, block, b, h, n, m0, N):  # type: ignore[no-untyped-def]
     """Add bias and mask to a query's scores with keys from ``m0`` on."""
     if pairs.bias.size:
         bias = pairs.bias
@@ -183,9 +183,9 @@ def _adjust(row, pairs, place, b, h, n, m0, N):  # type: ignore[no-untyped-def]
             row[m] += added[m]
     if pairs.hidden.size:
         hidden = pairs.hidden
-        b, h, n = b - place.batch, h - place.head, n - place.row
+        b, h, n = b - block.batch, h - block.head, n - block.row
         at = (b % hidden.shape[0], h % hidden.shape[1], n % hidden.shape[2])
-        masked = hidden[at][m0 - place.key :]
+        masked = hidden[at][m0 - block.key :]
         for m in range(row.size):
             row[m] = f32(-np.inf) if masked[m] else row[m]
 
@@ -258,7 +258,7 @@ def forward(
     out: Float32[np.ndarray, "B H N E"],
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
-    place: Place,
+    block: Place,
     lanes: tuple[int, int],
     rows: tuple[int, int],
     is_last: bool,
@@ -266,21 +266,21 @@ def forward(
     """Mixed values of some queries, the best score of each, and the sum of powers over it."""
     N = query.shape[2]
     repeats = query.shape[1] // key.shape[1]
-    scores = np.empty((place.tile, place.width + _GAP), f32)
+    scores = np.empty((block.tile, block.width + _GAP), f32)
     for lane in range(lanes[0], lanes[1]):
-        b, h = place.batch + lane // place.heads, place.head + lane % place.heads
+        b, h = block.batch + lane // block.heads, block.head + lane % block.heads
         keys, values, mixed = key[b, h // repeats], value[b, h // repeats], out[b, h]
         n0 = rows[0]
         while n0 < rows[1]:
-            n1, low, high = _tile_of(pairs, place, b, n0, rows[1])
-            for m0 in range(low, high, place.width):
-                m1 = min(high, m0 + place.width)
+            n1, low, high = _tile_of(pairs, block, b, n0, rows[1])
+            for m0 in range(low, high, block.width):
+                m1 = min(high, m0 + block.width)
                 score_all(scale, query[b, h, n0:n1], keys[m0:m1], scores)
                 for n in range(n0, n1):
                     first, stop = _visible_range(pairs, b, n, m0, m1)
                     _zero_outside(scores[n - n0, : m1 - m0], first, stop)
                     row = scores[n - n0, first:stop]
-                    _adjust(row, pairs, place, b, h, n, m0 + first, N)
+                    _adjust(row, pairs, block, b, h, n, m0 + first, N)
                     at = (b, h, n)
                     if weighting is None:
                         top[at], total[at] = _to_powers(row, top[at], total[at], mixed[n])
@@ -339,24 +339,24 @@ def backward(
     d_bias: Float32[np.ndarray, "b h n M"],
     d_steps: Float32[np.ndarray, "B H S"],
     origin: tuple[int, int],
-    place: Place,
+    block: Place,
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:
     """Add some queries' part to all gradients."""
     N = query.shape[2]
     repeats = query.shape[1] // key.shape[1]
-    scores = np.empty((place.tile, place.width + _GAP), f32)
-    slopes = np.empty((place.tile, place.width + _GAP), f32)
+    scores = np.empty((block.tile, block.width + _GAP), f32)
+    slopes = np.empty((block.tile, block.width + _GAP), f32)
     for lane in range(lanes[0], lanes[1]):
-        b, h = place.batch + lane // place.heads, place.head + lane % place.heads
+        b, h = block.batch + lane // block.heads, block.head + lane % block.heads
         g = h // repeats
         n0 = rows[0]
         while n0 < rows[1]:
-            n1, low, high = _tile_of(pairs, place, b, n0, rows[1])
+            n1, low, high = _tile_of(pairs, block, b, n0, rows[1])
             queries, grads = query[b, h, n0:n1], d_out[b, h, n0:n1]
-            for m0 in range(low, high, place.width):
-                m1 = min(high, m0 + place.width)
+            for m0 in range(low, high, block.width):
+                m1 = min(high, m0 + block.width)
                 keys, values = key[b, g, m0:m1], value[b, g, m0:m1]
                 score_all(scale, queries, keys, scores)
                 score_all(1.0, grads, values, slopes)
@@ -366,7 +366,7 @@ def backward(
                     _zero_outside(slopes[n - n0, : m1 - m0], first, stop)
                     row, grad = scores[n - n0, first:stop], slopes[n - n0, first:stop]
                     at = (b, h, n)
-                    _adjust(row, pairs, place, b, h, n, m0 + first, N)
+                    _adjust(row, pairs, block, b, h, n, m0 + first, N)
                     if pairs.key_bits.size:
                         _drop(grad, pairs, b, h, n, m0 + first)
                     if weighting is None:

@@ -76,8 +76,8 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
         last = builder.sdiv(builder.sub(count, ir.Constant(_SIZE, 1)), ir.Constant(_SIZE, OUTPUTS))
         with _heads(builder, key_heads, per) as (h, _):
-            place = builder.add(scores, builder.mul(h, row))
-            _write(builder, _HIDDEN, offset(builder, place, _WIDE, last))
+            row_start = builder.add(scores, builder.mul(h, row))
+            _write(builder, _HIDDEN, offset(builder, row_start, _WIDE, last))
         total = cgutils.alloca_once(builder, _VECTOR)
         more = cgutils.alloca_once(builder, _NUMBER)
         with cgutils.for_range(builder, count) as of_key:
@@ -102,9 +102,9 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
                     )
                     product = builder.fmul(one, other)
                     builder.store(builder.fadd(builder.load(more), product), more)
-                place = builder.add(scores, builder.mul(h, row))
+                row_start = builder.add(scores, builder.mul(h, row))
                 scaled = builder.fmul(builder.load(more), scale)
-                _write(builder, scaled, offset(builder, place, 4, of_key.index))
+                _write(builder, scaled, offset(builder, row_start, 4, of_key.index))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 8, types.float32, types.int64, types.int64), generate

@@ -64,10 +64,10 @@ class Place(NamedTuple):
 
 
 @inlined
-def _within(place, low, high):  # type: ignore[no-untyped-def]
+def _within(index, low, high):  # type: ignore[no-untyped-def]
     """Clamp a position to a range."""
-    place = low if place < low else place
-    return high if place > high else place
+    index = low if index < low else index
+    return high if index > high else index
 
 
 @inlined
@@ -160,12 +160,12 @@ def _log_of(total, sink):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _of_row(row, pieces, spans, best, visibility, output, place, at):  # type: ignore[no-untyped-def]
+def _of_row(row, pieces, spans, best, visibility, output, block, at):  # type: ignore[no-untyped-def]
     """Statistics of a row; returns the factor of its exponentials, 0 where no key is visible."""
     total, energy, distance = f32(0), f32(0), f32(0)
     for p in range(len(pieces)):
         start, stop = spans[p, 0], spans[p, 1]
-        middle = at[2] + place.shift - (pieces[p, 0] + start - pieces[p, 1])
+        middle = at[2] + block.shift - (pieces[p, 0] + start - pieces[p, 1])
         some = _to_powers(row[start:stop], best, middle)
         total, energy, distance = total + some[0], energy + some[1], distance + some[2]
     if total == 0:
@@ -191,14 +191,14 @@ def _gather(row, spans, scale, sums):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _flush(pieces, sums, received, pooled, place):  # type: ignore[no-untyped-def]
+def _flush(pieces, sums, received, pooled, block):  # type: ignore[no-untyped-def]
     """Add the sums of columns to the keys and to a row of the map, and zero them."""
     for p in range(len(pieces)):
         start, stop = pieces[p, 1], pieces[p, 2]
-        key, width = pieces[p, 0] - start, place.key_width
+        key, width = pieces[p, 0] - start, block.key_width
         while start < stop:
-            bucket = (start + key + place.keys) // width
-            end = _within((bucket + 1) * width - place.keys - key, start, stop)
+            bucket = (start + key + block.keys) // width
+            end = _within((bucket + 1) * width - block.keys - key, start, stop)
             total, part, keys = f32(0), sums[start:end], received[key + start : key + end]
             for m in range(part.size):
                 total += part[m]
@@ -223,7 +223,7 @@ def summarize(
     masked: Bool[np.ndarray, "..."],
     visibility: Visibility,
     output: Output,
-    place: Place,
+    block: Place,
 ) -> None:
     """Write the statistics of some rows of scores, and add to the mass that keys receive."""
     lanes, heads, rows, width = scores.shape
@@ -235,18 +235,18 @@ def summarize(
     sums = np.zeros(width, f32)
     for lane in range(lanes * heads):
         i, j = lane // heads, lane % heads
-        b, h = place.batch + i, place.head + j
+        b, h = block.batch + i, block.head + j
         received, pooled = output.received[b, h], output.pooled[b, h]
         bucket = -1
         for r in range(rows):
-            n, row = place.row + r, scores[i, j, r]
+            n, row = block.row + r, scores[i, j, r]
             _cut_to_seen(pieces, visibility, b, n, spans)
             if masked.size:
                 of_row = (i % masked.shape[0], j % masked.shape[1], r % masked.shape[2])
                 _mask_row(row, masked[of_row])
             best, groups = _find_tops(row, spans, tops, group)
             count = _rank(row, spans, tops, group, groups, values, columns) if best_count else 0
-            scale = _of_row(row, pieces, spans, best, visibility, output, place, (b, h, n))
+            scale = _of_row(row, pieces, spans, best, visibility, output, block, (b, h, n))
             for k in range(count):
                 output.top_weights[b, h, n, k] = row[columns[k]] * scale
                 output.top_keys[b, h, n, k] = _key_of(pieces, columns[k])
@@ -254,10 +254,10 @@ def summarize(
                 visibility.counted.size and not visibility.counted[b % len(visibility.counted), n]
             ):
                 continue
-            own = (place.rows + n) // place.row_width
+            own = (block.rows + n) // block.row_width
             if own != bucket and bucket >= 0:
-                _flush(pieces, sums, received, pooled[bucket], place)
+                _flush(pieces, sums, received, pooled[bucket], block)
             bucket = own
             _gather(row, spans, scale, sums)
         if bucket >= 0:
-            _flush(pieces, sums, received, pooled[bucket], place)
+            _flush(pieces, sums, received, pooled[bucket], block)

@@ -60,10 +60,10 @@ def unpack(
 
 
 @shared
-def weight_at(panels, output, place):  # type: ignore[no-untyped-def]
+def weight_at(panels, output, index):  # type: ignore[no-untyped-def]
     """One weight."""
-    lane = output % OUTPUTS * INPUTS + place % INPUTS
-    return i32(panels[output // OUTPUTS, place // INPUTS, lane]) ^ i32(-_SHIFT)
+    lane = output % OUTPUTS * INPUTS + index % INPUTS
+    return i32(panels[output // OUTPUTS, index // INPUTS, lane]) ^ i32(-_SHIFT)
 
 
 @in_order
@@ -150,13 +150,13 @@ def project(states, maps, layer, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def embed(table, token, place, out):  # type: ignore[no-untyped-def]
+def embed(table, token, position, out):  # type: ignore[no-untyped-def]
     """Write the vector of a token plus that of its position."""
     if table.values.size:
         scale = table.scales[token] * table.scale
         for c in range(out.size):
-            out[c] = f32(weight_at(table.values, token, c)) * scale + place[c]
+            out[c] = f32(weight_at(table.values, token, c)) * scale + position[c]
     else:
         vector = table.vectors[token]
         for c in range(out.size):
-            out[c] = vector[c] * table.scale + place[c]
+            out[c] = vector[c] * table.scale + position[c]

@@ -257,8 +257,8 @@ def _tile_of(kind: Kind, rows: int, panels: int, *, fetches: bool) -> Callable[.
                 loaded.append(kind.weights(builder, at))
                 if fetches:
                     later = beyond(at, _AHEAD) if rows < 4 else offset(builder, at, panels, stride)
-                    place = builder.inttoptr(later, byte)
-                    builder.call(fetch, [place, *read_to_keep_in_level_two])
+                    address = builder.inttoptr(later, byte)
+                    builder.call(fetch, [address, *read_to_keep_in_level_two])
             for row in range(rows):
                 begin = offset(builder, states, row, width)
                 state = kind.state(builder, offset(builder, begin, 4, loop.index))

@@ -283,8 +283,8 @@ def decode_step(  # type: ignore[no-untyped-def]
     rows, C, layers = stop - first, weights.norms.shape[1], past.store.shape[0]
     x = np.empty((rows, C), np.float32)
     for r in range(rows):
-        place = places[first + r] if places.shape[0] > 1 else places[0]
-        embed(weights.embedding, token[first + r], place, x[r])
+        position = places[first + r] if places.shape[0] > 1 else places[0]
+        embed(weights.embedding, token[first + r], position, x[r])
     if weights.embedding_norm.size:
         norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
     room = max(now + 1, past.memory.shape[2]) + OUTPUTS

@@ -163,8 +163,8 @@ def _embed_all(first, stop, sources, embeddings, options, x, embedded):  # type:
     begins, row = sources.begins, 0
     for b in range(first, stop):
         for n in range(begins[b], begins[b + 1]):
-            token, place = sources.tokens[n], sources.places[n - begins[b]]
-            embed(embeddings.embedding, token, place, x[row])
+            token, position = sources.tokens[n], sources.places[n - begins[b]]
+            embed(embeddings.embedding, token, position, x[row])
             if sources.mixes_embeddings:
                 embed(embeddings.embedding, token, embedded[row], embedded[row])
             row += 1
@@ -177,9 +177,9 @@ def _store(first, stop, sources, numbers, side, memory):  # type: ignore[no-unty
     """Write keys (side 0) or values (1) of a layer to the memory, (B, M, W)."""
     width, row = numbers.shape[1], 0
     for b in range(first, stop):
-        for place in range(sources.begins[b + 1] - sources.begins[b]):
-            if place >= sources.skipped:
-                row_of_memory = memory[b, place - sources.skipped]
+        for position in range(sources.begins[b + 1] - sources.begins[b]):
+            if position >= sources.skipped:
+                row_of_memory = memory[b, position - sources.skipped]
                 copy(numbers[row], row_of_memory[side * width : (side + 1) * width])
             row += 1
 
@@ -244,7 +244,7 @@ def encode_sources(first, stop, sources, positions, embeddings, layers, options,
 
 
 @compiled
-def encode_texts(first, stop, texts, given, positions, embeddings, layers, options, states):  # type: ignore[no-untyped-def]
+def encode_texts(first, stop, texts, embedded, positions, embeddings, layers, options, states):  # type: ignore[no-untyped-def]
     """Read a block of texts, a few at a time, whose states stay in the cache of a core."""
     begins, C = texts.begins, layers.norms.shape[1]
     while first < stop:
@@ -253,9 +253,9 @@ def encode_texts(first, stop, texts, given, positions, embeddings, layers, optio
             last += 1
         begin, rows = begins[first], begins[last] - begins[first]
         x = np.empty((rows, C), np.float32)
-        if given.size:
+        if embedded.size:
             for n in range(rows):
-                copy(given[begin + n], x[n])
+                copy(embedded[begin + n], x[n])
         else:
             _embed_all(first, last, texts, embeddings, options, x, x)
         normed_states = _apply_layers(first, last, begins, positions, layers, options, x)
