@@ -104,18 +104,7 @@ def find_stops(sentences, alive, length, counts, scores, largest, limits, stops,
 
 @compiled
 def take(  # type: ignore[no-untyped-def]
-    position,
-    values,
-    best,
-    eos_id,
-    limits,
-    answers,
-    is_open,
-    tokens,
-    lengths,
-    totals,
-    finished,
-    left,
+    step, values, best, eos_id, limits, answers, is_open, tokens, lengths, totals, finished, left
 ):
     """Append the likeliest token of each row to its answer."""
     left[0] = 0
@@ -124,11 +113,11 @@ def take(  # type: ignore[no-untyped-def]
         if not is_open[r] or value == -np.inf:
             is_open[r] = False
             continue
-        tokens[answer, position] = best[r, 0]
+        tokens[answer, step] = best[r, 0]
         lengths[answer] += 1
         totals[answer] += value
         finished[answer] = best[r, 0] == eos_id
-        is_open[r] = not finished[answer] and limits[answer] > position + 1
+        is_open[r] = not finished[answer] and limits[answer] > step + 1
         left[0] += is_open[r]
 
 

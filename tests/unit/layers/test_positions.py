@@ -58,16 +58,8 @@ def test_rows_may_start_at_places_of_their_own(known: int):
 
 
 def test_sinusoids_are_not_part_of_a_checkpoint():
-    assert SinusoidalPositions(6).state_dict() == {}
+    assert SinusoidalPositions(6).state_dict() == RotaryPositions(6).state_dict() == {}
     assert list(LearnedPositions(6, max_length=3).state_dict()) == ["table"]
-
-
-def test_learned_positions_end():
-    layer = LearnedPositions(6, max_length=3)
-    with pytest.raises(ShapeError, match="positions must be at most max_length=3; got 4"):
-        layer(torch.zeros(1, 1, 6), first=3)
-    with pytest.raises(SettingError, match="max_length must be above 0"):
-        LearnedPositions(6, max_length=0)
 
 
 def turned(vector, place, base, pairs):
@@ -115,10 +107,6 @@ def test_rotary_positions_are_exact_in_any_dtype_of_heads_and_of_the_model(first
         out = rotary.to(model_dtype)(heads, first=first)
         assert out.dtype == dtype
         assert (out.double() - want).abs().max() <= torch.finfo(dtype).eps * 4
-
-
-def test_rotary_positions_are_not_part_of_a_checkpoint():
-    assert RotaryPositions(6).state_dict() == {}
 
 
 @pytest.mark.parametrize("positions", [RelativePositions(3), ShawPositions(4, max_distance=2)])
@@ -174,13 +162,14 @@ def test_shaw_positions_are_the_rule_of_their_tables(has_values):
         (lambda: RelativePositions(3, num_buckets=2), "num_buckets must be at least 4; got 2"),
         (lambda: RelativePositions(3, max_distance=8), "max_distance must be at least 9; got 8"),
         (lambda: ShawPositions(4, max_distance=0), "max_distance must be at least 1; got 0"),
+        (lambda: LearnedPositions(6, max_length=0), "max_length must be above 0"),
+        (lambda: RotaryPositions(4)(torch.zeros(2, 6)), r"head_dim=4 wide; got \(2, 6\)"),
+        (
+            lambda: LearnedPositions(6, max_length=3)(torch.zeros(1, 1, 6), first=3),
+            "positions must be at most max_length=3; got 4",
+        ),
     ],
 )
-def test_settings_of_positions_that_do_not_fit_are_named(make, message):
-    with pytest.raises(SettingError, match=message):
+def test_what_does_not_fit_positions_is_named(make, message):
+    with pytest.raises((SettingError, ShapeError), match=message):
         make()
-
-
-def test_heads_of_another_width_cannot_be_turned():
-    with pytest.raises(ShapeError, match=r"heads must be head_dim=4 wide; got \(2, 6\)"):
-        RotaryPositions(4)(torch.zeros(2, 6))

@@ -57,12 +57,6 @@ def test_a_bandwidth_for_each_dimension(points):
     assert model.w.grad.ne(0).all()
 
 
-def test_an_infinite_bandwidth_is_average_pooling(points):
-    model = KernelRegression(KernelRegressionConfig(bandwidth=math.inf), dim=D)
-    _, _, seen = points
-    torch.testing.assert_close(model(*points), seen.mean(0).expand(N, E))
-
-
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_a_guess_from_the_others_leaves_its_own_point_out(kernel):
     places, seen = torch.rand(M, D).double(), torch.rand(M, E).double()

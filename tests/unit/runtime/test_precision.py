@@ -5,26 +5,18 @@ import torch
 from torch import nn
 
 from regard.errors import SettingError
-from regard.models import (
-    Decoder,
-    DecoderConfig,
-    Encoder,
-    EncoderConfig,
-    RnnSeq2Seq,
-    RnnSeq2SeqConfig,
-    Transformer,
-    TransformerConfig,
-)
+from regard.models import Decoder, DecoderConfig, Encoder, EncoderConfig, Transformer
 from regard.runtime import Int8Embedding, Int8Linear, in_precision, prepared, preparing
 
+from . import conftest
+from .conftest import VOCAB, recurrent_translator
+
 SIZES = {"model_dim": 32, "num_heads": 4, "ffn_dim": 48}
-LAYERS = {"num_encoder_layers": 1, "num_decoder_layers": 2}
 
 
 def translator(**options: object) -> Transformer:
     torch.manual_seed(0)
-    config = TransformerConfig(**SIZES, **LAYERS, **options)  # type: ignore[arg-type]
-    return Transformer(config, source_vocab=60, target_vocab=60, shared_vocab=True).eval()
+    return conftest.translator(**SIZES, **options)
 
 
 def kinds(model: nn.Module) -> set[type[nn.Module]]:
@@ -32,7 +24,7 @@ def kinds(model: nn.Module) -> set[type[nn.Module]]:
 
 
 def first_step(model: Transformer | Decoder) -> torch.Tensor:
-    ids = torch.randint(4, 60, (3, 5), generator=torch.Generator().manual_seed(1))
+    ids = torch.randint(4, VOCAB, (3, 5), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         state = model.start(ids, torch.tensor([5, 2, 4]))
         return model.step(torch.full((3,), 2), state)[0]
@@ -90,10 +82,8 @@ def test_bfloat16_is_for_processors_that_multiply_it(monkeypatch: pytest.MonkeyP
 
 
 def test_what_cannot_be_rounded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = RnnSeq2SeqConfig(embed_dim=8, hidden_dim=8)
-    recurrent = RnnSeq2Seq(config, source_vocab=20, target_vocab=20).eval()
     with pytest.raises(SettingError, match=r"it has no layers of a Transformer.*Use float32"):
-        in_precision(recurrent, "int8")
+        in_precision(recurrent_translator(), "int8")
     monkeypatch.setattr(preparing, "why_not", lambda: "numba cannot be loaded")
     with pytest.raises(SettingError, match=r"got int8, but numba cannot be loaded"):
         in_precision(translator(), "int8")
