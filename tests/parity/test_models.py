@@ -65,20 +65,16 @@ def copy_attention(peer, layer):
 
 
 def copy_weights(peer, model):
-    for layer, mine in zip(peer.encoder.layers, model.encoder, strict=True):
+    layers, blocks = [*peer.encoder.layers, *peer.decoder.layers], [*model.encoder, *model.decoder]
+    for layer, mine in zip(layers, blocks, strict=True):
         copy_attention(layer.self_attn, mine.attend)
         copy(layer.norm1, mine.attend_residual.norm)
-        copy(layer.norm2, mine.feed_residual.norm)
         copy(layer.linear1, mine.feed.inner)
         copy(layer.linear2, mine.feed.outer)
-    for layer, mine in zip(peer.decoder.layers, model.decoder, strict=True):
-        copy_attention(layer.self_attn, mine.attend)
-        copy_attention(layer.multihead_attn, mine.look)
-        copy(layer.norm1, mine.attend_residual.norm)
-        copy(layer.norm2, mine.look_residual.norm)
-        copy(layer.norm3, mine.feed_residual.norm)
-        copy(layer.linear1, mine.feed.inner)
-        copy(layer.linear2, mine.feed.outer)
+        if mine.look is not None:
+            copy_attention(layer.multihead_attn, mine.look)
+            copy(layer.norm2, mine.look_residual.norm)
+        copy(layer.norm2 if mine.look is None else layer.norm3, mine.feed_residual.norm)
     if peer.encoder.norm is not None:
         copy(peer.encoder.norm, model.encoder_norm)
         copy(peer.decoder.norm, model.decoder_norm)

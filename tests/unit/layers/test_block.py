@@ -54,8 +54,8 @@ def test_result_is_equation_2(activation):
     states = torch.randn(2, 7, C, dtype=torch.float64)
     W1, b1, W2, b2 = (p.detach() for p in layer.parameters())
     for found, x in zip(layer(states).flatten(0, 1), states.flatten(0, 1), strict=True):
-        hidden = torch.tensor([FORMULAS[activation](float(each)) for each in W1 @ x + b1])
-        torch.testing.assert_close(found, W2 @ hidden.double() + b2, atol=1e-6, rtol=1e-6)
+        hidden = [FORMULAS[activation](each) for each in (W1 @ x + b1).tolist()]
+        torch.testing.assert_close(found, W2 @ torch.tensor(hidden, dtype=torch.float64) + b2)
 
 
 def test_weights_begin_xavier_uniform_and_biases_zero():

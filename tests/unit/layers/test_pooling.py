@@ -75,10 +75,10 @@ def test_the_penalty_is_how_far_the_hops_are_from_looking_at_one_word_each_and_a
     for row, length in enumerate(LENGTHS.tolist()):
         looks = looks_of(made.pool.queries, states[row, :length] @ made.pool.key.weight.T)
         want = sum(
-            (float(one @ other) - (i == j)) ** 2
+            (one @ other - float(i == j)) ** 2
             for (i, one), (j, other) in product(enumerate(looks), repeat=2)
         )
-        assert found[row].item() == pytest.approx(want, abs=1e-5, rel=1e-5)
+        torch.testing.assert_close(found[row], want, atol=1e-5, rtol=1e-5)
     assert pooling("query").penalty(states, LENGTHS).tolist() == [0.0] * B
     optimizer = torch.optim.Adam(made.parameters(), lr=0.1)
     for _ in range(100):
