@@ -59,7 +59,7 @@ class TwoQuestions(nn.Module):
         states = self.tokens(tokens) + self.places.weight
         mixed, _ = self.attention(states, mask=rg.causal())
         out: torch.Tensor = self.out(mixed)
-        return out.unflatten(-1, (2, 12))
+        return out.view(*out.shape[:-1], 2, 12)
 
 
 def _learned() -> Data:
