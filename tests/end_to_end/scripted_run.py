@@ -7,7 +7,6 @@ each blow and forking is safe only from a process with one thread.
 import errno
 import json
 import os
-import random
 import shutil
 import sys
 import warnings
@@ -123,16 +122,6 @@ def kill_at_every_call(report: Report, path: Path, calls: list[str]) -> None:
             report.expect_recovery(path, f"kill {moment} {name} {at}")
 
 
-def kill_fifty_times(report: Report, path: Path) -> None:
-    """Trainings that are killed at random calls, and again while they recover from that."""
-    dice = random.Random(0)
-    before = report.kills
-    while report.kills < before + 50:
-        if not report.kill(path, dice.randint(1, 40), dice.choice(["before", "inside", "after"])):
-            report.expect_recovery(path, f"{report.kills} kills")
-    report.expect_recovery(path, "fifty kills")
-
-
 def fill_the_disk_at_every_call(report: Report, path: Path, calls: list[str]) -> None:
     def refuse() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -157,7 +146,6 @@ def main(home: Path) -> None:
         train(home / "whole")
     report = Report(home / "whole")
     kill_at_every_call(report, home / "run", fault.calls)
-    kill_fifty_times(report, home / "run")
     fill_the_disk_at_every_call(report, home / "run", fault.calls)
     found = {"calls": fault.calls, "kills": report.kills, "failures": report.failures}
     sys.stdout.write(json.dumps(found))

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import DataError, SettingError
+from regard.errors import SettingError
 from regard.models import RnnSeq2SeqConfig, TransformerConfig
 from regard.tasks.translation import TranslationTask
 from regard.text import Pair
@@ -96,12 +96,6 @@ def test_another_type_comes_with_its_own_settings(tmp_path: Path) -> None:
     assert "model: transformer, as you set, with its usual settings" in chosen.reasons
 
 
-def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="minutes must be above 0; got 0"):
-        recipe_for([corpus(tmp_path, 60)], {"training.minutes": 0})
-    with pytest.raises(DataError, match=r"nothing.tsv must exist; it does not"):
-        recipe_for([tmp_path / "nothing.tsv"], {})
-    with pytest.raises(SettingError, match=r"model.hiden_dim is not a setting. Did you mean"):
-        recipe_for([corpus(tmp_path, 60)], {"model.hiden_dim": 3})
+def test_a_section_that_is_no_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"training must be a table: \[training\]; got 3"):
         recipe_for([corpus(tmp_path, 60)], {"training": 3})
