@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from regard.errors import SettingError
-from regard.text.phrasebook import Phrase, phrases
+from regard.text.phrasebook import Phrase, handwritten, phrases
 
-SIZES = {"train": 36_000, "valid": 1_000, "test": 1_500, "new": 1_500}
+SIZES = {"train": 310_000, "valid": 1_000, "test": 1_500, "new": 1_500}
 CARD = Path(__file__).parents[2] / "docs" / "phrasebook.md"
 MARKS = str.maketrans("", "", "。，？！.,?!' ")
 # The whole corpus; changes only when the phrasebook is meant to change.
@@ -98,8 +98,37 @@ def test_the_corpus_is_pinned(splits):
     assert digest.hexdigest() == DIGEST
 
 
+def test_everyday_sentences_are_others_in_the_same_characters(every):
+    everyday = phrases("everyday")
+    assert len(everyday) == 10_000
+    known = {plain_key(phrase.source) for phrase in every}
+    added = {plain_key(phrase.source) for phrase in everyday}
+    assert len(added) == 10_000
+    assert known.isdisjoint(added)
+    assert set("".join(added)) <= set("".join(known))
+
+
+def test_sentences_written_by_hand_are_in_no_part_and_in_its_words(every):
+    written = handwritten()
+    assert len(written) == 40
+    parts = [*every, *phrases("everyday")]
+    assert {plain_key(p.source) for p in parts}.isdisjoint(plain_key(p.source) for p in written)
+    words = {word for phrase in every for word in source_words(phrase)}
+    for phrase in written:
+        assert phrase.target == phrase.references[0]
+        assert _is_made_of(phrase.source, words), phrase.source
+
+
+def _is_made_of(text, words):
+    return not text or any(
+        text[:end] in words and _is_made_of(text[end:], words) for end in range(1, len(text) + 1)
+    )
+
+
 def test_an_unknown_split_is_refused():
-    with pytest.raises(SettingError, match="split must be one of new, test, train, valid; got 'x'"):
+    with pytest.raises(
+        SettingError, match="split must be one of everyday, new, test, train, valid; got"
+    ):
         phrases("x")
 
 

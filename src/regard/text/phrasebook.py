@@ -6,6 +6,8 @@ both sentences, the sure links, the other possible ones, the constructions of th
 are separated by spaces, and by a bar where the sentence has none::
 
     train	我|爱|中国|。	I love China|.	0-0 1-1 2-2 3-3		plain
+
+A fifth split, ``everyday``, has 10,000 short sentences more, of the same words and without links.
 """
 
 import lzma
@@ -18,11 +20,12 @@ from typing import Literal, get_args
 from regard.choices import choose
 from regard.errors import DataError
 
-Split = Literal["train", "valid", "test", "new"]
+Split = Literal["train", "valid", "test", "new", "everyday"]
 Span = tuple[int, int]
 Link = tuple[int, int]
 
 FILE = Path(__file__).with_name("phrasebook.tsv.xz")
+HANDWRITTEN = Path(__file__).with_name("handwritten.tsv")
 
 _WORD_AND_GAP = re.compile("([^| ]+)([| ]?)")
 
@@ -42,9 +45,20 @@ class Phrase:
 
 
 def phrases(split: Split) -> list[Phrase]:
-    """The pairs of one split; ``new`` holds combinations that the other splits never do."""
+    """The pairs of one split; ``new`` holds combinations that the other splits never do.
+
+    ``everyday`` is for training alone: shapes that people type first, without gold links.
+    """
     choose("split", split, dict.fromkeys(get_args(Split)))
     return list(_read(split))
+
+
+def handwritten() -> list[Phrase]:
+    """Forty sentences that no grammar wrote, of the phrasebook's words, with right translations."""
+    lines = HANDWRITTEN.read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    empty: frozenset[Link] = frozenset()
+    return [Phrase(row[0], row[1], (), (), empty, empty, (), tuple(row[1:])) for row in rows]
 
 
 @cache
