@@ -189,7 +189,8 @@ def little_phrasebook(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
     settings = settings.replace('"train.tsv"', '"phrasebook"').replace('test = "test.tsv"', "")
     recipe.write_text(settings.replace("updates = 80", "updates = 40"), "utf-8")
     monkeypatch.setattr("regard.text.phrasebook.phrases", some)
-    monkeypatch.setattr("regard.cli.recipes.packaged_recipe", lambda name: recipe)
+    monkeypatch.setattr("regard.cli.demo_training.packaged_recipe", lambda name: recipe)
+    monkeypatch.setattr("regard.cli.demo_training._COMPILE", "")
 
 
 @pytest.mark.usefixtures("little_phrasebook")
@@ -200,6 +201,10 @@ def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path: Path
     assert done.out.splitlines()[2].split() == ["我", "爱", "中", "国"]
     assert re.search(r"exact match on 31 test sentences: [\d.]+ %", done.out)
     assert re.search(r"exact match on 30 sentences with new combinations: [\d.]+ %", done.out)
+    assert re.search(r"exact match on 40 sentences written by hand: [\d.]+ %", done.out)
+    assert "within the phrasebook's grammar" in done.out
+    assert len(done.out.partition("outside its grammar:\n")[2].split("\n\n")[0].splitlines()) == 3
+    assert re.search(r"takes about \d+ s on this machine: \d+ s of training", done.err)
     assert re.search(r"alignment error 0\.\d+ over output words that have a link", done.out)
     page = tmp_path / "demo" / PAGE
     assert f"13 sentences: {page}" in done.out

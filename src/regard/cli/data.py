@@ -124,7 +124,8 @@ def sample(
         source: The file of sources, with --target the same as two files.
         target: The file of targets.
         number: How many.
-        split: Which part of a recipe's data or of the phrasebook: train, valid, test, new.
+        split: Which part of a recipe's data or of the phrasebook: train, valid, test,
+            new, everyday.
         columns: Columns of source and target in a table: numbers from 1, or names in its header.
         settings: A setting over the recipe's, such as data.text=review; may be given often.
         seed: Another one draws other examples.
@@ -146,7 +147,12 @@ def sample(
             on_bad_line=on_bad_line,
             verb="data sample",
         )
-        splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
+        splits = (
+            "train",
+            "valid",
+            "test",
+            *(["new", "everyday"] if recipe.uses_phrasebook else []),
+        )
         choose("split", split, dict.fromkeys(splits))
         with encoded_as(recipe.encoding):
             examples = list(_examples(recipe, split))

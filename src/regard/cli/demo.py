@@ -18,6 +18,16 @@ SENTENCE = "我爱中国"
 PAGE = "attention.html"
 # Examples on the page besides the first, and translations that are printed.
 _ON_PAGE, _PRINTED = 12, 8
+# Sentences beyond the phrasebook's grammar, with their meaning and what goes wrong with them.
+_OUTSIDE = (
+    ("今天星期几？", "What day is it today?", "it asks what no training sentence asks"),
+    (
+        "他说他明天不来。",
+        "He says he will not come tomorrow.",
+        "no training sentence reports words",
+    ),
+    ("我吃不吃都可以。", "I can eat or not.", "a verb as it is asked, in a statement"),
+)
 
 
 def demo(*, run: Path = Path("regard-demo")) -> None:
@@ -25,15 +35,15 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
 
     Example: `regard demo`
 
-    Takes about two minutes on a laptop, the first time. Then try a sentence of your own:
-    `regard look regard-demo 他昨天去北京了`
+    Takes about a minute on a laptop, the first time, and says how long as it begins. Then try a
+    sentence of your own: `regard look regard-demo 他昨天去北京了`
 
     Args:
         run: Its run folder. A finished one is used as it is.
     """
     from regard.inference.alignment import alignment_errors
     from regard.inference.looking import document, look_at
-    from regard.text.phrasebook import phrases
+    from regard.text.phrasebook import handwritten, phrases
     from regard.viewer import draw_attention, page
 
     predictor = _predictor(run)
@@ -45,14 +55,23 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
     say(str(draw_attention(first)))
     say()
     outputs = _outputs(predictor, test)
-    new = phrases("new")
+    new, written = phrases("new"), handwritten()
+    say("within the phrasebook's grammar, which also wrote the training sentences:")
     say(_exact_match("test sentences", outputs, test))
     say(_exact_match("sentences with new combinations", _outputs(predictor, new), new))
+    say("  (two words or two constructions in them are together in no training sentence)")
+    say(_exact_match("sentences written by hand", _outputs(predictor, written), written))
     say(str(alignment_errors(predictor, test)))
     say()
     for phrase, output in _spread(list(zip(test[1:], outputs[1:], strict=True)), _PRINTED):
         is_right = output in phrase.references
         say(f"  {phrase.source} → {output}{'' if is_right else f'  (right: {phrase.target})'}")
+    say()
+    say("outside its grammar:")
+    for (source, right, why), output in zip(
+        _OUTSIDE, predictor.translate([source for source, _, _ in _OUTSIDE]), strict=True
+    ):
+        say(f"  {source} → {output.best.text}  (right: {right}; {why})")
     say()
     examples = [
         look_at(predictor, phrase.source, phrase=phrase) for phrase in _spread(test[1:], _ON_PAGE)
@@ -66,17 +85,16 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
 
 def _predictor(run: Path) -> "Predictor":
     """The translator of a finished run, or a new one."""
-    from regard.cli.recipes import packaged_recipe
     from regard.inference import Predictor
     from regard.runs import Run, is_run
-    from regard.tasks import read_recipe
-    from regard.training import ConsoleReporter, train
 
     if is_run(run) and Run.open(run).is_finished:
         note(f"using the translator in {run}; delete that folder to train it again")
         return Predictor.load(run)
+    from regard.cli.demo_training import trained
+
     note("training a Chinese-to-English translator on the built-in phrasebook")
-    return train(read_recipe(packaged_recipe("demo")), run, reporter=ConsoleReporter()).predictor
+    return trained(run)
 
 
 def _outputs(predictor: "Predictor", phrases: "Sequence[Phrase]") -> list[str]:

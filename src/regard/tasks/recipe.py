@@ -15,7 +15,11 @@ from regard.text.reading.records import OnBadLine
 from regard.text.reading.sources import shards
 from regard.text.reading.tables import Column
 
-PHRASEBOOK = "phrasebook"
+# Splits of the built-in phrasebook that training takes, by what ``data.train`` says.
+PHRASEBOOKS: dict[str, tuple[str, ...]] = {
+    "phrasebook": ("train",),
+    "phrasebook+everyday": ("train", "everyday"),
+}
 SettingsT = TypeVar("SettingsT")
 # What ``data.test`` says where it is a part of the training text.
 HELD_OUT = "held out"
@@ -94,7 +98,8 @@ class DataConfig(DataFiles, SequenceData):
 
     Attributes:
         train: One TSV, CSV or JSONL file or table (Parquet, Arrow), or two of lines (source,
-            target), or ``phrasebook``. Each may be a folder or a pattern (``shards/*.tsv.gz``).
+            target), or ``phrasebook``, or ``phrasebook+everyday``. Each may be a folder or a
+            pattern (``shards/*.tsv.gz``).
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
@@ -281,7 +286,14 @@ class Recipe:
     @property
     def uses_phrasebook(self) -> bool:
         """Whether the text is the built-in phrasebook."""
-        return self.data.train in (PHRASEBOOK, (PHRASEBOOK,))
+        return bool(self.phrasebook_splits)
+
+    @property
+    def phrasebook_splits(self) -> tuple[str, ...]:
+        """Splits of the built-in phrasebook to train on; none if the text is another."""
+        train = self.data.train
+        name = train if isinstance(train, str) else train[0] if len(train) == 1 else ""
+        return PHRASEBOOKS.get(name, ())
 
     @property
     def holds_out_test(self) -> bool:

@@ -81,7 +81,7 @@ def test_a_table_gives_the_recipe_back(file, tmp_path):
 
 
 def test_the_phrasebook_is_no_file():
-    for name in ("phrasebook", ["phrasebook"]):
+    for name in ("phrasebook", ["phrasebook"], "phrasebook+everyday"):
         recipe = recipe_from_table({"data": {"train": name}})
         assert recipe.uses_phrasebook
         assert recipe.table()["data"]["train"] == name

@@ -120,9 +120,11 @@ def are_pairs(files: Sequence[str], settings: Mapping[str, object]) -> bool:
 
 def file_settings(split: str, files: Sequence[str]) -> dict[str, JsonValue]:
     """The setting that names the files of a split, by their absolute paths."""
+    from regard.tasks.recipe import PHRASEBOOKS
+
     if not files:
         return {}
-    if list(files) in (["held out"], ["phrasebook"]):
+    if list(files) in (["held out"], *([name] for name in PHRASEBOOKS)):
         return {f"data.{split}": files[0]}
     # Not resolve(), which raises RuntimeError on a loop of links; the reader names the file.
     return {f"data.{split}": [os.path.realpath(file) for file in files]}
