@@ -68,10 +68,9 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
         say(f"  {phrase.source} → {output}{'' if is_right else f'  (right: {phrase.target})'}")
     say()
     say("outside its grammar:")
-    for (source, right, why), output in zip(
-        _OUTSIDE, predictor.translate([source for source, _, _ in _OUTSIDE]), strict=True
-    ):
-        say(f"  {source} → {output.best.text}  (right: {right}; {why})")
+    outside = predictor.translate([source for source, _, _ in _OUTSIDE])
+    for (source, right, why), best_first in zip(_OUTSIDE, outside, strict=True):
+        say(f"  {source} → {best_first.best.text}  (right: {right}; {why})")
     say()
     examples = [
         look_at(predictor, phrase.source, phrase=phrase) for phrase in _spread(test[1:], _ON_PAGE)
