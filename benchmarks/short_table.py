@@ -88,10 +88,10 @@ ROWS = (
             "Training a small Transformer, equal dropout and batches, target tokens a second",
             "训练小型 Transformer，dropout 和批次都相同，每秒目标词元数",
         ),
-        ours="{joey.ours[1]}",
+        ours="{torch_modules.ours[1]}",
         beside=(
-            "`nn.Transformer`: {torch_modules.beside[0]}; Joey NMT: {joey.beside[0]}",
-            "`nn.Transformer`：{torch_modules.beside[0]}；Joey NMT：{joey.beside[0]}",
+            "`nn.Transformer`: {torch_modules.beside[0]}",
+            "`nn.Transformer`：{torch_modules.beside[0]}",
         ),
         how=_by("torch_modules.note[0]"),
         compared=("{torch_modules.ours[1]}", "{torch_modules.beside[0]}"),

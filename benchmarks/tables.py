@@ -46,7 +46,6 @@ QUOTED = {
     "coverage": "attention_mechanisms: RNN, coverage",
     "restricted": "attention_mechanisms: Transformer, restricted",
     "multi30k": "multi30k: tokenised lower-cased",
-    "joey": "training_speed: sorted by length | Joey & 2 threads",
     "torch_modules": "training_speed: sorted by length | `nn & 2 threads",
     "beam": "decoding_speed: 6 + 6 layers & 32 sentences at once, a beam & threads: 1",
     "beam_by_two": "decoding_speed: 6 + 6 layers & 32 sentences at once, a beam & threads: 2",
@@ -310,11 +309,10 @@ GROUPS = (
         figures=("training_speed",),
         says="""
         On identical batches, in float32 and with equal dropout, a small Transformer
-        trains {torch_modules.ours[0]} times as fast as `nn.Transformer` by two threads and
-        {joey.ours[0]} times as fast as in Joey NMT, which also drops inside its
-        feed-forward layers. Layers compiled by `torch.compile` are not measured.
+        trains {torch_modules.ours[0]} times as fast as `nn.Transformer` by two threads.
+        Layers compiled by `torch.compile` are not measured.
         """,
-        holds=("{torch_modules.ours[0]} > 1", "{joey.ours[0]} > 1"),
+        holds=("{torch_modules.ours[0]} > 1",),
     ),
     Group(
         title="Speed of translating",

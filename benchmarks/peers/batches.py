@@ -7,8 +7,7 @@ the target and 3. Target tokens are therefore ``len(target) + 1`` a sentence; pa
 counts.
 
 Sentences fill a batch until the longest, ended, times their number reaches the budget, padding
-included. That is how Joey NMT counts a ``token`` batch, so a text file with the sentences in this
-order, read by it without shuffling, gives it the very same batches.
+included.
 """
 
 import argparse

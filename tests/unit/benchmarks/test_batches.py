@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from benchmarks.peers import batches, joey
+from benchmarks.peers import batches
 
 
 def make_pairs(count: int = 400) -> tuple[list[list[int]], list[list[int]]]:
@@ -13,7 +13,6 @@ def make_pairs(count: int = 400) -> tuple[list[list[int]], list[list[int]]]:
 
 
 def test_reading_a_drawn_order_again_gives_the_same_batches():
-    # Joey NMT reads the sentences in file order and cuts them by the same rule.
     source, target = make_pairs()
     drawn = batches.draw(source, target, updates=20, budget=256)
     order = [n for batch in drawn for n in batch]
@@ -37,14 +36,3 @@ def test_a_batches_file_gives_back_its_pairs_and_counts_the_ends(tmp_path: Path)
     assert batch.source == [[6], [4, 5]]
     assert batch.target == [[8, 9, 10], [7]]
     assert batch.target_tokens == 4 + 2
-
-
-def test_joeys_rate_is_turned_into_the_seconds_after_the_warmup():
-    log = "\n".join(
-        f"Epoch   1, Step: {step:8d}, Batch Loss: {loss:12.6f}, Batch Acc: 0.1, "
-        f"Tokens per Sec: {rate:8.0f}, Lr: 0.000002"
-        for step, loss, rate in ((1, 8.0, 1), (2, 7.0, 10), (3, 6.0, 20))
-    )
-    given = [batches.IdBatch(source=[[4]], target=[[4] * length]) for length in (9, 19, 39)]
-    line = joey.speed(joey.read_updates(log), given, warmup=1)
-    assert line == {"updates": 2, "tokens": 60, "seconds": 4.0, "loss": 6.5}
