@@ -34,7 +34,7 @@ from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.sequences import SequenceBatch
 from regard.text import Corpus, Sequences, collate
 from regard.training import Callback, OngoingTraining, Trainer, TrainingConfig, Update
-from regard.training.distributed.world import WHOLE_BATCH, BatchShard
+from regard.training.distributed.world import BatchShard
 
 VOCAB_SIZE = measuring.sized(9712, 300)
 
@@ -51,16 +51,16 @@ class GivenBatches:
     def begin_epoch(self, epoch: int) -> None:
         """Nothing: every epoch is the same."""
 
-    def batches(
-        self, epoch: int, cursor: int, share: BatchShard = WHOLE_BATCH
-    ) -> Iterator[tuple[SequenceBatch, int]]:
-        """Every batch, whole, padded as it is asked for."""
+    def update_batches(
+        self, epoch: int, cursor: int, shard: BatchShard, *, with_empty: bool
+    ) -> Iterator[tuple[tuple[SequenceBatch], int]]:
+        """Every batch, whole, an update each; padded as it is asked for."""
         for batch in self.given:
             corpus = Corpus(
                 Sequences.of(map(swapped, batch.source)), Sequences.of(map(swapped, batch.target))
             )
             cursor += len(corpus)
-            yield SequenceBatch(collate(corpus, torch.arange(len(corpus)).numpy()), ()), cursor
+            yield (SequenceBatch(collate(corpus, torch.arange(len(corpus)).numpy()), ()),), cursor
 
     backward = SequenceTask.backward  # needs nothing else of the task
 
