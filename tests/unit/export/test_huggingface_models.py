@@ -42,10 +42,6 @@ def exported(folder, kind):
     return (theirs, again), [loaded_back(folder / name) for name in ("out", "again")]
 
 
-def check_refused(predictor, reason):
-    assert re.match(reason, HuggingFace().refuse(predictor))
-
-
 @pytest.mark.parity
 @pytest.mark.parametrize(
     ("layout", "model"),
@@ -87,25 +83,6 @@ def test_generate_goes_on_as_ours_does(tmp_path, one_line):
         (found,) = predictor.predict(prompt)
         text = tokenizer.decode(ids[1:]).replace("</s>", "\n")
         assert text.removesuffix("\n") == found.text().removesuffix("\n")
-
-
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"positions": "alibi"}, "model.positions is 'alibi', and"),
-        ({"norm": "post"}, "model.norm is 'post', and"),
-        ({"window": 3}, "model.window is 3, and"),
-        ({"norm_kind": "rms"}, "model.norm_kind is 'rms', and"),
-        ({"activation": "swiglu"}, "model.activation is 'swiglu', and .* learned positions"),
-        ({"num_key_heads": 2}, "model.num_key_heads is 2, and"),
-        (LLAMA | {"norm_kind": "layer"}, "model.activation is 'swiglu', and .* unless norm_kind"),
-        (LLAMA | {"activation": "gelu"}, "model.norm_kind is 'rms', and"),
-        (LLAMA | {"window": 3}, "model.window is 3, and"),
-        ({"type": "recurrent"}, "model.type is 'recurrent' of language_modelling, which"),
-    ],
-)
-def test_a_language_model_that_no_layout_holds_is_refused_by_the_option(settings, reason):
-    check_refused(language_model(None, **settings), reason)
 
 
 @pytest.mark.parity
@@ -199,35 +176,6 @@ def test_a_classifier_classifies_alike(tmp_path, tokenizer, model):
                 assert named == pytest.approx(answer.probabilities, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("make", "settings", "reason"),
-    [
-        (masked_model, {"positions": "rotary"}, "model.positions is 'rotary', and"),
-        (masked_model, {"positions": "sinusoidal"}, "model.positions is 'sinusoidal', and"),
-        (masked_model, {"norm": "pre"}, "model.norm is 'pre', and"),
-        (masked_model, {"norm_kind": "rms"}, "model.norm_kind is 'rms', and"),
-        (masked_model, {"activation": "relu"}, "model.activation is 'relu', and"),
-        (tagger, {"head": {"crf": True}}, "head.crf is true, and"),
-        (tagger, {"parts": "bag"}, "model.parts is 'bag', and"),
-        (classifier, {"head": {"pooling": "mean"}}, "head.pooling is 'mean', and"),
-        (classifier, {"head": {"pooler": False}}, "head.pooler is false, and"),
-    ],
-)
-def test_an_encoder_that_bert_does_not_hold_is_refused(make, settings, reason):
-    check_refused(make(None, **settings), reason)
-
-
-def logits_here(model, source, lengths, target):
-    with torch.no_grad():
-        return model.project(model(source, lengths, target)[0])
-
-
-def logits_there(model, source, lengths, target):
-    mask = (torch.arange(source.shape[1]) < lengths[:, None]).long()
-    with torch.no_grad():
-        return model(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
-
-
 def a_batch(predictor):
     generator = torch.Generator().manual_seed(1)
     sizes = predictor.tokenizer.source.vocab_size, predictor.tokenizer.target.vocab_size
@@ -261,10 +209,15 @@ def test_a_translator_has_the_same_logits_there_again_there_and_here(
     predictor = translator(tmp_path / "run", tokenizer=tokenizer, **model)
     (theirs, again), backs = exported(tmp_path, "AutoModelForSeq2SeqLM")
     assert theirs.config.model_type == layout
-    batch = a_batch(predictor)
-    wanted = logits_here(predictor.model, *batch)
-    found = [logits_there(each, *batch) for each in (theirs, again)]
-    for each in found + [logits_here(back, *batch) for back in backs]:
+    source, lengths, target = a_batch(predictor)
+    given = {"input_ids": source, "decoder_input_ids": target}
+    given["attention_mask"] = (torch.arange(source.shape[1]) < lengths[:, None]).long()
+    with torch.no_grad():
+        wanted, *found = (
+            each.project(each(source, lengths, target)[0]) for each in (predictor.model, *backs)
+        )
+        found += [each(**given).logits for each in (theirs, again)]
+    for each in found:
         torch.testing.assert_close(each, wanted, atol=1e-4, rtol=0)
 
 
@@ -293,26 +246,57 @@ def test_generate_writes_what_our_search_writes(tmp_path, model, beam_size):
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    ("make", "settings", "reason"),
     [
-        ({"positions": "rotary"}, "model.positions is 'rotary', and"),
-        ({"norm_kind": "rms"}, "model.norm_kind is 'rms', and .* layer norms"),
-        ({"norm_eps": 1e-6}, "model.norm_eps is 1e-06, and"),
-        ({"num_key_heads": 1}, "model.num_key_heads is 1, and"),
-        ({"activation": "swiglu"}, "model.activation is 'swiglu', and"),
-        ({"score": "additive"}, "model.score is 'additive', and"),
-        ({"window": 3}, "model.window is 3, and"),
-        ({"source_begin": True}, "model.source_begin is true, and"),
-        ({"values": "embeddings"}, "model.values is 'embeddings', and"),
-        ({"copy": True}, "model.copy is true, and"),
-        ({"embedding_norm": True}, "model.embedding_norm is true, which none of"),
-        (LEARNED, "model.embedding_norm is false, which none of .* learned positions"),
-        (PRE | {"tie_embeddings": "target"}, "model.tie_embeddings is 'target', and"),
-        (PRE | {"tokenizer": {"shared": False}}, "tokenizer.shared is false, and"),
+        (language_model, {"positions": "alibi"}, "model.positions is 'alibi', and"),
+        (language_model, {"norm": "post"}, "model.norm is 'post', and"),
+        (language_model, {"window": 3}, "model.window is 3, and"),
+        (language_model, {"norm_kind": "rms"}, "model.norm_kind is 'rms', and"),
+        (
+            language_model,
+            {"activation": "swiglu"},
+            "model.activation is 'swiglu', and .* learned positions",
+        ),
+        (language_model, {"num_key_heads": 2}, "model.num_key_heads is 2, and"),
+        (
+            language_model,
+            LLAMA | {"norm_kind": "layer"},
+            "model.activation is 'swiglu', and .* unless norm_kind",
+        ),
+        (language_model, LLAMA | {"activation": "gelu"}, "model.norm_kind is 'rms', and"),
+        (language_model, LLAMA | {"window": 3}, "model.window is 3, and"),
+        (
+            language_model,
+            {"type": "recurrent"},
+            "model.type is 'recurrent' of language_modelling, which",
+        ),
+        (masked_model, {"positions": "rotary"}, "model.positions is 'rotary', and"),
+        (masked_model, {"positions": "sinusoidal"}, "model.positions is 'sinusoidal', and"),
+        (masked_model, {"norm": "pre"}, "model.norm is 'pre', and"),
+        (masked_model, {"norm_kind": "rms"}, "model.norm_kind is 'rms', and"),
+        (masked_model, {"activation": "relu"}, "model.activation is 'relu', and"),
+        (tagger, {"head": {"crf": True}}, "head.crf is true, and"),
+        (tagger, {"parts": "bag"}, "model.parts is 'bag', and"),
+        (classifier, {"head": {"pooling": "mean"}}, "head.pooling is 'mean', and"),
+        (classifier, {"head": {"pooler": False}}, "head.pooler is false, and"),
+        (translator, {"positions": "rotary"}, "model.positions is 'rotary', and"),
+        (translator, {"norm_kind": "rms"}, "model.norm_kind is 'rms', and .* layer norms"),
+        (translator, {"norm_eps": 1e-6}, "model.norm_eps is 1e-06, and"),
+        (translator, {"num_key_heads": 1}, "model.num_key_heads is 1, and"),
+        (translator, {"activation": "swiglu"}, "model.activation is 'swiglu', and"),
+        (translator, {"score": "additive"}, "model.score is 'additive', and"),
+        (translator, {"window": 3}, "model.window is 3, and"),
+        (translator, {"source_begin": True}, "model.source_begin is true, and"),
+        (translator, {"values": "embeddings"}, "model.values is 'embeddings', and"),
+        (translator, {"copy": True}, "model.copy is true, and"),
+        (translator, {"embedding_norm": True}, "model.embedding_norm is true, which none of"),
+        (translator, LEARNED, "model.embedding_norm is false, which none of .* learned positions"),
+        (translator, PRE | {"tie_embeddings": "target"}, "model.tie_embeddings is 'target', and"),
+        (translator, PRE | {"tokenizer": {"shared": False}}, "tokenizer.shared is false, and"),
     ],
 )
-def test_what_no_layout_holds_is_refused_by_the_option(settings, reason):
-    check_refused(translator(None, **settings), reason)
+def test_what_no_layout_holds_is_refused_by_the_option(make, settings, reason):
+    assert re.match(reason, HuggingFace().refuse(make(None, **settings)))
 
 
 def test_its_settings_are_ours(tmp_path):

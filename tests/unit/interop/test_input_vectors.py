@@ -80,6 +80,11 @@ FAMILIES = {
         "BartForConditionalGeneration", "BartConfig", TWO_SIDED, pair,
         "model.encoder.embed_tokens", N,
     ),
+    "gpt2": (
+        "GPT2LMHeadModel", "GPT2Config",
+        {"vocab_size": V, "n_embd": C, "n_layer": 2, "n_head": H, "eos_token_id": 1},
+        lambda: {"input_ids": ids()}, "transformer.wte", N,
+    ),
     "vit": (
         "ViTForImageClassification", "ViTConfig", SIZES | IMAGES, image, "vit.embeddings", 10,
     ),
