@@ -12,9 +12,9 @@ from regard.devices.kinds import ON_CPU
 from regard.errors import SettingError
 from regard.export.ctranslate2 import CTranslate2
 from regard.export.form import ExportForm, readme_of
+from regard.export.graphs import TorchProgram
 from regard.export.huggingface import HuggingFace
 from regard.export.onnx_graphs import OnnxGraphs
-from regard.export.torch_program import TorchProgram
 from regard.inference import Predictor
 from regard.runs import SUFFIX, Run
 from regard.runs.files import explain_path

@@ -3,6 +3,7 @@
 They are traced with the formula of attention in them, so that they need nothing of regard.
 """
 
+import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from regard.attention.graph.formula import written_out
-from regard.export.form import trained_with
+from regard.export.form import ExportForm, trained_with
+from regard.export.programs import program
 from regard.inference import Predictor
 from regard.models import (
     BagReader,
@@ -29,6 +31,8 @@ from regard.models import (
     Tagger,
     VisionTransformer,
 )
+from regard.progress import progress
+from regard.runs import Run
 from regard.runs.files import fill_file, new_folder
 from regard.tasks import TASKS, Recipe
 from regard.tasks.image_classification import ImageClassification
@@ -270,3 +274,36 @@ def _ids_of(recipe: Recipe) -> str:
     begins = recipe.tokenizer is not None and recipe.settings(TokenizerConfig).begins
     end = " 3" if getattr(recipe.data, "source_end", True) else ""
     return f"{reserved} A row is: `{row.format(begin='2 ' * begins, end=end)}`.\n"
+
+
+_CALL = """
+import torch
+
+model = torch.export.load("model.pt2").module()
+# Of your own numbers, in the order that stands below.
+print(model({given}))
+"""
+
+
+class TorchProgram(ExportForm):
+    """A folder with a program of torch.export: ids in, logits out, whatever the sizes."""
+
+    purpose = "a folder with a program of torch.export (.pt2), which needs torch alone"
+
+    def usage(self, predictor: Predictor, name: str) -> str:
+        given = ", ".join(
+            f"torch.ones({tuple(axes.example().shape)}, dtype={axes.dtype})"
+            for axes in head_graph(predictor).inputs.values()
+        )
+        return program(_CALL.format(given=given), needs="torch")
+
+    def refuse(self, predictor: Predictor) -> str | None:
+        return refuse_head(predictor)
+
+    def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
+        graph = head_graph(predictor)
+        content = io.BytesIO()
+        with progress(f"writing {graph.name}.pt2"):
+            torch.export.save(graph.traced(), content)
+        files = {f"{graph.name}.pt2": content.getvalue()}
+        write_folder(predictor, out, files, graphs=[graph], readme=readme)
