@@ -126,10 +126,10 @@ class Graph:
         examples = tuple(axes.example() for axes in self.inputs.values())
         sizes = tuple(dict.fromkeys(axes.open, Dim.DYNAMIC) for axes in self.inputs.values())
         with torch.no_grad(), written_out():
-            program = torch.export.export(self.model.eval(), examples, dynamic_shapes=(sizes,))
-        for node in program.graph.nodes:
+            exported = torch.export.export(self.model.eval(), examples, dynamic_shapes=(sizes,))
+        for node in exported.graph.nodes:
             node.meta.pop("stack_trace", None)  # paths of this machine
-        return program
+        return exported
 
     def description(self) -> str:
         """Inputs and outputs in Markdown."""
