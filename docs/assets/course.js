@@ -245,7 +245,30 @@
     draw();
   };
 
-  const TRIES = { alignment, cost, cues, heads, kernel, masked, waves };
+  // ---- chapter 10: weights, and what leaving a word out does ----
+  const effects = (root) => {
+    const names = say("the good not very", "的 好 不 很").split(" ");
+    const draw = () => {
+      const weights = softmax(scores.map((score) => score()));
+      const values = [0, 1.4, -1, 0.3];
+      const output = mix(weights, values);
+      const change = weights.map((w, i) => output - (output - w * values[i]) / (1 - w));
+      const X = (i) => 60 + i * 150;
+      const shapes = names.flatMap((name, i) => [
+        node("rect", { class: "bar", x: X(i) - 32, y: 100 - 90 * weights[i], width: 30, height: 90 * weights[i] }),
+        node("rect", { class: "point", opacity: 0.5, x: X(i) + 2, y: 100 - 90 * Math.max(0, change[i]), width: 30, height: 90 * Math.abs(change[i]) }),
+        node("text", { x: X(i), y: 195, "text-anchor": "middle" }, `${name} ${weights[i].toFixed(2)} / ${change[i].toFixed(2)}`),
+      ]);
+      svg.replaceChildren(node("line", { class: "axis", x1: 10, x2: 590, y1: 100, y2: 100 }), ...shapes);
+    };
+    const scores = [1.7, 0.4, 0.7, 0].map((value, i) =>
+      slider(root, say(`score of “${names[i]}”`, `“${names[i]}”的分数`), [-3, 3, 0.1, value], draw),
+    );
+    const svg = picture(root, 600, 205, say("weight / change when left out", "权重 / 去掉后的变化"));
+    draw();
+  };
+
+  const TRIES = { alignment, cost, cues, effects, heads, kernel, masked, waves };
   document.querySelectorAll(".try[data-try]").forEach((root) => TRIES[root.dataset.try](root));
   globalThis.course = { softmax, kernelWeights, mix }; // for tests and the curious
 })();

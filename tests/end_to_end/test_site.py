@@ -17,7 +17,7 @@ from regard.attention import Box, Gaussian, Laplace, lengths, masked_softmax, we
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
-TRIES = ("masked", "alignment", "heads", "cost", "waves")
+TRIES = ("masked", "alignment", "heads", "cost", "waves", "effects")
 PAGES = {
     "index.md": "# Home\n\n[About a beam](beam.md#width)\n",
     "index.zh.md": "# 首页\n\n[束搜索](beam.md)\n",
@@ -94,7 +94,7 @@ def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
     assert (
         tab.page.evaluate("document.fonts.load('16px \"STIX Two Math\"').then(f => f.length)") == 1
     )
-    assert tab.page.locator(".try svg").count() == 7
+    assert tab.page.locator(".try svg").count() == 8
     before = tab.page.locator("[data-try=kernel] .fit").get_attribute("d")
     tab.page.locator("[data-try=kernel] input").first.fill("0.3")
     assert tab.page.locator("[data-try=kernel] .fit").get_attribute("d") != before
