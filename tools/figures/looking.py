@@ -25,10 +25,10 @@ def heads() -> torch.Tensor:
 
 def _maps() -> Data:
     blank = torch.zeros(4, PLACES, 1)
-    options = {"bias": heads(), "mask": rg.causal()}
-    summary = rg.summarize(blank, blank, **options)
+    scores, mask = heads(), rg.causal()
+    summary = rg.summarize(blank, blank, bias=scores, mask=mask)
     return {
-        "weights": rg.weights(blank, blank, **options).numpy(),
+        "weights": rg.weights(blank, blank, bias=scores, mask=mask).numpy(),
         "effective": summary.effective_keys.mean(-1).numpy(),
         "distance": summary.distance.mean(-1).numpy(),
     }
