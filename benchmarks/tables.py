@@ -37,6 +37,7 @@ QUOTED = {
     "causal_summary": "inspection: N = 8,192, causal & threads: 1",
     "watched": "inspection: N = 16,384 & threads: 1",
     "fixed": "attention_mechanisms: RNN, fixed context",
+    "attending": "attention_mechanisms: RNN, additive",
     "general": "attention_mechanisms: Luong general",
     "location": "attention_mechanisms: Luong location",
     "local_m": "attention_mechanisms: local-m",
