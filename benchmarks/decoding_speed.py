@@ -274,7 +274,7 @@ def figure(work: Work, found: Mapping[str, Any], threads: int) -> Figure:
         for one, each in found["times_as_fast"].items()
     ]
     settings = " and ".join(found["workers and threads"].values()).replace("x", " × ")
-    ratios += [f"its workers × threads: {settings}"] if settings else []
+    ratios += [f"its workers × threads are {settings}"] if settings else []
     return Figure(
         what=f"{work.title}: {at_once}, {search}, threads: {threads}",
         ours=f"{spoken(OURS)} (tokens/s)",

@@ -221,7 +221,7 @@ def figure(prompts: int, found: Mapping[str, Any], threads: int) -> Figure:
     settings = " and ".join(found["workers and threads"].values()).replace("x", " × ")
     peers = [f"{PEER}: {speeds[PEER]:,.0f} in float32"] if PEER in speeds else []
     peers += [f"{GENERATOR}: {spoken(GENERATOR)}"] if settings else []
-    ratios += [f"its workers × threads: {settings}"] if settings else []
+    ratios += [f"its workers × threads are {settings}"] if settings else []
     return Figure(
         what=f"language model of GPT-2 small's shape: {at_once}, greedy, threads: {threads}",
         ours=f"{spoken(OURS)} (tokens/s)",
