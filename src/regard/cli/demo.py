@@ -20,13 +20,17 @@ PAGE = "attention.html"
 _ON_PAGE, _PRINTED = 12, 8
 # Sentences beyond the phrasebook's grammar, with their meaning and what goes wrong with them.
 _OUTSIDE = (
-    ("今天星期几？", "What day is it today?", "it asks what no training sentence asks"),
     (
         "他说他明天不来。",
         "He says he will not come tomorrow.",
-        "no training sentence reports words",
+        "no training sentence reports what somebody says",
     ),
-    ("我吃不吃都可以。", "I can eat or not.", "a verb as it is asked, in a statement"),
+    (
+        "我昨天买的书很贵，但是很有意思。",
+        "The book that I bought yesterday is very expensive, but very interesting.",
+        "in training 但是 always follows 虽然",
+    ),
+    ("没有人喜欢他。", "Nobody likes him.", "in training nobody is ever 没有人"),
 )
 
 
