@@ -74,7 +74,8 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
     say("outside its grammar:")
     outside = predictor.translate([source for source, _, _ in _OUTSIDE])
     for (source, right, why), best_first in zip(_OUTSIDE, outside, strict=True):
-        say(f"  {source} → {best_first.best.text}  (right: {right}; {why})")
+        say(f"  {source} → {best_first.best.text}")
+        say(f"    right: {right} ({why})")
     say()
     examples = [
         look_at(predictor, phrase.source, phrase=phrase) for phrase in _spread(test[1:], _ON_PAGE)
