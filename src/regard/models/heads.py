@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from regard.checks import check_at_least, check_positive
 from regard.layers import Dropout
 from regard.layers.crf import Crf
+from regard.layers.ngram_scores import NgramScores
 from regard.layers.overlap import OverlapScore
 from regard.layers.pooling import Pooling
 from regard.models.configs.heads import ClassifierConfig, SpanFinderConfig, TaggerConfig
@@ -27,7 +28,7 @@ class Classifier(nn.Module):
     Zhou et al. (2016, https://aclanthology.org/P16-2034) is a ``RecurrentReader`` with the pooling
     ``tanh_query``, that of Lin et al. (2017, https://arxiv.org/abs/1703.03130) one with
     ``structured``, that of Kim (2014) a ``ConvReader`` with ``maximum``; with ``query`` that is
-    attention over convolutions.
+    attention over convolutions. The scores of n-grams, where the config has them, are added.
 
     Args:
         config: Options.
@@ -35,6 +36,7 @@ class Classifier(nn.Module):
         num_classes: How many labels there are.
         num_aspects: How many aspects there are, for pooling by aspect.
         num_features: How many numbers say what two texts side by side share, F.
+        parts_vocab: Number of part ids, for scores of n-grams.
 
     Example:
         >>> from regard.models import BagReader, BagReaderConfig
@@ -52,6 +54,7 @@ class Classifier(nn.Module):
         num_classes: int,
         num_aspects: int = 0,
         num_features: int = 0,
+        parts_vocab: int = 0,
     ) -> None:
         super().__init__()
         check_positive("num_classes", num_classes)
@@ -70,6 +73,7 @@ class Classifier(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, num_classes)
         self.overlap = OverlapScore(num_features, num_classes) if num_features else None
+        self.ngrams = NgramScores(parts_vocab, num_classes) if config.ngram_scores else None
 
     def forward(
         self,
@@ -99,6 +103,8 @@ class Classifier(nn.Module):
         logits: Tensor = self.output(self.dropout(pooled))
         if self.overlap is not None and overlap is not None:
             logits = logits + self.overlap(overlap)
+        if self.ngrams is not None:
+            logits = logits + self.ngrams(reading["parts"])
         if not return_penalty:
             return logits
         if not (self.training and self.config.penalty):

@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
+from regard.errors import SettingError
 from regard.models import READERS, Classifier, ClassifierConfig
 from regard.tasks.baselines import NaiveBayes
 from regard.tasks.batches import Batch, Sample, dropped
@@ -32,7 +33,7 @@ __all__ = ["Classification", "ClassificationData", "LabelledText"]
 
 # The attention of the pooling's query, where the pooling has one.
 _POOLING = Shade(
-    kind="cross", layer=0, query=0, measure="the more the query of the pooling looks at it"
+    kind="cross", layer=None, query=0, measure="the more the query of the pooling looks at it"
 )
 
 
@@ -65,13 +66,26 @@ class Classification(LabelTask[LabelledText]):
     aspects: list[str]
 
     def build_model(self) -> nn.Module:
-        sizes = {"vocab_size": self.tokenizer.vocab_size}
+        head = self.recipe.settings(ClassifierConfig)
+        sizes: dict[str, int] = {}
         if isinstance(self.tokenizer, Speller):
             sizes["parts_vocab"] = len(self.tokenizer.grams)
-        reader = READERS[self.recipe.model_type].load()(self.recipe.model, **sizes)
+        elif head.ngram_scores:
+            raise SettingError(
+                "head.ngram_scores must be false where model.parts is none; got true. "
+                "Set model.parts to bag, so that there are n-grams."
+            )
+        reader = READERS[self.recipe.model_type].load()(
+            self.recipe.model, vocab_size=self.tokenizer.vocab_size, **sizes
+        )
         check_framed_positions(reader, self.data.max_length, self.recipe.settings(TokenizerConfig))
         counts = {"num_classes": len(self.labels), "num_aspects": len(self.aspects) + 1}
-        return Classifier(self.recipe.settings(ClassifierConfig), reader, **counts)
+        return Classifier(head, reader, **counts, **(sizes if head.ngram_scores else {}))
+
+    def initialise(self, model: nn.Module, samples: Sequence[Sample]) -> None:
+        if isinstance(model, Classifier) and model.ngrams is not None:
+            labels = [sample["label"] for sample in samples]
+            model.ngrams.initialise([sample["parts"] for sample in samples], labels)
 
     def samples(
         self, examples: Sequence[LabelledText], too_long: BadLines, *, training: bool
@@ -91,9 +105,14 @@ class Classification(LabelTask[LabelledText]):
             yield sample if parts is None else {**sample, "parts": parts[:longest]}
 
     def noisy(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """The batch with a fraction of its words unknown; their parts stay."""
-        ids, rate = batch["ids"], self.data.drop_words
-        return {**batch, "ids": dropped(ids, ids != PAD_ID, rate, generator)} if rate else batch
+        """The batch with a fraction of its words unknown, and of their parts."""
+        rates = {"ids": self.data.drop_words, "parts": self.data.drop_parts}
+        unknown = {
+            name: dropped(batch[name], batch[name] != PAD_ID, rate, generator)
+            for name, rate in rates.items()
+            if rate and name in batch
+        }
+        return {**batch, **unknown}
 
     def logits(self, model: nn.Module, batch: Batch) -> Logits:
         by_aspect = self.recipe.settings(ClassifierConfig).pooling == "aspect"

@@ -9,7 +9,7 @@ from regard.fields import Count, Natural, Share, Weight, at_least, check_fields
 from regard.tasks.recipe import DataFiles, SplitFiles
 from regard.text.reading.tables import Column
 
-WordPartsName = Literal["characters", "neighbours", "ngrams"]
+WordPartsName = Literal["characters", "neighbours", "ngrams", "phrases", "phrases_ngrams"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,17 +40,23 @@ class ClassificationData(LabelledData):
         aspect: The column of what of the text is asked about, such as the kind of goods a review is
             of, likewise; the key is else "aspect". 0: there is none.
         parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
-            ``characters`` or ``ngrams`` of them; or its pairs with its ``neighbours``, which suit
-            text cut into characters.
+            ``characters`` or ``ngrams`` of them; its pairs with its ``neighbours`` or the
+            ``phrases`` of up to five that end at it, which suit text cut into characters; or
+            phrases of up to three words and ngrams (``phrases_ngrams``).
+        parts_min_count: In how many texts a part must occur to get an id: a part of one says only
+            which text it is.
         drop_words: Share of the words that are read as unknown in training, so that a text is
             judged by all of them (Iyyer et al., 2015, https://aclanthology.org/P15-1162). Their
             parts stay.
+        drop_parts: Share of the parts that are read as unknown in training.
         max_length: Longest text, in tokens; what is beyond is cut off.
     """
 
     aspect: Natural | str = 0
     parts: WordPartsName = "ngrams"
+    parts_min_count: Count = 2
     drop_words: Share = 0.0
+    drop_parts: Share = 0.0
     max_length: Count = 256
 
     column_names: ClassVar[tuple[str, ...]] = ("text", "label", "aspect")

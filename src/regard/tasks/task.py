@@ -142,6 +142,9 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def build_model(self) -> nn.Module:
         """The recipe's model with new weights."""
 
+    def initialise(self, model: nn.Module, samples: Sequence[EncodedT]) -> None:
+        """Set the new weights that begin from the training samples: by default none does."""
+
     @abstractmethod
     def describe(self) -> list[str]:
         """Describe the vocabulary and labels learned from the text, in lines."""

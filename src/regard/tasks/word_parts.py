@@ -35,8 +35,8 @@ from regard.text.tokenizers.words import SPLITTERS, Vocabulary
 BEGIN, END = "\x02", "\x03"
 _MOST = 20  # characters of a word that are read: its beginning and its end decide
 _LENGTHS = (3, 4, 5)  # of n-grams of characters
+_MOST_CHARACTERS, _MOST_WORDS = 5, 3  # in a phrase
 _FILE = "words.json"
-_LEAST = 2  # texts that a part with an id occurs in: a part of one says only which text it is
 
 # Ids of a text's tokens; and of their parts, where words are read from them.
 Cut: TypeAlias = tuple[list[int], Int32[Tensor, "N L"] | None]
@@ -78,10 +78,31 @@ def ngrams(words: Sequence[str]) -> list[list[str]]:
     ]
 
 
+def phrases(words: Sequence[str]) -> list[list[str]]:
+    r"""All runs of one to five words that end at each word; suits text cut into characters.
+
+    Example:
+        >>> phrases(["不", "好", "吃"])
+        [['不'], ['不 好', '好'], ['不 好 吃', '好 吃', '吃']]
+    """
+    return _runs(words, _MOST_CHARACTERS)
+
+
+def phrases_ngrams(words: Sequence[str]) -> list[list[str]]:
+    r"""All runs of one to three words that end at each word, and its :func:`ngrams`.
+
+    Runs have marks of their begin and end as well, so that "all" is another part in "ball".
+    """
+    pairs = zip(_runs(words, _MOST_WORDS), ngrams(words), strict=True)
+    return [[*(BEGIN + run + END for run in runs), *parts] for runs, parts in pairs]
+
+
 WORD_PARTS: dict[str, Callable[[Sequence[str]], list[list[str]]]] = {
     "characters": characters,
     "neighbours": neighbours,
     "ngrams": ngrams,
+    "phrases": phrases,
+    "phrases_ngrams": phrases_ngrams,
 }
 
 
@@ -121,9 +142,14 @@ class Speller:
 
     @classmethod
     def learn(
-        cls, texts: Sequence[str], settings: TokenizerConfig, parts: WordPartsName
+        cls,
+        texts: Sequence[str],
+        settings: TokenizerConfig,
+        parts: WordPartsName,
+        *,
+        parts_min_count: int = 2,
     ) -> "Speller":
-        """The words that occur often enough in ``texts``, and the parts of two texts or more.
+        """The words that occur often enough in ``texts``, and the parts of enough texts.
 
         SettingError if the settings do not cut text into words, or read a begin.
         """
@@ -144,7 +170,7 @@ class Speller:
             (word for text in cut for word in text), min_count=settings.min_count
         )
         met = ({gram for word in parts_of(text) for gram in word} for text in cut)
-        grams = Vocabulary.learn((gram for text in met for gram in text), min_count=_LEAST)
+        grams = Vocabulary.learn((gram for text in met for gram in text), min_count=parts_min_count)
         return cls(settings.type, parts, words, grams)
 
     @classmethod
@@ -187,7 +213,8 @@ def learn_tokenizer(recipe: Recipe, texts: Sequence[str]) -> Tokenizer | Speller
     """A tokenizer of these texts, or a speller where words are read from their parts."""
     settings = recipe.settings(TokenizerConfig)
     if reads_parts(recipe.model):
-        return Speller.learn(texts, settings, recipe.settings(ClassificationData).parts)
+        data = recipe.settings(ClassificationData)
+        return Speller.learn(texts, settings, data.parts, parts_min_count=data.parts_min_count)
     return train_tokenizer(texts, settings)
 
 
@@ -288,6 +315,14 @@ def _pieces_in(
 def _ends(word: str) -> str:
     half = _MOST // 2
     return word if len(word) <= _MOST else word[:half] + word[-half:]
+
+
+def _runs(words: Sequence[str], longest: int) -> list[list[str]]:
+    """The runs of words that end at each, the longest first."""
+    ends = range(1, len(words) + 1)
+    return [
+        [" ".join(words[start:end]) for start in range(max(0, end - longest), end)] for end in ends
+    ]
 
 
 def _cut(units: Sequence[str]) -> list[str]:

@@ -196,6 +196,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         with torch.no_grad():
             batch = self.task.collate([self.corpus[shortest]])
             self.task.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
+        self.task.initialise(model, self.corpus)
         return model.train()
 
     @property

@@ -74,6 +74,18 @@ def test_chinese_characters_are_read_with_their_neighbours():
     assert found.parts.tolist() == [[1, 2], [2, 1], [1, 1]]
 
 
+def test_phrases_end_at_each_word_and_are_parts_where_enough_texts_have_them():
+    texts = ["很好吃 很好吃", "不好吃", "不好吃"]
+    speller = spelled("characters", "phrases", texts)
+    assert speller.encode("不好吃").parts.shape == (3, 3)
+    assert set(speller.grams.units) == {"不", "好", "吃", "不 好", "好 吃", "不 好 吃"}
+    twice = Speller.learn(texts, TokenizerConfig(type="characters"), "phrases", parts_min_count=3)
+    assert set(twice.grams.units) == {"好", "吃", "好 吃"}
+    words = spelled("words", "phrases_ngrams", TEXTS + TEXTS)
+    parts = {words.grams.units[number - 2] for number in words.encode("a watchable film").parts[2]}
+    assert {"\x02a watchable film\x03", "\x02watchable film\x03", "\x02film\x03", "ilm"} <= parts
+
+
 def test_words_are_dropped_in_training_alone_and_their_parts_stay():
     made, examples = job(
         [" ".join(TEXTS[::2])] * 50 + ["a bore"], data={"drop_words": 0.3}, model={"parts": "bag"}
@@ -86,6 +98,11 @@ def test_words_are_dropped_in_training_alone_and_their_parts_stay():
     assert 0.25 < gone.sum() / (whole["ids"] != PAD_ID).sum() < 0.35
     assert dropped["ids"][~gone].equal(whole["ids"][~gone])
     assert dropped["parts"].equal(whole["parts"])
+    made.data = replace(made.data, drop_words=0.0, drop_parts=0.3)
+    parts = made.collate(encoded, generator=torch.Generator().manual_seed(1))["parts"]
+    could, lost = whole["parts"] > UNK_ID, (parts == UNK_ID) & (whole["parts"] > UNK_ID)
+    assert 0.25 < lost.sum() / could.sum() < 0.35
+    made.data = replace(made.data, drop_words=0.3, drop_parts=0.0)
     again = made.collate(encoded, generator=torch.Generator().manual_seed(1))
     assert again["ids"].equal(dropped["ids"])
 
@@ -100,6 +117,32 @@ def test_words_are_read_from_parts_where_text_is_cut_into_words(kind, works):
         match=r"tokenizer\.type must be characters or words where model\.parts is set; got 'bpe'",
     ):
         job(kind=kind, model={"parts": "bag"})
+
+
+def test_scores_of_ngrams_begin_as_ratios_of_training_and_are_loaded_after():
+    head, model = {"ngram_scores": True, "dropout": 0.0}, {"parts": "bag", "dropout": 0.0}
+    learned, examples = job(TEXTS + TEXTS, data={"parts": "phrases"}, model=model, head=head)
+    built, samples = learned.build_model().eval(), learned.encode(examples)
+    learned.initialise(built, samples)
+    batch = learned.collate(samples)
+    logits, _ = learned.logits(built, batch)
+    ngrams, built.ngrams = built.ngrams, None
+    without, _ = learned.logits(built, batch)
+    torch.testing.assert_close(logits, without + ngrams(batch["parts"]))
+    gap = ngrams(batch["parts"]).diff(dim=1).squeeze(1)  # of "yes" over "no"
+    assert ((gap > 0) == batch["label"].bool()).all()
+    again = learned.build_model()
+    built.ngrams = ngrams
+    again.load_state_dict(built.state_dict())
+    torch.testing.assert_close(learned.logits(again.eval(), batch)[0], logits)
+
+
+def test_scores_of_ngrams_need_parts():
+    made, _ = job(head={"ngram_scores": True})
+    with pytest.raises(
+        SettingError, match=r"head\.ngram_scores must be false where model\.parts is none; got true"
+    ):
+        made.build_model()
 
 
 def test_an_ensemble_answers_with_the_mean_of_its_members():

@@ -35,6 +35,9 @@ class ClassifierConfig(ModelConfig):
         pooler: Whether the text's vector goes through a linear layer and tanh before the last
             layer, as BERT's does (Devlin et al., 2019); what training began with may have learned
             it.
+        ngram_scores: Whether the logits are also a mix of scores that the parts of the words, such
+            as phrases, have for each label, which begin as their log-count ratios in the training
+            text (NB-SVM: Wang & Manning, 2012, https://aclanthology.org/P12-2018).
         dropout: Share dropped of that vector while training.
     """
 
@@ -43,6 +46,7 @@ class ClassifierConfig(ModelConfig):
     attention_dim: Count = 128
     penalty: Weight = 0.1
     pooler: bool = False
+    ngram_scores: bool = False
     dropout: Share = 0.2
 
 
