@@ -1,4 +1,4 @@
-"""Classifiers on three corpora of reviews, from scratch, beside naive Bayes.
+"""Classifiers on three corpora of reviews, from scratch, beside simple ones.
 
 python -m benchmarks.classification --work FOLDER [--only sst2 hotel shopping heads curves]
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import measuring
+from benchmarks import linear_text, measuring
 from benchmarks.measuring import sized
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
@@ -76,6 +76,11 @@ CONVOLUTION, RECURRENT, TRANSFORMER = "convolution, query", "GRU, query", "Trans
 PAIRS = "characters and pairs, mean"
 ASPECT = "convolution, query of the aspect"
 PAIRS_QUERY = "characters and pairs, query"
+PHRASES = "characters and phrases, scores of n-grams"
+_PHRASES = (
+    *("data.parts=phrases", "data.drop_parts=0.3", "head.ngram_scores=true"),
+    *("training.epochs=3", "training.batch_tokens=3600"),
+)
 # The filters that all ways of pooling convolutions are compared with.
 _NARROW = ("model.widths=[1, 3, 5]", "model.channels=64")
 HEADS = {
@@ -219,6 +224,23 @@ class Bench:
             found[f"{split} accuracy"] = round(100 * right / len(examples), 2)
         return found
 
+    def linear(self, corpus: str) -> dict[str, Any]:
+        """TF-IDF with linear classifiers, chosen on dev; where dev is measured, on training."""
+
+        def columns(split: str) -> linear_text.Labelled:
+            examples = self.examples(corpus, split)
+            return [each.text for each in examples], [each.label or "" for each in examples]
+
+        parts = {split: columns(split) for split in self.splits(corpus)}
+        valid = "dev" if "test" in parts else None
+        found: dict[str, Any] = self.once(
+            f"{corpus}-linear",
+            lambda: linear_text.measure(
+                columns("train"), parts, valid=valid, spaced=corpus == "sst2"
+            ),
+        )
+        return found
+
     def bayes_on(self, corpus: str, size: int, seed: int) -> dict[str, float]:
         name = f"{corpus}-bayes-{size}-{seed}"
         found: dict[str, float] = self.once(name, lambda: self.bayes(corpus, size, seed))
@@ -251,6 +273,7 @@ def _sst2(bench: Bench) -> dict[str, Any]:
     )
     found["all of these and naive Bayes"] = _with_bayes(bench, "sst2", chosen)
     found["naive Bayes"] = bench.once("sst2-bayes", lambda: bench.bayes("sst2"))
+    found.update(bench.linear("sst2"))
     found["report"] = _report(bench, _key("sst2", CONVOLUTION, 1), "sst2")
     return found
 
@@ -276,7 +299,9 @@ def _hotel(bench: Bench) -> dict[str, Any]:
     return {
         PAIRS: bench.seeds(PAIRS, system, "hotel"),
         PAIRS_QUERY: bench.seeds(PAIRS_QUERY, attending, "hotel"),
+        PHRASES: bench.seeds(PHRASES, System(_CHARACTERS, _PHRASES), "hotel"),
         "naive Bayes": bench.once("hotel-bayes", lambda: bench.bayes("hotel")),
+        **bench.linear("hotel"),
         "report": _report(bench, _key("hotel", PAIRS, 1), "hotel"),
     }
 
@@ -289,6 +314,7 @@ def _shopping(bench: Bench) -> dict[str, Any]:
         PAIRS: bench.run(PAIRS, few, "shopping", 1),
         "category": bench.run(PAIRS, few, "category", 1),
         "naive Bayes": bench.once("shopping-bayes", lambda: bench.bayes("shopping")),
+        **bench.linear("shopping"),
         "naive Bayes, category": bench.once("category-bayes", lambda: bench.bayes("category")),
         "report": _report(bench, "shopping-aspect-1", "shopping"),
     }
@@ -349,22 +375,22 @@ def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:
                 ours=" / ".join(
                     f"{value:.1f}" for value in (*shown, *(each["dev accuracy"] for each in joined))
                 ),
-                beside=f"naive Bayes: {sst2['naive Bayes']['dev accuracy']:.1f}",
+                beside=_simple(sst2, ("dev",)),
                 note="means of three seeds, fixed epochs, no text but the 6,920 sentences",
             )
         )
     if hotel := details.get("hotel"):
-        mean, bayes = hotel[PAIRS]["mean"], hotel["naive Bayes"]
+        mean, phrases = hotel[PAIRS]["mean"], hotel[PHRASES]["mean"]
         found.append(
             measuring.Figure(
                 what="chnsenticorp-htl accuracy, dev / test",
-                ours=f"{mean['dev accuracy']:.1f} / {mean['test accuracy']:.1f}",
-                beside=f"naive Bayes: {bayes['dev accuracy']:.1f} / {bayes['test accuracy']:.1f}",
+                ours=f"{mean['dev accuracy']:.1f} / {mean['test accuracy']:.1f}; with phrases "
+                f"{phrases['dev accuracy']:.1f} / {phrases['test accuracy']:.1f}",
+                beside=_simple(hotel, ("dev", "test")),
                 note="mean of three seeds, fixed epochs",
             )
         )
     if shopping := details.get("shopping"):
-        bayes = shopping["naive Bayes"]
         ways = {PAIRS: PAIRS, "convolution, the category as the aspect": ASPECT}
         for shown, name in ways.items():
             ours = shopping[name]
@@ -372,12 +398,19 @@ def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:
                 measuring.Figure(
                     what=f"online-shopping-10cats polarity, dev / test: {shown}",
                     ours=f"{ours['dev accuracy']:.1f} / {ours['test accuracy']:.1f}",
-                    beside=f"naive Bayes: {bayes['dev accuracy']:.1f} / "
-                    f"{bayes['test accuracy']:.1f}",
+                    beside=_simple(shopping, ("dev", "test")),
                     note="one seed, fixed epochs",
                 )
             )
     return found
+
+
+def _simple(found: Mapping[str, Any], splits: Sequence[str]) -> str:
+    """Accuracy of the simple classifiers, naive Bayes first."""
+    return "; ".join(
+        f"{name}: " + " / ".join(f"{found[name][f'{split} accuracy']:.1f}" for split in splits)
+        for name in ("naive Bayes", *linear_text.CLASSIFIERS)
+    )
 
 
 def main() -> None:
