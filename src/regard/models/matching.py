@@ -20,9 +20,6 @@ from regard.layers.pooling import LearnedQuery, Maximum, Mean
 from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
 from regard.models.interfaces import PairClassifier, PairReader
 
-# Of numbers that vary by about 0.2, so that their layer learns as fast as others.
-_SCALE = 5.0
-
 
 class Esim(PairClassifier):
     """Logits of how two texts stand to each other.
@@ -342,7 +339,7 @@ def _with_neighbours(overlap: Float[Tensor, "B M F"]) -> Float[Tensor, "B M Y"]:
     """The numbers of each sentence, of the one before and of the one after it."""
     before, after = overlap.roll(1, 1), overlap.roll(-1, 1)
     before[:, 0], after[:, -1] = 0, 0
-    return _SCALE * torch.cat([overlap, before, after], -1)
+    return torch.cat([overlap, before, after], -1)
 
 
 def _table(rows: int, width: int, deviation: float) -> nn.Parameter:

@@ -32,6 +32,7 @@ OVERLAP_FEATURES = (
 _FILE = "overlap.json"
 _BEGINNING = 5  # letters that words of one stem share
 _CLOSE = 20  # words of a stretch that shared words stand close in
+_SCALE = 5.0  # of numbers that vary by about 0.2
 _LEAST = 2  # texts; a word of one text alone is as rare as one that none has
 
 
@@ -67,7 +68,7 @@ class Overlap:
         >>> [round(overlap.rarity(word), 2) for word in ("a", "king", "dog")]
         [0.29, 0.69, 1.39]
         >>> dict(zip(OVERLAP_FEATURES, overlap.features("A dog?", "The dog ran."), strict=True))[
-        ...     "shared words"] > 0.8
+        ...     "shared words"] > 4
         True
     """
 
@@ -103,7 +104,7 @@ class Overlap:
         return self._weight(self._words(first).counts.keys() & self._words(second).counts.keys())
 
     def features(self, first: str, second: str) -> list[float]:
-        """``OVERLAP_FEATURES`` of two texts, about 0 to 1 each."""
+        """``OVERLAP_FEATURES`` of two texts, so large that they vary by about one."""
         a, b = self._words(first), self._words(second)
         shared, missing = a.counts.keys() & b.counts.keys(), a.counts.keys() - b.counts.keys()
         alike = {w for w in missing if len(w) > _BEGINNING - 2 and w[:_BEGINNING] in b.beginnings}
@@ -111,7 +112,7 @@ class Overlap:
         own = b.names - a.written
         count = sum(name[0].isdigit() for name in own)
         repeated = math.fsum(rarity(word) * math.log1p(b.counts[word]) for word in shared)
-        return [
+        numbers = [
             self._weight(shared) / total,
             len(shared) / max(1, len(a.counts)),
             self._weight(alike) / total,
@@ -127,6 +128,7 @@ class Overlap:
             math.log1p(len(own) - count) / 3,
             math.log1p(count) / 3,
         ]
+        return [_SCALE * number for number in numbers]
 
     def _weight(self, words: Iterable[str]) -> float:
         # A set's order is another in every process, and with it the last digit of a plain sum.

@@ -245,7 +245,7 @@ def test_what_overlap_says_of_a_sentence_and_its_neighbours_is_added_to_every_ma
     counts, overlap = torch.tensor([5, 2]), torch.randn(B, SENTENCES, 3)
     overlap[1, 2:] = 0
     asked, nothing = model._read(question, model.match)[0], torch.zeros(3)
-    rows = [nothing, *(5 * overlap[0]), nothing]
+    rows = [nothing, *overlap[0], nothing]
     around = [
         torch.cat([rows[i], rows[i - 1], rows[i + 1], asked]) for i in range(1, SENTENCES + 1)
     ]

@@ -40,9 +40,9 @@ def test_each_number_tells_more_from_less(name, alike, unlike):
 def test_words_that_stand_close_are_told_from_words_far_apart():
     far = f"Dog {'x ' * 30} ran."
     close, apart = numbers("dog ran", "x dog ran x"), numbers("dog ran", far)
-    assert close["shared words"] == apart["shared words"] == 1.0
-    assert close["shared words that stand close"] == 1.0
-    assert apart["shared words that stand close"] == 0.5
+    assert close["shared words"] == apart["shared words"] == 5.0
+    assert close["shared words that stand close"] == 5.0
+    assert apart["shared words that stand close"] == 2.5
 
 
 def test_texts_without_words_share_nothing():
