@@ -71,7 +71,7 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "pairs-esim": ("pair-matching", "squadshifts", ("data.on_bad_line=skip",)),
     "pairs-cross": ("pair-matching-cross", "squadshifts", ("data.on_bad_line=skip",)),
     "sentences": ("sentence-selection", "squadshifts", ()),
-    "sentences-one-hop": ("sentence-selection", "squadshifts", ("model.num_hops=1",)),
+    "sentences-three-hops": ("sentence-selection", "squadshifts", ("model.num_hops=3",)),
 }
 SIMPLE = "simple"
 WORST = 8
@@ -185,8 +185,8 @@ WHAT = {
     "choices": "Multiple choice among 4 (fairytaleqa), accuracy, test",
     "pairs-esim": "Question with its passage or another (squadshifts), ESIM, accuracy, test",
     "pairs-cross": "Question with its passage or another, read side by side, accuracy, test",
-    "sentences": "Sentence with the answer (squadshifts), memory network of 3 hops, accuracy, test",
-    "sentences-one-hop": "The same with one hop",
+    "sentences": "Sentence with the answer (squadshifts), memory network, one hop, accuracy, test",
+    "sentences-three-hops": "The same with 3 hops",
 }
 
 

@@ -127,7 +127,7 @@ RECIPES: Mapping[str, Measured] = {
         minutes=1,
     ),
     "sentence-selection": _measured(
-        "hops", "accuracy", "squadshifts", "rare word overlap", ours=0, theirs=3, minutes=1
+        "hop", "accuracy", "squadshifts", "rare word overlap", ours=0, theirs=3, minutes=1
     ),
     "generation-copy": _measured(
         "written", "ROUGE-L", "FairytaleQA", "best-overlap sentence", ours=0, theirs=1, minutes=0
