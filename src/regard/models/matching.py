@@ -70,6 +70,7 @@ class Esim(PairClassifier):
         first_lengths: Int[Tensor, " B"],
         second: Int[Tensor, "B M"],
         second_lengths: Int[Tensor, " B"],
+        *,
         overlap: Float[Tensor, "B F"] | None = None,
     ) -> Float[Tensor, "B K"]:
         """The logits; see :meth:`PairClassifier.forward`."""
