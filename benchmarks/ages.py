@@ -60,12 +60,13 @@ def old_records(records: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def is_old(record: Mapping[str, Any]) -> bool | None:
     """Whether its code has changed since a part of it was measured; None if nobody can tell."""
-    commits = {record.get("commit"), *_parts(record.get("details"))}
-    if None in commits or any(commit.endswith("+") for commit in commits):
+    named = {record.get("commit"), *_parts(record.get("details"))}
+    commits = sorted(commit for commit in named if isinstance(commit, str))
+    if len(commits) < len(named) or any(commit.endswith("+") for commit in commits):
         return True  # of code that is in no commit
     name = record["name"]
     paths = (f"benchmarks/{name}.py", *(f"{_PACKAGE}/{path}" for path in CODE.get(name, ())))
-    ages = [has_changed(commit, paths) for commit in sorted(commits)]
+    ages = [has_changed(commit, paths) for commit in commits]
     return None if None in ages else any(ages)
 
 

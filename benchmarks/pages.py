@@ -11,12 +11,6 @@ _RECORDS_HEAD = (
     "| record | commit | date | machine | load before | threads | rounds | its code since |\n"
     "|---|---|---|---|---:|---:|---:|---|"
 )
-_MEASURED = ("not measured since its script changed", "脚本改动后还没有重测")
-_OLD = (
-    f"{ages.MARK} The code it measures has changed since.",
-    f"{ages.MARK} 测过之后，所测的代码又改过。",
-)
-_READMES = {"README.md": 0, "README.zh.md": 1}
 
 _MEASURED = """\
 # What was measured

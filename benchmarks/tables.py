@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ages, measuring, quoting, shipped
+from benchmarks import ages, measuring, occasion, quoting, shipped
 from benchmarks.pages import Group, measured
 from benchmarks.short_table import short_table
 
@@ -360,7 +360,7 @@ def main() -> None:
     """Write the pages, or check those that are there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
     parser.add_argument("--check", action="store_true", help="change nothing, fail if out of date")
-    parser.add_argument("--pages", type=Path, default=measuring.ROOT, help="where the READMEs lie")
+    parser.add_argument("--pages", type=Path, default=occasion.ROOT, help="where the READMEs lie")
     parser.add_argument("--records", type=Path, default=measuring.RECORDS)
     arguments = parser.parse_args()
     try:
