@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 import torch.utils.tensorboard  # loaded once, not in each child
-from killing import Fault, is_killed
 from rich.console import Console
 
 from regard.errors import Interrupted, RegardError, ReportedElsewhere
@@ -286,6 +285,8 @@ def stateful(home: Path) -> Recipe:
 
 def struck(home: Path, kills: int = 5) -> object:
     """A training by one process, killed at calls to the disk and at moments, over and over."""
+    from killing import Fault, is_killed  # beside this script, which runs by itself
+
     path, failures, table = home / "run", [], stateful(home)
 
     def fit(path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").mkdir()  # a folder, such as a run's, is not meant
     found = json.loads(regard("data", "check", "demo", "--json").out)
-    assert found["pairs"] == 300
+    assert found["pairs"] == 2 * 300  # the phrasebook and everyday sentences
     assert found["source"]["lengths"]["unit"] == "characters"
     assert len(regard("data", "sample", "demo", "-n", 3).out.splitlines()) == 3
 
@@ -178,6 +178,7 @@ def phrase(source: str, target: str) -> Phrase:
 def little_phrasebook(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
     """The demo on a part of the phrasebook, with a small model."""
     names = {"train": "train.tsv", "valid": "test.tsv", "test": "test.tsv", "new": "test.tsv"}
+    names["everyday"] = "train.tsv"
 
     def some(split: str) -> list[Phrase]:
         lines = (corpus / names[split]).read_text("utf-8").splitlines()

@@ -134,7 +134,7 @@ def test_recipes_are_listed_and_printed(regard) -> None:
     assert max(map(cell_len, regard("recipes").out.splitlines())) <= 80
     listed = regard("recipes", "pair_matching").out
     assert "pair-matching-cross" in listed
-    assert "word overlap" in " ".join(listed.split())
+    assert "logistic regression" in " ".join(listed.split())
     printed = regard("recipes", "show", "tagging-words").out
     assert printed.startswith("# Parts of speech")
     assert 'task = "tagging"' in printed

@@ -164,7 +164,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         """The task with what ``save`` wrote; RunError if a file is missing or damaged."""
         tokenizer = cls.load_tokenizer(recipe, folder / "text")
         task = cls(recipe, tokenizer, **cls.load_learned(folder))
-        if getattr(recipe.data, "overlap", False):
+        if getattr(recipe.data, "overlap", False) is True:  # of language models, it is a number
             task.overlap = Overlap.load(folder)
         return task
 
