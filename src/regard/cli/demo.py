@@ -39,7 +39,7 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
 
     Example: `regard demo`
 
-    Takes about a minute on a laptop, the first time, and says how long as it begins. Then try a
+    Takes a minute or two on a laptop, the first time, and says how long as it begins. Then try a
     sentence of your own: `regard look regard-demo 他昨天去北京了`
 
     Args:
