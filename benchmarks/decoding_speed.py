@@ -215,7 +215,7 @@ def _tokens_a_second(
 def _apart(
     name: str, side: str, precision: str, settings: Sequence[str], work: Path
 ) -> list[float]:
-    """The same in a process of its own."""
+    """Measure in a process of its own."""
     threads = max(max(map(int, setting.split("x"))) for setting in settings)
     speeds: list[float] = apart(
         f"benchmarks.{NAME}",

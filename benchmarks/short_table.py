@@ -194,7 +194,7 @@ def short_table(
 
 
 def word(row: Row, quoted: Mapping[str, quoting.Numbers], language: int) -> str:
-    """What a row says that is no better than the one beside it."""
+    """Remark on a row that is no better than the one beside it."""
     ours, theirs = (float(quoting.say(each, quoted).replace(",", "")) for each in row.compared)
     ratio = theirs / ours if row.less_is_better else ours / theirs
     if ratio > 1 + row.level:

@@ -120,7 +120,7 @@ def requests_of(name: str) -> tuple[str, Path, dict[str, Any]]:
 
 
 async def posted(app: Any, *requests: tuple[str, dict[str, Any]]) -> list[list[Any]]:
-    """What a server answers to requests, each a path and its members."""
+    """Answers of a server to requests, each a path and its members."""
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         found = [(await client.post(path, json=members)).json() for path, members in requests]

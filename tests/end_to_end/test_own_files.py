@@ -38,7 +38,7 @@ def about(example: object, task: type[AnyTask]) -> str:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
-    """What each vocabulary was learned from, and then what each baseline of an evaluation was."""
+    """Texts of each learned vocabulary, and then those of each baseline of an evaluation."""
     found: list[list[Any]] = []
 
     def watch(where: Any, name: str, given: Any, make: Any = lambda function: function) -> None:

@@ -25,6 +25,7 @@ _COMPILE = "from regard.cli.demo_training import compile_loops; compile_loops()"
 def trained(run: Path) -> Predictor:
     """The translator, trained into a run folder."""
     recipe = read_recipe(packaged_recipe("demo"))
+    compiler = None
     with suppress(OSError):  # then they are compiled when they are needed
         compiler = subprocess.Popen(
             [sys.executable, "-c", _COMPILE],
@@ -36,14 +37,15 @@ def trained(run: Path) -> Predictor:
         reporter = Report(int(str(recipe.training["updates"])), compiler)
         return train(recipe, run, reporter=reporter).predictor
     finally:
-        compiler.terminate()
-        compiler.wait()
+        if compiler is not None:
+            compiler.terminate()
+            compiler.wait()
 
 
 class Report(ConsoleReporter):
     """A bar of the training, and from its first updates how long all of it takes."""
 
-    def __init__(self, updates: int, compiler: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, updates: int, compiler: "subprocess.Popen[bytes] | None") -> None:
         super().__init__(quiet=True)
         self._updates, self._compiler = updates, compiler
         self._begun = 0.0
@@ -63,7 +65,7 @@ class Report(ConsoleReporter):
                 f"takes about {training + rest:.0f} s on this machine: {training:.0f} s of "
                 f"training, {rest:.0f} s of tests and of writing the page"
             )
-        elif update.number == self._updates:
+        elif update.number == self._updates and self._compiler is not None:
             self._compiler.wait()
 
     def on_validation(self, validation: Validation, /) -> None:

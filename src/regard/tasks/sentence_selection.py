@@ -231,7 +231,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
 
     def _overlap(self, example: Question, spans: Sequence[tuple[int, int]]) -> Float[Tensor, "M F"]:
-        """What each sentence shares with the question; nothing without ``data.overlap``."""
+        """Overlap of each sentence with the question; nothing without ``data.overlap``."""
         if self.overlap is None:
             return torch.zeros(len(spans), 0)
         context, of_pair = example.context, self.overlap.features

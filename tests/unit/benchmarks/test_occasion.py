@@ -1,4 +1,4 @@
-"""What is no time to measure is refused, and a record whose code has changed since is old."""
+"""Bad times to measure are refused, and a record whose code has changed since is old."""
 
 import subprocess
 from pathlib import Path
