@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from regard.interop import look, use
     from regard.interop.edit import edit
     from regard.interop.faithfulness import faithfulness
+    from regard.interop.torch_functions import mark_weights
     from regard.interop.watch import watch
     from regard.training.start import train
     from regard.viewer import show
@@ -96,6 +97,7 @@ __all__ = [
     "lengths",
     "load",
     "look",
+    "mark_weights",
     "masked_softmax",
     "observe",
     "parse_mask",

@@ -5,6 +5,7 @@ from regard.interop.checkpoints.models import PretrainedModel, load_checkpoint, 
 from regard.interop.edit import Edits, edit
 from regard.interop.faithfulness import Faithfulness, faithfulness, rank_correlation
 from regard.interop.looking import look
+from regard.interop.torch_functions import mark_weights
 from regard.interop.torch_modules import EngineAttention, use
 from regard.interop.watch import Watch, Watched, watch
 
@@ -21,6 +22,7 @@ __all__ = [
     "load_checkpoint",
     "load_folder",
     "look",
+    "mark_weights",
     "rank_correlation",
     "save_checkpoint",
     "use",

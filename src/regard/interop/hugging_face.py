@@ -112,7 +112,7 @@ def attention(
         s_aux = sinks if isinstance(sinks, Tensor) else None
     if isinstance(scaling, Tensor):
         query, scaling = query * scaling, 1.0
-    query, key, value = _as_autocast(query, key, value)
+    query, key, value = as_autocast(query, key, value)
     dropout = dropout if module.training else 0.0
     is_plain = not softcap and position_bias is None and s_aux is None
     if is_plain and _is_left_to_compiler(attention_mask) and not _wants_weights(options):
@@ -160,7 +160,7 @@ def _is_left_to_compiler(mask: object = None) -> bool:
     return mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool)
 
 
-def _as_autocast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def as_autocast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cast to the dtype of autocast: many models apply rotary positions in float32."""
     kind = query.device.type
     if query.dtype == key.dtype == value.dtype or not torch.is_autocast_enabled(kind):

@@ -20,6 +20,7 @@ from regard.interop.hugging_face import own_parts, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
 from regard.interop.locations import Arguments, Options, current_call, locate_modules, location_of
 from regard.interop.own_attention import read_weights
+from regard.interop.torch_functions import functions_seen
 from regard.layers import MultiHeadAttention
 
 Key = tuple[str, int, str]  # kind, layer and name of an attention
@@ -200,6 +201,7 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
         if parts:
             hooks.enter_context(switched(model, but=own))
             hooks.enter_context(read_weights(own))
+        hooks.enter_context(functions_seen(model))
         yield trace
 
 
@@ -223,8 +225,9 @@ def site_of(attention: AttentionCall) -> Site:
         location = location_of(entered[-1].module)
         name, layer = location.name, location.layer if layer < 0 else layer
     if not kind:
-        is_cross = bool(entered) and entered[-1].is_cross
-        kind = "cross" if is_cross or N > M else "decoder" if _looks_back(attention) else "encoder"
+        is_cross = bool(entered) and (entered[-1].is_cross or location.is_cross)
+        looks_back = not is_cross and N <= M and _looks_back(attention)
+        kind = "decoder" if looks_back else "cross" if is_cross or N != M else "encoder"
     return Site(kind, layer, name, M - N, 0, None)
 
 

@@ -14,9 +14,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.attention import Dot, at
-from regard.attention.engine.options import CallOptions
-from regard.attention.observing import announce, current_observer
+from regard.attention import AttentionCall, Dot, at
+from regard.attention.observing import current_observer, current_place
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError
 from regard.interop.lazy_mask import Frame, LazyMask
@@ -143,6 +142,8 @@ class _WeightsReader:
         output: Mapping[str, Sequence[Tensor] | None],
     ) -> None:
         """Announce the weights of one field, layer by layer."""
+        observer = current_observer()
+        assert observer is not None
         for layer, weights in enumerate(layers or ()):
             if weights is None or id(weights) in self._read:
                 continue
@@ -164,15 +165,16 @@ class _WeightsReader:
                 calling(module, location, _padding(matrix, arguments.get(name))),
                 at(attention_kind, layer),
             ):
-                _announce(matrix)
+                observer(call_of_weights(matrix))
 
 
-def _announce(weights: Float[Tensor, "B H N M"]) -> None:
-    B, H, N, M = weights.shape
-    nothing = weights.new_zeros(()).expand(B, H, max(N, M), 1)
+def call_of_weights(weights: Float[Tensor, "*b N M"]) -> AttentionCall:
+    """Return weights that are at hand as a call whose scores they are, for observers."""
+    *lead, N, M = weights.shape
+    nothing = weights.new_zeros(()).expand(*lead, max(N, M), 1)
     bias = weights.masked_fill(weights == 0, float("-inf"))
-    options = CallOptions(Dot(), bias=bias, weighting=AsGiven())
-    announce(nothing[:, :, :N], nothing[:, :, :M], options)
+    ends = nothing[..., :N, :], nothing[..., :M, :]
+    return AttentionCall(*current_place(), *ends, Dot(), None, bias, AsGiven())
 
 
 def _kind(part: "PreTrainedModel", weights: Tensor, output: Mapping[str, object]) -> str:

@@ -10,6 +10,7 @@ from regard.attention import Mask, attend, causal, dense, prefix, weights
 from regard.errors import SettingError, ShapeError
 from regard.interop.hugging_face import is_hugging_face, split, switch
 from regard.interop.locations import locate_modules
+from regard.interop.torch_functions import serve_functions
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -18,8 +19,10 @@ def use(model: ModuleT) -> ModuleT:
     """Switch a model's attention to ``attend``: to run, to train, to watch.
 
     Every ``nn.MultiheadAttention`` in it, also those inside ``nn.TransformerEncoder`` and its kin,
-    whose fused shortcut is then left out; and every Hugging Face model in it, whose
-    ``attn_implementation`` becomes "regard". Weights, hooks and ``state_dict`` stay what they are.
+    whose fused shortcut is then left out; every Hugging Face model in it, whose
+    ``attn_implementation`` becomes "regard"; and every module of one's own that calls
+    ``F.scaled_dot_product_attention``, which gets two forward hooks. Weights and ``state_dict``
+    stay what they are.
 
     What changes: a query with nothing to see gets zeros, where torch gives NaN and transformers the
     mean of all values; NaN in padding is not seen; ``observe`` sees every call. Under
@@ -32,7 +35,7 @@ def use(model: ModuleT) -> ModuleT:
         ``model`` itself.
 
     Raises:
-        SettingError: There is neither in it, or its attention cannot be reached.
+        SettingError: There is none of these in it, or its attention cannot be reached.
 
     Example:
         >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True))
@@ -40,10 +43,10 @@ def use(model: ModuleT) -> ModuleT:
         'EngineAttention'
     """
     is_theirs = is_hugging_face(model)
-    if not _serve_modules(model) and not is_theirs:
+    if not (_serve_modules(model) + serve_functions(model)) and not is_theirs:
         raise SettingError(
-            "model must hold an nn.MultiheadAttention or a Hugging Face model; "
-            f"got {type(model).__name__} without any."
+            "model must hold an nn.MultiheadAttention, a Hugging Face model or a module that calls "
+            f"F.scaled_dot_product_attention; got {type(model).__name__} without any."
         )
     locate_modules(model)
     if is_theirs:

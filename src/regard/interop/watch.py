@@ -20,12 +20,17 @@ from regard.errors import SettingError
 from regard.interop.hugging_face import is_hugging_face
 from regard.interop.inside import ForwardTrace, Key, Site, counted_of, is_in_backward, reached
 from regard.interop.record import Options, Queries, Record
+from regard.interop.torch_functions import check_compiled
 from regard.interop.torch_modules import EngineAttention
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
 
 KINDS = ("encoder", "decoder", "cross")
+_CURE = (
+    "In a module of your own, call F.scaled_dot_product_attention, or mark the weights that it "
+    "makes: weights = regard.mark_weights(scores.softmax(-1))."
+)
 
 # Whose attention is reached: a module, or a run in use.
 Attending: TypeAlias = "nn.Module | Predictor"
@@ -210,7 +215,7 @@ class Watch(Sequence[Watched]):
             raise SettingError(
                 "model must attend through regard or transformers' AttentionInterface; got "
                 f"{kind} at {name}, which computes its own, and {len(trace.unseen) - 1} others. "
-                "Say what else is to be seen: layers=, or kinds=."
+                f"Say what else is to be seen: layers=, or kinds=. {_CURE}"
             )
         unknown = set(self._options.layers or ()) - self._layers
         if unknown and self._layers:
@@ -279,9 +284,11 @@ def watch(
 ) -> Iterator[Watch]:
     """Summarise every attention of a model inside the block, by ``summarize``, at any length.
 
-    Works on models of this package, on torch's after ``use``, and on Hugging Face models, whose
-    attention is the engine's inside the block only. The steps of a cached generation are joined. In
-    a beam search, a batch row is a position in the beam, whichever hypothesis holds it.
+    Works on models of this package, on torch's after ``use``, on Hugging Face models, whose
+    attention is the engine's inside the block only, and on any module that calls
+    ``F.scaled_dot_product_attention`` or marks its weights (``mark_weights``): what these compute
+    stays torch's, bit for bit. The steps of a cached generation are joined. In a beam search, a
+    batch row is a position in the beam, whichever hypothesis holds it.
 
     Where a Hugging Face model computes its own attention, as DeBERTa, GPT-Neo, Bloom and
     Longformer do, the weights that its ``output_attentions`` gives are summarised: exact too, but
@@ -360,10 +367,11 @@ def check_seen(model: nn.Module, trace: ForwardTrace) -> None:
         raise SettingError(
             "model must be called in the thread of the block; got a call in another one."
         )
+    check_compiled(model)
     if trace.forwards:
         raise SettingError(
             "model must attend through regard or transformers' AttentionInterface; got "
-            f"{type(model).__name__}, none of whose attention could be seen."
+            f"{type(model).__name__}, none of whose attention could be seen. {_CURE}"
         )
 
 
