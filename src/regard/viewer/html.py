@@ -19,6 +19,7 @@ _CSS_COMMENT = re.compile(r"^\s*/\*.*?\*/\s*?\n", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(
     r"^[ \t]*(?://.*|/\*[\s\S]*?\*/[ \t]*)\n", re.MULTILINE
 )  # on lines of its own
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)  # no text of a module goes over a line
 _LEFTOVER = re.compile(r"^(?:import|export)\b.*|\bimport\(|\bimport\.meta\b", re.MULTILINE)
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -90,7 +91,7 @@ def bundle(entry: str) -> str:
 
 
 def _add_module(name: str, done: dict[str, str]) -> None:
-    source = _COMMENT.sub("", _read(f"{name}.js"))
+    source = _INDENT.sub("", _COMMENT.sub("", _read(f"{name}.js")))
     for _, needed in _IMPORT.findall(source):
         if needed not in done:
             _add_module(needed, done)

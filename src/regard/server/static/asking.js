@@ -1,5 +1,7 @@
 // Questions to the server this page came from. What it refuses becomes an error with its sentence.
 
+import { t } from "../viewer/language.js";
+
 const KEPT = "regard-token"; // for this tab, so that a reload asks for it no more
 
 /** A refusal: `message` is for people, `status` is 0 where there is no answer at all. */
@@ -18,11 +20,11 @@ export async function ask(path, members, { signal } = {}) {
   const asked = members ? { method: "POST", body: JSON.stringify(members) } : {};
   const answer = await fetch(path, { ...asked, headers, signal }).catch((error) => {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(0, "The server does not answer. Is it still running?");
+    throw new Refusal(0, t("serve.silent"));
   });
   const found = await answer.json().catch(() => null);
   if (answer.ok && found) return found;
-  throw new Refusal(answer.status, found?.error?.message ?? `The server answered with ${answer.status}.`);
+  throw new Refusal(answer.status, found?.error?.message ?? t("serve.status", { status: answer.status }));
 }
 
 /** Remembers what the server wants to be told with every question. */

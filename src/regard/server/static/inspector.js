@@ -1,5 +1,6 @@
 // The page of a server: a text is typed, and what the model looked at is shown by the viewer.
 
+import { switchLanguage, t, watchLanguage } from "../viewer/language.js";
 import { show } from "../viewer/viewer.js";
 import { ask, keepToken } from "./asking.js";
 
@@ -30,7 +31,7 @@ async function look() {
   asking?.abort();
   const own = (asking = new AbortController());
   const question = asked();
-  say("Looking…");
+  say(t("serve.looking"));
   button.setAttribute("aria-busy", "true");
   try {
     const found = await ask("/attention", question, { signal: own.signal });
@@ -100,7 +101,17 @@ async function open() {
   choose();
   say("");
   if (text.value) look();
-  else say(`Type a text and press Enter: the page shows what the model ${isTranslator() ? "looks at while it translates it" : "says of it, and what it looks at"}.`);
+  else invite();
+}
+
+const invite = () => say(t(isTranslator() ? "serve.type.translation" : "serve.type.other"));
+
+// What the form says; refusals of the server stay as they are.
+function name() {
+  document.title = t("serve.title");
+  for (const node of document.querySelectorAll("[data-says]")) node.textContent = t(node.dataset.says);
+  target.placeholder = t("serve.own");
+  if (told.textContent && runs.length && !shown) invite();
 }
 
 function choose() {
@@ -126,4 +137,7 @@ for (const field of [text, target]) {
   });
 }
 run.addEventListener("change", choose);
+at("language").addEventListener("click", switchLanguage);
+watchLanguage(name);
+name();
 open().catch(complain);

@@ -3,6 +3,7 @@
 
 import { element, section } from "./dom.js";
 import { drawHeat, drawPicture, shade } from "./image.js";
+import { phrase, t } from "./language.js";
 import { figure } from "./maps.js";
 import { ramp } from "./palette.js";
 import { createProse } from "./prose.js";
@@ -14,8 +15,6 @@ const HUES = 6; // colours of kinds of tags
 
 export const answer = {
   id: "answer",
-  title: "Answer",
-  says: "What the model said of the text, and how sure it was",
   controls: ["example"],
   applies: ({ reader }, at) => Boolean(reader.exampleAt(at).answer),
   create,
@@ -36,10 +35,10 @@ function create(host, { reader, point, languages }) {
     tokens = isSource ? example.source_tokens : example.output_tokens;
     const [text, language] = isSource ? [example.source, tongues.source] : [example.output, tongues.output];
     host.replaceChildren(...(said.labels.length ? [labels()] : []), ...(said.tags.length ? [tagged(language)] : []));
-    if (said.side) host.append(section("Beside it", null, element("p", { class: "said-of", lang: isSource ? tongues.output : tongues.source, dir: "auto" }, isSource ? example.output : example.source)));
+    if (said.side) host.append(section(t("answer.beside"), null, element("p", { class: "said-of", lang: isSource ? tongues.output : tongues.source, dir: "auto" }, isSource ? example.output : example.source)));
     if (example.image) pictured(example.image);
     else if (said.values.length) shaded(text, language);
-    else if (!said.tags.length) host.append(section("Text", null, element("p", { class: "said-of", lang: language, dir: "auto" }, text)));
+    else if (!said.tags.length) host.append(section(t("text"), null, element("p", { class: "said-of", lang: language, dir: "auto" }, text)));
   }
 
   function labels() {
@@ -49,7 +48,7 @@ function create(host, { reader, point, languages }) {
       bar.style.setProperty("--w", share.toFixed(4));
       return element("div", { class: "label", role: "row" }, element("bdi", { role: "rowheader" }, label), bar, element("data", { role: "cell", value: share }, figure(share, 4)));
     });
-    return section("Label", null, element("div", { class: "labels", role: "table" }, ...bars), ...(rest > 0 ? [element("p", { class: "caption" }, `and ${rest} more, less likely`)] : []));
+    return section(t("answer.label"), null, element("div", { class: "labels", role: "table" }, ...bars), ...(rest > 0 ? [element("p", { class: "caption" }, t("answer.more", { count: rest }))] : []));
   }
 
   // A sentence's words under their tags; of one entity, one colour.
@@ -62,17 +61,17 @@ function create(host, { reader, point, languages }) {
       if (isTagged) word.style.setProperty("--hue", String(kinds.indexOf(kindOf(tag)) % HUES));
       return [word, element("wbr")];
     });
-    return section("Tags", null, element("p", { class: "tags", dir: "auto" }, ...words.flat()));
+    return section(t("answer.tags"), null, element("p", { class: "tags", dir: "auto" }, ...words.flat()));
   }
 
   // The picture, and beside it its parts by their values.
   function pictured(image) {
     const [plain, seen] = [drawPicture(image), drawHeat(image)];
     const drawn = element("div", { class: "pictures" }, plain.node, ...(said.values.length ? [seen.node] : []));
-    if (!said.values.length) return host.append(section("Picture", null, drawn));
+    if (!said.values.length) return host.append(section(t("image"), null, drawn));
     const full = Math.max(...said.values.filter((_, at) => image.boxes[at]));
     shade(seen, said.values, full);
-    host.append(section("Picture", null, element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), drawn, scaleTo(full)));
+    host.append(section(t("image"), null, element("p", { class: "caption" }, t("answer.depth", { measure: phrase(said.measure) })), drawn, scaleTo(full)));
   }
 
   function scaleTo(full) {
@@ -83,8 +82,8 @@ function create(host, { reader, point, languages }) {
     const full = said.values.reduce((most, value) => Math.max(most, value), 0);
     const place = element("div", { class: "running" });
     const legend = scaleTo(full);
-    host.append(section("Text", null, element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), place, legend));
-    prose = createProse(place, { point: (at, isFirm) => tell(at, isFirm), label: "Text" });
+    host.append(section(t("text"), null, element("p", { class: "caption" }, t("answer.depth", { measure: phrase(said.measure) })), place, legend));
+    prose = createProse(place, { point: (at, isFirm) => tell(at, isFirm), label: t("text") });
     prose.show(tokens, text, language);
     prose.shade((at) => (full > 0 ? Math.max(0, said.values[at]) / full : 0));
     for (const span of place.querySelectorAll("[data-at]")) span.title = figure(said.values[Number(span.dataset.at)], 3);

@@ -1,7 +1,8 @@
 // Two heads, two inputs or two models side by side: both maps, and their difference where they match.
 
 import { element, section, tokenLabel } from "./dom.js";
-import { figure, nameOf, spansOf } from "./maps.js";
+import { listed, phrase, sentences, t } from "./language.js";
+import { figure, headName, layerName, nameOf, numberOf, spansOf } from "./maps.js";
 import { colourOf, inks, isDark, ramp, shareOf } from "./palette.js";
 
 const LARGEST = 420; // pixels of a map
@@ -12,8 +13,6 @@ const MARGIN = 92; // pixels for tokens beside a map
 
 export const compare = {
   id: "compare",
-  title: "Compare",
-  says: "Two heads, texts or models side by side, and their difference",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) =>
     reader.kinds(example).length > 0 && (reader.data.examples.length > 1 || reader.headCount(example) > 1 || (reader.exampleAt(example).changes ?? []).length > 0),
@@ -22,9 +21,9 @@ export const compare = {
 
 function create(host, context) {
   const { reader, choose, point, say } = context;
-  const picks = element("div", { class: "tools other", role: "group", "aria-label": "Compared with" });
-  const swap = element("button", { type: "button", title: "Change sides", onclick: () => turnAround() }, "⇄ swap");
-  const outputs = element("section", { "aria-label": "Outputs" });
+  const picks = element("div", { class: "tools other", role: "group", "aria-label": t("compare.picks") });
+  const swap = element("button", { type: "button", title: t("compare.swap.title"), onclick: () => turnAround() }, t("compare.swap"));
+  const outputs = element("section", { "aria-label": t("compare.outputs") });
   const says = element("p", { class: "caption" });
   const why = element("p", { class: "hint", hidden: true });
   const row = element("div", { class: "sides" });
@@ -33,7 +32,7 @@ function create(host, context) {
   const [less, more] = [element("span", {}), element("span", {})];
   const difference = element("span", { class: "key" }, less, divergingRamp(), more);
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most), difference);
-  host.append(element("div", {}, outputs, section("Compare", picks, says, row, why, told, legend)));
+  host.append(element("div", {}, outputs, section(t("compare"), picks, says, row, why, told, legend)));
   const charts = {
     one: createChart("one", "A", pointAt),
     other: createChart("other", "B", pointAt),
@@ -60,7 +59,7 @@ function create(host, context) {
     why.hidden = Boolean(isDrawn);
     row.hidden = !isDrawn;
     if (!isDrawn) {
-      why.textContent = "There is no map of one of them in this document.";
+      why.textContent = t("compare.no-map");
       return;
     }
     matches = maps.one.rows === maps.other.rows && maps.one.columns === maps.other.columns;
@@ -71,7 +70,7 @@ function create(host, context) {
     most.textContent = figure(full, 3);
     difference.hidden = !matches || isEqual;
     const beyond = apart < gaps.at(-1) ? "≥ " : "";
-    [less.textContent, more.textContent] = [`A more: ${beyond}${figure(apart, 3)}`, `${beyond}${figure(apart, 3)}: B more`];
+    [less.textContent, more.textContent] = ["a", "b"].map((side) => t(`compare.more.${side}`, { value: `${beyond}${figure(apart, 3)}` }));
     draw();
   }
 
@@ -107,17 +106,18 @@ function create(host, context) {
     const { other } = views;
     const { examples } = reader.data;
     const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
+    const option = (value) => [numbered(value), numberOf(value)];
     const select = (title, options, value, chosen) =>
-      element("label", {}, element("span", {}, title), element("select", { "aria-label": `B: ${title}`, onchange: (event) => chosen(event.target.value) },
+      element("label", {}, element("span", {}, title), element("select", { "aria-label": t("compare.pick", { name: title }), onchange: (event) => chosen(event.target.value) },
         ...options.map(([key, label]) => element("option", { value: key, selected: key === value }, label))));
     const places = examples.map((_, at) => at).filter((at) => !reader.isEmpty(at));
     picks.replaceChildren(
-      element("span", { class: "name" }, "with"),
-      ...(places.length > 1 ? [select("example", places.map((at) => [String(at + 1), titleOf(examples[at], at)]), String(other.example + 1), (value) => choose({ otherexample: value }))] : []),
+      element("span", { class: "name" }, t("compare.with")),
+      ...(places.length > 1 ? [select(t("compare.example"), places.map((at) => [String(at + 1), titleOf(examples[at], at)]), String(other.example + 1), (value) => choose({ otherexample: value }))] : []),
       ...(reader.layerChoices(other.example, other.kind).length > 1
-        ? [select("layer", reader.layerChoices(other.example, other.kind).map((layer) => [numbered(layer), numbered(layer)]), numbered(other.layer), (value) => choose({ otherlayer: value }))] : []),
+        ? [select(t("compare.layer"), reader.layerChoices(other.example, other.kind).map(option), numbered(other.layer), (value) => choose({ otherlayer: value }))] : []),
       ...(reader.headChoices(other.example, other.kind, other.layer).length > 1
-        ? [select("head", reader.headChoices(other.example, other.kind, other.layer).map((head) => [numbered(head), numbered(head)]), numbered(other.head), (value) => choose({ otherhead: value }))] : []),
+        ? [select(t("compare.head"), reader.headChoices(other.example, other.kind, other.layer).map(option), numbered(other.head), (value) => choose({ otherhead: value }))] : []),
       swap,
     );
   }
@@ -145,11 +145,11 @@ function create(host, context) {
     }
     for (const change of changes) {
       const parts = differing(one.output, change.output, languages.output);
-      lines.push(lineOf(change.edit, { score: change.score }, parts.other, languages.output, change.output === one.output ? "the output is the same" : null));
+      lines.push(lineOf(phrase(change.edit), { score: change.score }, parts.other, languages.output, change.output === one.output ? t("compare.same-output") : null));
     }
     outputs.hidden = !lines.length;
     outputs.replaceChildren(
-      element("h2", {}, changes.length && isOneText ? "What edits of the attention did" : "Texts"),
+      element("h2", {}, t(changes.length && isOneText ? "compare.edits" : "compare.texts")),
       element("dl", { class: "texts versions" }, ...lines),
       ...chancesOf(one, other, languages),
     );
@@ -167,15 +167,15 @@ function create(host, context) {
         return bar;
       });
       const [first, second] = [before[at], after[at]].map((chance) => (typeof chance === "number" ? figure(chance, 2) : "–"));
-      const label = `${nameOf(token)}: A ${first}, B ${second}`;
+      const label = t("compare.chance", { token: nameOf(token), first, second });
       return element("li", { title: label, "aria-label": label }, element("span", { class: "both", "aria-hidden": "true" }, ...bars), tokenLabel(token, languages.output), element("small", {}, `${first} → ${second}`));
     });
-    return [element("h3", {}, "Probability of each token, A → B"), element("ol", { class: "chances-beside" }, ...rows)];
+    return [element("h3", {}, t("compare.chances")), element("ol", { class: "chances-beside" }, ...rows)];
   }
 
   function lineOf(name, example, parts, language, note = null) {
-    const score = typeof example.score === "number" ? `score ${example.score.toFixed(3).replace("-", "−")}` : null;
-    const figures = [example.label, score, note].filter(Boolean).join(" · ");
+    const score = typeof example.score === "number" ? t("compare.score", { score: example.score.toFixed(3).replace("-", "−") }) : null;
+    const figures = [phrase(example.label ?? ""), score, note].filter(Boolean).join(" · ");
     return element(
       "div",
       {},
@@ -185,15 +185,15 @@ function create(host, context) {
   }
 
   function nameOfView({ example, layer, head }) {
-    const number = (value) => (value === "mean" ? "mean" : value + 1);
-    const label = reader.exampleAt(example).label ?? (reader.data.examples.length > 1 ? `example ${example + 1}` : null);
-    return [label, `layer ${number(layer)}`, `head ${number(head)}`].filter(Boolean).join(", ");
+    const { label } = reader.exampleAt(example);
+    const named = label ? phrase(label) : reader.data.examples.length > 1 ? t("example.number", { number: example + 1 }) : null;
+    return listed([named, layerName(layer), headName(head)].filter(Boolean));
   }
 
   function sayingOf() {
-    const pooled = [maps.one, maps.other].some((map) => map.isPooled) ? " Long texts are pooled: a cell is a share of a bucket of tokens." : "";
-    const gap = !matches ? " Their sizes differ, so there is no map of differences." : isEqual ? " They are the same in every cell, up to rounding." : "";
-    return `A: ${nameOfView(views.one)}. B: ${nameOfView(views.other)}.${gap}${pooled}`;
+    const pooled = [maps.one, maps.other].some((map) => map.isPooled) ? t("compare.pooled") : "";
+    const gap = !matches ? t("compare.sizes") : isEqual ? t("compare.equal") : "";
+    return sentences(t("compare.sides", { one: nameOfView(views.one), other: nameOfView(views.other) }), gap, pooled);
   }
 
   function draw() {
@@ -227,12 +227,12 @@ function create(host, context) {
   function markCell(cell) {
     for (const chart of Object.values(charts)) chart.mark(cell);
     if (cell.row === null || cell.column === null) {
-      told.textContent = "Point at a cell to read both weights.";
+      told.textContent = t("compare.point");
       return;
     }
     const read = (map) => (cell.row < map.rows && cell.column < map.columns ? map.weight(cell.row, cell.column) : null);
     const [one, other] = [read(maps.one), read(maps.other)];
-    const shown = (value) => (value === null ? "none" : figure(value, 3));
+    const shown = (value) => (value === null ? t("none") : figure(value, 3));
     const pairs = ["one", "other"].map((name) => {
       const { rows, columns } = reader.axes(views[name]);
       const [height, width] = maps[name].bucket;
@@ -241,9 +241,9 @@ function create(host, context) {
       return first && second ? `${nameOf(first)} → ${nameOf(second)}` : "";
     });
     const gap = matches ? gapOf(maps, cell.row, cell.column) : 0;
-    const amount = gap ? `a difference of ${gap < 0 ? "−" : "+"}${figure(Math.abs(gap), 3)}` : "no difference beyond rounding";
-    const change = matches ? `, ${amount}` : "";
-    told.textContent = `A ${pairs[0]}: ${shown(one)}; B ${pairs[1]}: ${shown(other)}${change}.`;
+    const key = !matches ? "compare.cell" : gap ? "compare.cell.gap" : "compare.cell.same";
+    const values = { one: pairs[0], first: shown(one), other: pairs[1], second: shown(other) };
+    told.textContent = t(key, { ...values, gap: `${gap < 0 ? "−" : "+"}${figure(Math.abs(gap), 3)}` });
   }
 
   function press(event) {
@@ -284,7 +284,7 @@ function create(host, context) {
       left += width + 24;
       height = Math.max(height, tall + 44);
     }
-    const change = matches && !isEqual ? [`B − A: ${less.textContent} in orange, ${more.textContent} in blue`] : [];
+    const change = matches && !isEqual ? [t("compare.change", { less: less.textContent, more: more.textContent })] : [];
     return { width: left, height, shapes, legend: { least: "0", most: most.textContent, says: change } };
   }
 
@@ -338,7 +338,7 @@ function createChart(name, title, point) {
     const brush = canvas.getContext("2d");
     brush.imageSmoothingEnabled = false;
     brush.drawImage(raw, 0, 0, canvas.width, canvas.height);
-    canvas.setAttribute("aria-label", `${title}: ${map.rows} by ${map.columns} ${map.isPooled ? "buckets" : "tokens"}`);
+    canvas.setAttribute("aria-label", t(map.isPooled ? "compare.canvas.pooled" : "compare.canvas", { title, rows: map.rows, columns: map.columns }));
     node.style.setProperty("--cell", `${size}px`);
     const ticks = (tokens, language) => tokens.map((token) => element("span", { title: nameOf(token) }, tokenLabel(token, language)));
     rows.replaceChildren(...(hasTicks ? ticks(axes.rows, axes.languages[axes.looks]) : []));
@@ -419,12 +419,12 @@ const after = (choices, one) => choices[(choices.indexOf(one) + 1) % choices.len
 // The tokens of a bucket, by their numbers.
 function spanOf(at, size, tokens) {
   const [from, to] = [at * size + 1, Math.min(tokens.length, (at + 1) * size)].map((number) => number.toLocaleString("en"));
-  return from === to ? `token ${from}` : `tokens ${from}–${to}`;
+  return t(from === to ? "compare.token" : "compare.tokens", { from, to });
 }
 
 function titleOf(example, at) {
   const text = [...(example.source || example.output)];
-  return `${at + 1}. ${example.label ? `${example.label}: ` : ""}${text.slice(0, 40).join("")}${text.length > 40 ? "…" : ""}`;
+  return `${at + 1}. ${example.label ? `${phrase(example.label)}: ` : ""}${text.slice(0, 40).join("")}${text.length > 40 ? "…" : ""}`;
 }
 
 /** Two texts as nodes, what only one of them has marked: {one, other}. */

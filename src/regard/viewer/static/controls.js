@@ -1,10 +1,11 @@
 // What to look at: example, kind, layer and head, by hand or by key.
 
 import { element } from "./dom.js";
-import { KINDS, nameOf } from "./maps.js";
+import { phrase, t } from "./language.js";
+import { nameOf, numberOf } from "./maps.js";
 
 const MOST_BUTTONS = 14; // beyond, a list to choose from
-const SCALES = [["largest", "0 – largest"], ["one", "0 – 1"], ["log", "log"]];
+const SCALES = ["largest", "one", "log"];
 
 /** The controls inside `host`; `choose(changes)` is told what was chosen. */
 export function createControls(host, reader, { choose }) {
@@ -15,17 +16,17 @@ export function createControls(host, reader, { choose }) {
   });
   examples.forEach((example, at) => select.append(element("option", {}, titleOf(example, at))));
   const groups = {
-    kind: choiceGroup("Attention", (value) => choose({ kind: value })),
-    layer: choiceGroup("Layer", (value) => choose({ layer: value })),
-    head: choiceGroup("Head", (value) => choose(reader.withHead(state, value))),
-    scale: choiceGroup("Colour scale", (value) => choose({ scale: value })),
+    kind: choiceGroup("attention", (value) => choose({ kind: value })),
+    layer: choiceGroup("layer", (value) => choose({ layer: value })),
+    head: choiceGroup("head", (value) => choose(reader.withHead(state, value))),
+    scale: choiceGroup("colour-scale", (value) => choose({ scale: value })),
   };
   const count = element("span", { class: "count" });
   let state = null;
   const picker = element(
     "div",
     { class: "picker" },
-    element("label", { class: "name", for: "example" }, "Example"),
+    element("label", { class: "name", for: "example" }, t("example")),
     element("div", { class: "row" }, select, count),
   );
   if (examples.length > 1) host.append(picker);
@@ -36,13 +37,13 @@ export function createControls(host, reader, { choose }) {
     state = next;
     const { example, kind, layer } = state;
     select.selectedIndex = example;
-    count.textContent = `of ${examples.length}`;
+    count.textContent = t("example.count", { count: examples.length });
     picker.hidden = !named.includes("example");
     const options = {
-      kind: reader.kinds(example).map((name) => [name, KINDS[name].name]),
-      layer: reader.layerChoices(example, kind).map(numbered),
-      head: reader.headOffers(example, kind, layer).map((head) => [...numbered(head), keptSays(state, head)]),
-      scale: SCALES,
+      kind: reader.kinds(example).map((name) => [name, t(`kind.${name}`)]),
+      layer: reader.layerChoices(example, kind).map((layer) => [layer, numberOf(layer)]),
+      head: reader.headOffers(example, kind, layer).map((head) => [head, numberOf(head), keptSays(state, head)]),
+      scale: SCALES.map((name) => [name, t(`scale.${name}`)]),
     };
     for (const [name, group] of Object.entries(groups)) {
       group.show(named.includes(name) ? options[name] : [], state[name]);
@@ -53,7 +54,7 @@ export function createControls(host, reader, { choose }) {
   // Of long texts: what the document has of a head besides its map.
   function keptSays({ example, kind, layer }, head) {
     const kept = layer === "mean" || head === "mean" ? 0 : reader.keptOf({ example, kind, layer, head });
-    return kept > 0 && kept < Infinity ? `${kept} largest weight${kept === 1 ? "" : "s"} of each token kept` : "";
+    return kept > 0 && kept < Infinity ? t(kept === 1 ? "kept.one" : "kept.many", { count: kept }) : "";
   }
 
   return { show };
@@ -77,26 +78,21 @@ export function changeOf(key, state, reader) {
     case ".": return { ...step("example", examples, 1), ...moved };
     case "k": return { ...step("kind", reader.kinds(example), 1), ...moved };
     case "m": return { layer: "mean", head: "mean" };
-    case "s": return step("scale", SCALES.map(([name]) => name), 1);
+    case "s": return step("scale", SCALES, 1);
     default: return null;
   }
 }
 
 function titleOf(example, at) {
-  if (example.image) return `${at + 1}. ${example.label ?? "picture"}`;
+  if (example.image) return `${at + 1}. ${phrase(example.label ?? t("example.picture"))}`;
   const text = [...(example.source || example.output)];
   const start = text.length > 80 ? `${text.slice(0, 80).join("")}…` : text.join("");
-  return `${at + 1}. ${example.label ? `${example.label}: ` : ""}${start}`;
-}
-
-// A layer or head as an option: counted from 1, unless it is "mean".
-function numbered(value) {
-  return [value, value === "mean" ? value : value + 1];
+  return `${at + 1}. ${example.label ? `${phrase(example.label)}: ` : ""}${start}`;
 }
 
 // Radio buttons dressed as one strip: arrow keys, focus and names come with them. Many are a list.
-function choiceGroup(title, chosen) {
-  const name = title.toLowerCase().replace(" ", "-");
+function choiceGroup(name, chosen) {
+  const title = t(`group.${name}`);
   const strip = element("div", { class: "strip" });
   const list = element("select", { "aria-label": title, onchange: () => chosen(keys[list.selectedIndex]) });
   const node = element("fieldset", { "data-group": name }, element("legend", { class: "name" }, title), strip, list);
@@ -129,12 +125,12 @@ function choiceGroup(title, chosen) {
 /** A search box; `go(place)` is told where to, `choose({find})` what was typed. */
 export function createFinding(host, { choose, go }) {
   const input = element("input", {
-    type: "search", id: "find", placeholder: "Search a token", "aria-label": "Search a token",
+    type: "search", id: "find", placeholder: t("find"), "aria-label": t("find"),
     autocomplete: "off", spellcheck: "false", oninput: () => choose({ find: input.value }), onkeydown: pressed,
   });
   const count = element("output", { class: "count", for: "find" });
-  const previous = element("button", { type: "button", title: "Previous (p)", "aria-label": "Previous", onclick: () => step(-1) }, "‹");
-  const next = element("button", { type: "button", title: "Next (n)", "aria-label": "Next", onclick: () => step(1) }, "›");
+  const previous = element("button", { type: "button", title: t("find.previous.title"), "aria-label": t("find.previous"), onclick: () => step(-1) }, "‹");
+  const next = element("button", { type: "button", title: t("find.next.title"), "aria-label": t("find.next"), onclick: () => step(1) }, "›");
   host.append(input, previous, next, count);
   let places = [];
   let at = -1;
@@ -160,7 +156,8 @@ export function createFinding(host, { choose, go }) {
 
   function tell() {
     const isAsked = input.value.trim() !== "";
-    count.textContent = !isAsked ? "" : !places.length ? "none" : at < 0 ? `${places.length} found` : `${at + 1} of ${places.length}`;
+    const key = !places.length ? "find.none" : at < 0 ? "find.found" : "find.at";
+    count.textContent = isAsked ? t(key, { at: at + 1, count: places.length }) : "";
     previous.hidden = next.hidden = !places.length;
   }
 
@@ -188,49 +185,45 @@ function plain(text) {
 
 const KEYS = [
   [["1", "…", "9"], "view"],
-  [["g"], "grid of heads"],
+  [["g"], "grid"],
   [["←", "↑", "→", "↓"], "move"],
-  [["Enter"], "open a head"],
-  [["+", "−", "0"], "zoom in, out, all"],
+  [["Enter"], "open"],
+  [["+", "−", "0"], "zoom"],
   [["[", "]"], "head"],
   [["{", "}"], "layer"],
   [[",", "."], "example"],
-  [["k"], "kind of attention"],
-  [["m"], "mean of heads and layers"],
-  [["s"], "colour scale"],
-  [["w"], "tokens or words, on arcs"],
-  [["Space"], "play a translation"],
-  [["/"], "search a token"],
-  [["n", "p"], "next, previous found"],
-  [["t"], "light or dark"],
-  [["Esc"], "let go"],
-  [["?"], "this help"],
+  [["k"], "kind"],
+  [["m"], "mean"],
+  [["s"], "scale"],
+  [["w"], "words"],
+  [["Space"], "play"],
+  [["/"], "search"],
+  [["n", "p"], "found"],
+  [["t"], "theme"],
+  [["Esc"], "release"],
+  [["?"], "help"],
 ];
-const SHORT = ["view", "move", "head", "layer", "search a token", "let go", "this help"];
-
-const MEANING =
-  "A weight says how much of a token was mixed in, not why the model answered as it did: it leaves out how large " +
-  "the mixed value was, all that flows past attention and through other heads, and other weights can give the same answer.";
+const SHORT = ["view", "move", "head", "layer", "search", "release", "help"];
 
 /** Text on what weights do and do not explain. */
 export function meaning() {
-  return element("p", { class: "meaning" }, element("strong", {}, "What attention shows. "), MEANING);
+  return element("p", { class: "meaning" }, element("strong", {}, t("meaning.title")), t("meaning"));
 }
 
 /** The line of the most needed keys. */
 export function helpLine(open) {
   const keys = KEYS.filter(([, does]) => SHORT.includes(does)).map(keyLabel);
-  const more = element("button", { type: "button", class: "plain", onclick: open }, "All keys");
-  return element("footer", { class: "help", "aria-label": "Keys" }, ...keys, more);
+  const more = element("button", { type: "button", class: "plain", onclick: open }, t("keys.all"));
+  return element("footer", { class: "help", "aria-label": t("keys") }, ...keys, more);
 }
 
 /** A window with all of them; `open()` shows it. */
 export function createHelp() {
-  const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
+  const close = element("button", { type: "button", onclick: () => dialog.close() }, t("keys.close"));
   const dialog = element(
     "dialog",
-    { class: "keys", "aria-label": "Keys" },
-    element("h2", {}, "Keys"),
+    { class: "keys", "aria-label": t("keys") },
+    element("h2", {}, t("keys")),
     element("div", { class: "list" }, ...KEYS.map(keyLabel)),
     meaning(),
     close,
@@ -240,6 +233,6 @@ export function createHelp() {
 }
 
 function keyLabel([names, does]) {
-  const keys = names.map((name) => (name === "…" ? "…" : element("kbd", {}, name)));
-  return element("span", {}, ...keys, ` ${does}`);
+  const keys = names.map((name) => (name === "…" ? "…" : element("kbd", {}, name === "Space" ? t("keys.space") : name)));
+  return element("span", {}, ...keys, ` ${t(`keys.${does}`)}`);
 }

@@ -12,6 +12,7 @@
 // `colours` gives that of a share of 0 to 1, and a mark is `{shapes, text}`, its shapes in a box of 16 × 16 pixels.
 
 import { element, shape } from "./dom.js";
+import { t } from "./language.js";
 import { cssOf, inks } from "./palette.js";
 
 const EDGE = 16; // pixels around a framed picture
@@ -110,11 +111,11 @@ export const FONT = '"Segoe UI","Helvetica Neue","Noto Sans","Liberation Sans",A
 /** Buttons inside `host` that save what `view()` shows, or `picture()` of it, under what `name()` says. */
 export function createExport(host, { view, picture, name, say }) {
   const buttons = {
-    PNG: button("PNG", "Save the picture as pixels", async () => blobOf(await pngOf(picture())), "png"),
-    SVG: button("SVG", "Save the picture as vectors", () => new Blob([svgOf(picture())], { type: "image/svg+xml" }), "svg"),
-    CSV: button("CSV", "Save the numbers", async () => new Blob(["\ufeff", csvOf(await view().table())], { type: "text/csv" }), "csv"),
+    PNG: button("PNG", t("save.png"), async () => blobOf(await pngOf(picture())), "png"),
+    SVG: button("SVG", t("save.svg"), () => new Blob([svgOf(picture())], { type: "image/svg+xml" }), "svg"),
+    CSV: button("CSV", t("save.csv"), async () => new Blob(["\ufeff", csvOf(await view().table())], { type: "text/csv" }), "csv"),
   };
-  host.append(element("span", { class: "name" }, "Save"), ...Object.values(buttons));
+  host.append(element("span", { class: "name" }, t("save")), ...Object.values(buttons));
 
   function button(title, says, make, ending) {
     return element("button", { type: "button", title: says, onclick: () => save(make, ending) }, title);
@@ -128,7 +129,7 @@ export function createExport(host, { view, picture, name, say }) {
     link.click();
     link.remove();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    say(`Saved ${file}`);
+    say(t("save.done", { file }));
   }
 
   /** Offers what this view can be saved as. */

@@ -1,6 +1,7 @@
 // The figures of a place in a text of any length: what it looks at most, how spread, what it gets.
 
 import { element, tokenLabel, weigh } from "./dom.js";
+import { listed, t } from "./language.js";
 import { figure, largestOf, nameOf } from "./maps.js";
 
 const MOST = 8; // tokens listed
@@ -16,7 +17,7 @@ export function createFacts(host, { reader, languages }) {
     const tongues = languages(state.example);
     if (row === null && column === null) {
       const parts = await overviewOf(reader, state, tongues);
-      if (mine === turn) host.replaceChildren(...parts, element("p", { class: "hint" }, "Point at a cell or a word to read its weights."));
+      if (mine === turn) host.replaceChildren(...parts, element("p", { class: "hint" }, t("words.point")));
       return;
     }
     const asRow = row !== null ? axes.rows[row] : null;
@@ -48,39 +49,39 @@ export function createFacts(host, { reader, languages }) {
     if (!pooled) return null;
     const [height, width] = pooled.bucket;
     const share = pooled.share(...pooled.at(row, column));
-    return { text: figure(share, 3), says: `share that these ${height} tokens give those ${width}` };
+    return { text: figure(share, 3), says: t("facts.share", { height, width }) };
   }
 
   function rowParts(axes, tongues, row, column, top, entropy) {
-    const head = element("h3", {}, tokenLabel(axes.rows[row], tongues[axes.looks]), element("small", {}, ` ${row + 1} looks at`));
+    const head = element("h3", {}, tokenLabel(axes.rows[row], tongues[axes.looks]), element("small", {}, ` ${t("facts.looks", { number: row + 1 })}`));
     const parts = [head];
     if (top) {
       const full = top.entries[0]?.weight ?? 1;
       const items = top.entries.map((entry) => itemOf(entry, axes, tongues, entry.column === column, full));
-      parts.push(items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, "nothing"));
-      if (!top.isWhole) parts.push(element("p", { class: "hint" }, `its ${top.entries.length === 1 ? "" : `${top.entries.length} `}largest; the others were not kept`));
-    } else parts.push(element("p", { class: "hint" }, "No weights of single tokens were kept of this head."));
+      parts.push(items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, t("nothing")));
+      if (!top.isWhole) parts.push(element("p", { class: "hint" }, t(top.entries.length === 1 ? "facts.top.one" : "facts.top.many", { count: top.entries.length })));
+    } else parts.push(element("p", { class: "hint" }, t("facts.no-weights")));
     if (entropy) {
       const value = valueAt(entropy, row);
-      parts.push(element("p", { class: "hint" }, `entropy ${figure(value, 3)} nats, as if it looked at ${figure(Math.exp(value), 3)} tokens alike${onAverage(entropy)}`));
+      parts.push(element("p", { class: "hint" }, t("facts.entropy", { value: figure(value, 3), count: figure(Math.exp(value), 3), average: onAverage(entropy) })));
     }
     return parts;
   }
 
   function columnParts(axes, tongues, column, received) {
     if (!received) return [];
-    const head = element("h3", {}, tokenLabel(axes.columns[column], tongues[axes.seen]), element("small", {}, ` ${column + 1} receives`));
+    const head = element("h3", {}, tokenLabel(axes.columns[column], tongues[axes.seen]), element("small", {}, ` ${t("facts.receives", { number: column + 1 })}`));
     const value = valueAt(received, column);
-    return [head, element("p", { class: "hint" }, `${figure(value, 3)} of the weights of ${axes.rows.length.toLocaleString("en")} rows${onAverage(received)}`)];
+    return [head, element("p", { class: "hint" }, t("facts.received", { value: figure(value, 3), count: axes.rows.length.toLocaleString("en"), average: onAverage(received) }))];
   }
 
   // A row as one sentence, for people who listen.
   function tell(axes, row, column, top, exact, say) {
-    const listed = (top?.entries ?? []).slice(0, 3).map((entry) => `${nameOf(axes.columns[entry.column])} ${figure(entry.weight, 2)}`);
-    const cell = exact && column !== null ? `, ${nameOf(axes.columns[column])} ${exact.text}` : "";
+    const best = (top?.entries ?? []).slice(0, 3).map((entry) => `${nameOf(axes.columns[entry.column])} ${figure(entry.weight, 2)}`);
+    const cell = exact && column !== null ? t("facts.row.cell", { token: nameOf(axes.columns[column]), weight: exact.text }) : "";
     const text = row === null
-      ? `Column ${column + 1}, ${nameOf(axes.columns[column])}`
-      : `Row ${row + 1}, ${nameOf(axes.rows[row])}${cell}${listed.length ? `; looks most at ${listed.join(", ")}` : ""}`;
+      ? t("facts.column", { number: column + 1, token: nameOf(axes.columns[column]) })
+      : t("facts.row", { number: row + 1, token: nameOf(axes.rows[row]), cell }) + (best.length ? t("facts.row.most", { tokens: listed(best) }) : "");
     if (text !== said) say(text);
     said = text;
   }
@@ -97,12 +98,12 @@ export async function overviewOf(reader, state, tongues) {
     const { values, places } = received;
     const entries = largestOf(values, MOST).map(({ column, weight }) => ({ column: column * places, weight: weight * places }));
     const items = entries.map((entry) => itemOf(entry, axes, tongues, false, entries[0].weight));
-    const spans = places > 1 ? element("p", { class: "fact" }, `each the first of ${places} tokens, with what they receive together`) : "";
-    parts.push(element("h3", {}, "Most received"), element("ol", {}, ...items), spans);
+    const spans = places > 1 ? element("p", { class: "fact" }, t("facts.spans", { count: places })) : "";
+    parts.push(element("h3", {}, t("facts.most")), element("ol", {}, ...items), spans);
   }
   if (entropy) {
     const mean = entropy.values.reduce((sum, value) => sum + value, 0) / Math.max(1, entropy.values.length);
-    parts.push(element("p", { class: "fact" }, `mean entropy of the rows: ${figure(mean, 3)} nats`));
+    parts.push(element("p", { class: "fact" }, t("facts.mean", { value: figure(mean, 3) })));
   }
   return parts;
 }
@@ -112,7 +113,7 @@ function itemOf({ column, weight }, axes, tongues, isChosen, full) {
   weigh(bar, full > 0 ? weight / full : 0);
   return element(
     "li",
-    { class: isChosen ? "marked" : null, title: `place ${column + 1}` },
+    { class: isChosen ? "marked" : null, title: t("facts.place", { number: column + 1 }) },
     tokenLabel(axes.columns[column], tongues[axes.seen]),
     bar,
     element("data", { value: weight }, figure(weight, 3)),
@@ -124,5 +125,5 @@ function valueAt({ values, places }, at) {
 }
 
 function onAverage({ places }) {
-  return places > 1 ? `, on average over ${places} tokens` : "";
+  return places > 1 ? t("facts.average", { count: places }) : "";
 }

@@ -2,6 +2,7 @@
 // search kept.
 
 import { element, section, weigh } from "./dom.js";
+import { listed, t } from "./language.js";
 import { createLines } from "./lines.js";
 import { createLooking } from "./looking.js";
 import { figure, nameOf } from "./maps.js";
@@ -12,12 +13,9 @@ const FAINTEST = 0.01;
 const MOST = 64; // links of a step
 const TAIL = 48; // characters of a beginning that are shown
 const MOST_BARS = 400;
-const OUTCOMES = { kept: "goes on", ended: "a finished answer", dropped: "dropped" };
 
 export const flow = {
   id: "flow",
-  title: "Flow",
-  says: "The output as it was written, step by step, and what the search had to choose from",
   reads: "links",
   controls: ["example", "layer", "head", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).includes("cross") && reader.axes({ example, kind: "cross" }).rows.length > 0,
@@ -28,24 +26,24 @@ function create(host, context) {
   const { reader, point, choose, say } = context;
   const step = (by) => go(by);
   const button = (text, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, text);
-  const play = button("▶", "Play (space)", () => toggle());
-  const slider = element("input", { type: "range", min: "0", "aria-label": "Step", oninput: () => settle(Number(slider.value) - 1) });
+  const play = button("▶", t("flow.play"), () => toggle());
+  const slider = element("input", { type: "range", min: "0", "aria-label": t("flow.step"), oninput: () => settle(Number(slider.value) - 1) });
   const count = element("output", { class: "count" });
   const tools = element(
     "div",
-    { class: "tools steps", role: "group", "aria-label": "Steps" },
-    button("|◀", "Whole output (Home)", () => settle(-1)), button("◀", "Step back (←)", () => step(-1)), play,
-    button("▶|", "Step on (→)", () => step(1)), slider, count,
+    { class: "tools steps", role: "group", "aria-label": t("flow.steps") },
+    button("|◀", t("flow.whole"), () => settle(-1)), button("◀", t("flow.back"), () => step(-1)), play,
+    button("▶|", t("flow.on"), () => step(1)), slider, count,
   );
   const bars = element("div", { class: "bars", "aria-hidden": "true", onclick: (event) => event.target.dataset.at && settle(Number(event.target.dataset.at)) });
   const says = element("p", { class: "caption told" });
   const place = element("div", {});
   const most = element("span", {});
-  const choices = element("section", { "aria-label": "Choices" });
-  const answers = element("section", { "aria-label": "Answers" });
-  const chances = element("div", { class: "chances" }, element("span", { class: "name", "aria-hidden": "true" }, "probability of each token"), bars);
+  const choices = element("section", { "aria-label": t("flow.choices") });
+  const answers = element("section", { "aria-label": t("flow.answers") });
+  const chances = element("div", { class: "chances" }, element("span", { class: "name", "aria-hidden": "true" }, t("flow.probability")), bars);
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most));
-  host.append(section("Flow", tools, chances, says, place, legend), choices, answers);
+  host.append(section(t("flow"), tools, chances, says, place, legend), choices, answers);
   const lines = createLines(place, { point, seen: () => {} });
   let built = "";
   let example = null;
@@ -79,13 +77,13 @@ function create(host, context) {
     example = reader.exampleAt(number);
     slider.max = String(axes.rows.length);
     lines.build(
-      { tokens: axes.columns, language: languages.source, name: "source, looked at" },
-      { tokens: axes.rows, language: languages.output, name: "output, as it is written" },
+      { tokens: axes.columns, language: languages.source, name: t("line.seen", { side: axes.called.columns }) },
+      { tokens: axes.rows, language: languages.output, name: t("flow.written", { side: axes.called.rows }) },
     );
     const chances = example.search?.probabilities ?? [];
     bars.parentElement.hidden = !chances.length || chances.length > MOST_BARS;
     bars.replaceChildren(...(bars.parentElement.hidden ? [] : chances).map((chance, row) => {
-      const title = `${nameOf(axes.rows[row])}: ${chance === null ? "not asked" : figure(chance, 3)}`;
+      const title = t("flow.chance", { token: nameOf(axes.rows[row]), chance: chance === null ? t("flow.not-asked") : figure(chance, 3) });
       const bar = element("i", { "data-at": row, title });
       bar.style.setProperty("--p", String(chance ?? 0));
       return bar;
@@ -99,8 +97,9 @@ function create(host, context) {
     at = row ?? -1;
     turn += 1;
     slider.value = String(at + 1);
-    slider.setAttribute("aria-valuetext", at < 0 ? "whole output" : `step ${at + 1} of ${axes.rows.length}: ${nameOf(axes.rows[at])}`);
-    count.textContent = at < 0 ? `${axes.rows.length} steps` : `${at + 1} of ${axes.rows.length}`;
+    const step = { at: at + 1, count: axes.rows.length };
+    slider.setAttribute("aria-valuetext", at < 0 ? t("flow.value.whole") : t("flow.value", { ...step, token: nameOf(axes.rows[at]) }));
+    count.textContent = t(at < 0 ? "flow.count" : "flow.at", step);
     for (const bar of bars.children) bar.classList.toggle("now", Number(bar.dataset.at) === at);
     lines.fade((place) => at >= 0 && place > at);
     lines.draw(linksOf((place) => at < 0 || place <= at));
@@ -119,10 +118,10 @@ function create(host, context) {
     lines.fade(() => false);
     lines.draw(linksOf(() => true));
     lines.mark({ row: null, column }, { rows: new Map((lookers ?? []).map((entry) => [entry.row, shareOf(entry.weight, full, scale)])) });
-    const listed = (lookers ?? []).slice(0, 4).map((entry) => `${nameOf(axes.rows[entry.row])} (${figure(entry.weight, 2)})`);
-    says.textContent = listed.length
-      ? `${nameOf(axes.columns[column])} was looked at most when the model wrote ${listed.join(", ")}.`
-      : `Nobody looked at ${nameOf(axes.columns[column])}.`;
+    const most = (lookers ?? []).slice(0, 4).map((entry) => `${nameOf(axes.rows[entry.row])} (${figure(entry.weight, 2)})`);
+    says.textContent = most.length
+      ? t("flow.looked", { token: nameOf(axes.columns[column]), tokens: listed(most) })
+      : t("flow.nobody", { token: nameOf(axes.columns[column]) });
   }
 
   function linksOf(isShown) {
@@ -135,17 +134,16 @@ function create(host, context) {
 
   function tell() {
     if (at < 0) {
-      says.textContent = "All links of the output. Play, or press →, to follow it token by token.";
+      says.textContent = t("flow.all");
       return;
     }
     const looked = (entries[at] ?? []).slice(0, 3).filter(({ weight }) => weight >= FAINTEST).map((entry) => `${nameOf(axes.columns[entry.column])} (${figure(entry.weight, 2)})`);
     const before = tail(axes.rows.slice(0, at));
     const chance = example.search?.probabilities?.[at];
     const parts = [
-      before ? `After “${before}”` : "At the start",
-      looked.length ? ` it looked most at ${looked.join(", ")}` : " it looked at nothing that was kept",
-      ` and wrote “${nameOf(axes.rows[at])}”`,
-      typeof chance === "number" ? `, which it gave a probability of ${figure(chance, 3)}.` : ".",
+      before ? t("flow.after", { before }) : t("flow.first"),
+      looked.length ? t("flow.most", { tokens: listed(looked) }) : t("flow.unkept"),
+      typeof chance === "number" ? t("flow.wrote.chance", { token: nameOf(axes.rows[at]), chance: figure(chance, 3) }) : t("flow.wrote", { token: nameOf(axes.rows[at]) }),
     ];
     says.textContent = parts.join("");
     if (!timer) say(says.textContent);
@@ -166,11 +164,11 @@ function create(host, context) {
     choices.hidden = !held;
     if (!held) return;
     const width = search.beam_size;
-    const title = width === null ? "What might have come next" : width === 1 ? "What greedy search chose from" : `What the beam of ${width} chose from`;
+    const title = t(width === null ? "flow.given" : width === 1 ? "flow.greedy" : "flow.beam", { width });
     const head = element(
       "thead",
       {},
-      element("tr", {}, ...["", "so far", "log-probability", "what may come next, with its probability"].map((name) => element("th", { scope: "col" }, name))),
+      element("tr", {}, element("th", { scope: "col" }), ...["so-far", "log-probability", "next"].map((name) => element("th", { scope: "col" }, t(`flow.${name}`)))),
     );
     const rows = held.map((beginning, rank) => {
       const isPath = search.path[at] === rank;
@@ -178,18 +176,18 @@ function create(host, context) {
       const text = shortened(textOf(search, at, rank));
       return element(
         "tr",
-        { class: isPath ? "path" : null, "aria-label": isPath ? "beginning of the output" : null },
+        { class: isPath ? "path" : null, "aria-label": isPath ? t("flow.path") : null },
         element("th", { scope: "row" }, String(rank + 1)),
-        element("td", {}, element("bdi", { lang: languages.output, class: text ? null : "sign" }, text || "(start)")),
+        element("td", {}, element("bdi", { lang: languages.output, class: text ? null : "sign" }, text || t("flow.start"))),
         element("td", { class: "number" }, beginning.log_prob.toFixed(2).replace("-", "−")),
-        element("td", {}, element("div", { class: "chips" }, ...(chips.length ? chips : [element("span", { class: "hint" }, "cut here: the longest length allowed")]))),
+        element("td", {}, element("div", { class: "chips" }, ...(chips.length ? chips : [element("span", { class: "hint" }, t("flow.cut"))]))),
       );
     });
-    const note = width === null ? "The output was given, not searched." : "The outlined line is the beginning of the output.";
+    const note = t(width === null ? "flow.note.given" : "flow.note");
     choices.replaceChildren(
       element("h2", {}, title),
       element("div", { class: "frame" }, element("table", { class: "beam" }, head, element("tbody", {}, ...rows))),
-      element("p", { class: "hint" }, note, ...(width === null ? [] : [" A filled token goes on, a ticked one ends an answer, a pale one was dropped."])),
+      element("p", { class: "hint" }, note, ...(width === null ? [] : [t("flow.note.chips")])),
     );
   }
 
@@ -199,7 +197,7 @@ function create(host, context) {
   }
 
   function chipOf({ text, probability, outcome }, isTaken) {
-    const says = `${text.trim() || "space"}: ${figure(probability, 3)}, ${isTaken ? "in the output" : OUTCOMES[outcome]}`;
+    const says = t("flow.chip", { token: text.trim() || t("space"), chance: figure(probability, 3), outcome: t(isTaken ? "flow.taken" : `outcome.${outcome}`) });
     const chip = element(
       "span",
       { class: `chip ${example.search.beam_size === null && !isTaken ? "open" : outcome} ${isTaken ? "taken" : ""}`, title: says },
@@ -224,7 +222,7 @@ function create(host, context) {
     const found = example.search?.answers ?? [];
     answers.hidden = found.length < 1;
     answers.replaceChildren(
-      element("h2", {}, found.length > 1 ? "Answers the search came to" : "The answer"),
+      element("h2", {}, t(found.length > 1 ? "flow.found" : "flow.answer")),
       element(
         "ol",
         { class: "answers" },
@@ -232,8 +230,8 @@ function create(host, context) {
           element(
             "li",
             {},
-            element("bdi", { lang: languages.output, dir: "auto" }, one.text || "(nothing)"),
-            element("small", {}, `score ${one.score.toFixed(3).replace("-", "−")} · probability ${figure(Math.exp(one.log_prob), 3)}${one.is_finished ? "" : " · cut at the longest length"}`),
+            element("bdi", { lang: languages.output, dir: "auto" }, one.text || t("flow.nothing")),
+            element("small", {}, t(one.is_finished ? "flow.score" : "flow.score.cut", { score: one.score.toFixed(3).replace("-", "−"), chance: figure(Math.exp(one.log_prob), 3) })),
           ),
         ),
       ),
@@ -257,7 +255,7 @@ function create(host, context) {
       timer = setInterval(() => (at >= axes.rows.length - 1 ? toggle(false) : go(1)), PACE);
     }
     play.textContent = timer ? "❚❚" : "▶";
-    play.title = timer ? "Pause (space)" : "Play (space)";
+    play.title = t(timer ? "flow.pause" : "flow.play");
     play.setAttribute("aria-label", play.title);
     tools.dataset.playing = String(Boolean(timer));
   }

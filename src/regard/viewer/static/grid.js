@@ -1,35 +1,29 @@
 // All heads at once: layers down, heads across, coloured by one number each.
 
 import { element, section, weigh } from "./dom.js";
-import { figure, sidesOf } from "./maps.js";
+import { named, t } from "./language.js";
+import { figure, headName, layerName, numberOf } from "./maps.js";
 import { cssOf, inkOn, inks, ramp, thumbnail } from "./palette.js";
 
-const MEASURES = {
-  entropy: { name: "Entropy", unit: "nats", says: "How spread the weights of a row are: 0 where a query looks at one token, more where it looks at many." },
-  first: { name: "First token", unit: "", says: "Share of the weights that the first token receives; many heads park there what they do not need." },
-  distance: { name: "Distance", unit: "tokens", says: "How far from its own place a query looks, on average." },
-  alignment_error: { name: "Alignment error", unit: "", says: "How far each row's largest weight is from the links people set: 0 is all right, 1 all wrong." },
-};
+const MEASURES = ["entropy", "first", "distance", "alignment_error"];
 const WITH_FIGURES = 34; // pixels of a cell that has room for its number
 
 export const grid = {
   id: "grid",
-  title: "Heads",
-  says: "Every head of every layer, by one number each",
   controls: ["example"],
   applies: ({ reader }, example) => reader.headCount(example) > 1,
   create,
 };
 
 function create(host, { reader, choose, say }) {
-  const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": "Measure" });
+  const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": t("grid.measure") });
   const says = element("p", { class: "caption" });
   const tables = element("div", { class: "grids" });
-  const aside = element("aside", { class: "readout head", "aria-label": "Head" });
+  const aside = element("aside", { class: "readout head", "aria-label": t("grid.head") });
   const least = element("span", {});
   const most = element("span", {});
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most));
-  host.append(section("Heads", strip, says, element("div", { class: "split" }, tables, aside), legend));
+  host.append(section(t("grid"), strip, says, element("div", { class: "split" }, tables, aside), legend));
   let state = null;
   let built = "";
   let measure = "entropy";
@@ -53,7 +47,7 @@ function create(host, { reader, choose, say }) {
     if (!sharpest) return;
     const { kind, one } = sharpest;
     await preview({ kind, layer: one.layer, head: one.head }, one);
-    aside.append(element("p", { class: "hint" }, "Point at a head to see its map; click it to open it."));
+    aside.append(element("p", { class: "hint" }, t("grid.point")));
   }
 
   async function build() {
@@ -61,7 +55,7 @@ function create(host, { reader, choose, say }) {
     kinds = [];
     for (const kind of reader.kinds(state.example)) kinds.push({ kind, found: await reader.measures(state.example, kind) });
     const given = new Set(kinds.flatMap(({ found }) => found.flatMap((one) => Object.keys(one.measures))));
-    names = [...Object.keys(MEASURES).filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES[name])];
+    names = [...MEASURES.filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES.includes(name))];
     strip.replaceChildren(...names.map(option));
     tables.replaceChildren(...kinds.map(tableOf));
     aside.replaceChildren();
@@ -88,8 +82,8 @@ function create(host, { reader, choose, say }) {
     };
     const table = element(
       "table",
-      { class: "heads", role: "grid", "data-kind": group.kind, "aria-label": `${nameOfKind(group.kind)} attention, layers by heads`, onkeydown: walk },
-      element("thead", {}, element("tr", {}, element("td", { class: "corner" }, "layer ↓ head →"), ...heads.map((head) => element("th", { scope: "col" }, head === "mean" ? head : String(head + 1))))),
+      { class: "heads", role: "grid", "data-kind": group.kind, "aria-label": t("grid.table", { kind: nameOfKind(group.kind) }), onkeydown: walk },
+      element("thead", {}, element("tr", {}, element("td", { class: "corner" }, t("grid.corner")), ...heads.map((head) => element("th", { scope: "col" }, numberOf(head))))),
       element("tbody", {}, ...layers.map(row)),
     );
     table.style.setProperty("--cell", `${size}px`);
@@ -118,18 +112,18 @@ function create(host, { reader, choose, say }) {
     const values = kinds.flatMap(({ found }) => found.map((one) => one.measures[measure])).filter(isNumber);
     const [low, high] = rangeOf(values, measure);
     least.textContent = figure(low, 3);
-    most.textContent = `${figure(high, 3)} ${MEASURES[measure]?.unit ?? ""}`;
-    says.textContent = MEASURES[measure]?.says ?? "";
+    most.textContent = `${figure(high, 3)} ${unitOf(measure)}`;
+    says.textContent = MEASURES.includes(measure) ? t(`grid.${measure}`) : "";
     for (const { kind, found, cells } of kinds) {
       for (const { layer, head, measures } of found) {
         const cell = cells.get(`${layer} ${head}`);
         const value = measures[measure];
-        const shown = isNumber(value) ? figure(value, 3) : "none";
+        const shown = isNumber(value) ? figure(value, 3) : t("none");
         weigh(cell, isNumber(value) && high > low ? (value - low) / (high - low) : 0);
         cell.classList.toggle("missing", !isNumber(value));
         cell.textContent = isNumber(value) ? short(value) : "–";
-        const where = `${nameOfKind(kind)}, layer ${layer + 1}, head ${head === "mean" ? head : head + 1}`;
-        cell.setAttribute("aria-label", `${where}: ${titleOf(measure)} ${shown}`);
+        const where = t("grid.where", { kind: nameOfKind(kind), layer: layerName(layer), head: headName(head) });
+        cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(measure), value: shown }));
         cell.title = `${where}\n${describe(measures)}`;
       }
     }
@@ -140,14 +134,14 @@ function create(host, { reader, choose, say }) {
     const pooled = await reader.pooled({ example: state.example, ...view });
     if (mine !== turn) return;
     const list = Object.entries(one.measures).map(([name, value]) =>
-      element("div", {}, element("dt", {}, titleOf(name)), element("dd", {}, isNumber(value) ? `${figure(value, 3)} ${MEASURES[name]?.unit ?? ""}` : "none")),
+      element("div", {}, element("dt", {}, titleOf(name)), element("dd", {}, isNumber(value) ? `${figure(value, 3)} ${unitOf(name)}` : t("none"))),
     );
-    const title = `${nameOfKind(view.kind)} · layer ${view.layer + 1} · head ${view.head === "mean" ? "mean" : view.head + 1}`;
-    const sides = sidesOf(reader.exampleAt(state.example), view.kind);
+    const title = t("grid.title", { kind: nameOfKind(view.kind), layer: layerName(view.layer), head: headName(view.head) });
+    const { called } = reader.axes({ example: state.example, kind: view.kind });
     aside.replaceChildren(
       element("h3", {}, title),
-      pooled ? thumbnail(pooled, 200) : element("p", { class: "hint" }, "No map was kept of this head."),
-      pooled ? element("p", { class: "hint" }, `${sides.called.columns} across, ${sides.called.rows} down; log scale`) : "",
+      pooled ? thumbnail(pooled, 200) : element("p", { class: "hint" }, t("grid.no-map")),
+      pooled ? element("p", { class: "hint" }, t("grid.axes", called)) : "",
       element("dl", { class: "measures" }, ...list),
       keptSays(view),
     );
@@ -157,8 +151,7 @@ function create(host, { reader, choose, say }) {
   function keptSays(view) {
     const kept = reader.keptOf({ example: state.example, ...view });
     if (kept === Infinity || reader.canAsk) return "";
-    const says = kept ? `the ${kept === 1 ? "largest weight" : `${kept} largest weights`} of each token` : "the map alone, no weights of single tokens";
-    return element("p", { class: "hint" }, `Kept: ${says}`);
+    return element("p", { class: "hint" }, t(`grid.kept.${kept === 0 ? "none" : kept === 1 ? "one" : "many"}`, { count: kept }));
   }
 
   function walk(event) {
@@ -184,8 +177,8 @@ function create(host, { reader, choose, say }) {
     for (const { kind, found } of kinds) {
       const layers = [...new Set(found.map(({ layer }) => layer))];
       const heads = [...new Set(found.map(({ head }) => head))];
-      shapes.push({ text: `${nameOfKind(kind)}: ${titleOf(measure)}`, at: [8, top + 16], size: 14, fill: ink, bold: true });
-      heads.forEach((head, at) => shapes.push({ text: head === "mean" ? head : String(head + 1), at: [40 + size * (at + 0.5), top + 40], size: 11, fill: quiet, anchor: "middle" }));
+      shapes.push({ text: t("grid.drawn", { kind: nameOfKind(kind), measure: titleOf(measure) }), at: [8, top + 16], size: 14, fill: ink, bold: true });
+      heads.forEach((head, at) => shapes.push({ text: numberOf(head), at: [40 + size * (at + 0.5), top + 40], size: 11, fill: quiet, anchor: "middle" }));
       layers.forEach((layer, at) => shapes.push({ text: String(layer + 1), at: [32, top + 48 + size * (at + 0.6)], size: 11, fill: quiet, anchor: "end" }));
       const [low, high] = rangeOf(kinds.flatMap((group) => group.found.map((one) => one.measures[measure])).filter(isNumber), measure);
       for (const { layer, head, measures } of found) {
@@ -218,7 +211,7 @@ function create(host, { reader, choose, say }) {
 
 function describe(measures) {
   return Object.entries(measures)
-    .map(([name, value]) => `${titleOf(name)}: ${isNumber(value) ? figure(value, 3) : "none"}`)
+    .map(([name, value]) => t("token.weight", { token: titleOf(name), weight: isNumber(value) ? figure(value, 3) : t("none") }))
     .join("\n");
 }
 
@@ -240,10 +233,6 @@ function short(value) {
   return Math.abs(value) >= 100 ? String(Math.round(value)) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2).replace(/^0\./, ".");
 }
 
-function titleOf(name) {
-  return MEASURES[name]?.name ?? name;
-}
-
-function nameOfKind(kind) {
-  return kind[0].toUpperCase() + kind.slice(1);
-}
+const titleOf = (name) => named("measure", name);
+const unitOf = (name) => (["entropy", "distance"].includes(name) ? t(`unit.${name}`) : "");
+const nameOfKind = (kind) => t(`kind.${kind}`);

@@ -1,6 +1,7 @@
 // A picture whose parts are tokens, and over it, how much a part or the class token looks at each.
 
 import { element, shape } from "./dom.js";
+import { sentences, t } from "./language.js";
 import { figure } from "./maps.js";
 import { cssOf, inkOn, ramp, shareOf } from "./palette.js";
 
@@ -8,8 +9,6 @@ const SIDE = 320; // of the longer side of a picture, in pixels of the page
 
 export const image = {
   id: "image",
-  title: "Picture",
-  says: "The picture, and which of its parts are looked at from the one that is chosen",
   controls: ["example", "layer", "head", "scale"],
   applies: ({ reader }, example) => {
     const kind = "encoder";
@@ -75,10 +74,11 @@ function create(host, { reader, point }) {
     const full = state.scale === "one" ? 1 : Math.max(...shown);
     shade(drawings[1], weights, full, state.scale);
     drawings[0].boxes.forEach((box, at) => box?.toggleAttribute("data-looks", at === place));
-    const who = place === null ? "All parts, on average," : example.image.boxes[place] ? `Part ${example.source_tokens[place].text} (row, column)` : "The class token, whose state becomes the label,";
+    const who = place === null ? "image.all" : example.image.boxes[place] ? "image.part" : "image.class";
     const rest = 1 - shown.reduce((sum, weight) => sum + weight, 0);
-    const other = rest > 0.0005 ? ` ${figure(rest)} goes to the class token.` : "";
-    parts.caption.textContent = `${who} looks at these parts.${other}${isAsItWas ? " Point at a part to see what it looks at." : ""}`;
+    const other = rest > 0.0005 && t("image.rest", { weight: figure(rest) });
+    const says = t(who, { part: example.source_tokens[place]?.text });
+    parts.caption.textContent = sentences(says, other, isAsItWas && t("image.point"));
     parts.most.textContent = figure(full);
   }
 
@@ -97,14 +97,14 @@ function create(host, { reader, point }) {
 
 /** A picture as a drawing: `{node, boxes}`, an element for each token that is a part of it. */
 export function drawPicture(image) {
-  const node = frame(image, "Picture");
+  const node = frame(image, t("image"));
   image.pixels.forEach((row, y) => row.forEach((pixel, x) => node.append(shape("rect", { x, y, width: 1.02, height: 1.02, fill: colour(pixel) }))));
   return { node, boxes: partsIn(node, image, () => []) };
 }
 
 /** The same for `shade`: the colours are its parts', its own pixels dots that grow with their light. */
 export function drawHeat(image) {
-  const node = frame(image, "Where in the picture");
+  const node = frame(image, t("image.heat"));
   const dots = ([top, left, rows, columns]) =>
     dotsOf(image.pixels, top, left, rows, columns).map(([x, y, r]) => shape("circle", { cx: x, cy: y, r, fill: "currentColor" }));
   return { node, boxes: partsIn(node, image, dots) };

@@ -2,9 +2,10 @@
 
 import { element, section } from "./dom.js";
 import { overviewOf } from "./facts.js";
+import { sentences, t } from "./language.js";
 import { createLines } from "./lines.js";
 import { createLooking, listOf } from "./looking.js";
-import { figure, wordsOf } from "./maps.js";
+import { figure, headName, layerName, wordsOf } from "./maps.js";
 import { ramp, shareOf } from "./palette.js";
 
 const SHORT = 64; // tokens up to which all links are drawn
@@ -14,8 +15,6 @@ const OFFERED = 24; // heads that are named where a view has no links
 
 export const links = {
   id: "arcs",
-  title: "Arcs",
-  says: "Two lines of tokens, and where each one looks most",
   reads: "links",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0,
@@ -28,11 +27,11 @@ function create(host, context) {
   const says = element("p", { class: "caption" });
   const missing = element("p", { class: "hint", hidden: true });
   const place = element("div", {});
-  const aside = element("aside", { class: "readout pair", "aria-label": "Weights" });
+  const aside = element("aside", { class: "readout pair", "aria-label": t("weights") });
   const most = element("span", {});
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most));
-  const tool = element("label", { class: "switch" }, merge, element("span", {}, "Join tokens to words"));
-  host.append(section("Arcs", tool, says, missing, place, legend), aside);
+  const tool = element("label", { class: "switch" }, merge, element("span", {}, t("arcs.merge")));
+  host.append(section(t("arcs"), tool, says, missing, place, legend), aside);
   const lines = createLines(place, { point: (where, isFirm) => point(where && tokenPlaces(where), isFirm), seen });
   let built = "";
   let view = null;
@@ -64,8 +63,8 @@ function create(host, context) {
       built = key;
       aside.replaceChildren();
       lines.build(
-        { tokens: tokensOf("columns"), language: languages[axes.seen], name: `${axes.called.columns}, looked at` },
-        { tokens: tokensOf("rows"), language: languages[axes.looks], name: `${axes.called.rows}, looking` },
+        { tokens: tokensOf("columns"), language: languages[axes.seen], name: t("line.seen", { side: axes.called.columns }) },
+        { tokens: tokensOf("rows"), language: languages[axes.looks], name: t("line.looks", { side: axes.called.rows }) },
       );
     }
     tellMissing(isKnown);
@@ -89,9 +88,8 @@ function create(host, context) {
     const isShort = Math.max(tokensOf("rows").length, tokensOf("columns").length) <= SHORT;
     const isWhole = await looking.isWhole();
     const most = Math.min(MOST, await looking.depth());
-    const which = isShort && isWhole ? `Every weight of at least ${FAINTEST} is a link.` : most === 1 ? "Each token has a link to the one it looks at most." : `Each token has links to the ${most} it looks at most.`;
-    const how = merged ? " A word looks where its tokens look on average, and receives the largest weight of its tokens." : "";
-    return `${axes.says} ${which}${how}`;
+    const which = isShort && isWhole ? t("arcs.every", { least: FAINTEST }) : t(most === 1 ? "arcs.one" : "arcs.many", { count: most });
+    return sentences(axes.says, which, merged && t("arcs.merged"));
   }
 
   // Long texts keep links of some heads only: say which, and go there at a click.
@@ -102,13 +100,13 @@ function create(host, context) {
       reader.topHeads(view.example, view.kind, layer).filter((head) => head !== "mean").map((head) => ({ layer, head })),
     );
     const buttons = offers.slice(0, OFFERED).map(({ layer, head }) =>
-      element("button", { type: "button", onclick: () => choose({ layer, head }) }, `layer ${layer + 1}, head ${head + 1}`),
+      element("button", { type: "button", onclick: () => choose({ layer, head }) }, t("layer.head", { layer: layerName(layer), head: headName(head) })),
     );
     const count = reader.layers(view.example, view.kind).reduce((sum, layer) => sum + reader.heads(view.example, view.kind, layer).length, 0);
     missing.replaceChildren(
-      offers.length ? `The links of this view were not kept. They were of ${offers.length} of ${count} heads: ` : "This document keeps no links of this kind of attention.",
+      offers.length ? t("arcs.missing", { kept: offers.length, count }) : t("arcs.missing.all"),
       ...buttons.flatMap((button) => [button, " "]),
-      offers.length > OFFERED ? "and others, underlined where heads are chosen" : "",
+      offers.length > OFFERED ? t("arcs.others") : "",
     );
   }
 
@@ -149,7 +147,7 @@ function create(host, context) {
       lines.mark(null);
       const parts = await overviewOf(reader, view, context.languages(view.example));
       if (mine !== turn) return null;
-      const hint = element("p", { class: "hint" }, "Point at a token to see where it looks, and who looks at it.");
+      const hint = element("p", { class: "hint" }, t("arcs.point"));
       aside.replaceChildren(element("div", {}, ...parts), element("div", {}, hint));
       return drawLinks();
     }
@@ -179,17 +177,17 @@ function create(host, context) {
     const parts = [];
     if (looks !== undefined && (at !== null || isSelf)) {
       parts.push(listOf({
-        ...common, token: tokensOf("rows")[at ?? to], language: languages[axes.looks], verb: "looks at",
+        ...common, token: tokensOf("rows")[at ?? to], language: languages[axes.looks], verb: t("looks-at"),
         entries: looks?.map((entry) => ({ at: entry.column, weight: entry.weight })), tokens: tokensOf("columns"), other: languages[axes.seen],
         go: (column) => go({ row: null, column }),
       }));
     }
     if (lookers !== undefined && (to !== null || isSelf)) {
       parts.push(listOf({
-        ...common, token: tokensOf("columns")[to ?? at], language: languages[axes.seen], verb: "is looked at by",
+        ...common, token: tokensOf("columns")[to ?? at], language: languages[axes.seen], verb: t("looked-at-by"),
         entries: lookers?.map((entry) => ({ at: entry.row, weight: entry.weight })), tokens: tokensOf("rows"), other: languages[axes.looks],
         go: (row) => go({ row, column: null }),
-        note: lookers ? null : "Who looks at a token is known for heads whose largest weights were kept.",
+        note: lookers ? null : t("arcs.unknown"),
       }));
     }
     aside.replaceChildren(...parts.map((nodes) => element("div", {}, ...nodes)));

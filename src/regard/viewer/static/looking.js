@@ -2,6 +2,7 @@
 // rows of short texts, the largest weights of long ones. Tokens may be merged to words.
 
 import { element, tokenLabel, weigh } from "./dom.js";
+import { t } from "./language.js";
 import { entriesOfWord, figure, largestOf, meanRow, nameOf, receivedByWords } from "./maps.js";
 import { shareOf } from "./palette.js";
 
@@ -117,20 +118,20 @@ export function createLooking(reader, view, merged = null) {
  */
 export function listOf({ token, language, verb, entries, tokens, other, full, scale, go, note }) {
   const head = element("h3", {}, tokenLabel(token, language), element("small", {}, ` ${verb}`));
-  if (!entries) return [head, element("p", { class: "hint" }, note ?? "This was not kept.")];
-  if (!entries.length) return [head, element("p", { class: "hint" }, "nothing that was kept")];
+  if (!entries) return [head, element("p", { class: "hint" }, note ?? t("list.missing"))];
+  if (!entries.length) return [head, element("p", { class: "hint" }, t("list.nothing"))];
   const isLong = tokens.length > 60; // words occur again: say which one
   const items = entries.map(({ at, weight }) => {
     const bar = element("i", { "aria-hidden": "true" });
     weigh(bar, shareOf(weight, full, scale));
-    const name = element("button", { type: "button", class: "plain", title: `Go to token ${at + 1}`, onclick: () => go(at) }, tokenLabel(tokens[at], other));
+    const name = element("button", { type: "button", class: "plain", title: t("list.go", { number: at + 1 }), onclick: () => go(at) }, tokenLabel(tokens[at], other));
     if (isLong) name.append(element("small", {}, ` ${(at + 1).toLocaleString("en")}`));
     return element(
       "li",
       {},
       name,
       bar,
-      element("data", { value: weight, "aria-label": `${nameOf(tokens[at])}: ${figure(weight)}` }, figure(weight, 3)),
+      element("data", { value: weight, "aria-label": t("token.weight", { token: nameOf(tokens[at]), weight: figure(weight) }) }, figure(weight, 3)),
     );
   });
   return [head, element("ol", { class: isLong ? "numbered" : null }, ...items), ...(note ? [element("p", { class: "hint" }, note)] : [])];

@@ -2,6 +2,7 @@
 
 import { element, section } from "./dom.js";
 import { createFacts } from "./facts.js";
+import { sentences, t } from "./language.js";
 import { figure } from "./maps.js";
 import { DECADES, largestShare, ramp } from "./palette.js";
 import { createSurface } from "./surface.js";
@@ -91,8 +92,6 @@ const NARROW = 520; // pixels of a page with less room for labels
 
 export const map = {
   id: "map",
-  title: "Map",
-  says: "The whole matrix at any length, pooled where it is long; zoom in for the weights that are at hand",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) => !reader.isEmpty(example),
   create,
@@ -101,22 +100,22 @@ export const map = {
 function create(host, context) {
   const { reader, point, say, choose } = context;
   const canvas = element("canvas", {
-    tabindex: "0", class: "map", role: "application", "aria-roledescription": "matrix", onwheel: wheel, onpointermove: move,
+    tabindex: "0", class: "map", role: "application", "aria-roledescription": t("map.role"), onwheel: wheel, onpointermove: move,
     onpointerdown: down, onpointerup: up, onpointercancel: lost, onpointerleave: () => point(null, false), ondblclick: (event) => zoomAt(STEP ** 2, event), onkeydown: key,
   });
   const caption = element("p", { class: "caption" });
   const button = (text, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, text);
   const tools = element(
     "div",
-    { class: "tools", role: "group", "aria-label": "Zoom" },
-    button("+", "Zoom in (+)", () => zoomBy(STEP)),
-    button("−", "Zoom out (−)", () => zoomBy(1 / STEP)),
-    button("All", "See all (0)", () => whole()),
+    { class: "tools", role: "group", "aria-label": t("map.zoom") },
+    button("+", t("map.in"), () => zoomBy(STEP)),
+    button("−", t("map.out"), () => zoomBy(1 / STEP)),
+    button(t("map.all.short"), t("map.all"), () => whole()),
   );
   const what = element("span", { class: "what" });
   const least = element("span", {});
   const most = element("span", {});
-  const aside = element("aside", { class: "readout", "aria-label": "Weights" });
+  const aside = element("aside", { class: "readout", "aria-label": t("weights") });
   const facts = createFacts(aside, context);
   const holder = element("div", { class: "holder" }, canvas);
   const legend = element(
@@ -124,9 +123,9 @@ function create(host, context) {
     { class: "legend" },
     element("span", { class: "key" }, least, ramp(), most),
     what,
-    element("span", { class: "key" }, element("i", { class: "strip-key" }), "strips: mass received (top), entropy (right)"),
+    element("span", { class: "key" }, element("i", { class: "strip-key" }), t("map.strips")),
   );
-  host.append(section("Map", tools, caption, element("div", { class: "split wide" }, holder, aside), legend));
+  host.append(section(t("map"), tools, caption, element("div", { class: "split wide" }, holder, aside), legend));
   const margins = { ...MARGINS };
   const surface = createSurface(canvas, margins);
   let state = null;
@@ -158,9 +157,9 @@ function create(host, context) {
       pooledFull: pooled ? largestShare(pooled) : 0,
     };
     margins.bottom = isPooled(scene) ? SAID : MARGINS.bottom;
-    caption.textContent = `${axes.says} ${N.toLocaleString("en")} × ${M.toLocaleString("en")} tokens.`;
+    caption.textContent = sentences(axes.says, t("map.size", { rows: N.toLocaleString("en"), columns: M.toLocaleString("en") }));
     kept = reader.keptOf(state);
-    canvas.setAttribute("aria-label", `Attention weights, ${axes.looks} by ${axes.seen}, ${N} by ${M}. Arrow keys move, plus and minus zoom.`);
+    canvas.setAttribute("aria-label", t("map.name", { looks: axes.called.rows, seen: axes.called.columns, rows: N, columns: M }));
     fit();
     if (state.zoom && viewport.save() !== state.zoom) viewport.restore(state.zoom);
     repaint();
@@ -363,7 +362,7 @@ function create(host, context) {
     },
     picture: () => ({
       ...surface.picture(scene, place),
-      legend: { least: least.textContent, most: most.textContent, says: [what.textContent, "strips: mass received (top), entropy (right)"] },
+      legend: { least: least.textContent, most: most.textContent, says: [what.textContent, t("map.strips")] },
     }),
     table,
     destroy: () => {
@@ -410,18 +409,18 @@ function isPooled({ whole, pooled }) {
   return !whole && Boolean(pooled) && pooled.bucket[0] * pooled.bucket[1] > 1;
 }
 
-function cellSays({ whole, tile, pooled }, kept) {
-  if (tile?.isTop) return `a cell is one weight; of each row only the ${largest(kept)}`;
-  if (whole || tile || !pooled) return whole || tile ? "a cell is one weight" : "no map was kept: zoom in";
-  return isPooled({ pooled }) ? `a square is the share that ${pooled.bucket[0]} tokens give ${pooled.bucket[1]} tokens` : "a cell is one weight";
+function cellSays({ whole, tile, pooled }, count) {
+  if (tile?.isTop) return t(count === 1 ? "map.cell.top.one" : "map.cell.top.many", { count });
+  if (!whole && !tile && !pooled) return t("map.cell.none");
+  return !whole && !tile && isPooled({ pooled }) ? t("map.cell.pooled", sizeOf(pooled)) : t("map.cell");
 }
 
 // What is written on the canvas itself, so that nobody takes pooled squares for weights.
-function pooledSays(scene, kept) {
+function pooledSays(scene, count) {
   if (!isPooled(scene) || (scene.tile && !scene.tile.isTop)) return "";
-  const [height, width] = scene.pooled.bucket;
-  if (scene.tile) return `Of each row only the ${largest(kept)}; hatched squares of ${height} × ${width} tokens are pooled, not zero.`;
-  return `Pooled: a square is ${height} × ${width} tokens, not one weight.`;
+  const size = sizeOf(scene.pooled);
+  if (scene.tile) return t(count === 1 ? "map.pooled.top.one" : "map.pooled.top.many", { ...size, count });
+  return t("map.pooled", size);
 }
 
-const largest = (kept) => (kept === 1 ? "largest was kept" : `largest ${kept} were kept`);
+const sizeOf = ({ bucket: [height, width] }) => ({ height, width });

@@ -1,53 +1,53 @@
-// Kinds of attention, and figures of rows of weights. Nothing here touches a page.
+// Kinds of attention, and figures of rows of weights.
 
-export const KINDS = {
-  cross: {
-    name: "Cross",
-    looks: "output",
-    seen: "source",
-    says: "Output looks at source. A row is one output token; its weights say where the model looked when it predicted that token.",
-  },
-  encoder: {
-    name: "Encoder",
-    looks: "source",
-    seen: "source",
-    says: "Source looks at itself. A row is one source token; its weights say which source tokens it was mixed from.",
-  },
-  decoder: {
-    name: "Decoder",
-    looks: "output",
-    seen: "output so far",
-    says: "Output looks at itself. A row is one output token; its weights say which earlier tokens the model looked at when it predicted that token.",
-  },
+import { t } from "./language.js";
+
+const SIDES = {
+  cross: { looks: "output", seen: "source" },
+  encoder: { looks: "source", seen: "source" },
+  decoder: { looks: "output", seen: "output so far" },
 };
 
-// A decoder alone: its rows are the tokens it has read, not those it is about to write.
-const ALONE = {
-  name: "Decoder",
-  looks: "output",
-  seen: "output",
-  says: "The text looks at itself. A row is one token that was read; its weights say which tokens up to it were mixed when the next one was predicted.",
-};
-
-// Two texts that a model reads beside each other, and writes neither.
-const BESIDE = {
-  ...KINDS.cross,
-  says: "One text looks at the other. A row is one token that looks; its weights say what of the other was mixed into it. What it gave to marks or to its own text is left out.",
-  called: { rows: "looking", columns: "looked at" },
-};
+/** The kinds of attention, in the order they are offered. */
+export const KINDS = Object.keys(SIDES);
 
 /**
  * What looks and what is seen in a kind of attention of an example: `looks` and `seen` are sides,
- * `called` is what people read for `rows` and `columns`.
+ * `called` is what people read for `rows` and `columns`, and `says` a sentence on both.
  */
-export function sidesOf(example, kind) {
-  if (kind === "cross" && example.answer?.side) return BESIDE;
-  const sides = kind === "decoder" && example.started === false ? ALONE : KINDS[kind];
-  if (sides === ALONE || (kind === "encoder" && !example.output_tokens.length)) {
-    return { ...sides, says: sides.says.replace("Source looks", "The text looks").replaceAll("source token", "token"), called: { rows: "text", columns: "text" } };
-  }
-  return { ...sides, called: { rows: sides.looks, columns: sides.seen } };
+export function sidesOf(example, kind, task) {
+  const reading = readingOf(example, kind);
+  const sides = reading === "written" ? { looks: "output", seen: "output" } : SIDES[kind];
+  const says = t(`says.${reading}`, { source: sideName(example, "source", task), output: sideName(example, "output", task) });
+  if (example.sides === "queries and keys") return { ...sides, says, called: { rows: t("side.queries"), columns: t("side.keys") } };
+  const columns = sides.seen === "output so far" ? t("side.so-far") : sideName(example, sides.seen, task);
+  return { ...sides, says, called: { rows: sideName(example, sides.looks, task), columns } };
 }
+
+// Which sentence fits: a decoder alone has read its rows, and is not about to write them; two texts
+// may be read beside each other, and neither be written; a pooling has one query, whose row is a label's.
+function readingOf(example, kind) {
+  if (example.sides === "queries and keys") return "weights";
+  if (kind === "cross") return example.answer?.side ? "beside" : example.answer?.labels.length ? "label" : "cross";
+  if (kind === "decoder") return example.started === false ? "written" : "decoder";
+  return example.answer || !example.output_tokens.length ? "text" : "encoder";
+}
+
+/** What a side is called: a label is a label, and a model that only reads, or only writes, has one text. */
+export function sideName(example, side, task) {
+  const { answer } = example;
+  const isSource = side === "source";
+  if (example.sides === "queries and keys") return t(isSource ? "side.keys" : "side.queries");
+  if (answer?.side) return t(isSource ? "side.seen" : "side.looks");
+  if (!example.source_tokens.length || !example.output_tokens.length) return t("side.text");
+  if (answer) return t(isSource ? "side.text" : answer.labels.length ? "side.label" : answer.tags.length ? "side.tags" : "side.answer");
+  return t(task === "translation" ? (isSource ? "side.sentence" : "side.translation") : `side.${side}`);
+}
+
+/** A layer or a head in words, counted from 1; and as an option. */
+export const layerName = (layer) => (layer === "mean" ? t("layer.mean") : t("layer.number", { number: layer + 1 }));
+export const headName = (head) => (head === "mean" ? t("head.mean") : t("head.number", { number: head + 1 }));
+export const numberOf = (value) => (value === "mean" ? t("mean") : String(value + 1));
 
 /** The tokens of the rows and of the columns of a kind. */
 export function tokensOf(example, kind) {
@@ -55,7 +55,7 @@ export function tokensOf(example, kind) {
   if (kind === "encoder") return { rows: example.source_tokens, columns: example.source_tokens };
   if (kind === "cross") return { rows: output, columns: example.source_tokens };
   if (example.started === false) return { rows: output, columns: output };
-  const started = [{ text: "start", start: 0, end: 0 }, ...output].slice(0, output.length);
+  const started = [{ text: t("start"), start: 0, end: 0 }, ...output].slice(0, output.length);
   return { rows: output, columns: started };
 }
 
@@ -109,7 +109,7 @@ export function figure(weight, digits = 4) {
 /** The text of a token without its marks, for a sentence about it. */
 export function nameOf(token) {
   const text = token.text.replaceAll(/[▁Ġ]/g, " ").replaceAll(/\r?\n/g, "↵").replaceAll("\t", "⇥");
-  return text.trim() || "space";
+  return text.trim() || t("space");
 }
 
 const STARTS = /^[▁Ġ]/; // SentencePiece and byte-level BPE mark the space before a word

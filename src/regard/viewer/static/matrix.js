@@ -2,6 +2,7 @@
 
 import { element, shape, tokenLabel, weigh } from "./dom.js";
 import { columnText } from "./exporting.js";
+import { t } from "./language.js";
 import { figure, nameOf } from "./maps.js";
 import { cssOf, inkOn, inks, shareOf } from "./palette.js";
 
@@ -56,8 +57,8 @@ export function createArcs(host, { point }) {
   /** Sets both lines anew. */
   function build(next, languages, sides) {
     map = next;
-    names[0].textContent = `${sides.called.columns}, looked at`;
-    names[1].textContent = `${sides.called.rows}, looking`;
+    names[0].textContent = t("line.seen", { side: sides.called.columns });
+    names[1].textContent = t("line.looks", { side: sides.called.rows });
     upper.setAttribute("aria-label", names[0].textContent);
     lower.setAttribute("aria-label", names[1].textContent);
     const most = Math.max(map.rows.length, map.columns.length);
@@ -140,7 +141,7 @@ export function createArcs(host, { point }) {
     token.classList.toggle("marked", isMarked);
     token.classList.toggle("shaded", weight >= FAINTEST);
     weigh(token, full > 0 ? Math.min(1, weight / full) : 0);
-    token.title = weight > 0 ? `${nameOf({ text: token.textContent })}: ${figure(weight)}` : "";
+    token.title = weight > 0 ? t("token.weight", { token: nameOf({ text: token.textContent }), weight: figure(weight) }) : "";
   }
 
   return { build, paint, mark, fit, reveal };
@@ -243,7 +244,7 @@ export function createMatrix(host, { point }) {
       element("span", { class: "down" }, `${sides.called.rows} ↓`),
     );
     const body = cells.map((row, at) => element("tr", {}, heads.rows[at], ...row));
-    table.setAttribute("aria-label", `Attention weights, ${sides.called.rows} by ${sides.called.columns}`);
+    table.setAttribute("aria-label", t("matrix.name", sides.called));
     table.replaceChildren(
       element("thead", {}, element("tr", {}, corner, ...heads.columns)),
       element("tbody", {}, ...body),
@@ -259,7 +260,6 @@ export function createMatrix(host, { point }) {
     const isSquare = map.rows === map.columns;
     const found = isSquare ? hits.rows : hits.columns;
     heads.columns.forEach((head, column) => head.classList.toggle("found", found.includes(column)));
-    const gold = { sure: ", a gold link", possible: ", a possible gold link" };
     map.weights.forEach((weights, row) =>
       weights.forEach((weight, column) => {
         const cell = cells[row][column];
@@ -272,8 +272,8 @@ export function createMatrix(host, { point }) {
         cell.firstChild.textContent = weight < 0.005 ? "" : short(weight);
         cell.setAttribute(
           "aria-label",
-          `${nameOf(map.rows[row])} looks at ${nameOf(map.columns[column])}: ${figure(weight)}` +
-            (isBest ? ", its most" : "") + (gold[cell.dataset.gold] ?? ""),
+          t("words.cell", { row: nameOf(map.rows[row]), column: nameOf(map.columns[column]), weight: figure(weight) }) +
+            (isBest ? t("words.cell.best") : "") + (cell.dataset.gold ? t(`gold.cell.${cell.dataset.gold}`) : ""),
         );
       }),
     );

@@ -1,5 +1,7 @@
 // Packed arrays of a document, unfolded: see `Packed` in packing.py.
 
+import { t } from "./language.js";
+
 const FAINTEST = 1e-7; // of the largest: what is smaller counts as zero on a log scale
 
 /**
@@ -12,7 +14,7 @@ export async function unfold(packed) {
   const width = packed.bits / 8;
   const bytes = size ? await inflate(packed.data) : new Uint8Array(0);
   if (bytes.length !== size * width) {
-    throw new Error(`packed data must hold ${size * width} bytes; got ${bytes.length}.`);
+    throw new Error(t("check.bytes", { wanted: size * width, got: bytes.length }));
   }
   const stored = width === 1 ? bytes : joined(bytes, size, width);
   const numbers = packed.steps ? unrolled(stored, packed) : stored;

@@ -5,20 +5,12 @@
 // the same colours for elements; this is for canvases and files.
 
 import { element, weigh } from "./dom.js";
+import { remembered, t } from "./language.js";
 
 const page = document.documentElement;
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 const KEPT = "regard-theme";
-
-// A frame of a notebook may keep nothing; it then goes by the system each time.
-function remembered(act) {
-  try {
-    return act(localStorage);
-  } catch {
-    return null;
-  }
-}
 
 const kept = remembered((storage) => storage.getItem(KEPT));
 if (kept === "light" || kept === "dark") page.dataset.theme = kept;
@@ -170,6 +162,6 @@ export function thumbnail(pooled, size) {
   canvas.style.width = `${size}px`;
   canvas.style.height = `${Math.round(Math.max(8, Math.min(size * 2, (size * pooled.rows) / pooled.columns)))}px`;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", "Where this head looks: a picture of its weights on a log scale");
+  canvas.setAttribute("aria-label", t("thumbnail"));
   return canvas;
 }

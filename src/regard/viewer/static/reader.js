@@ -47,7 +47,7 @@ export function createReader(data, source) {
 
   /** The kinds an example has, in the order they are offered. */
   function kinds(at) {
-    return Object.keys(KINDS).filter((kind) => mapsOf(at, kind).length || summariesOf(at, kind).length);
+    return KINDS.filter((kind) => mapsOf(at, kind).length || summariesOf(at, kind).length);
   }
 
   /** The layers of a kind, ascending. */
@@ -107,7 +107,7 @@ export function createReader(data, source) {
   /** What looks (rows) and what is seen (columns): `{rows, columns, gold, looks, seen, says, name}`. */
   function axes(view) {
     const example = exampleAt(view.example);
-    return { ...sidesOf(example, view.kind), ...tokensOf(example, view.kind), gold: goldOf(example, view.kind) };
+    return { ...sidesOf(example, view.kind, data.task), ...tokensOf(example, view.kind), gold: goldOf(example, view.kind) };
   }
 
   /** The single heads that a view is the mean of, as [layer, head]. */

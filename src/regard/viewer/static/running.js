@@ -1,25 +1,19 @@
 // The texts as prose, shaded: by a value of each token, or by where the token pointed at looks.
 
 import { element, section } from "./dom.js";
+import { sentences, t } from "./language.js";
 import { createLooking, listOf } from "./looking.js";
-import { figure } from "./maps.js";
+import { figure, headName, layerName } from "./maps.js";
 import { ramp, shareOf } from "./palette.js";
 import { createProse } from "./prose.js";
 
-const MEASURES = {
-  received: { name: "Received", side: "columns", says: "The deeper a token, the more weight it receives from all tokens together." },
-  entropy: { name: "Entropy", side: "rows", says: "The deeper a token, the more evenly its weights are spread over many tokens (in nats)." },
-  distance: { name: "Distance", side: "rows", says: "The deeper a token, the farther from its own place it looks on average (in tokens)." },
-  first: { name: "First token", side: "rows", says: "The deeper a token, the more of its weights stay on the first token." },
-};
+const SIDES = { received: "columns", entropy: "rows", distance: "rows", first: "rows" }; // of each measure
 const MOST = 64; // entries that shade the text
 const LISTED = 8;
 const LARGE = 0.98; // the share of values up to the deepest colour: few tokens may receive nearly all
 
 export const running = {
   id: "text",
-  title: "Text",
-  says: "The texts as prose, shaded by what is looked at",
   reads: "links",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0,
@@ -28,13 +22,13 @@ export const running = {
 
 function create(host, context) {
   const { reader, point, choose } = context;
-  const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": "Shade by" });
+  const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": t("text.shade") });
   const says = element("p", { class: "caption" });
   const texts = element("div", { class: "running" });
-  const aside = element("aside", { class: "readout", "aria-label": "Weights" });
+  const aside = element("aside", { class: "readout", "aria-label": t("weights") });
   const [lowest, most] = [element("span", {}, "0"), element("span", {})];
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, lowest, ramp(), most));
-  host.append(section("Text", strip, says, element("div", { class: "split wide" }, texts, aside), legend));
+  host.append(section(t("text"), strip, says, element("div", { class: "split wide" }, texts, aside), legend));
   let built = "";
   let view = null;
   let axes = null;
@@ -54,8 +48,8 @@ function create(host, context) {
     const key = `${state.example} ${state.kind}`;
     const isNew = built !== key;
     if (isNew) build(key);
-    const found = await Promise.all(Object.keys(MEASURES).map((name) => reader.line(view, name).catch(() => null)));
-    lines = Object.fromEntries(Object.keys(MEASURES).map((name, at) => [name, found[at]]).filter(([, line]) => line));
+    const found = await Promise.all(Object.keys(SIDES).map((name) => reader.line(view, name).catch(() => null)));
+    lines = Object.fromEntries(Object.keys(SIDES).map((name, at) => [name, found[at]]).filter(([, line]) => line));
     const names = Object.keys(lines);
     measure = names.includes(state.shade) ? state.shade : names[0];
     strip.replaceChildren(...names.map(option));
@@ -71,7 +65,7 @@ function create(host, context) {
 
   function option(name) {
     const input = element("input", { type: "radio", name: "shade", value: name, checked: name === measure, onchange: () => choose({ shade: name }) });
-    return element("label", {}, input, element("span", {}, MEASURES[name].name));
+    return element("label", {}, input, element("span", {}, t(`measure.${name}`)));
   }
 
   const sideOf = (name) => (name === "output so far" ? "output" : name);
@@ -89,7 +83,7 @@ function create(host, context) {
       const place = element("div", {}, element("h3", { class: "side" }, called));
       texts.append(place);
       const told = (at, isFirm) => point(at === null ? null : placeOf(side, at), isFirm);
-      proses[side] = createProse(place, { point: told, label: called === "text" ? called : `${called} text` });
+      proses[side] = createProse(place, { point: told, label: called });
       proses[side].show(side === "source" ? example.source_tokens : example.output_tokens, example[side], languages[side]);
     }
   }
@@ -137,8 +131,8 @@ function create(host, context) {
     const { layer, head } = reader.nearestKept(view);
     const isOther = layer !== view.layer || head !== view.head;
     aside.replaceChildren(
-      element("p", { class: "hint" }, "No weights of single tokens were kept of this view."),
-      ...(isOther ? [element("p", { class: "hint" }, element("button", { type: "button", onclick: () => choose({ layer, head }) }, `layer ${layer + 1}, head ${head + 1}`))] : []),
+      element("p", { class: "hint" }, t("no-weights")),
+      ...(isOther ? [element("p", { class: "hint" }, element("button", { type: "button", onclick: () => choose({ layer, head }) }, t("layer.head", { layer: layerName(layer), head: headName(head) })))] : []),
     );
     return null;
   }
@@ -151,14 +145,14 @@ function create(host, context) {
 
   function shadeByMeasure() {
     const line = lines[measure];
-    aside.replaceChildren(element("p", { class: "hint" }, "Point at a word to see where it looks. Click to keep it, arrow keys to go on."));
+    aside.replaceChildren(element("p", { class: "hint" }, t("text.point")));
     if (!line) {
-      says.textContent = "No values along the text were kept; point at a word to see where it looks.";
+      says.textContent = t("text.none");
       for (const prose of Object.values(proses)) prose.shade(() => 0);
       most.textContent = "";
       return;
     }
-    const { side, says: what } = MEASURES[measure];
+    const side = SIDES[measure];
     const by = side === "columns" ? shift() : 0;
     const largest = largeOf(line.values);
     const shaded = sideOf(side === "columns" ? axes.seen : axes.looks);
@@ -167,9 +161,9 @@ function create(host, context) {
     for (const [name, prose] of Object.entries(proses)) {
       prose.shade(name === shaded ? (at) => Math.min(1, (valueAt(at) - least) / (largest - least || 1)) : () => 0);
     }
-    const groups = line.places > 1 ? ` A value stands for ${line.places} tokens.` : "";
-    const start = by && line.places === 1 ? ` The start sign, which is no text, receives ${figure(line.values[0], 3)}.` : "";
-    says.textContent = what + groups + start;
+    const groups = line.places > 1 && t("text.groups", { count: line.places });
+    const start = by && line.places === 1 && t("text.start", { value: figure(line.values[0], 3) });
+    says.textContent = sentences(t(`text.${measure}`), groups, start);
     lowest.textContent = figure(least, 3);
     most.textContent = `${largest < maxOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`;
   }
@@ -181,12 +175,12 @@ function create(host, context) {
     const [own, others] = isRow ? [axes.rows[row], axes.columns] : [axes.columns[column], axes.rows];
     const [looks, seen] = isRow ? [axes.looks, axes.seen] : [axes.seen, axes.looks];
     const list = listOf({
-      token: own, language: languages[looks], verb: isRow ? "looks at" : "is looked at by", entries: entries?.slice(0, LISTED), tokens: others,
+      token: own, language: languages[looks], verb: t(isRow ? "looks-at" : "looked-at-by"), entries: entries?.slice(0, LISTED), tokens: others,
       other: languages[seen], full, scale, go: (at) => proses[sideOf(seen)].reveal(isRow ? at - shift() : at),
     });
     const values = Object.entries(lines)
-      .filter(([name]) => (MEASURES[name].side === "rows") === isRow)
-      .map(([name, line]) => [MEASURES[name].name, line.values[Math.floor((isRow ? row : column) / line.places)]])
+      .filter(([name]) => (SIDES[name] === "rows") === isRow)
+      .map(([name, line]) => [t(`measure.${name}`), line.values[Math.floor((isRow ? row : column) / line.places)]])
       .map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, figure(value, 3))));
     return [...list, element("dl", { class: "measures" }, ...values)];
   }
@@ -194,13 +188,13 @@ function create(host, context) {
   function table() {
     const names = Object.keys(lines);
     const valueAt = (name, at) => {
-      const { side } = MEASURES[name];
+      const side = SIDES[name];
       const value = lines[name].values[Math.floor(at / lines[name].places)];
       return at < axes[side].length && value !== undefined ? figure(value) : "";
     };
     const length = Math.max(axes.rows.length, axes.columns.length);
     const rows = Array.from({ length }, (_, at) => [at + 1, axes.rows[at]?.text ?? "", axes.columns[at]?.text ?? "", ...names.map((name) => valueAt(name, at))]);
-    return { columns: ["place", `token of ${axes.called.rows}`, `token of ${axes.called.columns}`, ...names], rows };
+    return { columns: ["place", "token that looks", "token looked at", ...names], rows };
   }
 
   return {

@@ -1,6 +1,7 @@
 // How far to trust the picture: other measures of what mattered, and what edits do to the output.
 
 import { element, tokenLabel, weigh } from "./dom.js";
+import { phrase, t } from "./language.js";
 import { figure, largestOf, nameOf } from "./maps.js";
 
 const MOST = 400; // tokens of a text that is shown whole
@@ -8,8 +9,6 @@ const LISTED = 12; // of a longer one
 
 export const trust = {
   id: "trust",
-  title: "Trust",
-  says: "Other measures of what mattered, and what changes of the attention do to the output",
   controls: ["example"],
   applies: ({ reader }, at) => {
     const { importances, changes } = reader.exampleAt(at);
@@ -40,36 +39,36 @@ function create(host, { reader, languages }) {
       return element(
         "div",
         { class: "measure", role: "row" },
-        element("span", { role: "rowheader" }, method),
-        element("data", { role: "cell", value: correlation, title: "Rank correlation with the attention" }, hasNumber(correlation) ? figure(correlation, 2) : "–"),
+        element("span", { role: "rowheader" }, phrase(method)),
+        element("data", { role: "cell", value: correlation, title: t("trust.correlation.title") }, hasNumber(correlation) ? figure(correlation, 2) : "–"),
         element("p", { role: "cell", lang: language, dir: "auto" }, ...shaded(tokens, values, language)),
       );
     });
     return element(
       "section",
-      { "aria-label": "What mattered" },
-      element("h2", {}, "What mattered", explained ? ` for “${nameOf(explained)}”` : ""),
-      element("p", { class: "caption" }, "The deeper its colour, the more a token mattered; each measure has its own scale. A low rank correlation with the attention says that its weights do not tell what mattered here."),
-      element("div", { class: "evidence", role: "table" }, element("div", { class: "measure name", role: "row" }, ...["measure", "rank correlation", "tokens"].map((name) => element("span", { role: "columnheader" }, name))), ...rows),
+      { "aria-label": t("trust.mattered") },
+      element("h2", {}, explained ? t("trust.mattered.for", { token: nameOf(explained) }) : t("trust.mattered")),
+      element("p", { class: "caption" }, t("trust.depth")),
+      element("div", { class: "evidence", role: "table" }, element("div", { class: "measure name", role: "row" }, ...["measure", "correlation", "tokens"].map((name) => element("span", { role: "columnheader" }, t(`trust.${name}`)))), ...rows),
     );
   }
 
   function changeSection(changes, tongues) {
-    const rows = [{ edit: "as it is", output: example.output, score: example.score }, ...changes].map((change, at) =>
+    const rows = [{ edit: t("trust.as-is"), output: example.output, score: example.score }, ...changes].map((change, at) =>
       element(
         "tr",
         {},
-        element("th", { scope: "row" }, change.edit),
+        element("th", { scope: "row" }, phrase(change.edit)),
         element("td", { lang: tongues.output, dir: "auto" }, ...(at ? differing(change.output, example.output) : [change.output])),
         element("td", { class: "score" }, hasNumber(change.score) ? figure(change.score).replace("-", "−") : "–"),
       ),
     );
     return element(
       "section",
-      { "aria-label": "Changes" },
-      element("h2", {}, "When the attention is changed"),
-      element("p", { class: "caption" }, "Words that the output had not before are marked."),
-      element("table", { class: "changes" }, element("thead", {}, element("tr", {}, ...["change", "output", "score"].map((name) => element("th", { scope: "col" }, name)))), element("tbody", {}, ...rows)),
+      { "aria-label": t("trust.changes") },
+      element("h2", {}, t("trust.changed")),
+      element("p", { class: "caption" }, t("trust.marked")),
+      element("table", { class: "changes" }, element("thead", {}, element("tr", {}, ...["trust.change", "trust.output", "score"].map((key) => element("th", { scope: "col" }, t(key))))), element("tbody", {}, ...rows)),
     );
   }
 
@@ -94,7 +93,7 @@ function shaded(tokens, values, language) {
   return places.flatMap((at) => {
     const label = tokenLabel(tokens[at], language);
     label.classList.add("shaded");
-    label.title = `${nameOf(tokens[at])}, ${at + 1}: ${figure(values[at], 3).replace("-", "−")}`;
+    label.title = t("trust.token", { token: nameOf(tokens[at]), place: at + 1, value: figure(values[at], 3).replace("-", "−") });
     weigh(label, full > 0 ? sizes[at] / full : 0);
     return [label, element("wbr")];
   });

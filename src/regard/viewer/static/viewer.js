@@ -3,7 +3,8 @@
 import { changeOf, createControls, createFinding, createHelp, helpLine, hitsOf, meaning } from "./controls.js";
 import { element, languagesOf } from "./dom.js";
 import { createExport, framed } from "./exporting.js";
-import { KINDS } from "./maps.js";
+import { phrase, switchLanguage, t, watchLanguage } from "./language.js";
+import { headName, layerName } from "./maps.js";
 import { switchTheme, watchTheme } from "./palette.js";
 import { createReader } from "./reader.js";
 import { VIEWS } from "./views.js";
@@ -18,6 +19,23 @@ const HANDFUL = 6; // heads; more are met on the grid
  */
 export function show(root, data, { source = null } = {}) {
   check(data);
+  let shown = createPage(root, data, source, readAddress());
+  const unwatch = watchLanguage(() => {
+    const { lang, ...state } = shown.state();
+    const wasFocused = document.activeElement?.matches(".language");
+    shown.destroy();
+    shown = createPage(root, data, source, state);
+    if (wasFocused) root.querySelector(".language").focus();
+  });
+  const destroy = () => {
+    unwatch();
+    shown.destroy();
+  };
+  return { destroy, choose: (changes) => shown.choose(changes) };
+}
+
+// The page in the language of now, opened as `asked`.
+function createPage(root, data, source, asked) {
   const reader = createReader(data, source);
   const parts = layOut(root, data);
   const first = data.examples.findIndex((_, at) => !reader.isEmpty(at));
@@ -40,8 +58,8 @@ export function show(root, data, { source = null } = {}) {
     languages: (at) => languagesOf(reader.exampleAt(at), data),
   };
   if (!views(Math.max(first, 0)).length) {
-    parts.host.replaceChildren(element("p", { class: "hint" }, "There is nothing to look at in this document."));
-    return { destroy: () => root.replaceChildren() };
+    parts.host.replaceChildren(element("p", { class: "hint" }, t("empty")));
+    return { destroy: () => root.replaceChildren(), state: () => asked, choose: () => {} };
   }
   const controls = createControls(parts.controls, reader, { choose });
   const finding = createFinding(parts.finding, { choose, go: (place) => point(place, true, true) });
@@ -52,7 +70,7 @@ export function show(root, data, { source = null } = {}) {
 
   function picture() {
     const { controls: named } = VIEWS.find((view) => view.id === state.view);
-    return framed(current.instance.picture(), { title: data.title, says: [shownOf(state, named), named.includes("layer") && reader.axes(state).says, data.model].filter(Boolean) });
+    return framed(current.instance.picture(), { title: phrase(data.title), says: [shownOf(state, named), named.includes("layer") && reader.axes(state).says, phrase(data.model)].filter(Boolean) });
   }
 
   /**
@@ -112,7 +130,7 @@ export function show(root, data, { source = null } = {}) {
         current.instance.mark?.(held());
         saving.show(current.instance);
       } catch (error) {
-        const said = `This view could not be drawn. ${error.message}`;
+        const said = t("failed.view", { error: error.message });
         current = null;
         parts.host.replaceChildren(element("p", { class: "failure", role: "alert" }, said));
         throw error;
@@ -151,9 +169,9 @@ export function show(root, data, { source = null } = {}) {
           "button",
           {
             type: "button", role: "tab", "aria-selected": String(view.id === shown.view), "data-view": view.id,
-            title: `${view.says} (${at + 1})`, onclick: () => choose({ view: view.id }),
+            title: t("view.tab", { says: t(`${view.id}.says`), key: at + 1 }), onclick: () => choose({ view: view.id }),
           },
-          view.title,
+          t(view.id),
         ),
       ),
     );
@@ -201,7 +219,7 @@ export function show(root, data, { source = null } = {}) {
   const unwatch = watchTheme(fit);
   document.addEventListener("keydown", press);
   addEventListener("popstate", restore);
-  choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...readAddress() }, { ...data.opening, ...readAddress() });
+  choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...asked }, { ...data.opening, ...asked });
   sized.observe(parts.host);
 
   function destroy() {
@@ -213,22 +231,22 @@ export function show(root, data, { source = null } = {}) {
     root.replaceChildren();
   }
 
-  return { destroy, choose };
+  return { destroy, choose, state: () => state };
 }
 
 // What Python checks member by member is looked over here, for documents from elsewhere.
 function check(data) {
-  if (typeof data !== "object" || data === null) throw new Error("The document must be an object of JSON.");
+  if (typeof data !== "object" || data === null) throw new Error(t("check.object"));
   if (data.format !== "regard.attention" || !(data.version >= 1 && data.version <= VERSION)) {
-    throw new Error(`This page reads regard.attention up to version ${VERSION}, not ${data.format} ${data.version}.`);
+    throw new Error(t("check.version", { most: VERSION, format: data.format, version: data.version }));
   }
-  if (!Array.isArray(data.examples)) throw new Error("The document must have a list of examples.");
+  if (!Array.isArray(data.examples)) throw new Error(t("check.examples"));
   data.examples.forEach((example, at) => {
     for (const name of ["source_tokens", "output_tokens", "maps"]) {
-      if (!Array.isArray(example?.[name])) throw new Error(`examples[${at}] must have a list ${name}.`);
+      if (!Array.isArray(example?.[name])) throw new Error(t("check.list", { at, name }));
     }
     for (const name of ["source", "output"]) {
-      if (typeof example[name] !== "string") throw new Error(`examples[${at}] must have a text ${name}.`);
+      if (typeof example[name] !== "string") throw new Error(t("check.text", { at, name }));
     }
   });
 }
@@ -248,9 +266,9 @@ function openingOf(data, reader, example, views) {
 
 // What is shown, in words.
 function shownOf({ kind, layer, head, measure }, named) {
-  const numbered = (name, value) => (value === "mean" ? `mean of ${name}s` : `${name} ${value + 1}`);
   if (!named.includes("layer")) return measure ?? "";
-  return `${KINDS[kind].name} attention, ${numbered("layer", layer)}, ${numbered("head", head)}`;
+  const attention = t("kind.attention", { kind: t(`kind.${kind}`) });
+  return t("grid.where", { kind: attention, layer: layerName(layer), head: headName(head) });
 }
 
 // A place that there is; a link may be of another text.
@@ -266,24 +284,25 @@ function nameOf({ view, kind, layer, head }, data) {
 
 function layOut(root, data) {
   const parts = {
-    tabs: element("div", { class: "tabs", role: "tablist", "aria-label": "Views" }),
+    tabs: element("div", { class: "tabs", role: "tablist", "aria-label": t("views") }),
     controls: element("div", { class: "choices" }),
     finding: element("div", { class: "finding", role: "search" }),
     saving: element("div", { class: "saving" }),
-    helping: element("button", { type: "button", class: "round", title: "Keys (?)", "aria-label": "Keys" }, "?"),
+    helping: element("button", { type: "button", class: "round", title: t("keys.title"), "aria-label": t("keys") }, "?"),
     host: element("main", { class: "view" }),
     said: element("p", { class: "said", role: "status" }),
   };
-  const about = [data.task, data.model].filter(Boolean).join(" · ");
-  const theme = element("button", { type: "button", class: "theme", title: "Light or dark (t)", onclick: switchTheme }, "Light / dark");
+  const about = [data.task, data.model].filter(Boolean).map(phrase).join(" · ");
+  const button = (name, key, title, onclick) => element("button", { type: "button", class: name, title: t(title), onclick }, t(key));
+  const switches = [button("language", "language.other", "language.title", switchLanguage), button("theme", "theme", "theme.title", switchTheme)];
   const nav = element(
     "nav",
-    { class: "controls", "aria-label": "What to look at" },
+    { class: "controls", "aria-label": t("controls") },
     element("div", { class: "bar" }, parts.tabs, parts.finding, parts.saving),
     parts.controls,
   );
   root.replaceChildren(
-    element("header", {}, element("div", {}, element("h1", {}, data.title), element("p", {}, about)), element("div", { class: "buttons" }, theme, parts.helping)),
+    element("header", {}, element("div", {}, element("h1", {}, phrase(data.title)), element("p", {}, about)), element("div", { class: "buttons" }, ...switches, parts.helping)),
     nav,
     parts.host,
     meaning(),
@@ -298,7 +317,7 @@ export function open(source) {
   try {
     show(root, JSON.parse(document.getElementById("regard-data").textContent), { source });
   } catch (error) {
-    root.append(element("p", { class: "failure", role: "alert" }, `This page could not be drawn. ${error.message}`));
+    root.append(element("p", { class: "failure", role: "alert" }, t("failed.page", { error: error.message })));
     throw error;
   }
 }

@@ -1,8 +1,8 @@
 // The views there are, in the order they are offered. A new view is a line here.
 //
-// A view is `{id, title, says, controls, applies(context, example), create(host, context)}`:
+// A view is `{id, controls, applies(context, example), create(host, context)}`:
 //
-// - `id` stands in links; `title` on the tab; `says` is a sentence for the tab's tooltip.
+// - `id` stands in links; strings.js has its name on the tab by `id`, and by `id.says` the tooltip.
 // - `controls` names which of "kind", "layer", "head", "scale" (and "example") choose what it shows.
 // - `reads` is "links" where single weights are drawn: a long text then opens at a head that has some.
 // - `applies` says whether there is anything to show of the example at that place.

@@ -1,7 +1,8 @@
 // Short texts, whole: both texts, the links between their words, and the matrix with its figures.
 
 import { element, section, tokenLabel, weigh } from "./dom.js";
-import { figure } from "./maps.js";
+import { t } from "./language.js";
+import { figure, sideName } from "./maps.js";
 import { bestMark, createArcs, createMatrix, goldMark } from "./matrix.js";
 import { DECADES, inks, ramp, sample } from "./palette.js";
 
@@ -25,12 +26,12 @@ export function createReadout(host) {
     if (row !== null && column !== null) parts.push(...cellParts(row, column));
     if (row !== null) {
       const others = map.weights[row].map((weight, at) => [map.columns[at], weight, at === column]);
-      parts.push(...listParts(map.rows[row], sides.looks, "looks at", others, sides.seen));
+      parts.push(...listParts(map.rows[row], sides.looks, t("looks-at"), others, sides.seen));
     } else if (column !== null) {
       const others = map.weights.map((weights, at) => [map.rows[at], weights[column], false]);
-      parts.push(...listParts(map.columns[column], sides.seen, "is looked at by", others, sides.looks));
+      parts.push(...listParts(map.columns[column], sides.seen, t("looked-at-by"), others, sides.looks));
     } else {
-      parts.push(...largestParts(), element("p", { class: "hint" }, "Point at a cell or a word to read its weights."));
+      parts.push(...largestParts(), element("p", { class: "hint" }, t("words.point")));
     }
     host.replaceChildren(...parts);
   }
@@ -42,7 +43,7 @@ export function createReadout(host) {
     const items = largest.map(({ row, column, weight }) =>
       itemOf([tokenLabel(map.rows[row], languages[sides.looks]), " → ", tokenLabel(map.columns[column], languages[sides.seen])], weight),
     );
-    return items.length ? [element("h3", {}, "Largest weights"), element("ol", { class: "pairs" }, ...items)] : [];
+    return items.length ? [element("h3", {}, t("words.largest")), element("ol", { class: "pairs" }, ...items)] : [];
   }
 
   function itemOf(named, weight, isChosen = false) {
@@ -63,7 +64,7 @@ export function createReadout(host) {
         tokenLabel(map.columns[column], languages[sides.seen]),
       ),
     ];
-    if (link) parts.push(element("p", { class: "hint" }, link === "sure" ? "gold link" : "possible gold link"));
+    if (link) parts.push(element("p", { class: "hint" }, t(`gold.${link}`)));
     return parts;
   }
 
@@ -75,8 +76,8 @@ export function createReadout(host) {
     const items = listed.map(([other, weight, isChosen]) => itemOf([tokenLabel(other, languages[otherSide])], weight, isChosen));
     const rest = others.filter(([, weight]) => weight > 0).length - listed.length;
     const head = element("h3", {}, tokenLabel(token, languages[side]), element("small", {}, ` ${verb}`));
-    const list = items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, "nothing");
-    return rest > 0 ? [head, list, element("p", { class: "hint" }, `and ${rest} more`)] : [head, list];
+    const list = items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, t("nothing"));
+    return rest > 0 ? [head, list, element("p", { class: "hint" }, t("and-more", { count: rest }))] : [head, list];
   }
 
   return { paint, mark };
@@ -87,7 +88,7 @@ export function createTexts(host, { point }) {
   const source = element("dd", {});
   const output = element("dd", {});
   const score = element("dd", { class: "score" });
-  const scored = element("div", {}, element("dt", {}, "score"), score);
+  const scored = element("div", {}, element("dt", {}, t("score")), score);
   const names = { source: element("dt", {}), output: element("dt", {}) };
   const lines = {
     source: element("div", {}, names.source, source),
@@ -113,17 +114,14 @@ export function createTexts(host, { point }) {
   }
 
   /** Sets another example. */
-  function show(example, languages) {
+  function show(example, languages, task) {
     spans = {
       source: fill(source, example.source, example.source_tokens, languages.source),
       output: fill(output, example.output, example.output_tokens, languages.output),
     };
-    // A model that only reads, or only writes, has one text.
-    const isOne = !example.source_tokens.length || !example.output_tokens.length;
-    const called = example.answer?.side ? { source: "looked at", output: "looking" } : { source: "source", output: "output" };
     for (const side of ["source", "output"]) {
       lines[side].hidden = !example[`${side}_tokens`].length;
-      names[side].textContent = isOne ? "text" : called[side];
+      names[side].textContent = sideName(example, side, task);
     }
     scored.hidden = example.score === null || example.score === undefined;
     score.textContent = scored.hidden ? "" : figure(example.score).replace("-", "−");
@@ -184,9 +182,7 @@ const MOST = 64; // tokens on a side
 
 export const words = {
   id: "words",
-  title: "Words",
-  says: "The texts, the links between their words, and all weights in a table",
-  controls: ["example", "kind", "layer", "head", "scale"],
+    controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) =>
     reader.kinds(example).length > 0 &&
     reader.kinds(example).every((kind) => {
@@ -217,7 +213,7 @@ function create(host, context) {
     full = scale === "one" ? 1 : map.largest;
     if (built !== `${state.example} ${state.kind}`) {
       built = `${state.example} ${state.kind}`;
-      texts.show(reader.exampleAt(state.example), languages);
+      texts.show(reader.exampleAt(state.example), languages, reader.data.task);
       arcs.build(map, languages, sides);
       matrix.build(map, languages, sides);
     }
@@ -232,8 +228,8 @@ function create(host, context) {
   }
 
   function legendOf() {
-    const dot = { shapes: [bestMark([12, 4], inks().ink)], text: "largest of its row" };
-    const links = map.gold.size ? ["sure", "possible"].map((strength) => ({ shapes: [goldMark([1, 1, 14, 14], strength, inks().gold)], text: strength === "sure" ? "gold link" : "possible gold link" })) : [];
+    const dot = { shapes: [bestMark([12, 4], inks().ink)], text: t("words.best") };
+    const links = map.gold.size ? ["sure", "possible"].map((strength) => ({ shapes: [goldMark([1, 1, 14, 14], strength, inks().gold)], text: t(`gold.${strength}`) })) : [];
     return { least: scale === "log" ? figure(full / 10 ** DECADES, 2) : "0", most: figure(full), marks: [dot, ...links] };
   }
 
@@ -264,23 +260,23 @@ function layOut(host) {
     texts: place("reading"),
     arcs: place("arcs"),
     matrix: place("holder"),
-    readout: element("aside", { class: "readout", "aria-label": "Weights" }),
+    readout: element("aside", { class: "readout", "aria-label": t("weights") }),
     caption: element("p", { class: "caption" }),
     least: element("span", {}),
     most: element("span", {}),
-    gold: element("span", { class: "key" }, sample({ "data-gold": "sure" }), "gold link", sample({ "data-gold": "possible" }), "possible"),
+    gold: element("span", { class: "key" }, sample({ "data-gold": "sure" }), t("gold.sure"), sample({ "data-gold": "possible" }), t("gold.possible.short")),
   };
   const legend = element(
     "div",
     { class: "legend" },
     element("span", { class: "key" }, parts.least, ramp(), parts.most),
-    element("span", { class: "key" }, sample({ class: "best" }), "largest of its row"),
+    element("span", { class: "key" }, sample({ class: "best" }), t("words.best")),
     parts.gold,
   );
   host.append(
     parts.texts,
-    section("Links", null, parts.arcs),
-    section("Matrix", null, parts.caption, element("div", { class: "split" }, parts.matrix, parts.readout), legend),
+    section(t("words.links"), null, parts.arcs),
+    section(t("words.matrix"), null, parts.caption, element("div", { class: "split" }, parts.matrix, parts.readout), legend),
   );
   return parts;
 }
