@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     )
     from regard.inference.predictor import load
     from regard.interop import look, use
+    from regard.interop.attribute import attribute
     from regard.interop.edit import edit
     from regard.interop.faithfulness import faithfulness
     from regard.interop.torch_functions import mark_weights
@@ -87,6 +88,7 @@ __all__ = [
     "alibi",
     "at",
     "attend",
+    "attribute",
     "causal",
     "columns",
     "dense",

@@ -1,5 +1,6 @@
 """The engine inside models that others wrote, and whole models looked into."""
 
+from regard.interop.attribute import Attribution, attribute
 from regard.interop.checkpoints.folder import CheckpointTokenizer, load_folder
 from regard.interop.checkpoints.models import PretrainedModel, load_checkpoint, save_checkpoint
 from regard.interop.edit import Edits, edit
@@ -10,6 +11,7 @@ from regard.interop.torch_modules import EngineAttention, use
 from regard.interop.watch import Watch, Watched, watch
 
 __all__ = [
+    "Attribution",
     "CheckpointTokenizer",
     "Edits",
     "EngineAttention",
@@ -17,6 +19,7 @@ __all__ = [
     "PretrainedModel",
     "Watch",
     "Watched",
+    "attribute",
     "edit",
     "faithfulness",
     "load_checkpoint",

@@ -111,7 +111,7 @@ def faithfulness(
         if isinstance(tensor, Tensor) and len(tensor) != 1:
             raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
     with torch.no_grad(), watch(model, top=0, map=1, keep=True) as seen:
-        logits = _logits(model, model(**inputs))
+        logits = logits_of(model, model(**inputs))
     has_memory = any(each.kind == "cross" for each in seen)
     counts = _input_mask(seen, has_memory)
     _check_lengths(seen, len(counts))
@@ -124,7 +124,7 @@ def faithfulness(
     places = counts.nonzero().flatten()
 
     def log_prob(answer: object) -> Tensor:
-        logits = _logits(model, answer)
+        logits = logits_of(model, answer)
         chosen = logits if logits.dim() == 2 else logits[:, position]
         return torch.log_softmax(chosen.float(), dim=-1)[:, token]
 
@@ -138,7 +138,7 @@ def faithfulness(
     evidence = {
         "removed": whole - without,
         "gradient": gradient[places],
-        "attention": _attention_of(seen, position, has_memory)[places],
+        "attention": attention_of(seen, position, has_memory)[places],
     }
     if kinds in (["encoder"], ["decoder"]):
         rollout = seen.rollout([position])
@@ -172,11 +172,13 @@ def _ranks(values: Tensor) -> Tensor:
     return ranks
 
 
-def _logits(model: nn.Module, answer: object) -> Tensor:
+def logits_of(model: nn.Module, answer: object) -> Tensor:
+    """Return the logits of a model's output; states go through ``model.project``."""
     logits = getattr(answer, "logits", None)
     project = getattr(model, "project", None)
-    if logits is None and project is not None:
-        logits = project(answer[0] if isinstance(answer, tuple) else answer)
+    if logits is None:
+        first = answer[0] if isinstance(answer, tuple) and answer else answer
+        logits = project(first) if project is not None else first
     if not isinstance(logits, Tensor) or logits.dim() not in (2, 3):
         raise SettingError(
             "model must give logits of (B, T, V) or (B, V), or have project(states); "
@@ -290,8 +292,8 @@ def _replacement(
     return name, replacement
 
 
-def _attention_of(seen: Watch, position: int, has_memory: bool) -> Float[Tensor, " M"]:
-    """Attention of the output's position: the mean over layers and heads."""
+def attention_of(seen: Watch, position: int, has_memory: bool) -> Float[Tensor, " M"]:
+    """Return the attention of the output's position: the mean over layers and heads."""
     rows = [
         seen.rows(each.layer, [position], each.kind, name=each.name)[0].mean(dim=0)[0]
         for each in seen

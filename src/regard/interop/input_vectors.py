@@ -27,14 +27,15 @@ def gradient_times_input(
     given = dict(inputs)
     floats = {name: each.detach().requires_grad_() for name, each in _floats(inputs).items()}
     ids = ids_of(model, inputs, length)
-    with _frozen(model), torch.enable_grad():
+    with frozen(model), torch.enable_grad():
         # Not the leaves themselves: some models write into what they are given.
         given |= {name: leaf.clone() for name, leaf in floats.items()}
         if ids is not None and not floats:
             tokens = inputs[ids]
             assert isinstance(tokens, Tensor)
             given[ids] = tokens = tokens.clone()  # the decoder may be given the same
-            with _lookups_taken(model, tokens) as leaves:
+            leaves: list[Tensor] = []
+            with lookups_taken(model, tokens, lambda vectors: _take(vectors, leaves)):
                 output = answer(model(**given))
             if leaves:
                 return _products(model, output, leaves, [])
@@ -108,9 +109,10 @@ def _take(vectors: Tensor, leaves: list[Tensor]) -> Tensor:
 
 
 @contextmanager
-def _lookups_taken(model: nn.Module, ids: Tensor) -> Iterator[list[Tensor]]:
-    """Take all vectors that a table of the model is looked up for with these very ids."""
-    leaves: list[Tensor] = []
+def lookups_taken(
+    model: nn.Module, ids: Tensor, take: Callable[[Tensor], Tensor]
+) -> Iterator[None]:
+    """Replace all vectors that a table of the model is looked up for with these very ids."""
 
     def after(module: nn.Module, args: Arguments, options: Options, output: object) -> object:
         if any(True for _ in module.children()) or not isinstance(output, Tensor):
@@ -119,12 +121,12 @@ def _lookups_taken(model: nn.Module, ids: Tensor) -> Iterator[list[Tensor]]:
             each.data_ptr() == ids.data_ptr() and output.shape[:-1] == each.shape
             for each in _tensors(args, options)
         )
-        return _take(output, leaves) if is_of_ids and output.is_floating_point() else None
+        return take(output) if is_of_ids and output.is_floating_point() else None
 
     with ExitStack() as hooks:
         for module in model.modules():
             hooks.enter_context(module.register_forward_hook(after, with_kwargs=True))
-        yield leaves
+        yield
 
 
 @contextmanager
@@ -160,7 +162,7 @@ def _tensors(args: Arguments, options: Mapping[str, object]) -> Iterator[Tensor]
 
 
 @contextmanager
-def _frozen(model: nn.Module) -> Iterator[None]:
+def frozen(model: nn.Module) -> Iterator[None]:
     """Let gradients flow through all that depends on the input, and to no parameter."""
     trainable = [each for each in model.parameters() if each.requires_grad]
     try:

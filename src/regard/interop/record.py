@@ -30,6 +30,7 @@ class Options:
     map: int
     queries: Queries | Mapping[str, Queries] | None
     keep: bool
+    gradients: bool = False
 
     def counted(self, kind: str, start: int, N: int, device: torch.device) -> Tensor | None:
         """Mask of the counted ones of N queries from position ``start``; None if all count."""
@@ -49,6 +50,14 @@ class Options:
         return flags
 
 
+@dataclass(slots=True, eq=False)
+class Mixed:
+    """Output (*batch, N, E) of a call, and the values (*values, M, E) that it mixes."""
+
+    out: Tensor | None = None
+    value: Tensor | None = None
+
+
 class Record:
     """One attention of a model in one pass."""
 
@@ -59,8 +68,15 @@ class Record:
         self._parts: list[Summary] = []
         self._starts: list[tuple[int, int]] = []
         self._calls: list[AttentionCall] = []
+        self._mixed: list[Mixed] = []
 
-    def add(self, call: AttentionCall, start: tuple[int, int], counted: Tensor | None) -> None:
+    def add(
+        self,
+        call: AttentionCall,
+        start: tuple[int, int],
+        counted: Tensor | None,
+        mixed: Mixed | None = None,
+    ) -> None:
         """Add all queries or a step; ``start`` is its first query and key in the sequence."""
         H = call.query.shape[-3] if call.query.dim() > 2 else 1
         self.heads = self.heads or tuple(range(H))
@@ -74,8 +90,10 @@ class Record:
             counted = chosen if counted is None else chosen & counted
         if isinstance(call.weighting, AsGiven) and isinstance(call.bias, Tensor):
             self.matrix_bytes += call.bias.nbytes
-        with torch.no_grad():
-            call = replace(call, query=call.query.detach(), key=call.key.detach())
+        keeps_graph = self._options.gradients and torch.is_grad_enabled()
+        with torch.set_grad_enabled(keeps_graph):
+            if not keeps_graph:
+                call = replace(call, query=call.query.detach(), key=call.key.detach())
             narrow = None if len(self.heads) == H else _narrowed(call, self.heads)
             summary = self._summarized(call if narrow is None else narrow, start, counted)
             if narrow is None and len(self.heads) < H:
@@ -83,6 +101,8 @@ class Record:
         self._parts.append(summary)
         if len(self._parts) >= _JOINED_AT_ONCE:
             self._parts = [self.summary()]
+        if mixed is not None:
+            self._mixed.append(mixed)
         if self._options.keep:
             self._starts.append(start)
             self._calls.append(call)
@@ -138,6 +158,28 @@ class Record:
                 raise SettingError(f"queries must be places that were seen; got {position}.")
         joined = torch.cat(rows, dim=-2)
         return joined[:, list(self.heads)] if joined.dim() > 3 else joined
+
+    def output(self) -> Tensor:
+        """Return the output of the attention; SettingError without gradients, or of steps."""
+        if not self._options.gradients:
+            raise SettingError("gradients must be True; got False. Use watch(..., gradients=True).")
+        outs = [each.out for each in self._mixed]
+        if len(outs) != 1 or outs[0] is None or not outs[0].requires_grad:
+            raise SettingError(
+                "model must run once, with gradients, by attention that can be edited; got "
+                f"{len(outs)} outputs of {self.key[2] or self.key[0]}."
+            )
+        return outs[0]
+
+    def slopes(self, positions: list[int], gradient: Tensor) -> Float[Tensor, "*b R M"]:
+        """Return gradients by weights of some queries, from the gradient by the output."""
+        value = self._mixed[0].value
+        assert value is not None
+        own = gradient[..., positions, :]
+        if own.dim() > 3:
+            value = value.detach().repeat_interleave(own.shape[-3] // value.shape[-3], dim=-3)
+            return (own @ value.mT)[:, list(self.heads)]
+        return own @ value.detach().mT
 
 
 def _narrowed(call: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | None:

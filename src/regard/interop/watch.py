@@ -4,22 +4,23 @@ Nothing is kept of the N×M weights; outputs are those of the model.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, overload
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention import AttentionCall, observe
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import rollout
-from regard.attention.observing import current_observer
+from regard.attention.observing import Edit, current_editor, current_observer, editing
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.interop.hugging_face import is_hugging_face
 from regard.interop.inside import ForwardTrace, Key, Site, counted_of, is_in_backward, reached
-from regard.interop.record import Options, Queries, Record
+from regard.interop.record import Mixed, Options, Queries, Record
 from regard.interop.torch_functions import check_compiled
 from regard.interop.torch_modules import EngineAttention
 
@@ -91,6 +92,7 @@ class Watch(Sequence[Watched]):
         self._layers: set[int] = set()
         self._counted: Tensor | None = None
         self.trace = ForwardTrace()
+        self.mixed: Mixed | None = None  # of the call that is being made
 
     def __len__(self) -> int:
         return len(self._records)
@@ -186,6 +188,59 @@ class Watch(Sequence[Watched]):
             raise SettingError("call must be a pass made at once; got one of several steps.")
         return rollout([each[0] for each in calls], list(queries), residual=residual)
 
+    def weight_gradients(
+        self,
+        layer: int,
+        queries: Iterable[int],
+        output: Float[Tensor, ""],
+        kind: str | None = None,
+        *,
+        name: str | None = None,
+        call: int = -1,
+    ) -> Float[Tensor, "*b R M"]:
+        """Gradients of a number by the weights of chosen queries, (B, heads, chosen, M).
+
+        ``∂output/∂context · valueᵀ``: exact, without the other rows of the matrix. Of hidden keys
+        too, whose weight is zero.
+
+        Args:
+            layer: As in ``summary``, like the other arguments.
+            queries: Their positions.
+            output: A number that was computed from the model's output inside or after the block.
+            kind: As in ``summary``.
+            name: As in ``summary``.
+            call: As in ``summary``.
+
+        Raises:
+            SettingError: ``gradients=True`` was not asked for, or the model ran without gradients.
+
+        Example:
+            >>> import torch
+            >>> from regard.interop import use
+            >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
+            >>> with watch(layer, keep=True, gradients=True) as seen:
+            ...     states = layer(torch.randn(1, 5, 8))
+            >>> seen.weight_gradients(0, [4], states[0, 4, 0]).shape
+            torch.Size([1, 2, 1, 5])
+        """
+        record = self._find(layer, kind, name, call)
+        (gradient,) = torch.autograd.grad(output, record.output(), retain_graph=True)
+        return record.slopes(list(queries), gradient)
+
+    def output_gradients(self, output: Tensor) -> list[Tensor]:
+        """Gradients of a number by the output of each attention."""
+        outs = [record.output() for record in self._ordered()]
+        found = torch.autograd.grad(
+            output, outs, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        return list(found)
+
+    def slopes(
+        self, layer: int, queries: list[int], gradient: Tensor, kind: str, *, name: str
+    ) -> Float[Tensor, "*b R M"]:
+        """Gradients by weights, from the gradient by the output of an attention."""
+        return self._find(layer, kind, name, -1).slopes(queries, gradient)
+
     def add(self, call: AttentionCall) -> None:
         """Record a call of ``attend``."""
         # In a backward pass, a checkpoint computes again what was seen in the forward.
@@ -203,7 +258,7 @@ class Watch(Sequence[Watched]):
             return
         number = self.trace.progress.number
         record = self._records.setdefault((number, key), Record(key, number, chosen))
-        record.add(call, (start, site.dropped), self._counted_of(call, site))
+        record.add(call, (start, site.dropped), self._counted_of(call, site), self.mixed)
 
     def finish(self) -> None:
         """Raise SettingError if the block did not see all that it was to see."""
@@ -281,6 +336,7 @@ def watch(
     map: int = 64,  # noqa: A002  (what it is called everywhere else)
     queries: Queries | Mapping[str, Queries] | None = None,
     keep: bool = False,
+    gradients: bool = False,
 ) -> Iterator[Watch]:
     """Summarise every attention of a model inside the block, by ``summarize``, at any length.
 
@@ -308,6 +364,8 @@ def watch(
         queries: Which queries count besides: a slice of their positions, or booleans (B, all
             positions); by kind, if given as ``{"decoder": …}``. None counts all but padding.
         keep: Whether queries and keys are kept, for ``rows``.
+        gradients: Whether summaries and rows are parts of the graph of gradients, and gradients
+            by weights can be asked for: ``weight_gradients``.
 
     Raises:
         SettingError: The attention of the model cannot be seen, or it has no such layer or head.
@@ -323,9 +381,11 @@ def watch(
     """
     model = module_of(model)
     options = Options(
-        _numbers("layers", layers), _numbers("heads", heads), _kinds(kinds), top, map, queries, keep
+        *(_numbers("layers", layers), _numbers("heads", heads), _kinds(kinds), top, map, queries),
+        *(keep, gradients),
     )
     watched, outer = Watch(model, options), current_observer()
+    outer_editor = current_editor()
 
     def see(call: AttentionCall) -> None:
         if outer is not None:
@@ -333,7 +393,23 @@ def watch(
         with observe(lambda _: None):  # summarising attends too, which is nobody's attention
             watched.add(call)
 
-    with reached(model, reads=True) as watched.trace, observe(see):
+    def note_mixed(call: AttentionCall) -> Edit:
+        first = None if outer_editor is None else outer_editor(call)
+        mixed = watched.mixed = Mixed()
+
+        def keep_both(out: Tensor, value: Tensor) -> Tensor:
+            if first is not None and first.finish is not None:
+                out = first.finish(out, value)
+            mixed.out, mixed.value = out, value
+            return out
+
+        return Edit(call.mask if first is None else first.mask, keep_both)
+
+    with ExitStack() as block:
+        watched.trace = block.enter_context(reached(model, reads=True))
+        if gradients:
+            block.enter_context(editing(note_mixed))
+        block.enter_context(observe(see))
         yield watched
     watched.finish()
 

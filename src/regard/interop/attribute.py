@@ -1,0 +1,394 @@
+"""How much each input token contributes to one output, by gradients, leaving out and paths."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.checks import check_at_least
+from regard.choices import choose
+from regard.errors import SettingError, ShapeError
+from regard.interop.faithfulness import attention_of, logits_of
+from regard.interop.input_vectors import frozen, ids_of, lookups_taken
+from regard.interop.watch import Watch, watch
+
+# (B,) numbers of what a model gives.
+Output = Callable[[object], Float[Tensor, " B"]]
+_QUERIES = 64  # whose weights are worked out at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribution:
+    """Contributions of input tokens to one output; ``attribute`` returns it.
+
+    Attributes:
+        method: Its name.
+        values: (N,) One number per place of the input. Signed, but for methods by attention.
+        output: The explained number: a logit, or the difference of two.
+        target: Place and token (or class) that is explained, and the token it is held against; None
+            where a function chose.
+        baseline_output: The number for the baseline, which integrated gradients start from.
+
+    Example:
+        >>> print(Attribution("integrated_gradients", torch.tensor([0.5, -0.25]), 1.25, None, 1.0))
+        place      value
+            0     0.5000
+            1    -0.2500
+        completeness: values sum to 0.2500, the output changes by 0.2500
+    """
+
+    method: str
+    values: Float[Tensor, " N"]
+    output: float
+    target: tuple[int | None, int, int | None] | None = None
+    baseline_output: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """``Σ values − (output − baseline_output)``: zero for a complete attribution."""
+        if self.baseline_output is None:
+            return None
+        return float(self.values.double().sum()) - (self.output - self.baseline_output)
+
+    def __str__(self) -> str:
+        lines = ["place      value"]
+        lines += [f"{place:5} {value:10.4f}" for place, value in enumerate(self.values.tolist())]
+        if self.baseline_output is not None:
+            change = self.output - self.baseline_output
+            total = float(self.values.sum())
+            lines.append(
+                f"completeness: values sum to {total:.4f}, the output changes by {change:.4f}"
+            )
+        return "\n".join(lines)
+
+
+def attribute(
+    model: nn.Module,
+    inputs: Mapping[str, object] | Tensor,
+    *,
+    target: int | Output | None = None,
+    against: int | None = None,
+    position: int | None = None,
+    method: str = "integrated_gradients",
+    baseline: int | None = None,
+    name: str | None = None,
+    steps: int = 32,
+    rows: int = 16,
+) -> Attribution:
+    """How much each token of an input contributes to one output of a model.
+
+    - "gradient_times_input": ``∂output/∂x · x`` of each token's vector x.
+    - "integrated_gradients": ``(x − x′) · ∫ ∂output/∂x`` along the straight path from a baseline x′
+      (Sundararajan et al., 2017, https://arxiv.org/abs/1703.01365); complete: its values sum to the
+      change of the output, up to ``gap``. By Gauss-Legendre points.
+    - "leave_one_out": the change of the output where a token's vector is the baseline's.
+    - "attention": weights of the explained place, a mean over layers and heads.
+    - "rollout": the same through all layers (``rollout``), for one text that attends to itself.
+    - "attention_gradient": weights times their gradients, positive parts, through all layers
+      (Chefer, Gur & Wolf, 2021, https://arxiv.org/abs/2103.15679).
+
+    Any module that looks token ids up in a table, or is given vectors (1, N, C), is explained by
+    the first three; the others need attention that ``watch`` can see.
+
+    Args:
+        model: In evaluation mode. Its output is logits (B, V) or (B, T, V), alone, first in a
+            tuple, or by the name ``logits``; or states that ``model.project`` makes logits of.
+        inputs: Inputs by name for one text, tensors with a batch axis of one; or a tensor, which is
+            the first argument.
+        target: Token or class; None is the likeliest; or a function of the model's output that
+            gives (B,) numbers, differentiable.
+        against: A token or class whose logit is subtracted: why *target*, and not *against*.
+        position: Place of the output, from 0, or from the last below 0; None is the last.
+        method: One of the above.
+        baseline: A token id whose vectors are x′, such as padding or a mask; None is zeros.
+        name: The input that is explained; None is the main one.
+        steps: Points on the path of integrated gradients.
+        rows: How many changed inputs are computed at once.
+
+    Raises:
+        SettingError: The model is in training mode, has no such output, or cannot be explained so.
+        ShapeError: There is more than one text.
+
+    Example:
+        >>> model = nn.Sequential(nn.Embedding(5, 1), nn.Flatten(), nn.Linear(3, 2, bias=False))
+        >>> _ = model.eval()
+        >>> ids = torch.tensor([[0, 3, 4]])
+        >>> found = attribute(model, ids, target=1, method="leave_one_out")
+        >>> weights = model[2].weight[1] * model[0](ids).flatten()  # a linear model's contributions
+        >>> torch.allclose(found.values, weights, atol=1e-6)
+        True
+    """
+    choose("method", method, dict.fromkeys(METHODS))
+    check_at_least("steps", steps, 1)
+    check_at_least("rows", rows, 1)
+    if model.training:
+        raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
+    if isinstance(inputs, Tensor):
+        inputs = {next(iter(inspect.signature(model.forward).parameters)): inputs}
+    for each, tensor in inputs.items():
+        if isinstance(tensor, Tensor) and len(tensor) != 1:
+            raise ShapeError(f"inputs must be of one text; got {each} of {len(tensor)}.")
+    with torch.no_grad():
+        output, chosen = _output_of(model(**inputs), model, target, against, position)
+    if method in _BY_ATTENTION:
+        return _by_attention(model, inputs, output, chosen, method)
+    vectors = InputVectors(model, inputs, output, name)
+    base = vectors.baseline(baseline)
+    if method == "leave_one_out":
+        with torch.no_grad():
+            whole = float(vectors.outputs(vectors.given))
+        return Attribution(method, _left_out(vectors, base, whole, rows), whole, chosen)
+    with frozen(model), torch.enable_grad():
+        if method == "gradient_times_input":
+            values, numbers = vectors.gradients(vectors.given)
+            total = sum((g * x).sum(-1)[0] for g, x in zip(values, vectors.given, strict=True))
+            return Attribution(method, torch.as_tensor(total), float(numbers), chosen)
+        total = _integrated(vectors, base, steps, rows)
+    with torch.no_grad():
+        ends = [float(vectors.outputs(point)) for point in (vectors.given, base)]
+    return Attribution(method, total, ends[0], chosen, ends[1])
+
+
+_BY_ATTENTION = ("attention", "rollout", "attention_gradient")
+METHODS = ("gradient_times_input", "integrated_gradients", "leave_one_out", *_BY_ATTENTION)
+
+
+class InputVectors:
+    """The vectors that a model looks up for an input, and its outputs for others."""
+
+    def __init__(
+        self, model: nn.Module, inputs: Mapping[str, object], output: Output, name: str | None
+    ) -> None:
+        self._model, self._inputs, self._output = model, dict(inputs), output
+        self._name = name if name is not None else _explained(model, inputs)
+        explained = inputs.get(self._name)
+        if not isinstance(explained, Tensor) or explained.dim() not in (2, 3):
+            raise SettingError(
+                "name must be of an input of token ids (1, N) or of vectors (1, N, C); got "
+                f"{self._name!r} among {', '.join(inputs)}."
+            )
+        self._is_float = explained.is_floating_point()
+        self.given = [explained.detach()] if self._is_float else self._looked_up(explained)
+        if not self.given:
+            raise SettingError(
+                f"model must look {self._name} up in a table, such as an nn.Embedding; got "
+                f"{type(model).__name__}, none of whose modules does."
+            )
+
+    @torch.no_grad()
+    def _looked_up(self, ids: Tensor) -> list[Tensor]:
+        found: list[Tensor] = []
+
+        def note(vectors: Tensor) -> Tensor:
+            found.append(vectors.detach())
+            return vectors
+
+        self._run(ids.clone(), note)
+        return found
+
+    def baseline(self, token: int | None) -> list[Tensor]:
+        """Return the vectors of a token at every place, or zeros."""
+        if token is None:
+            return [torch.zeros_like(each) for each in self.given]
+        ids = self._inputs[self._name]
+        if self._is_float or not isinstance(ids, Tensor):
+            raise SettingError(f"baseline must be None for vectors; got {token}.")
+        return self._looked_up(torch.full_like(ids, token))
+
+    def outputs(self, vectors: Sequence[Float[Tensor, "R N C"]]) -> Float[Tensor, " R"]:
+        """Return the outputs for vectors in place of the input's."""
+        if self._is_float:
+            return self._run(vectors[0], None)
+        left = iter(vectors)
+        ids = self._inputs[self._name]
+        assert isinstance(ids, Tensor)
+        return self._run(ids.expand(len(vectors[0]), -1).clone(), lambda _: next(left))
+
+    def gradients(self, vectors: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Return gradients of the outputs at these vectors, and the outputs."""
+        leaves = [each.detach().requires_grad_() for each in vectors]
+        numbers = self.outputs([leaf.clone() for leaf in leaves])
+        if not numbers.requires_grad:
+            raise SettingError(
+                "model must have a gradient from its logits to its input; got none of "
+                f"{type(self._model).__name__}."
+            )
+        found = torch.autograd.grad(
+            numbers.sum(), leaves, allow_unused=True, materialize_grads=True
+        )
+        return found, numbers.detach()
+
+    def _run(self, tensor: Tensor, take: Callable[[Tensor], Tensor] | None) -> Tensor:
+        R = len(tensor)
+        given = {
+            each: value.expand(R, *value.shape[1:]) if isinstance(value, Tensor) else value
+            for each, value in self._inputs.items()
+        }
+        with ExitStack() as hooks:
+            if take is not None:
+                hooks.enter_context(lookups_taken(self._model, tensor, take))
+            return self._output(self._model(**{**given, self._name: tensor}))
+
+
+def _explained(model: nn.Module, inputs: Mapping[str, object]) -> str:
+    """Name of the main input: token ids, or vectors."""
+    main = getattr(model, "main_input_name", None)
+    for name in sorted(inputs, key=lambda name: name != main):
+        tensor = inputs[name]
+        if isinstance(tensor, Tensor) and (
+            (tensor.is_floating_point() and tensor.dim() == 3)
+            or (tensor.dim() == 2 and ids_of(model, {name: tensor}, tensor.shape[1]))
+        ):
+            return name
+    raise SettingError(
+        "inputs must hold token ids (1, N) or vectors (1, N, C) to explain; got "
+        f"{', '.join(inputs)}."
+    )
+
+
+def _output_of(
+    answer: object,
+    model: nn.Module,
+    target: int | Output | None,
+    against: int | None,
+    position: int | None,
+) -> tuple[Output, tuple[int | None, int, int | None] | None]:
+    """The function that is explained, and what it reads of the logits."""
+    if callable(target):
+        return target, None
+    logits = logits_of(model, answer)
+    length = logits.shape[1] if logits.dim() == 3 else None
+    if length is None and position is not None:
+        raise SettingError(f"position must be None where logits are (B, V); got {position}.")
+    place = None
+    if length is not None:
+        place = length - 1 if position is None else position + length * (position < 0)
+        if not 0 <= place < length:
+            raise SettingError(f"position must be one of {length}; got {position}.")
+    row = logits[0] if place is None else logits[0, place]
+    token = int(row.argmax()) if target is None else target
+    for what, number in (("target", token), ("against", against)):
+        if number is not None and not 0 <= number < len(row):
+            raise SettingError(f"{what} must be a token or class below {len(row)}; got {number}.")
+
+    def output(answer: object) -> Tensor:
+        logits = logits_of(model, answer)
+        chosen = logits if place is None else logits[:, place]
+        numbers = chosen[:, token]
+        return numbers if against is None else numbers - chosen[:, against]
+
+    return output, (place, token, against)
+
+
+@torch.no_grad()
+def _left_out(vectors: InputVectors, base: list[Tensor], whole: float, rows: int) -> Tensor:
+    places = torch.arange(vectors.given[0].shape[1])
+    changed = []
+    for some in torch.split(places, rows):
+        points = [each.expand(len(some), -1, -1).clone() for each in vectors.given]
+        for point, other in zip(points, base, strict=True):
+            point[torch.arange(len(some)), some] = other[0, some]
+        changed.append(vectors.outputs(points))
+    return whole - torch.cat(changed)
+
+
+def _integrated(vectors: InputVectors, base: list[Tensor], steps: int, rows: int) -> Tensor:
+    """Integrated gradients at Gauss-Legendre points, summed over each place's vector."""
+    points, weights = (
+        torch.as_tensor(each, dtype=torch.float64)
+        for each in np.polynomial.legendre.leggauss(steps)
+    )
+    total = [torch.zeros_like(each[0]) for each in vectors.given]
+    for at, weight in zip(
+        torch.split((points + 1) / 2, rows), torch.split(weights / 2, rows), strict=True
+    ):
+        path = [
+            other + at.to(given)[:, None, None] * (given - other)
+            for given, other in zip(vectors.given, base, strict=True)
+        ]
+        gradients, _ = vectors.gradients(path)
+        for sums, gradient in zip(total, gradients, strict=True):
+            sums.add_(torch.einsum("r,rnc->nc", weight.to(gradient), gradient))
+    products = [
+        (sums * (given - other)[0]).sum(dim=-1)
+        for sums, given, other in zip(total, vectors.given, base, strict=True)
+    ]
+    return torch.stack(products).sum(dim=0)
+
+
+def _by_attention(
+    model: nn.Module,
+    inputs: Mapping[str, object],
+    output: Output,
+    chosen: tuple[int | None, int, int | None] | None,
+    method: str,
+) -> Attribution:
+    """Attribution by weights, and by their gradients."""
+    needs_gradients = method == "attention_gradient"
+    with torch.set_grad_enabled(needs_gradients):
+        with watch(model, top=0, map=1, keep=True, gradients=needs_gradients) as seen:
+            number = output(model(**inputs))[0]
+        has_memory = any(each.kind == "cross" for each in seen)
+        kinds = {each.kind for each in seen}
+        place = None if chosen is None else chosen[0]
+        if place is None:  # of a class, the place that is looked from
+            place = 0 if kinds == {"encoder"} else -1
+        if method == "rollout" and kinds not in ({"encoder"}, {"decoder"}):
+            raise SettingError(
+                "method must not be 'rollout' for a model that reads one text and writes another; "
+                f"got {type(model).__name__}."
+            )
+        length = seen.summary(-1, "cross" if has_memory else None).shape[-2]
+        place += length * (place < 0)
+        if method == "attention":
+            values = attention_of(seen, place, has_memory)
+        elif method == "rollout":
+            values = seen.rollout([place]).reshape(-1)
+        else:
+            values = _relevance(seen, number, place)
+    return Attribution(method, values.detach(), float(number.detach()), chosen)
+
+
+def _relevance(seen: Watch, output: Tensor, place: int) -> Float[Tensor, " N"]:
+    """Relevance of input places for an output, from the last layer to the first."""
+    gradients = seen.output_gradients(output)
+    has_memory = any(each.kind == "cross" for each in seen)
+    own = "decoder" if has_memory or all(each.kind == "decoder" for each in seen) else "encoder"
+    layers = list(zip(seen, gradients, strict=True))
+    length = next(each.summary.shape[-2] for each in seen if each.kind in (own, "cross"))
+    reached = torch.zeros(length, dtype=output.dtype, device=output.device)
+    reached[place] = 1
+    source: Tensor | None = None
+    for each, gradient in sorted(
+        (pair for pair in layers if pair[0].kind in (own, "cross")),
+        key=lambda pair: (-pair[0].layer, pair[0].kind != "cross"),
+    ):
+        part = sum(_passed(seen, each.layer, each.kind, each.name, gradient, reached))
+        if each.kind == "cross":
+            source = part if source is None else source + part
+        else:
+            reached = reached + part
+    if source is None:
+        return reached
+    for each, gradient in reversed(layers):
+        if each.kind == "encoder":
+            parts = _passed(seen, each.layer, each.kind, each.name, gradient, source)
+            source = torch.stack([source, *parts]).sum(dim=0)
+    return source
+
+
+def _passed(
+    seen: Watch, layer: int, kind: str, name: str, gradient: Tensor, reached: Tensor
+) -> Iterator[Tensor]:
+    """Relevance of keys of a layer, in parts: of queries times positive weight · gradient."""
+    for some in torch.split(reached.nonzero().flatten(), _QUERIES):
+        rows = seen.rows(layer, some.tolist(), kind, name=name).detach()
+        slopes = seen.slopes(layer, some.tolist(), gradient, kind, name=name)
+        product = (rows * slopes).clamp(min=0)[0]
+        mean = product.mean(dim=0) if product.dim() == 3 else product
+        yield reached[some] @ mean.to(reached)
