@@ -8,7 +8,7 @@ import pytest
 
 from regard import __version__
 from regard.cli.app import app
-from regard.cli.demo import PAGE, SENTENCE
+from regard.cli.demo import PAGE, SENTENCE, TYPING_PAGE
 from regard.text.phrasebook import Phrase
 
 
@@ -210,6 +210,8 @@ def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path: Path
     page = tmp_path / "demo" / PAGE
     assert f"13 sentences: {page}" in done.out
     assert '"sure":[[0,0],' in page.read_text("utf-8") or '"gold":null' in page.read_text("utf-8")
+    assert f"for sentences of yours: {tmp_path / 'demo' / TYPING_PAGE}" in done.out
+    assert 'id="regard-model"' in (tmp_path / "demo" / TYPING_PAGE).read_text("utf-8")
     again = regard("demo", "--run", tmp_path / "demo")
     assert f"using the translator in {tmp_path / 'demo'}" in again.err
     assert again.out == done.out

@@ -42,7 +42,7 @@ def test_its_commands_work(line: str, regard, home: Path) -> None:
     assert done.code == 0, done
     out = words[words.index("--out") + 1] if "--out" in words else "attention.html"
     assert "<!doctype html>" in (home / out).read_text("utf-8").lower()
-    assert done.out
+    assert done.out or "--live" in words  # the page itself says what comes out
 
 
 def test_it_shows_every_way_in() -> None:
@@ -91,6 +91,10 @@ def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> No
         ("regard-demo 我 --layers 5", "layers must be of 0; got 5"),
         ("regard-demo 我 --heads 3", "heads must be of 0; got 3"),
         ("regard-demo 我 --layers x", "--layers must be numbers from 0 and ranges of them"),
+        ("--live", "RUN must be given with --live; got none"),
+        ("regard-demo 我 --live --serve", "--serve must be left out with --live"),
+        ("regard-demo 我 --live --beam-size 0", "must be at least 1; got 0"),
+        ("bert --live", "bert must be a run folder"),
         ("regard-demo 我 --truncate", "--truncate must go with --model; got it without"),
         ("regard-demo --file bad.txt", "bad.txt:1: not UTF-8 (byte 0xE9 at place 4)"),
         ("--model bert", "text must be given to look into a model; got none"),

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SENTENCE = "我爱中国"
-PAGE = "attention.html"
+PAGE, TYPING_PAGE = "attention.html", "type.html"
 # Examples on the page besides the first, and translations that are printed.
 _ON_PAGE, _PRINTED = 12, 8
+_TO_TYPE = ("他昨天去北京了", "我们明天在学校看书")  # offered on the page besides the first
 # Sentences beyond the phrasebook's grammar, with their meaning and what goes wrong with them.
 _OUTSIDE = (
     (
@@ -46,6 +47,7 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
         run: Its run folder. A finished one is used as it is.
     """
     from regard.inference.alignment import alignment_errors
+    from regard.inference.live import live_page
     from regard.inference.looking import document, look_at
     from regard.text.phrasebook import handwritten, phrases
     from regard.viewer import draw_attention, page
@@ -84,6 +86,9 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
     path = run / PAGE
     write_file(path, page(document(predictor, [first, *examples], title=title)))
     say(f"The page with the attention of {1 + len(examples)} sentences: {path.resolve()}")
+    typing = run / TYPING_PAGE
+    write_file(typing, live_page(predictor, [SENTENCE, *_TO_TYPE]))
+    say(f"The page with the translator in it, for sentences of yours: {typing.resolve()}")
     say(f"Try your own: regard look {run} 我们明天去北京")
 
 

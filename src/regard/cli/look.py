@@ -37,6 +37,7 @@ def look(
     allow_download: bool = False,
     open_page: Annotated[bool, Parameter(name="--open")] = False,
     serve: bool = False,
+    live: bool = False,
 ) -> None:
     """Show what a model looks at: a run or a Hugging Face folder, and texts.
 
@@ -67,12 +68,21 @@ def look(
         open_page: Open the page in a browser.
         serve: Serve the page on this machine until Ctrl-C, and answer it with the exact weights of
             texts too long for a page to hold them; takes memory for their queries and keys.
+        live: Put a small translator itself into the page, which then translates what is typed into
+            it, without a server; TEXTS are offered there. For a run of transformer or rnn_seq2seq.
     """
     check_device_name("--device", device)
     from regard.inference import Predictor
     from regard.inference.look import numbers_of
     from regard.viewer import draw_examples
 
+    if live:
+        given = {"--model": model, "--target": target, "--layers": layers, "--heads": heads}
+        refuse({**given, "--serve": serve, "--truncate": truncate}, "with --live")
+        _write_live(run, texts, file, device, beam_size, out)
+        if open_page:
+            webbrowser.open(out.resolve().as_uri())
+        return
     wanted: dict[str, Any] = {"target": target, "layers": numbers_of("--layers", layers)}
     wanted["heads"] = numbers_of("--heads", heads)
     copies: list[str] = []
@@ -110,6 +120,30 @@ def look(
             note(f"serving it at {address} (Ctrl-C to stop)")
             threading.Event().wait()
         page.close()
+
+
+def _write_live(
+    run: str | None,
+    texts: Sequence[str],
+    file: Path | None,
+    device: str,
+    beam_size: int | None,
+    out: Path,
+) -> None:
+    """Write the page that holds the model of a run."""
+    from regard.checks import check_at_least
+    from regard.inference import Predictor
+    from regard.inference.live import live_page
+
+    if run is None:
+        raise SettingError("RUN must be given with --live; got none. See regard look --help.")
+    if beam_size is not None:
+        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
+    predictor = Predictor.load(run, device=device, setting="--device")
+    lines = [*texts, *(_lines(file) if file is not None else [])]
+    made = live_page(predictor, [line for line in lines if line.strip()], beam_size=beam_size)
+    write_file(out, made)
+    note(f"wrote {out}, {len(made.encode()) / 1e6:.1f} MB with the model in it: open it and type")
 
 
 def _look_into_run(

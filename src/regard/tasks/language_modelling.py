@@ -38,6 +38,8 @@ from regard.viewer import Prediction
 
 __all__ = ["LanguageModelling", "Passage", "TextData"]
 
+SURPRISE = "the less expected it was, in nats"
+
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
@@ -207,7 +209,7 @@ class LanguageModelling(RunningTextTask[Surprise]):
         return Drawing(
             text=NOTHING,
             output=pieces_text(text, self.tokenizer.pieces(text), ends=True),
-            prediction=Prediction(values=tuple(costs), measure="the less expected it was, in nats"),
+            prediction=Prediction(values=tuple(costs), measure=SURPRISE),
         )
 
     def show(self, example: Passage, answer: Surprise) -> str:

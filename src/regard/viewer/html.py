@@ -3,15 +3,20 @@
 import base64
 import hashlib
 import html
+import json
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 
+from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.viewer.document import Document
 
 _STATIC = files("regard.viewer") / "static"
 _FILE_ENTRY = "main.js"  # asks for nothing
 _LIVE_ENTRY = "live.js"  # asks an address for exact rows
+_MODEL_ENTRY = "typing.js"  # runs a model that the page carries
+_MODEL_SHEET = "typing.css"
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
@@ -26,13 +31,16 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}")
 # What may not stand in a script element as it is: markup, and the two line ends that older scripts
 # count as such.
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
+_MODEL = '<script type="application/json" id="regard-model">{}</script>\n'
 
 # Scheme, host and port of an address, and a path without anything that could end an attribute or
 # a line of the content policy.
 _ADDRESS = re.compile(r"(https?://[\w.\-:\[\]]+)(/[\w./\-]*)?")
 
 
-def page(document: Document, *, rows: str | None = None) -> str:
+def page(
+    document: Document, *, rows: str | None = None, model: Mapping[str, JsonValue] | None = None
+) -> str:
     """Make one self-contained HTML page of a document.
 
     It opens from a file, under a content security policy that lets nothing be fetched and runs
@@ -42,6 +50,8 @@ def page(document: Document, *, rows: str | None = None) -> str:
         document: Its data.
         rows: Address that answers with exact rows of weights, as ``static/live.js`` describes;
             the page may then ask this host, and no other. None makes a page that asks nobody.
+        model: A packed model, as ``regard.inference.live`` makes it: the page translates what is
+            typed into it, and makes its examples itself.
 
     Returns:
         The whole file; write it as UTF-8.
@@ -57,8 +67,9 @@ def page(document: Document, *, rows: str | None = None) -> str:
     address = _ADDRESS.fullmatch(rows or "")
     if rows is not None and not address:
         raise SettingError(f"rows must be an http address without a query; got {rows!r}.")
-    style = styles()
-    script = bundle(_LIVE_ENTRY if address else _FILE_ENTRY)
+    style = styles() if model is None else f"{styles()}\n{_sheet(_MODEL_SHEET)}"
+    entry = _MODEL_ENTRY if model is not None else _LIVE_ENTRY if address else _FILE_ENTRY
+    script = bundle(entry)
     policy = (
         "default-src 'none'; img-src data: blob:; "
         f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
@@ -70,17 +81,26 @@ def page(document: Document, *, rows: str | None = None) -> str:
         "title": _text(document.title),
         "style": style,
         "rows": rows or "",
-        "data": _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", document.to_json()),
+        "data": _data(document.to_json()),
+        "model": "" if model is None else _MODEL.format(_data(json.dumps(model))),
         "script": script,
     }
     return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
 
 
+def _data(text: str) -> str:
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def styles() -> str:
-    """Join the style sheets of ``static/``, ``style.css`` with the colours first; no comments."""
+    """Join the style sheets of the viewer, ``style.css`` with the colours first; no comments."""
     names = sorted(file.name for file in _STATIC.iterdir() if file.name.endswith(".css"))
     names.sort(key="style.css".__ne__)
-    return _CSS_COMMENT.sub("", "\n".join(_read(name) for name in names))
+    return "\n".join(_sheet(name) for name in names if name != _MODEL_SHEET)
+
+
+def _sheet(name: str) -> str:
+    return _CSS_COMMENT.sub("", _read(name))
 
 
 def bundle(entry: str) -> str:

@@ -62,14 +62,27 @@ def test_scripts_never_write_markup():
 
 
 def test_every_module_is_in_a_page_that_needs_it():
-    file, live = (modules(bundle(entry)) for entry in ("main.js", "live.js"))
-    assert file | live == set(MODULES)
+    file, live, typing = (modules(bundle(f"{entry}.js")) for entry in ("main", "live", "typing"))
+    assert file | live | typing == set(MODULES)
     assert file - live == {"main.js"}
     assert live - file == {"live.js"}
+    model = ("recurrent", "searching", "tensors", "tokenizers", "transformer", "translator")
+    assert typing - file == {"typing.js", *(f"{name}.js" for name in model)}
 
 
 def modules(script: str) -> set[str]:
     return {f"{name}.js" for name in re.findall(r"^const \$(\w+) = ", script, re.MULTILINE)}
+
+
+def test_a_model_is_data_in_its_own_element():
+    made = page(document(), model={"texts": [HOSTILE]})
+    found = re.search(r'<script type="application/json" id="regard-model">(.*?)</script>', made)
+    assert found is not None
+    assert json.loads(found[1]) == {"texts": [HOSTILE]}
+    assert not re.search("[<>&\u2028\u2029]", found[1])
+    assert "regard-model" not in page(document()).replace(bundle("main.js"), "")
+    assert ".typing" in made
+    assert ".typing" not in page(document())
 
 
 def test_a_page_that_may_ask_asks_one_host():
@@ -91,7 +104,7 @@ def test_every_style_sheet_is_in_the_page():
     sheets = [file.read_text("utf-8") for file in sorted(STATIC.glob("*.css"))]
     assert len(sheets) > 1
     rules = [re.sub(r"(?m)^\s*/\*(?s:.*?)\*/\s*?\n", "", sheet) for sheet in sheets]
-    assert all(rule and rule in page(document()) for rule in rules)
+    assert all(rule and rule in page(document(), model={}) for rule in rules)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node on the path")

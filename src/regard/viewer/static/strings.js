@@ -382,6 +382,25 @@ export const STRINGS = {
   "serve.type.other": ["Type a text and press Enter: the page shows what the model says of it, and what it looks at.", "输入一段文本，按回车：网页展示模型的回答，以及它关注哪里。"],
   "serve.silent": ["The server does not answer. Is it still running?", "服务器没有响应。它还在运行吗？"],
   "serve.status": ["The server answered with {status}.", "服务器返回 {status}。"],
+
+  // The page that translates what is typed.
+  "typing.title": ["Type a sentence", "输入一句话"],
+  "typing.title.text": ["Type a text", "输入一段文本"],
+  "typing.continuation": ["Continuation", "续写"],
+  "typing.languages": ["{source} → {target}", "{source} → {target}"],
+  "typing.try": ["Try", "试试"],
+  "typing.empty": ["Type a text: it is read here, in the page. Nothing is sent anywhere.", "请输入文本：模型就在本页运行，文本不会发送到任何地方。"],
+  "typing.long": ["This text has {count} tokens; the model was trained on at most {longest}. Shorten it.", "这段文本有 {count} 个词元，而模型训练时最多见过 {longest} 个。请缩短一些。"],
+  "typing.unknown": ["Not in the vocabulary: {signs}", "词表里没有：{signs}"],
+  "typing.mute": ["Mute heads", "关掉一些头"],
+  "typing.mute.says": ["A muted head mixes nothing in: zeros take the place of its values. The output without it stands beside that of the whole model.", "被关掉的头不混入任何东西：它混合的值全部换成零。去掉它之后的输出与完整模型的输出并排显示。"],
+  "typing.all": ["all", "全部"],
+  "typing.unmute": ["Turn all heads on", "打开所有的头"],
+  "typing.search": ["Search", "搜索"],
+  "typing.greedy": ["greedy", "贪心"],
+  "typing.beam": ["beam of {size}", "束宽 {size}"],
+  "typing.before": ["All heads", "所有的头"],
+  "typing.after": ["Without the muted heads", "去掉被关掉的头"],
 };
 
 /** English sentences that Python writes into documents, and the Chinese for them. */

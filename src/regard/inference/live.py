@@ -1,0 +1,268 @@
+"""A page with the model inside, which answers what is typed into it without a server.
+
+The page's weights are int8 by row, as ``--precision int8`` rounds them, with the states in
+floating point. ``rounded`` is the same model in Python.
+"""
+
+import base64
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TypeVar, cast
+
+import torch
+from jaxtyping import Float, Int8
+from torch import Tensor, nn
+
+from regard.config import JsonValue
+from regard.errors import SettingError
+from regard.inference.looking import document
+from regard.inference.predictor import Predictor
+from regard.inference.search.searcher import FORBIDDEN
+from regard.layers import BilinearAttention, LocationAttention, TokenEmbedding
+from regard.models import Decoder, RnnSeq2Seq, Seq2Seq, Transformer
+from regard.models.configs.generation import DecoderConfig, RnnSeq2SeqConfig, TransformerConfig
+from regard.tasks import DecodingConfig, SequenceTask
+from regard.tasks.language_modelling import SURPRISE, LanguageModelling
+from regard.text import BOS_ID, EOS_ID, Tokenizer, TokenizerConfig
+from regard.text.tokenizers.sentencepieces import SentencePieceTokenizer
+from regard.text.tokenizers.words import ListTokenizer
+from regard.viewer import page
+
+MOST_WEIGHTS = 4_000_000
+MOST_BYTES = 6_000_000  # of the page
+MOST_TOKENS = 24  # that a language model writes
+Config = TransformerConfig | RnnSeq2SeqConfig | DecoderConfig
+ModelT = TypeVar("ModelT", bound=nn.Module)
+
+_KINDS: dict[type[nn.Module], str] = {
+    Decoder: "decoder",
+    RnnSeq2Seq: "recurrent",
+    Transformer: "transformer",
+}
+# Settings of a search that the page does not have.
+_RULES = (
+    *("coverage_penalty", "repetition_penalty", "no_repeat_ngram"),
+    *("prefix", "require", "avoid"),
+)
+
+# Layers whose matrices are rounded by row; vectors and tables of positions stay as they are.
+_ROUNDED = (nn.Linear, nn.RNNBase, TokenEmbedding, BilinearAttention, LocationAttention)
+_SPACE_MARK = "\u2581"
+
+
+def live_page(
+    predictor: Predictor, texts: Sequence[str] = (), *, beam_size: int | None = None
+) -> str:
+    """Make one HTML file that holds a model and runs it: one types, and sees.
+
+    Args:
+        predictor: A run of a Transformer or of a recurrent encoder-decoder, which translates what
+            is typed; or of a decoder, which continues it.
+        texts: Texts to begin with; the page answers the first at once.
+        beam_size: Hypotheses of a translator kept at each step; None takes the recipe's.
+
+    Raises:
+        SettingError: The model is of another kind, too large, or has an option that the page does
+            not compute.
+    """
+    model = pack_model(predictor, texts, beam_size=beam_size)
+    made = page(document(predictor, [], title="regard"), model=model)
+    if (size := len(made.encode())) > MOST_BYTES:
+        raise SettingError(
+            f"page must take at most {MOST_BYTES:,} bytes; got {size:,}. Train with a smaller "
+            "model.model_dim, model.hidden_dim or tokenizer.vocab_size."
+        )
+    return made
+
+
+def pack_model(
+    predictor: Predictor, texts: Sequence[str] = (), *, beam_size: int | None = None
+) -> dict[str, JsonValue]:
+    """The model of a run as plain data: its settings, weights in base64, tokenizers."""
+    check_live(predictor)
+    model = predictor.model
+    tensors, weights = _packed_tensors(model)
+    modules = model.named_modules(remove_duplicate=False)  # tied tables go by several names
+    packed: dict[str, object] = {
+        "kind": _KINDS[type(model)],
+        "config": asdict(cast(Config, model.config)),
+        "scales": {name: each.scale for name, each in modules if isinstance(each, TokenEmbedding)},
+        "tensors": tensors,
+        "weights": base64.b64encode(weights).decode(),
+        "attentions": _attentions(cast(Config, model.config)),
+        "texts": list(texts),
+        **_packed_task(predictor, beam_size),
+    }
+    return cast(dict[str, JsonValue], packed)
+
+
+def _packed_task(predictor: Predictor, beam_size: int | None) -> Mapping[str, object]:
+    """Tokenizers, limits and the search."""
+    decoding, task, model = predictor.decoding, predictor.task, predictor.model
+    search = {"begin": BOS_ID, "end": EOS_ID, "forbidden": list(FORBIDDEN)}
+    if isinstance(task, LanguageModelling):
+        return {
+            "source": _packed_tokenizer(task.tokenizer),
+            "target": None,
+            "search": {**search, "begin": EOS_ID},
+            "longest_source": task.data.context - 1,  # a line end stands before
+            "one_line": decoding.one_line,
+            "most_tokens": MOST_TOKENS,
+            "measure": SURPRISE,
+        }
+    assert isinstance(task, SequenceTask)
+    assert isinstance(model, Seq2Seq)
+    source, target = task.tokenizer.source, task.tokenizer.target
+    width = decoding.beam_size if decoding.method == "beam" else 1
+    return {
+        "source": _packed_tokenizer(source),
+        "target": None if target is source else _packed_tokenizer(target),
+        "search": {
+            **search,
+            "beam_size": width if beam_size is None else beam_size,
+            "length_penalty": decoding.length_penalty,
+            "min_length": decoding.min_length,
+        },
+        "max_ratio": decoding.max_ratio,
+        "longest_source": task.data.max_length,
+        "longest_output": None if model.max_length is None else model.max_length - 1,
+        "source_end": task.data.source_end,
+    }
+
+
+def rounded(model: ModelT) -> ModelT:
+    """A copy of a model with the weights that its page has: in int8 by row, given back."""
+    model = copy.deepcopy(model)
+    with torch.no_grad():
+        for names, tensor, is_rounded in _tensors_of(model):
+            if is_rounded:
+                values, scales = _round(tensor)
+                parameter = model.get_parameter(names[0])
+                parameter.copy_(values.float() * scales[:, None])
+    return model
+
+
+def check_live(predictor: Predictor) -> None:
+    """Raise SettingError unless the run's model can live in a page."""
+    recipe, model = predictor.recipe, predictor.model
+    known = isinstance(predictor.task, SequenceTask | LanguageModelling)
+    if not known or type(model) not in _KINDS:
+        raise SettingError(
+            "run must be of a translator (transformer or rnn_seq2seq) or a language model "
+            f"(decoder) to live in a page; got {recipe.task} by {recipe.model_type}. Leave out "
+            "--live to look into it."
+        )
+    count = sum(parameter.numel() for parameter in model.parameters())
+    if count > MOST_WEIGHTS:
+        raise SettingError(
+            f"model must have at most {MOST_WEIGHTS:,} weights to live in a page; got {count:,}. "
+            "Train a smaller one, or leave out --live to look into it."
+        )
+    for name, value, is_known in _options(predictor):
+        if not is_known:
+            raise SettingError(
+                f"{name} must be left out for a page that answers by itself; got {value!r}. "
+                "Leave out --live to look into it."
+            )
+
+
+def _options(predictor: Predictor) -> Iterator[tuple[str, object, bool]]:
+    """Settings that the page may not know, and whether it knows their values."""
+    config = cast(Config, predictor.model.config)
+    copies = getattr(config, "copy", False)
+    yield "model.copy", copies, not copies
+    score = getattr(config, "score", "dot")
+    yield "model.score", score, score in ("scaled_dot", "dot", "additive")
+    attention = getattr(config, "attention", "additive")
+    yield "model.attention", attention, attention != "mixture"
+    kind = predictor.recipe.settings(TokenizerConfig).type
+    yield "tokenizer.type", kind, kind != "checkpoint"
+    if isinstance(predictor.task, LanguageModelling):
+        return  # the page continues a text greedily, whatever the recipe does
+    plain, decoding = DecodingConfig(), predictor.decoding
+    yield "decoding.method", decoding.method, decoding.method != "sample"
+    for name in _RULES:
+        value = getattr(decoding, name)
+        yield f"decoding.{name}", value, value == getattr(plain, name)
+
+
+def _attentions(config: Config) -> list[dict[str, object]]:
+    """Kinds of attention with their layers and heads, as a page offers them to be muted."""
+    if isinstance(config, RnnSeq2SeqConfig):
+        layers, heads = {"cross": int(config.attention != "none")}, 1
+    elif isinstance(config, DecoderConfig):
+        layers, heads = {"decoder": config.num_layers}, config.num_heads
+    else:
+        layers, heads = {"cross": config.num_decoder_layers}, config.num_heads
+        layers |= {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
+    return [
+        {"kind": kind, "layer": layer, "heads": heads}
+        for kind, count in layers.items()
+        for layer in range(count)
+    ]
+
+
+def _tensors_of(model: nn.Module) -> Iterator[tuple[list[str], Tensor, bool]]:
+    """Each tensor once with all its names, and whether its rows are rounded."""
+    names: dict[int, list[str]] = {}
+    tensors = model.state_dict()
+    for name, tensor in tensors.items():
+        names.setdefault(tensor.data_ptr(), []).append(name)
+    for same in names.values():
+        tensor = tensors[same[0]]
+        module = model.get_submodule(same[0].rpartition(".")[0])
+        is_rounded = tensor.dim() == 2 and isinstance(module, _ROUNDED)
+        yield same, tensor, is_rounded and not _stays(model, same[0])
+
+
+def _stays(model: nn.Module, name: str) -> bool:
+    """Whether ``--precision int8`` leaves a matrix of a Transformer as it is."""
+    mixes_embeddings = isinstance(model, Transformer) and model.config.values == "embeddings"
+    return mixes_embeddings and name.endswith("look.key_value.weight")
+
+
+def _round(weight: Float[Tensor, "O I"]) -> tuple[Int8[Tensor, "O I"], Float[Tensor, " O"]]:
+    """Values and scales, by the rule of ``regard.runtime``."""
+    scales = weight.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny) / 127
+    return (weight / scales[:, None]).round().to(torch.int8), scales
+
+
+def _packed_tensors(model: nn.Module) -> tuple[list[dict[str, object]], bytes]:
+    """Where each tensor stands in the bytes, little-endian and at multiples of four."""
+    entries: list[dict[str, object]] = []
+    weights = bytearray()
+
+    def add(data: bytes) -> int:
+        at = len(weights)
+        weights.extend(data + bytes(-len(data) % 4))
+        return at
+
+    for names, tensor, is_rounded in _tensors_of(model):
+        entry: dict[str, object] = {"names": names, "shape": list(tensor.shape), "scales": None}
+        if is_rounded:
+            values, scales = _round(tensor.detach().cpu().float())
+            entry["scales"] = add(scales.numpy().astype("<f4").tobytes())
+            entry["at"] = add(values.contiguous().numpy().tobytes())
+        else:
+            entry["at"] = add(tensor.detach().cpu().float().numpy().astype("<f4").tobytes())
+        entries.append(entry)
+    return entries, bytes(weights)
+
+
+def _packed_tokenizer(tokenizer: Tokenizer) -> Mapping[str, object]:
+    """Pieces in the order of their ids; of subwords also their scores, NaN for what is no text."""
+    if isinstance(tokenizer, ListTokenizer):
+        return {"type": tokenizer.kind, "pieces": tokenizer.names[4:]}
+    assert isinstance(tokenizer, SentencePieceTokenizer), "checked before"
+    names, scores = tokenizer.names, tokenizer.scores
+    of_pieces = [scores.get(name.replace(_SPACE_MARK, " "), float("nan")) for name in names]
+    first_byte = names.index("<0x00>")
+    of_pieces[: first_byte + 256] = [float("nan")] * (first_byte + 256)
+    packed = torch.tensor(of_pieces).numpy().astype("<f4").tobytes()
+    return {
+        "type": tokenizer.kind,
+        "pieces": names,
+        "scores": base64.b64encode(packed).decode(),
+        "first_byte": first_byte,
+    }

@@ -1,0 +1,154 @@
+// The arithmetic of a model that runs in the page. A matrix is a list of Float32Arrays, a row each;
+// sums are taken in double precision.
+
+/** The tensors of a packed model by name: `{shape, values}`, with rows in int8 given back as numbers. */
+export function createTensors({ tensors, weights }) {
+  const { buffer } = Uint8Array.from(atob(weights), (sign) => sign.charCodeAt(0));
+  const named = new Map();
+  for (const { names, shape, at, scales } of tensors) {
+    const size = shape.reduce((product, side) => product * side, 1);
+    let values;
+    if (scales === null) values = new Float32Array(buffer, at, size);
+    else {
+      const rounded = new Int8Array(buffer, at, size);
+      const scale = new Float32Array(buffer, scales, shape[0]);
+      values = new Float32Array(size);
+      for (let i = 0; i < size; i++) values[i] = rounded[i] * scale[Math.floor(i / shape[1])];
+    }
+    for (const name of names) named.set(name, { shape, values });
+  }
+  return {
+    has: (name) => named.has(name),
+    get: (name) => named.get(name) ?? null,
+    /** One row of a table, times a scale. */
+    row: (name, at, scale = 1) => {
+      const { shape: [, width], values } = named.get(name);
+      return values.subarray(at * width, (at + 1) * width).map((value) => value * scale);
+    },
+    /** `states Wᵀ + b` by the weight and the bias of a layer, or by some of its outputs. */
+    linear: (states, name, [first, last] = [0, Infinity]) => product(states, named.get(`${name}.weight`), named.get(`${name}.bias`), first, last),
+    product: (states, name, bias = null) => product(states, named.get(name), bias && named.get(bias), 0, Infinity),
+  };
+}
+
+// Nearly all of a model's time is spent here: plain variables, and a copy of each state in double precision.
+function product(states, { shape: [outputs, width], values }, bias, first, last) {
+  const end = Math.min(last, outputs);
+  return states.map((state) => {
+    const out = new Float32Array(end - first);
+    const x = Float64Array.from(state);
+    for (let output = first; output < end; output++) {
+      let a = bias ? bias.values[output] : 0;
+      let b = 0;
+      let c = 0;
+      let d = 0;
+      let at = output * width;
+      let i = 0;
+      for (; i + 3 < width; i += 4, at += 4) {
+        a += x[i] * values[at];
+        b += x[i + 1] * values[at + 1];
+        c += x[i + 2] * values[at + 2];
+        d += x[i + 3] * values[at + 3];
+      }
+      for (; i < width; i++, at++) a += x[i] * values[at];
+      out[output - first] = a + b + c + d;
+    }
+    return out;
+  });
+}
+
+/** The dot product of `count` numbers of two arrays, from a place in each. */
+export function dot(one, other, count = one.length, from = 0, to = 0) {
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += one[from + i] * other[to + i];
+  return sum;
+}
+
+export const added = (one, other) => one.map((value, at) => value + other[at]);
+export const joined = (...rows) => Float32Array.from(rows.flatMap((row) => Array.from(row)));
+export const sigmoid = (value) => 1 / (1 + Math.exp(-value));
+
+/** Weights that sum to one, or to zero where every score is −∞. */
+export function softmax(scores) {
+  const most = Math.max(...scores);
+  if (most === -Infinity) return scores.map(() => 0);
+  const powers = scores.map((score) => Math.exp(score - most));
+  const total = powers.reduce((sum, power) => sum + power, 0);
+  return powers.map((power) => power / total);
+}
+
+/** The same as logarithms. */
+export function logSoftmax(scores) {
+  let most = -Infinity;
+  for (const score of scores) if (score > most) most = score;
+  let total = 0;
+  for (const score of scores) total += Math.exp(score - most);
+  const shift = most + Math.log(total);
+  return Float64Array.from(scores, (score) => score - shift);
+}
+
+/** The mean of values by weights; a width of the values from a place on. */
+export function mixed(weights, values, width = values[0].length, from = 0) {
+  const out = new Float32Array(width);
+  for (let i = 0; i < width; i++) {
+    let sum = 0;
+    for (let key = 0; key < weights.length; key++) sum += weights[key] * values[key][from + i];
+    out[i] = sum;
+  }
+  return out;
+}
+
+const NORMS = {
+  layer(state, weight, bias, eps) {
+    const mean = state.reduce((sum, value) => sum + value, 0) / state.length;
+    const variance = state.reduce((sum, value) => sum + (value - mean) ** 2, 0) / state.length;
+    const factor = 1 / Math.sqrt(variance + eps);
+    return state.map((value, at) => (value - mean) * factor * weight.values[at] + bias.values[at]);
+  },
+  rms(state, weight, bias, eps) {
+    const square = state.reduce((sum, value) => sum + value * value, 0) / state.length;
+    const factor = 1 / Math.sqrt(square + eps);
+    return state.map((value, at) => value * factor * weight.values[at]);
+  },
+  batch(state, weight, bias, eps, mean, variance) {
+    return state.map((value, at) => ((value - mean.values[at]) * weight.values[at]) / Math.sqrt(variance.values[at] + eps) + bias.values[at]);
+  },
+};
+const EPS = { layer: 1e-5, rms: 1e-6, batch: 1e-5 };
+
+/** States after the norm of a name; as they are where there is none. */
+export function normed(tensors, states, name, { norm_kind: kind, norm_eps: eps }) {
+  if (!tensors.has(`${name}.weight`)) return states;
+  const parts = ["weight", "bias"].map((part) => tensors.get(`${name}.${part}`));
+  const running = ["mean", "variance"].map((part) => tensors.get(`${name}.${part}`));
+  return states.map((state) => NORMS[kind](state, ...parts.slice(0, 2), eps ?? EPS[kind], ...running));
+}
+
+// The error function, by its series near zero and by a continued fraction beyond; gelu needs it exactly.
+function erf(x) {
+  if (Math.abs(x) > 6) return Math.sign(x);
+  if (Math.abs(x) < 3) {
+    let [term, sum] = [x, x];
+    for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
+      term *= (-x * x) / n;
+      sum += term / (2 * n + 1);
+    }
+    return (2 / Math.sqrt(Math.PI)) * sum;
+  }
+  const size = Math.abs(x);
+  let fraction = 0;
+  for (let n = 60; n > 0; n--) fraction = n / 2 / (size + fraction);
+  return Math.sign(x) * (1 - Math.exp(-size * size) / Math.sqrt(Math.PI) / (size + fraction));
+}
+
+/** The activations of a feed-forward layer, by the name of the setting. */
+export const ACTIVATIONS = {
+  relu: (state) => state.map((value) => Math.max(0, value)),
+  silu: (state) => state.map((value) => value * sigmoid(value)),
+  gelu: (state) => state.map((value) => (value / 2) * (1 + erf(value / Math.SQRT2))),
+  gelu_tanh: (state) => state.map((value) => (value / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (value + 0.044715 * value ** 3)))),
+  swiglu: (state) => {
+    const half = state.length / 2;
+    return state.slice(0, half).map((value, at) => value * sigmoid(value) * state[half + at]);
+  },
+};

@@ -1,0 +1,225 @@
+// A Transformer in the page: encoder, decoder with its caches, and the weights of every head.
+//
+// A look is `{kind, layer, heads}`: `heads[h]` has a row of weights for each query.
+
+import { ACTIVATIONS, added, dot, logSoftmax, mixed, normed, softmax } from "./tensors.js";
+
+const BEGIN = 2;
+
+/** What encoders and decoders are made of; `isMuted(kind, layer, head)` asks which heads mix nothing. */
+function createBlocks({ config: settings, scales }, tensors, isMuted) {
+  const config = { score: "scaled_dot", window: null, ...settings };
+  const { model_dim: width, num_heads: H, window } = config;
+  const G = config.num_key_heads ?? H;
+  const D = width / H;
+  const isAdded = ["sinusoidal", "learned"].includes(config.positions);
+
+  /** The vectors of ids by a table, with those of their places, under a norm where there is one. */
+  function embed(ids, first, { table, places = "positions", norm = "" }) {
+    const states = ids.map((id, at) => {
+      const state = tensors.row(`${table}.weight`, id, scales[table]);
+      if (!isAdded) return state;
+      return added(state, config.positions === "learned" ? tensors.row(`${places}.table`, first + at) : sinusoidal(first + at, width));
+    });
+    return normed(tensors, states, norm, config);
+  }
+
+  /** `x + sublayer(norm(x))`, or `norm(x + sublayer(x))`. */
+  function residual(states, name, sublayer) {
+    const norm = (rows) => normed(tensors, rows, `${name}_residual.norm`, config);
+    if (config.norm === "pre") return states.map(addTo(sublayer(norm(states))));
+    return norm(states.map(addTo(sublayer(states))));
+  }
+
+  /** Every head's mean of the values, side by side, behind the output's projection. */
+  function attend(name, kind, layer, query, keys, values, { first, isCausal, looks }) {
+    const bias = kind === "cross" ? null : biasOf(name, kind);
+    const w = tensors.get(`${name}.score_parameters.0`);
+    const scale = config.score === "scaled_dot" ? 1 / Math.sqrt(D) : 1;
+    const heads = [];
+    const states = query.map(() => new Float32Array(H * D));
+    for (let head = 0; head < H; head++) {
+      const from = Math.floor((head * G) / H) * D;
+      heads[head] = query.map((state, n) => {
+        const place = first + n;
+        const shaw = bias?.ofQuery?.(state, head);
+        const scores = keys.map((key, m) => {
+          const step = m - place;
+          if (kind !== "cross" && ((isCausal && step > 0) || (window !== null && Math.abs(step) > window))) return -Infinity;
+          const match = w ? additive(state, key, w, head, from) : scale * dot(state, key, D, head * D, from);
+          return match + (shaw ? shaw(step) : (bias?.ofStep(step, head) ?? 0));
+        });
+        const weights = softmax(scores);
+        if (!isMuted(kind, layer, head)) {
+          const context = mixed(weights, values, D, from);
+          if (bias?.value) weights.forEach((weight, m) => bias.value(m - place).forEach((value, at) => (context[at] += weight * value)));
+          states[n].set(context, head * D);
+        }
+        return weights;
+      });
+    }
+    looks?.push({ kind, layer, heads });
+    return tensors.linear(states, `${name}.output`);
+  }
+
+  function additive(query, key, { values }, head, from) {
+    let sum = 0;
+    for (let i = 0; i < D; i++) sum += values[head * D + i] * Math.tanh(query[head * D + i] + key[from + i]);
+    return sum;
+  }
+
+  // What positions add to scores, where they are not added to embeddings.
+  function biasOf(name, kind) {
+    if (config.positions === "alibi") return { ofStep: (step, head) => -slopes(H)[head] * Math.abs(step) };
+    if (config.positions === "t5") {
+      const { shape: [count], values } = tensors.get(`${kind}_bias.table`);
+      return { ofStep: (step, head) => values[bucket(step, count, kind === "encoder") * H + head] };
+    }
+    if (config.positions !== "relative") return null;
+    const distances = name.replace(/attend$/, "distances");
+    const { shape: [rows] } = tensors.get(`${distances}.key_table`);
+    const most = (rows - 1) / 2;
+    const place = (step) => Math.max(-most, Math.min(most, step)) + most;
+    const row = (table, step) => tensors.row(`${distances}.${table}_table`, place(step));
+    return {
+      ofQuery: (query, head) => (step) => dot(query, row("key", step), D, head * D, 0) / Math.sqrt(D),
+      value: (step) => row("value", step),
+    };
+  }
+
+  function turned(states, count, first) {
+    if (config.positions !== "rotary") return states;
+    return states.map((state, n) => {
+      const out = state.slice();
+      for (let head = 0; head < count; head++) {
+        for (let pair = 0; pair < D / 2; pair++) {
+          const angle = (first + n) / 10000 ** ((2 * pair) / D);
+          const at = head * D + 2 * pair;
+          out[at] = state[at] * Math.cos(angle) - state[at + 1] * Math.sin(angle);
+          out[at + 1] = state[at + 1] * Math.cos(angle) + state[at] * Math.sin(angle);
+        }
+      }
+      return out;
+    });
+  }
+
+  function selfAttention(name, kind, layer, states, cache, options) {
+    const all = tensors.linear(states, `${name}.query_key_value`);
+    const part = (from, count) => all.map((row) => row.slice(from * D, (from + count) * D));
+    const keys = [...cache.keys, ...turned(part(H, G), G, options.first)];
+    const values = [...cache.values, ...part(H + G, G)];
+    const out = attend(name, kind, layer, turned(part(0, H), H, options.first), keys, values, options);
+    return { out, cache: { keys, values } };
+  }
+
+  /** The states of all layers of a stack, and its caches after them. */
+  function through(stack, kind, states, caches, memory, options) {
+    const after = [];
+    for (let layer = 0; layer < caches.length; layer++) {
+      const name = `${stack}.${layer}`;
+      states = residual(states, `${name}.attend`, (inputs) => {
+        const { out, cache } = selfAttention(`${name}.attend`, kind, layer, inputs, caches[layer], options);
+        after[layer] = cache;
+        return out;
+      });
+      if (memory) {
+        const { keys, values } = memory[layer];
+        states = residual(states, `${name}.look`, (inputs) =>
+          attend(`${name}.look`, "cross", layer, tensors.linear(inputs, `${name}.look.query`), keys, values, options),
+        );
+      }
+      states = residual(states, `${name}.feed`, (inputs) => {
+        const inner = tensors.linear(inputs, `${name}.feed.inner`).map(ACTIVATIONS[config.activation]);
+        return tensors.linear(inner, `${name}.feed.outer`);
+      });
+    }
+    return { states, caches: after };
+  }
+
+  const empty = (layers) => Array.from({ length: layers }, () => ({ keys: [], values: [] }));
+
+  return { config, embed, through, empty, sizes: [G * D, 2 * G * D] };
+}
+
+/** An encoder-decoder: `start(ids)` reads a source, `step(token, state)` writes. */
+export function createTransformer(packed, tensors, isMuted) {
+  const { config, embed, through, empty, sizes: [ofKeys, ofBoth] } = createBlocks(packed, tensors, isMuted);
+  const target = { table: "target_embedding", places: config.own_positions ? "target_positions" : "positions", norm: "target_norm" };
+
+  /** The state before the first token, with what the encoder looked at. */
+  function start(source) {
+    const looks = [];
+    const read = config.source_begin ? [BEGIN, ...source] : source;
+    const embedded = embed(read, 0, { table: "source_embedding", norm: "source_norm" });
+    const options = { first: 0, isCausal: false, looks };
+    const { states } = through("encoder", "encoder", embedded, empty(config.num_encoder_layers), null, options);
+    const memory = normed(tensors, states, "encoder_norm", config).slice(read.length - source.length);
+    const scale = packed.scales.source_embedding;
+    const mixedIn = config.values === "embeddings" ? source.map((id) => tensors.row("source_embedding.weight", id, scale)) : memory;
+    return {
+      caches: empty(config.num_decoder_layers),
+      memory: empty(config.num_decoder_layers).map((_, layer) => ({
+        keys: tensors.linear(memory, `decoder.${layer}.look.key_value`, [0, ofKeys]),
+        values: tensors.linear(mixedIn, `decoder.${layer}.look.key_value`, [ofKeys, ofBoth]),
+      })),
+      looks: config.source_begin ? [] : looks, // no token of the source stands for the begin
+      before: null,
+    };
+  }
+
+  /** Log-probabilities of the token after this one, and the state that includes it and its looks. */
+  function step(token, state) {
+    const looks = [];
+    const first = state.caches[0].keys.length;
+    const { states, caches } = through("decoder", "decoder", embed([token], first, target), state.caches, state.memory, { first, isCausal: true, looks });
+    const last = normed(tensors, states, "decoder_norm", config);
+    const [logits] = tensors.product(last, "output.weight", "output_bias");
+    return { logProbs: logSoftmax(logits), state: { ...state, caches, looks, before: state } };
+  }
+
+  return { start, step };
+}
+
+/** A language model: the state before the first token, and the same step. */
+export function createDecoder(packed, tensors, isMuted) {
+  const { config, embed, through, empty } = createBlocks(packed, tensors, isMuted);
+
+  function step(token, state) {
+    const looks = [];
+    const first = state.caches[0].keys.length;
+    const { states, caches } = through("layers", "decoder", embed([token], first, { table: "embedding" }), state.caches, null, { first, isCausal: true, looks });
+    const [logits] = tensors.product(normed(tensors, states, "norm", config), "output.weight");
+    return { logProbs: logSoftmax(logits), state: { caches, looks, before: state } };
+  }
+
+  return { start: () => ({ caches: empty(config.num_layers), looks: [], before: null }), step };
+}
+
+const addTo = (changes) => (state, at) => added(state, changes[at]);
+
+/** The sines and cosines of a place. */
+export function sinusoidal(place, width) {
+  return Float32Array.from({ length: width }, (_, i) => {
+    const angle = place * Math.exp((2 * Math.floor(i / 2) * -Math.log(10000)) / width);
+    return i % 2 ? Math.cos(angle) : Math.sin(angle);
+  });
+}
+
+// The slope of each head: Press et al. (2022).
+function slopes(heads) {
+  const power = 2 ** Math.floor(Math.log2(heads));
+  const found = Array.from({ length: power }, (_, h) => 2 ** ((-8 * (h + 1)) / power));
+  return [...found, ...Array.from({ length: heads - power }, (_, h) => 2 ** ((-4 * (2 * h + 1)) / power))];
+}
+
+// The bucket of a distance: Raffel et al. (2020).
+function bucket(step, count, isBidirectional, farthest = 128) {
+  const buckets = isBidirectional ? count / 2 : count;
+  const offset = isBidirectional && step > 0 ? buckets : 0;
+  const distance = isBidirectional ? Math.abs(step) : Math.max(0, -step);
+  const single = Math.floor(buckets / 2);
+  if (distance < single) return offset + distance;
+  const f32 = Math.fround;
+  const far = f32(f32(Math.log(f32(distance / single))) / f32(Math.log(farthest / single))) * (buckets - single);
+  return offset + Math.min(buckets - 1, single + Math.trunc(f32(far)));
+}

@@ -1,0 +1,122 @@
+// A model at work in the page: text in, text and attention out, as an example of a document.
+
+import { createRecurrent } from "./recurrent.js";
+import { likeliest, search } from "./searching.js";
+import { createTensors } from "./tensors.js";
+import { createTokenizer, normalize } from "./tokenizers.js";
+import { createDecoder, createTransformer } from "./transformer.js";
+
+const MODELS = { transformer: createTransformer, recurrent: createRecurrent, decoder: createDecoder };
+const LIKELY = 5; // next tokens that are listed
+
+/**
+ * A packed model at work: `translate(text, {beam, muted})`, muted being `["cross 0 3", …]`: kind,
+ * layer, head. A language model continues the text.
+ */
+export function createTranslator(packed) {
+  const muted = new Set();
+  const isMuted = (kind, layer, head) => muted.size > 0 && muted.has(`${kind} ${layer} ${head}`);
+  const model = MODELS[packed.kind](packed, createTensors(packed), isMuted);
+  const source = createTokenizer(packed.source);
+  const target = packed.target ? createTokenizer(packed.target) : source;
+  const { end } = packed.search;
+
+  /** The pieces of a text, how many the model takes, and the characters it has no ids for. */
+  function read(text) {
+    const plain = normalize(text);
+    return { plain, pieces: source.encode(plain), longest: packed.longest_source, unknown: [...new Set(source.unknown(plain))] };
+  }
+
+  /** The best output, with an example for the viewer; null of a text without tokens. */
+  function translate(text, { beam = packed.search.beam_size, muted: heads = [] } = {}) {
+    const { plain, pieces } = read(text);
+    if (!pieces.length) return null;
+    muted.clear();
+    for (const head of heads) muted.add(head);
+    if (packed.kind === "decoder") return continued(plain, pieces);
+    const ids = [...pieces.map(({ id }) => id), ...(packed.source_end ? [end] : [])];
+    const limit = Math.max(Math.floor(ids.length * packed.max_ratio) + 10, packed.search.min_length + 1);
+    const options = { ...packed.search, beam_size: beam, limit: Math.min(limit, packed.longest_output ?? limit) };
+    const start = model.start(ids);
+    const best = search(model.step, start, options);
+    const { text: output, spans } = target.decode(best.tokens);
+    const signs = [...output];
+    const written = spans.map(([from, to]) => ({ text: signs.slice(from, to).join("") || "␣", start: from, end: to }));
+    const example = {
+      source: plain,
+      output,
+      source_tokens: packed.source_end ? ended(pieces, [...plain].length) : pieces,
+      output_tokens: ended(written, signs.length),
+      maps: mapsOf(start, best.state, best.tokens.length + 1),
+      score: best.score,
+    };
+    return { output, tokens: best.tokens, score: best.score, isFinished: best.isFinished, example };
+  }
+
+  /** The likeliest continuation, and how unexpected each token of the text was. */
+  function continued(plain, pieces) {
+    const { begin, forbidden } = packed.search;
+    const ids = pieces.map(({ id }) => id);
+    const costs = [];
+    let { logProbs, state } = model.step(begin, model.start());
+    for (const id of ids) {
+      costs.push(-logProbs[id]);
+      ({ logProbs, state } = model.step(id, state));
+    }
+    const last = state;
+    const labels = likeliest(logProbs, LIKELY).map((id) => [id === end ? "⟨end⟩" : target.decode([0, id]).text, Math.exp(logProbs[id])]);
+    costs.push(-logProbs[end]);
+    const tokens = [];
+    let read = [begin, ...ids];
+    const most = packed.longest_source + 1;
+    for (;;) {
+      for (const token of forbidden) logProbs[token] = -Infinity;
+      const [token] = likeliest(logProbs, 1);
+      if (token === end && packed.one_line) break;
+      tokens.push(token);
+      read.push(token);
+      if (tokens.length === packed.most_tokens) break;
+      if (read.length < most) ({ logProbs, state } = model.step(token, state));
+      else {
+        // Where the window is full, the model goes on from its second half.
+        read = read.slice(-Math.floor(most / 2));
+        state = model.start();
+        for (const id of read) ({ logProbs, state } = model.step(id, state));
+      }
+    }
+    const answer = { labels, tags: [], values: costs, measure: packed.measure };
+    const output_tokens = ended(pieces, [...plain].length);
+    const example = { source: "", output: plain, source_tokens: [], output_tokens, maps: mapsOf({ looks: [] }, last, output_tokens.length), answer };
+    return { output: linesAfter(plain, ids, tokens), tokens, score: null, example };
+  }
+
+  // What the tokens add to the text; the end of a line is a token too.
+  function linesAfter(plain, ids, tokens) {
+    const lines = [[...ids]];
+    for (const token of tokens) {
+      if (token === end) lines.push([]);
+      else lines.at(-1).push(token);
+    }
+    const [first, ...rest] = lines.map((line) => target.decode(line).text);
+    return [first.slice(target.decode(ids).text.length), ...rest].join("\n");
+  }
+
+  return { read, translate };
+}
+
+const ended = (tokens, length) => [...tokens, { text: "⟨end⟩", start: length, end: length }];
+
+/** The maps of the encoder, and those of the steps that led to a state, the first of them first. */
+function mapsOf(start, last, count) {
+  const steps = [];
+  for (let state = last; state.before; state = state.before) steps.unshift(state.looks);
+  const padded = (row) => Array.from({ length: count }, (_, at) => row[at] ?? 0);
+  const ofSteps = (steps[0] ?? []).flatMap(({ kind, layer, heads }, at) =>
+    heads.map((_, head) => {
+      const rows = steps.map((looks) => looks[at].heads[head][0]);
+      return { kind, layer, head, rows: kind === "decoder" ? rows.map(padded) : rows };
+    }),
+  );
+  const ofSource = start.looks.flatMap(({ kind, layer, heads }) => heads.map((rows, head) => ({ kind, layer, head, rows })));
+  return [...ofSteps, ...ofSource];
+}

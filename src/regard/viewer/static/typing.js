@@ -1,0 +1,187 @@
+// The entry of a page that carries a model: one types a sentence, and translation and attention appear.
+
+import { element } from "./dom.js";
+import { phrase, switchLanguage, t, watchLanguage } from "./language.js";
+import { switchTheme } from "./palette.js";
+import { createTranslator } from "./translator.js";
+import { show } from "./viewer.js";
+
+const PAUSE = 120; // milliseconds of rest before what was typed is translated
+
+/** Fills `root` with the page of a packed model; `data` is a document without examples. */
+function createPage(root, data, packed) {
+  const translator = createTranslator(packed);
+  const isWriter = packed.kind === "decoder"; // a language model, which continues the text
+  const host = element("div", {});
+  const panel = element("div", { class: "typing" });
+  const muted = new Set();
+  let text = packed.texts[0] ?? "";
+  let beam = packed.search.beam_size;
+  let shown = null; // the viewer of the last translation
+  let waiting = 0;
+  let parts = null;
+  let isCompared = false;
+  root.replaceChildren(panel, host);
+
+  const title = isWriter ? "typing.title.text" : "typing.title";
+
+  function layOut() {
+    const button = (name, key, title, onclick) => element("button", { type: "button", class: name, title: t(title), onclick }, t(key));
+    document.title = t(title);
+    parts = {
+      input: element("textarea", {
+        id: "typed", rows: 2, lang: data.source_language, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
+        oninput: ({ isComposing }) => isComposing || soon(), oncompositionend: soon,
+      }),
+      output: element("div", { class: "written", "aria-live": "polite" }),
+      note: element("p", { class: "hint note", role: "status" }),
+      heads: element("div", { class: "mutes" }),
+    };
+    parts.input.value = text;
+    const [source, target] = [data.source_language, data.output_language].map((tag) => nameOfLanguage(tag));
+    const about = [source && target ? t("typing.languages", { source, target }) : "", phrase(data.model)].filter(Boolean).join(" · ");
+    panel.replaceChildren(
+      element(
+        "header",
+        {},
+        element("div", {}, element("h1", {}, t(title)), element("p", {}, about)),
+        element("div", { class: "buttons" }, button("theme language", "language.other", "language.title", switchLanguage), button("theme", "theme", "theme.title", switchTheme)),
+      ),
+      element(
+        "section",
+        { "aria-label": t(title) },
+        element("label", { class: "name", for: "typed" }, source ?? t(isWriter ? "side.text" : "side.source")),
+        parts.input,
+        tries(),
+        parts.output,
+        parts.note,
+        element("details", { open: muted.size > 0 }, element("summary", {}, t("typing.mute")), element("p", { class: "caption" }, t("typing.mute.says")), parts.heads, isWriter ? "" : choiceOfBeam()),
+      ),
+    );
+    drawHeads();
+  }
+
+  function tries() {
+    const buttons = packed.texts.map((one) => element("button", { type: "button", class: "try", lang: data.source_language, onclick: () => write(one) }, one));
+    return element("div", { class: "tools tries", hidden: buttons.length < 2 }, element("span", { class: "name" }, t("typing.try")), ...buttons);
+  }
+
+  function choiceOfBeam() {
+    const sizes = [...new Set([1, 4, packed.search.beam_size])].sort((one, other) => one - other);
+    const label = (size) => (size === 1 ? t("typing.greedy") : t("typing.beam", { size }));
+    const chosen = (event) => {
+      beam = sizes[event.target.selectedIndex];
+      translate();
+    };
+    const select = element("select", { onchange: chosen }, ...sizes.map((size) => element("option", { selected: size === beam }, label(size))));
+    return element("label", { class: "beam" }, element("span", { class: "name" }, t("typing.search")), select);
+  }
+
+  // A row of buttons for each layer of each kind of attention; a pressed one is muted.
+  function drawHeads() {
+    const rows = packed.attentions.map(({ kind, layer, heads }) => {
+      const where = t("layer.head", { layer: t("kind.attention", { kind: t(`kind.${kind}`) }), head: t("layer.number", { number: layer + 1 }) });
+      const buttons = Array.from({ length: heads }, (_, head) => {
+        const key = `${kind} ${layer} ${head}`;
+        const name = `${where}, ${t("head.number", { number: head + 1 })}`;
+        return element("button", { type: "button", "aria-pressed": String(muted.has(key)), "aria-label": name, title: name, "data-head": key, onclick: () => mute([key]) }, String(head + 1));
+      });
+      const keys = buttons.map((one) => one.dataset.head);
+      const all = element("button", { type: "button", class: "plain", onclick: () => mute(keys) }, t("typing.all"));
+      return element("div", { class: "mute", role: "group", "aria-label": where }, element("span", { class: "name" }, where), element("span", { class: "row" }, ...buttons), heads > 1 ? all : "");
+    });
+    const clear = element("button", { type: "button", class: "clear", disabled: muted.size === 0, onclick: () => mute([...muted]) }, t("typing.unmute"));
+    parts.heads.replaceChildren(...rows, element("div", { class: "tools" }, clear));
+  }
+
+  const nameOfOutput = () => (isWriter ? t("typing.continuation") : (nameOfLanguage(data.output_language) ?? t("side.output")));
+
+  /** Mutes heads, or lets them be heard again where all of them are muted. */
+  function mute(keys) {
+    const areAll = keys.every((key) => muted.has(key));
+    for (const key of keys) muted[areAll ? "delete" : "add"](key);
+    const focused = document.activeElement?.dataset.head;
+    drawHeads();
+    if (focused) parts.heads.querySelector(`[data-head="${focused}"]`).focus();
+    translate();
+  }
+
+  function soon() {
+    clearTimeout(waiting);
+    waiting = setTimeout(translate, PAUSE);
+  }
+
+  function write(next) {
+    parts.input.value = next;
+    translate();
+  }
+
+  function translate() {
+    clearTimeout(waiting);
+    text = parts.input.value;
+    const { plain, pieces, longest, unknown } = translator.read(text);
+    const isLong = pieces.length > longest;
+    parts.note.textContent = isLong
+      ? t("typing.long", { count: pieces.length, longest })
+      : [unknown.length ? t("typing.unknown", { signs: unknown.join(" ") }) : "", plain ? "" : t("typing.empty")].filter(Boolean).join(" ");
+    if (!pieces.length || isLong) return draw([]);
+    const before = translator.translate(text, { beam });
+    const after = muted.size ? translator.translate(text, { beam, muted: [...muted] }) : null;
+    draw(after ? [before, after] : [before]);
+  }
+
+  function draw(found) {
+    const [before, after] = found;
+    const changed = after ? (isWriter ? [after.output] : wordsBeside(before, after)) : [];
+    parts.output.replaceChildren(
+      ...found.map((one, at) =>
+        element(
+          "div",
+          {},
+          element("span", { class: "name" }, found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before")),
+          element("p", { lang: data.output_language }, ...(at ? changed : [one.output || "∅"])),
+        ),
+      ),
+    );
+    shown?.destroy();
+    const labels = found.length > 1 ? [t("typing.before"), t("typing.after")] : [null];
+    const examples = found.map(({ example }, at) => ({ ...example, label: labels[at] }));
+    shown = examples.length ? show(host, { ...data, examples }) : null;
+    if (!shown) host.replaceChildren();
+    if (after && !isCompared) shown.choose({ view: "compare", example: 0 });
+    isCompared = Boolean(after);
+  }
+
+  layOut();
+  translate();
+  watchLanguage(() => {
+    const { selectionStart } = parts.input;
+    layOut();
+    parts.input.setSelectionRange(selectionStart, selectionStart);
+    translate();
+  });
+  return { ...translator, write, mute };
+}
+
+// The words of the output after heads were muted, those that were not there before marked.
+function wordsBeside(before, after) {
+  const known = before.example.output_tokens.map(({ text }) => text);
+  const signs = [...after.output];
+  const nodes = [];
+  let done = 0;
+  for (const { text, start, end } of after.example.output_tokens) {
+    if (start === end) continue;
+    nodes.push(signs.slice(done, start).join(""), known.includes(text) ? signs.slice(start, end).join("") : element("mark", {}, signs.slice(start, end).join("")));
+    done = end;
+  }
+  return nodes.length ? nodes : ["∅"];
+}
+
+function nameOfLanguage(tag) {
+  if (!tag) return null;
+  return new Intl.DisplayNames([document.documentElement.lang], { type: "language" }).of(tag);
+}
+
+const [data, packed] = ["regard-data", "regard-model"].map((id) => JSON.parse(document.getElementById(id).textContent));
+/** For tests and the curious: `regardLive.translate(text)`. */
+window.regardLive = createPage(document.getElementById("regard"), data, packed);

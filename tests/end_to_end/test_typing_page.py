@@ -1,0 +1,376 @@
+"""The page with the model inside: it answers as Python does, and works as one types."""
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from tests.end_to_end.browsing import CHOSEN, Tab
+
+import regard
+from regard.inference import Predictor
+from regard.inference.live import MOST_TOKENS, live_page, rounded
+from regard.inference.look import attention_to_source
+from regard.inference.looking import look_at
+from regard.kernels import why_not
+from regard.tasks import recipe_from_table
+from regard.tasks.language_modelling import LanguageModelling
+from regard.tasks.running_text import Passage
+from regard.tasks.translation import TranslationTask
+from regard.text import Pair, TokenizerConfig, train_tokenizer
+from regard.text.phrasebook import handwritten, phrases
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SENTENCES = 500
+ODD = ["他 said hello, 3.14 it's! 龘", "Hello world", "我  爱\u3000中国▁", "<0x41>", "é\u0301 ①²"]
+ASK = "([texts, options]) => texts.map((text) => regardLive.translate(text, options))"
+TRANSFORMER = {"type": "transformer", "model_dim": 16, "num_heads": 4, "ffn_dim": 24}
+TRANSFORMER |= {"num_encoder_layers": 2, "num_decoder_layers": 2}
+RECURRENT = {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 10, "attention_dim": 8}
+WORDS = {"type": "words", "shared": False}
+SUBWORDS = {"vocab_size": 1200, "may_shrink": True}
+# Every option that the page knows, in as few models as hold them all.
+MODELS = {
+    "transformer": (TRANSFORMER, WORDS, True),
+    "rotary": (
+        {**TRANSFORMER, "norm": "pre", "norm_kind": "rms", "activation": "swiglu"}
+        | {"positions": "rotary", "num_key_heads": 2},
+        WORDS,
+        True,
+    ),
+    "alibi": (
+        {**TRANSFORMER, "positions": "alibi", "activation": "gelu", "window": 3},
+        WORDS,
+        True,
+    ),
+    "t5": (
+        {**TRANSFORMER, "positions": "t5", "activation": "gelu_tanh", "score": "additive"},
+        {"type": "unigram", **SUBWORDS},
+        True,
+    ),
+    "shaw": (
+        {**TRANSFORMER, "positions": "relative", "activation": "silu", "score": "dot"},
+        {"type": "bpe", **SUBWORDS},
+        False,
+    ),
+    "bart": (
+        {**TRANSFORMER, "positions": "learned", "own_positions": True, "embedding_norm": True}
+        | {"source_begin": True, "output_bias": True, "tie_embeddings": "none"}
+        | {"scale_embeddings": False},
+        {"type": "unigram", **SUBWORDS, "shared": False},
+        False,
+    ),
+    "batch": (
+        {**TRANSFORMER, "norm": "pre", "norm_kind": "batch", "positions": "none"}
+        | {"values": "embeddings"},
+        {"type": "characters"},
+        True,
+    ),
+    "bahdanau": (RECURRENT, WORDS, True),
+    "luong": (
+        {**RECURRENT, "cell": "lstm", "decoder": "luong", "attention": "general", "num_layers": 2},
+        WORDS,
+        True,
+    ),
+    "predictive": (
+        {**RECURRENT, "cell": "rnn", "attention": "dot", "local": "predictive", "reach": 2},
+        WORDS,
+        False,
+    ),
+    "location": (
+        {**RECURRENT, "cell": "lstm", "attention": "location", "beginning": "both"},
+        WORDS,
+        True,
+    ),
+    "hard": (
+        {**RECURRENT, "hard": True, "tie_embeddings": False, "output_bias": False},
+        WORDS,
+        True,
+    ),
+    "coverage": ({**RECURRENT, "coverage": True, "attention": "general"}, WORDS, True),
+    "monotonic": (
+        {**RECURRENT, "local": "monotonic", "reach": 1, "values": "embeddings"},
+        WORDS,
+        True,
+    ),
+    "fixed": ({**RECURRENT, "attention": "none"}, WORDS, True),
+}
+TEACHER = """
+task = "translation"
+[data]
+train = "train.tsv"
+test = "test.tsv"
+source_language = "zh"
+target_language = "en"
+max_length = 24
+source_end = false
+[tokenizer]
+type = "words"
+shared = false
+[model]
+type = "transformer"
+model_dim = 32
+num_heads = 4
+num_encoder_layers = 2
+num_decoder_layers = 2
+ffn_dim = 64
+norm = "pre"
+tie_embeddings = "target"
+values = "embeddings"
+dropout = 0.0
+[training]
+updates = 150
+batch_tokens = 1024
+learning_rate = 0.01
+warmup = 20
+schedule = "linear"
+validate_every = 150
+precision = "float32"
+"""
+
+
+@pytest.fixture(scope="session")
+def transformer_run(regard, corpus: Path) -> Path:
+    """A Transformer trained by command for some seconds."""
+    (corpus / "teacher.toml").write_text(TEACHER, "utf-8")
+    trained = regard("train", corpus / "teacher.toml", "--run", corpus / "transformer")
+    assert trained.code == 0, trained
+    return corpus / "transformer"
+
+
+def sentences() -> list[str]:
+    """Five hundred sentences, most of which no training has seen."""
+    drawn = [*phrases("test"), *phrases("new"), *phrases("valid"), *phrases("train")]
+    texts = list(dict.fromkeys(phrase.source for phrase in [*handwritten(), *drawn]))
+    return texts[:SENTENCES]
+
+
+def opened(tab: Tab, predictor: Predictor, texts: list[str] = []) -> Tab:  # noqa: B006
+    file = tab.folder / "live.html"
+    file.write_text(live_page(predictor, texts), encoding="utf-8")
+    tab.page.goto(file.as_uri())
+    tab.wait("() => window.regardLive")
+    return tab
+
+
+def untrained(name: str) -> Predictor:
+    """A model whose weights are so large that one says something else of every sentence."""
+    model, tokenizer, source_end = MODELS[name]
+    pairs = [Pair(p.source, p.target, (p.target,), "test") for p in phrases("valid")[:300]]
+    table = {"model": {"dropout": 0.0, **model}, "tokenizer": tokenizer}
+    table |= {"data": {"source_end": source_end}, "decoding": {"beam_size": 3, "max_ratio": 1.0}}
+    task = TranslationTask.learn(recipe_from_table(table), pairs)
+    torch.manual_seed(1)
+    built = task.build_model().eval()
+    with torch.no_grad():
+        for parameter in built.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+            else:
+                parameter.mul_(1.5)
+        for buffer_name, buffer in built.named_buffers():
+            if buffer_name.endswith("variance"):
+                buffer.mul_(1.3)
+    return Predictor(built, task)
+
+
+@pytest.mark.parametrize(("beam", "count"), [(1, 100), (4, SENTENCES)])
+def test_it_answers_as_int8_does_in_python(
+    tab: Tab, transformer_run: Path, beam: int, count: int
+) -> None:
+    texts, ours = sentences()[:count], Predictor.load(transformer_run, device="cpu")
+    found = opened(tab, ours).ask(ASK, [texts, {"beam": beam}])
+    outputs = [one["output"] for one in found]
+    assert len(set(outputs)) > count / 3  # it has learned something
+    reference = Predictor(rounded(ours.model), ours.task)
+    wanted = reference.translate(texts, beam_size=beam)
+    assert outputs == [one.best.text for one in wanted]
+    if why_not() is None:
+        # States are rounded as well there, to as many bits as the processor adds up at once: of
+        # this half-trained model a few outputs are as likely as others.
+        int8 = Predictor.load(transformer_run, precision="int8").translate(texts, beam_size=beam)
+        same = sum(a == b.best.text for a, b in zip(outputs, int8, strict=True))
+        assert same >= 0.95 * count
+
+
+def test_a_recurrent_translator_answers_as_the_rounded_one_does(tab: Tab, run: Path) -> None:
+    texts, ours = sentences(), Predictor.load(run)
+    found = opened(tab, ours).ask(ASK, [texts, {"beam": 4}])
+    wanted = Predictor(rounded(ours.model), ours.task).translate(texts, beam_size=4)
+    assert [one["output"] for one in found] == [one.best.text for one in wanted]
+    for one, other in zip(found, wanted, strict=True):
+        assert one["score"] == pytest.approx(other.best.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_option_gives_the_same_output_and_attention(tab: Tab, name: str) -> None:
+    texts = [*(phrase.source for phrase in phrases("valid")[:12]), *ODD]
+    ours = untrained(name)
+    reference = Predictor(rounded(ours.model), ours.task)
+    found = opened(tab, ours).ask(ASK, [texts, {}])
+    for text, one, other in zip(texts, found, reference.translate(texts), strict=True):
+        assert tuple(one["tokens"]) == other.best.tokens, text
+        assert one["output"] == other.best.text
+        assert one["score"] == pytest.approx(other.best.score, abs=1e-3)
+        look = attention_to_source(reference.model, reference.task, text, other.best.tokens)
+        maps = {(m["kind"], m["layer"], m["head"]): m["rows"] for m in one["example"]["maps"]}
+        wanted = {
+            (each.kind, each.layer, head): rows
+            for each in look.maps
+            for head, rows in enumerate(each.weights)
+        }
+        assert set(maps) == set(wanted)
+        for key, rows in wanted.items():
+            torch.testing.assert_close(torch.tensor(maps[key]), rows, rtol=0, atol=2e-3)
+        for side, pieces in (("source", look.source_pieces), ("output", look.output_pieces)):
+            tokens = one["example"][f"{side}_tokens"][: len(pieces)]
+            places = [(token["text"], token["start"], token["end"]) for token in tokens]
+            assert places == [(piece.text, piece.start, piece.end) for piece in pieces]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])
+def test_text_is_cut_as_in_python(tab: Tab, kind: str) -> None:
+    lines = [text for phrase in phrases("train")[:2000] for text in (phrase.source, phrase.target)]
+    settings = {"vocab_size": 1500, "may_shrink": True}
+    tokenizer = train_tokenizer(lines[:1500], TokenizerConfig(type=kind, **settings))
+    pairs = [Pair("我", "I", ("I",), "test")]
+    task = TranslationTask.learn(recipe_from_table({"tokenizer": {"type": "words"}}), pairs)
+    task = TranslationTask(task.recipe, type(task.tokenizer)(tokenizer, tokenizer))
+    small = recipe_from_table({"model": RECURRENT}).model
+    built = regard.models.RnnSeq2Seq(
+        small, source_vocab=tokenizer.vocab_size, target_vocab=tokenizer.vocab_size
+    )
+    texts = [*random.Random(0).sample(lines, SENTENCES), *ODD, "", "  ", "\u2581 a"]
+    opened(tab, Predictor(built.eval(), task))
+    found = tab.ask("(texts) => texts.map((text) => regardLive.read(text).pieces)", texts)
+    for text, pieces in zip(texts, found, strict=True):
+        wanted = [(each.id, each.text, each.start, each.end) for each in tokenizer.pieces(text)]
+        assert [(p["id"], p["text"], p["start"], p["end"]) for p in pieces] == wanted, text
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [("rotary", ("cross", 1, 2)), ("t5", ("encoder", 0, 0)), ("bahdanau", ("cross", 0, 0))],
+)
+def test_a_muted_head_mixes_zeros(tab: Tab, name: str, head: tuple[str, int, int]) -> None:
+    texts = [phrase.source for phrase in phrases("valid")[:10]]
+    ours = untrained(name)
+    reference = Predictor(rounded(ours.model), ours.task)
+    found = opened(tab, ours).ask(ASK, [texts, {"muted": [" ".join(map(str, head))]}])
+    plain = reference.translate(texts)
+    with regard.edit(reference.model) as edits:
+        edits.mute(layer=head[1], head=head[2], kind=head[0])
+        wanted = reference.translate(texts)
+    assert [one["output"] for one in found] == [one.best.text for one in wanted]
+    assert [one.best.text for one in plain] != [one.best.text for one in wanted]
+
+
+DECODER = {"type": "decoder", "model_dim": 16, "num_heads": 4, "num_layers": 2, "ffn_dim": 24}
+
+
+@pytest.mark.parametrize(
+    ("model", "tokenizer"),
+    [
+        ({"positions": "learned"}, {"type": "characters"}),
+        ({"positions": "rotary", "norm_kind": "rms", "num_key_heads": 1}, {"type": "bpe"}),
+        ({"positions": "alibi", "window": 4, "tie_embeddings": False}, {"type": "words"}),
+    ],
+)
+def test_a_language_model_continues_what_is_typed(
+    tab: Tab, model: dict[str, object], tokenizer: dict[str, object]
+) -> None:
+    lines = [phrase.target for phrase in phrases("valid")[:200]]
+    table = {"task": "language_modelling", "data": {"context": 64}, "model": {**DECODER, **model}}
+    table["tokenizer"] = {**tokenizer, "vocab_size": 600, "may_shrink": True}
+    task = LanguageModelling.learn(recipe_from_table(table), [Passage(tuple(lines), "test")])
+    torch.manual_seed(1)
+    built = task.build_model().eval()
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    reference = Predictor(rounded(built), task)
+    texts = [*lines[:10], "Where", "I 龘"]
+    wanted = reference.predict(texts, method="greedy", max_tokens=MOST_TOKENS)
+    found = opened(tab, Predictor(built, task)).ask(ASK, [texts, {}])
+    for text, one, other in zip(texts, found, wanted, strict=True):
+        assert tuple(one["tokens"]) == other.best.tokens, text
+        assert one["output"] == other.best.text
+        shown = look_at(reference, text)
+        for mine, theirs in zip(one["example"]["maps"], shown.maps, strict=True):
+            torch.testing.assert_close(
+                torch.tensor(mine["rows"]), torch.tensor(theirs.rows), rtol=0, atol=1e-3
+            )
+        values = one["example"]["answer"]["values"]
+        assert values == pytest.approx(shown.answer.values, rel=1e-3, abs=1e-3)
+        pieces = [token["text"] for token in one["example"]["output_tokens"]]
+        assert pieces == [token.text for token in shown.output_tokens]
+    tab.page.fill("#typed", lines[0])
+    tab.wait("() => document.querySelector('.written p')?.textContent?.length > 3")
+    tab.settled()
+
+
+def test_translation_and_attention_follow_what_is_typed(tab: Tab, transformer_run: Path) -> None:
+    ours = Predictor.load(transformer_run)
+    opened(tab, ours, ["我爱中国", "他昨天去北京了"]).settled()
+    (wanted,) = ours.translate(["我爱你"])
+    assert tab.ask("document.querySelectorAll('.tries button').length") == 2
+    tab.page.fill("#typed", "")
+    tab.wait("() => document.querySelector('.note').textContent !== ''")
+    tab.page.locator("#typed").press_sequentially("我爱你")
+    tab.wait(
+        "(text) => document.querySelector('.written p')?.textContent === text", wanted.best.text
+    )
+    tab.settled()
+    assert "你" in tab.text("main.view")
+    assert tab.ask("document.activeElement.id") == "typed"  # the viewer takes no focus, nor keys
+    assert tab.ask("document.querySelector('main.view').dataset.view") == "words"
+    tab.page.fill("#typed", "我" * 40)
+    tab.wait("() => /40.*24/.test(document.querySelector('.note').textContent)")
+    tab.page.fill("#typed", "我爱龘")
+    tab.wait("() => document.querySelector('.note').textContent.includes('龘')")
+
+
+def test_a_head_is_muted_by_keyboard_and_both_outputs_stand_side_by_side(
+    tab: Tab, transformer_run: Path
+) -> None:
+    opened(tab, Predictor.load(transformer_run), ["我爱中国"]).settled()
+    tab.page.focus(".typing summary")
+    tab.press("Enter")
+    tab.page.focus('[data-head="cross 1 0"]')
+    tab.press("Space")
+    assert tab.ask("document.activeElement.dataset.head") == "cross 1 0"
+    assert tab.ask("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert tab.ask("document.querySelectorAll('.written p').length") == 2
+    assert tab.ask("document.querySelector('main.view').dataset.view") == "compare"
+    tab.click(".mutes .clear")
+    assert tab.ask("document.querySelectorAll('.written p').length") == 1
+    assert tab.ask(CHOSEN)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_it_fits_a_phone_in_both_languages(tab: Tab, transformer_run: Path, language: str) -> None:
+    tab.page.set_viewport_size({"width": 400, "height": 800})
+    tab.page.emulate_media(color_scheme="dark")
+    opened(tab, Predictor.load(transformer_run), ["我爱中国", "他昨天去北京了"]).settled()
+    if tab.ask("document.documentElement.lang") != language:
+        tab.click(".typing .language")
+    tab.page.click(".typing summary")
+    tab.click('[data-head="cross 0 1"]')
+    assert tab.ask("document.documentElement.scrollWidth") <= 400
+    assert tab.text(".typing h1") == {"en": "Type a sentence", "zh": "输入一句话"}[language]
+    assert tab.ask("getComputedStyle(document.documentElement).colorScheme") == "light dark"
+
+
+def test_a_word_takes_less_than_the_blink_of_an_eye(tab: Tab, transformer_run: Path) -> None:
+    opened(tab, Predictor.load(transformer_run))
+    texts = sentences()[:50]
+    took = tab.ask(
+        """(texts) => {
+          const begun = performance.now();
+          const counts = texts.map((text) => regardLive.translate(text).tokens.length + 1);
+          return (performance.now() - begun) / counts.reduce((sum, count) => sum + count);
+        }""",
+        texts,
+    )
+    assert took < 30, f"{took:.1f} ms"
