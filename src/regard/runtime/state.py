@@ -15,8 +15,8 @@ from torch import Tensor
 from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer.decoder import gather
 
-# Positions of a new store; they double as answers grow.
-_POSITIONS = 8
+# Positions of a new store; they double as answers grow. Memory is taken as they are written.
+_POSITIONS = 64
 # Bytes from which an array has pages of its own.
 _OWN_PAGES = 2**20
 
@@ -38,18 +38,18 @@ def trim_memory() -> None:
 
 
 class Store:
-    """Keys and values side by side, (L, S, T, W); ``filled`` positions are written, each once."""
+    """Keys and values side by side, (L, T, S, W); ``filled`` positions are written, each once."""
 
     def __init__(self, layers: int, slots: int, width: int, *, filled: int = 0) -> None:
         positions = _POSITIONS
         while positions <= filled:
             positions *= 2
-        self.cache: Float32[np.ndarray, "L S T W"] = empty((layers, slots, positions, width))
+        self.cache: Float32[np.ndarray, "L T S W"] = empty((layers, positions, slots, width))
         self.filled = filled
 
     def has_room(self, length: int, rows: int) -> bool:
         """Whether position ``length`` can be written for so many rows."""
-        _, slots, positions, _ = self.cache.shape
+        _, positions, slots, _ = self.cache.shape
         return length == self.filled and length < positions and rows <= slots
 
     def of_rows(self, ancestors: Int32[np.ndarray, "R t"]) -> "Store":
@@ -144,5 +144,5 @@ def begin(
 
 def _own_slots(store: Store) -> Int32[np.ndarray, "S T"]:
     """The ancestors of rows that have been in their slots from the beginning."""
-    slots, positions = store.cache.shape[1:3]
+    positions, slots = store.cache.shape[1:3]
     return np.repeat(np.arange(slots, dtype=np.int32)[:, None], positions, axis=1)

@@ -112,38 +112,35 @@ def _score(typing, query, keys, places, count, width, key_heads, per, dim, scale
 
 @intrinsic
 def _mix(typing, weights, row, values, places, count, width, key_heads, per, dim, out):  # type: ignore[no-untyped-def]
-    """Each head's sum of values, (H D), by its weights, (H, M)."""
+    """Add each head's sum of values to (H D), by its weights, (H, M)."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         weights, row, values, places, count, width, key_heads, per, dim, out = arguments
         steps, rest = _registers(builder, dim)
         size = builder.mul(dim, ir.Constant(_SIZE, 4))
 
-        def sum_up(kind: ir.Type, weights: ir.Value, begin: ir.Value, to: ir.Value) -> None:
-            total = cgutils.alloca_once(builder, kind)
-            builder.store(_NOTHING if kind is _VECTOR else ir.Constant(kind, 0.0), total)
-            with cgutils.for_range(builder, count) as of_key:
-                at = builder.add(begin, _place(builder, places, of_key.index, width))
-                weight = offset(builder, weights, 4, of_key.index)
-                if kind is _VECTOR:
-                    share = read_everywhere(builder, weight, _NUMBER, _VECTOR)
-                    added = fused(builder, share, read(builder, at, kind), builder.load(total))
-                else:
-                    product = builder.fmul(read(builder, weight, kind), read(builder, at, kind))
-                    added = builder.fadd(builder.load(total), product)
-                builder.store(added, total)
-            _write(builder, builder.load(total), to)
+        def add(kind: ir.Type, weight: ir.Value, value: ir.Value, to: ir.Value) -> None:
+            total, number = read(builder, to, kind), read(builder, value, kind)
+            if kind is _VECTOR:
+                share = read_everywhere(builder, weight, _NUMBER, _VECTOR)
+                added = fused(builder, share, number, total)
+            else:
+                added = builder.fadd(total, builder.fmul(read(builder, weight, kind), number))
+            _write(builder, added, to)
 
-        with _heads(builder, key_heads, per) as (h, g):
-            shares = builder.add(weights, builder.mul(h, row))
-            begin = builder.add(values, builder.mul(g, size))
-            to = builder.add(out, builder.mul(h, size))
-            with cgutils.for_range(builder, steps) as step:
-                places_of_step = (offset(builder, each, _WIDE, step.index) for each in (begin, to))
-                sum_up(_VECTOR, shares, *places_of_step)
-            with cgutils.for_range(builder, rest) as left:
-                behind = (offset(builder, each, _WIDE, steps) for each in (begin, to))
-                sum_up(_NUMBER, shares, *(offset(builder, each, 4, left.index) for each in behind))
+        # Key by key, since values lie apart: what is near each other in memory is read together.
+        with cgutils.for_range(builder, count) as of_key:
+            begin = builder.add(values, _place(builder, places, of_key.index, width))
+            with _heads(builder, key_heads, per) as (h, g):
+                weight = offset(builder, builder.add(weights, builder.mul(h, row)), 4, of_key.index)
+                value = builder.add(begin, builder.mul(g, size))
+                both = (value, builder.add(out, builder.mul(h, size)))
+                with cgutils.for_range(builder, steps) as step:
+                    here = (offset(builder, each, _WIDE, step.index) for each in both)
+                    add(_VECTOR, weight, *here)
+                behind = [offset(builder, each, _WIDE, steps) for each in both]
+                with cgutils.for_range(builder, rest) as left:
+                    add(_NUMBER, weight, *(offset(builder, each, 4, left.index) for each in behind))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 10), generate
@@ -163,4 +160,6 @@ def attend_one_query(query, store, places, count, options, slopes, scores, out):
             for m in range(count):
                 scores[h, m] -= slopes[h] * f32(count - 1 - m)
         to_weights(scores[h, :padded])
+    for c in range(H * D):
+        out[c] = f32(0)
     _mix(room, row, keys + G * D * 4, where, count, width, G, H // G, D, out.ctypes.data)

@@ -106,10 +106,10 @@ def fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, addend: ir.Valu
 
 
 class _Plain:
-    """Weights in float32: an input is a step of ``step`` bytes; ``heights`` are those of tiles."""
+    """Weights in float32, an input a step of so many bytes; tiles are ``heights`` by ``panels``."""
 
     sums, step = ir.VectorType(ir.FloatType(), OUTPUTS), 4 * OUTPUTS
-    heights, block = (8, 5, 4, 2, 1) if OUTPUTS == 16 else (4, 2, 1), 256
+    heights, panels, block = (8, 5, 4, 2, 1) if OUTPUTS == 16 else (4, 2, 1), 3, 256
 
     @classmethod
     def initial(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
@@ -140,8 +140,9 @@ class Pairs:
     """Weights in int8; a pair of inputs is a step."""
 
     sums, step = _WHOLE, PAIRED_STEP
+    # The product of a pair needs a register before it is added: one panel less than in float32.
     heights: tuple[int, ...] = (4, 2, 1)
-    block = 256
+    panels, block = 2, 256
 
     @staticmethod
     def initial(builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
@@ -193,7 +194,7 @@ class Bytes(Pairs):
     """Packed int8 product with VNNI: four products of bytes at once, in sixteen lanes."""
 
     sums, step = ir.VectorType(ir.IntType(32), 16), 64
-    heights, block = (8, 4, 2, 1), 96
+    heights, panels, block = (8, 4, 2, 1), 3, 96
 
     @classmethod
     def initial(cls, builder: ir.IRBuilder, begin: ir.Value) -> ir.Value:
@@ -222,8 +223,8 @@ class Bytes(Pairs):
 
 Kind = type[_Plain] | type[Pairs] | type[Bytes]
 
-# Panels of a tile: more of them for one state, which leaves room for their sums.
-_PANELS, _PANELS_OF_ONE = 3, 4
+# Panels of a tile of one state, which leaves room for their sums.
+_PANELS_OF_ONE = 4
 # How far ahead of a tile of few states its own panels are fetched, in bytes; and up to how many
 # bytes of weights are near enough without.
 _AHEAD, _NEAR = 1024, 2**19
@@ -306,8 +307,8 @@ def _by_rows(kind: Kind, panels: int, heights: Sequence[int]) -> Callable[..., N
 def tiling(kind: Kind) -> Callable[..., None]:
     """Loop over panels ``first`` to ``stop``, a few at a time; ``out`` has whole panels."""
     near, far = (_tile_of(kind, 1, _PANELS_OF_ONE, fetches=each) for each in (False, True))
-    several, single = _by_rows(kind, _PANELS, kind.heights), _by_rows(kind, 1, (4, 1))
-    wide, most = 4 * kind.sums.count, kind.block
+    several, single = _by_rows(kind, kind.panels, kind.heights), _by_rows(kind, 1, (4, 1))
+    wide, panels, most = 4 * kind.sums.count, kind.panels, kind.block
 
     @shared
     def by_tiles(first, stop, states, weight, begins, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
@@ -331,9 +332,9 @@ def tiling(kind: Kind) -> Callable[..., None]:
                     else:
                         far(at, width, begin, size, *of_panels, to, out_width)
                     panel += _PANELS_OF_ONE
-                elif stop - panel >= _PANELS:
+                elif stop - panel >= panels:
                     several(block, end, at, width, begin, size, of_panels, to, out_width)
-                    panel += _PANELS
+                    panel += panels
                 else:
                     single(block, end, at, width, begin, size, of_panels, to, out_width)
                     panel += 1

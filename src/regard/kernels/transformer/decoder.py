@@ -62,7 +62,7 @@ class Options(NamedTuple):
 class DecoderCache(NamedTuple):
     """Cached keys and values of rows."""
 
-    store: Float32[np.ndarray, "L S T W"]
+    store: Float32[np.ndarray, "L T S W"]
     ancestors: Int32[np.ndarray, "R T"]  # the slot of each row at each position
     starts: Int32[np.ndarray, " R"]  # the first position that each row sees
     memory: Float32[np.ndarray, "L B M W"]
@@ -92,18 +92,18 @@ def rotate(heads, count, rotary, options):  # type: ignore[no-untyped-def]
 @shared
 def _attend_to_past(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
     """``attend_to_past``; ``projected`` and ``out`` begin with row ``first``."""
-    slots, room, width = store.shape
+    room, slots, width = store.shape
     queries_width = options.heads * options.head_dim
-    flat = store.reshape(slots * room, width)
+    flat = store.reshape(room * slots, width)
     places = np.empty(now + 1, np.int64)
     for r in range(first, stop):
         rotary = past.rotary[min(r, len(past.rotary) - 1)]
         rotate(projected[r - first], options.heads + options.key_heads, rotary, options)
-        copy(projected[r - first, queries_width:], store[r, now])
+        copy(projected[r - first, queries_width:], store[now, r])
         begin = min(past.starts[r], now)
         for t in range(begin, now):
-            places[t - begin] = past.ancestors[r, t] * room + t
-        places[now - begin] = r * room + now
+            places[t - begin] = t * slots + past.ancestors[r, t]
+        places[now - begin] = now * slots + r
         query, mixed, count = projected[r - first], out[r - first], now - begin + 1
         attend_one_query(query, flat, places, count, options, options.slopes, scores, mixed)
 
@@ -333,6 +333,6 @@ def decode_step(  # type: ignore[no-untyped-def]
 def gather(first, stop, cache, ancestors, copied):  # type: ignore[no-untyped-def]
     """Copy the past of each row, by its ancestors, into a slot of its own."""
     for layer in range(cache.shape[0]):
-        for r in range(first, stop):
-            for t in range(ancestors.shape[1]):
-                copy(cache[layer, ancestors[r, t], t], copied[layer, r, t])
+        for t in range(ancestors.shape[1]):
+            for r in range(first, stop):
+                copy(cache[layer, t, ancestors[r, t]], copied[layer, t, r])

@@ -111,7 +111,7 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
         for row, length in enumerate(prompt_lengths.tolist()):
             read = self.model.start(prompt[row : row + 1, :length], prompt_lengths[row : row + 1])
             for layer, cache in zip(state.store.cache, read.past, strict=True):
-                layer[row, seen + 1 - length : seen] = _side_by_side(cache)[0]
+                layer[seen + 1 - length : seen, row] = _side_by_side(cache)[0]
         return state
 
 
