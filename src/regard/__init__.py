@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from regard.interop.attribute import attribute
     from regard.interop.edit import edit
     from regard.interop.faithfulness import faithfulness
+    from regard.interop.patching import activations, patch
     from regard.interop.torch_functions import mark_weights
     from regard.interop.watch import watch
     from regard.training.start import train
@@ -85,6 +86,7 @@ __all__ = [
     "Sparsemax",
     "StudentT",
     "Summary",
+    "activations",
     "alibi",
     "at",
     "attend",
@@ -103,6 +105,7 @@ __all__ = [
     "masked_softmax",
     "observe",
     "parse_mask",
+    "patch",
     "prefix",
     "relative",
     "rollout",

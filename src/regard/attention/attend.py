@@ -117,6 +117,7 @@ def attend(
     edit = announce(query, key, options)
     if edit is not None:
         options = options._replace(mask=edit.mask)
+        query, key, value = edit.inputs(query, key, value)
     out, lse = answer(make_request(query, key, value, options), backend)
     if edit is not None and edit.finish is not None:
         out = edit.finish(out, value)

@@ -108,11 +108,28 @@ Observer = Callable[[AttentionCall], None]
 
 
 class Edit(NamedTuple):
-    """Replacement of one call of ``attend`` by an editor: its mask, and a change of its answer."""
+    """Replacement of one call of ``attend`` by an editor: its mask, inputs, and answer."""
 
     mask: Mask | None
     # Makes another answer (*batch, N, E) of the answer and the values (*values, M, E).
     finish: Callable[[Tensor, Tensor], Tensor] | None
+    query: Tensor | None = None  # in place of what was given
+    key: Tensor | None = None
+    value: Callable[[Tensor], Tensor] | None = None  # makes other values of those given
+
+    def inputs(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the inputs with the edits."""
+        value = value if self.value is None else self.value(value)
+        return (
+            query if self.query is None else self.query,
+            key if self.key is None else self.key,
+            value,
+        )
+
+    def seen(self, call: AttentionCall) -> AttentionCall:
+        """Return the call with the edits."""
+        query, key, _ = self._replace(value=None).inputs(call.query, call.key, call.key)
+        return replace(call, mask=self.mask, query=query, key=key)
 
 
 # Given what ``attend`` is called with; None leaves the call alone.
@@ -224,7 +241,7 @@ def announce(query: Tensor, key: Tensor, options: CallOptions) -> Edit | None:
     mask = None if mask is None else as_mask(mask)
     seen = AttentionCall(*current_place(), query, key, score, mask, bias, weighting)
     if editor is not None and (edit := editor(seen)) is not None:
-        seen = replace(seen, mask=edit.mask)
+        seen = edit.seen(seen)
     if observer is not None:
         observer(seen)
     return edit

@@ -6,19 +6,23 @@ from regard.interop.checkpoints.models import PretrainedModel, load_checkpoint, 
 from regard.interop.edit import Edits, edit
 from regard.interop.faithfulness import Faithfulness, faithfulness, rank_correlation
 from regard.interop.looking import look
+from regard.interop.patching import Activations, PatchEffects, activations, patch
 from regard.interop.torch_functions import mark_weights
 from regard.interop.torch_modules import EngineAttention, use
 from regard.interop.watch import Watch, Watched, watch
 
 __all__ = [
+    "Activations",
     "Attribution",
     "CheckpointTokenizer",
     "Edits",
     "EngineAttention",
     "Faithfulness",
+    "PatchEffects",
     "PretrainedModel",
     "Watch",
     "Watched",
+    "activations",
     "attribute",
     "edit",
     "faithfulness",
@@ -26,6 +30,7 @@ __all__ = [
     "load_folder",
     "look",
     "mark_weights",
+    "patch",
     "rank_correlation",
     "save_checkpoint",
     "use",

@@ -1,7 +1,7 @@
 """How much each input token contributes to one output, by gradients, leaving out and paths."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from regard.choices import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.faithfulness import attention_of, logits_of
 from regard.interop.input_vectors import frozen, ids_of, lookups_taken
-from regard.interop.watch import Watch, watch
+from regard.interop.watch import Watch, Watched, watch
 
 # (B,) numbers of what a model gives.
 Output = Callable[[object], Float[Tensor, " B"]]
@@ -128,13 +128,9 @@ def attribute(
     check_at_least("rows", rows, 1)
     if model.training:
         raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
-    if isinstance(inputs, Tensor):
-        inputs = {next(iter(inspect.signature(model.forward).parameters)): inputs}
-    for each, tensor in inputs.items():
-        if isinstance(tensor, Tensor) and len(tensor) != 1:
-            raise ShapeError(f"inputs must be of one text; got {each} of {len(tensor)}.")
+    inputs = named_inputs(model, inputs)
     with torch.no_grad():
-        output, chosen = _output_of(model(**inputs), model, target, against, position)
+        output, chosen = output_of(model(**inputs), model, target, against, position)
     if method in _BY_ATTENTION:
         return _by_attention(model, inputs, output, chosen, method)
     vectors = InputVectors(model, inputs, output, name)
@@ -156,6 +152,16 @@ def attribute(
 
 _BY_ATTENTION = ("attention", "rollout", "attention_gradient")
 METHODS = ("gradient_times_input", "integrated_gradients", "leave_one_out", *_BY_ATTENTION)
+
+
+def named_inputs(model: nn.Module, inputs: Mapping[str, object] | Tensor) -> Mapping[str, object]:
+    """Return inputs of one text by name; a tensor is the first argument."""
+    if isinstance(inputs, Tensor):
+        inputs = {next(iter(inspect.signature(model.forward).parameters)): inputs}
+    for name, tensor in inputs.items():
+        if isinstance(tensor, Tensor) and len(tensor) != 1:
+            raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
+    return inputs
 
 
 class InputVectors:
@@ -251,7 +257,7 @@ def _explained(model: nn.Module, inputs: Mapping[str, object]) -> str:
     )
 
 
-def _output_of(
+def output_of(
     answer: object,
     model: nn.Module,
     target: int | Output | None,
@@ -368,7 +374,7 @@ def _relevance(seen: Watch, output: Tensor, place: int) -> Float[Tensor, " N"]:
         (pair for pair in layers if pair[0].kind in (own, "cross")),
         key=lambda pair: (-pair[0].layer, pair[0].kind != "cross"),
     ):
-        part = sum(_passed(seen, each.layer, each.kind, each.name, gradient, reached))
+        part = _passed(seen, each, gradient, reached)
         if each.kind == "cross":
             source = part if source is None else source + part
         else:
@@ -377,18 +383,17 @@ def _relevance(seen: Watch, output: Tensor, place: int) -> Float[Tensor, " N"]:
         return reached
     for each, gradient in reversed(layers):
         if each.kind == "encoder":
-            parts = _passed(seen, each.layer, each.kind, each.name, gradient, source)
-            source = torch.stack([source, *parts]).sum(dim=0)
+            source = source + _passed(seen, each, gradient, source)
     return source
 
 
-def _passed(
-    seen: Watch, layer: int, kind: str, name: str, gradient: Tensor, reached: Tensor
-) -> Iterator[Tensor]:
-    """Relevance of keys of a layer, in parts: of queries times positive weight · gradient."""
+def _passed(seen: Watch, each: Watched, gradient: Tensor, reached: Tensor) -> Float[Tensor, " M"]:
+    """Relevance of the keys of a layer: that of queries times positive weight · gradient."""
+    total = reached.new_zeros(each.summary.shape[-1])
     for some in torch.split(reached.nonzero().flatten(), _QUERIES):
-        rows = seen.rows(layer, some.tolist(), kind, name=name).detach()
-        slopes = seen.slopes(layer, some.tolist(), gradient, kind, name=name)
+        rows = seen.rows(each.layer, some.tolist(), each.kind, name=each.name).detach()
+        slopes = seen.slopes(each.layer, some.tolist(), gradient, each.kind, name=each.name)
         product = (rows * slopes).clamp(min=0)[0]
         mean = product.mean(dim=0) if product.dim() == 3 else product
-        yield reached[some] @ mean.to(reached)
+        total = total + reached[some] @ mean.to(reached)
+    return total

@@ -1,8 +1,9 @@
 """Acting on a whole model's attention: mute a head, hide a link, fix a row of weights."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -14,6 +15,7 @@ from regard.attention.observing import Edit, current_editor, editing
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
 from regard.interop.inside import ForwardTrace, Site, reached
+from regard.interop.own_attention import AsGiven
 from regard.interop.watch import KINDS, Attending, check_seen, module_of
 
 AnswerT = TypeVar("AnswerT")
@@ -30,6 +32,8 @@ class EditedCall:
     keys: range
     device: torch.device
     name: str  # in messages
+    site: tuple[str, int] = ("", -1)  # kind and layer
+    has_output: bool = True  # not weights alone, which were marked
 
 
 class AttentionChange:
@@ -40,6 +44,18 @@ class AttentionChange:
     def mask(self, call: EditedCall) -> Mask | None:
         """Mask of the visible keys; None is all."""
         return None
+
+    def change_query(self, query: Tensor, call: EditedCall) -> Tensor:
+        """Return other queries (B, H, N, D)."""
+        return query
+
+    def change_key(self, key: Tensor, call: EditedCall) -> Tensor:
+        """Return other keys (B, G, M, D)."""
+        return key
+
+    def change_value(self, value: Tensor, call: EditedCall) -> Tensor:
+        """Return other values (B, G, M, E)."""
+        return value
 
     def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
         """Return another output (B, H, N, E), of the output and the values (B, G, M, E)."""
@@ -65,7 +81,9 @@ class Edits:
         (True, False)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: nn.Module | None = None) -> None:
+        self.model = model
+        self.hooks = ExitStack()
         self._changes: list[_Planned] = []
         self._is_on = True
         self.trace = ForwardTrace()
@@ -123,9 +141,22 @@ class Edits:
             choose("kind", kind, dict.fromkeys(KINDS))
         self._changes.append(_Planned(change, layer, kind))
 
+    def change_module(self, module: nn.Module, change: Callable[[Tensor], Tensor]) -> None:
+        """Change the output of a module of the model, or the first of several."""
+
+        def after(module: nn.Module, args: object, output: object) -> object:
+            if not self._is_on:
+                return None
+            if isinstance(output, tuple):
+                return (change(output[0]), *output[1:])
+            return change(output) if isinstance(output, Tensor) else None
+
+        self.hooks.enter_context(module.register_forward_hook(after))
+
     def clear(self) -> None:
         """Undo all changes."""
         self._changes.clear()
+        self.hooks.close()
 
     def compare(self, run: Callable[[], AnswerT]) -> tuple[AnswerT, AnswerT]:
         """Results of ``run`` without the edits, and with them."""
@@ -153,6 +184,8 @@ class Edits:
             range(site.dropped, site.dropped + M),
             attention.query.device,
             site.name or f"{site.kind} {site.layer}",
+            (site.kind, site.layer),
+            not isinstance(attention.weighting, AsGiven),
         )
         mask = attention.mask
         for rule in (change.mask(call) for change in changes):
@@ -166,7 +199,20 @@ class Edits:
                 out = change.finish(out, value, call)
             return out if has_heads else out.squeeze(-3)
 
-        return Edit(mask, finish)
+        def changed(name: str, tensor: Tensor) -> Tensor:
+            given = tensor if has_heads else tensor.unsqueeze(-3)
+            found = given
+            for change in changes:
+                found = getattr(change, f"change_{name}")(found, call)
+            return tensor if found is given else found if has_heads else found.squeeze(-3)
+
+        return Edit(
+            mask,
+            finish,
+            _unless_same(changed("query", attention.query), attention.query),
+            _unless_same(changed("key", attention.key), attention.key),
+            partial(changed, "value") if _changes_value(changes) else None,
+        )
 
     def finish(self, model: nn.Module) -> None:
         """Raise SettingError if a change met nothing that it could have been for, or not all."""
@@ -214,16 +260,14 @@ def edit(model: Attending) -> Iterator[Edits]:
         tensor([[ True, False, False, False, False]])
     """
     module = module_of(model)
-    edits, outer = Edits(), current_editor()
+    edits, outer = Edits(module), current_editor()
 
     def edit_after_outer(call: AttentionCall) -> Edit | None:
         first = None if outer is None else outer(call)
-        if first is not None:
-            call = replace(call, mask=first.mask)
-        then = edits.edit(call)
+        then = edits.edit(call if first is None else first.seen(call))
         return first if then is None else _chained(first, then)
 
-    with reached(module) as edits.trace, editing(edit_after_outer):
+    with reached(module) as edits.trace, editing(edit_after_outer), edits.hooks:
         yield edits
     edits.finish(module)
 
@@ -245,7 +289,7 @@ class _Planned:
 
     def meets(self, sites: set[tuple[str, int]]) -> bool:
         return any(
-            self.kind in (None, kind) and bool(_numbers("layer", self.layer, layer, 1))
+            self.kind in (None, kind) and bool(numbers_of("layer", self.layer, layer, 1))
             for kind, layer in sites
         )
 
@@ -267,7 +311,7 @@ class _Hide(AttentionChange):
 
     def mask(self, call: EditedCall) -> Mask | None:
         rows, columns = (
-            _flags(_numbers(name, places, span.start, len(span)), len(span), call.device)
+            _flags(numbers_of(name, places, span.start, len(span)), len(span), call.device)
             for name, places, span in (
                 ("query", self.query, call.queries),
                 ("key", self.key, call.keys),
@@ -292,7 +336,7 @@ class _Fix(AttentionChange):
     head: Numbers
 
     def finish(self, out: Tensor, value: Tensor, call: EditedCall) -> Tensor:
-        queries = _numbers("query", self.query, call.queries.start, len(call.queries))
+        queries = numbers_of("query", self.query, call.queries.start, len(call.queries))
         heads = _heads(self.head, call)
         if not queries:
             return out
@@ -321,17 +365,31 @@ class _Fix(AttentionChange):
         return torch.nn.functional.pad(there, (0, len(call.keys) - there.shape[-1]))
 
 
+def _unless_same(changed: Tensor, given: Tensor) -> Tensor | None:
+    return None if changed is given else changed
+
+
+def _changes_value(changes: Iterable[AttentionChange]) -> bool:
+    return any(type(change).change_value is not AttentionChange.change_value for change in changes)
+
+
 def _chained(first: Edit | None, then: Edit) -> Edit:
-    if first is None or first.finish is None:
+    if first is None:
         return then
-    if then.finish is None:
-        return Edit(then.mask, first.finish)
     one, other = first.finish, then.finish
-    return Edit(then.mask, lambda out, value: other(one(out, value), value))
+    finish = other or one
+    if one is not None and other is not None:
+        finish = lambda out, value: other(one(out, value), value)  # noqa: E731
+    before, after = first.value, then.value
+    values = after or before
+    if before is not None and after is not None:
+        values = lambda value: after(before(value))  # noqa: E731
+    query = first.query if then.query is None else then.query
+    return Edit(then.mask, finish, query, first.key if then.key is None else then.key, values)
 
 
 def _heads(head: Numbers, call: EditedCall) -> list[int]:
-    heads = _numbers("head", head, 0, call.num_heads)
+    heads = numbers_of("head", head, 0, call.num_heads)
     if not heads:
         raise SettingError(
             f"head must be below {call.num_heads}, the heads of {call.name}; got {head!r}."
@@ -339,7 +397,7 @@ def _heads(head: Numbers, call: EditedCall) -> list[int]:
     return heads
 
 
-def _numbers(name: str, numbers: Numbers, start: int, length: int) -> list[int]:
+def numbers_of(name: str, numbers: Numbers, start: int, length: int) -> list[int]:
     """Select from the ``length`` numbers that begin with ``start``, counted from there."""
     if numbers is None:
         return list(range(length))

@@ -171,6 +171,11 @@ def mark_weights(weights: Float[Tensor, "*b N M"]) -> Float[Tensor, "*b N M"]:
     looks_ahead = N != M or N < 2 or bool(weights.detach().triu(1).any())
     with at("" if looks_ahead else "decoder", -1):
         edit = None if editor is None else editor(call_of_weights(weights))
+        if edit is not None and (edit.query, edit.key, edit.value) != (None, None, None):
+            raise SettingError(
+                "attention must be computed by a function for its inputs to be replaced; got "
+                "weights that were marked. Call F.scaled_dot_product_attention there."
+            )
         if edit is not None and edit.mask is not None:
             weights = _without(weights, edit.mask)
         if observer is not None:

@@ -403,7 +403,7 @@ def watch(
             mixed.out, mixed.value = out, value
             return out
 
-        return Edit(call.mask if first is None else first.mask, keep_both)
+        return (first or Edit(call.mask, None))._replace(finish=keep_both)
 
     with ExitStack() as block:
         watched.trace = block.enter_context(reached(model, reads=True))
