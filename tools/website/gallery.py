@@ -23,6 +23,7 @@ _OPINIONS = {
     "lobby": ("elegant tidy spacious welcoming", "shabby messy cramped gloomy"),
 }
 _FORMS = ("The {} was {}.", "I found the {} very {}.", "To be honest, the {} was {}.")
+_TO_TYPE = ("我爱中国", "他昨天去北京了", "我们明天在学校看书")
 _PLACES = 24
 _SENTENCES = 12
 
@@ -37,6 +38,16 @@ class Picture:
 
 
 PICTURES = (
+    Picture(
+        "type.html",
+        ("Type a sentence", "输入一句话"),
+        (
+            "The demo's translator lives in this page: type Chinese, and translation and attention "
+            "follow; mute heads, and see what becomes of it. No server, no network.",
+            "演示的翻译器就装在这一页里：输入中文，译文和注意力随着输入出现；"
+            "关掉几个头，看看译文会怎样。不需要服务器，也不用联网。",
+        ),
+    ),
     Picture(
         "demo.html",
         ("A translator", "翻译器"),
@@ -126,6 +137,7 @@ def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
     if not (demo / "run.json").is_file():
         _regard("train", "demo", "--run", demo, *_shorter(updates))
     (target / "demo.html").write_text(_translations(demo), "utf-8")
+    _regard("look", demo, *_TO_TYPE, "--live", "--out", target / "type.html")
     given = ("--target", "Yesterday he went to Beijing.")
     _regard("look", demo, "他昨天去北京了", *given, "--out", target / "sentence.html")
     opinions = _opinions(runs)

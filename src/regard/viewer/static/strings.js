@@ -387,6 +387,7 @@ export const STRINGS = {
   "typing.title": ["Type a sentence", "输入一句话"],
   "typing.title.text": ["Type a text", "输入一段文本"],
   "typing.continuation": ["Continuation", "续写"],
+  "typing.next": ["Likely next", "接下来可能是"],
   "typing.languages": ["{source} → {target}", "{source} → {target}"],
   "typing.try": ["Try", "试试"],
   "typing.empty": ["Type a text: it is read here, in the page. Nothing is sent anywhere.", "请输入文本：模型就在本页运行，文本不会发送到任何地方。"],

@@ -64,7 +64,7 @@ export function createTranslator(packed) {
       ({ logProbs, state } = model.step(id, state));
     }
     const last = state;
-    const labels = likeliest(logProbs, LIKELY).map((id) => [id === end ? "⟨end⟩" : target.decode([0, id]).text, Math.exp(logProbs[id])]);
+    const next = likeliest(logProbs, LIKELY).map((id) => ({ text: textOf(id), share: Math.exp(logProbs[id]) }));
     costs.push(-logProbs[end]);
     const tokens = [];
     let read = [begin, ...ids];
@@ -84,11 +84,13 @@ export function createTranslator(packed) {
         for (const id of read) ({ logProbs, state } = model.step(id, state));
       }
     }
-    const answer = { labels, tags: [], values: costs, measure: packed.measure };
+    const answer = { labels: [], tags: [], values: costs, measure: packed.measure };
     const output_tokens = ended(pieces, [...plain].length);
     const example = { source: "", output: plain, source_tokens: [], output_tokens, maps: mapsOf({ looks: [] }, last, output_tokens.length), answer };
-    return { output: linesAfter(plain, ids, tokens), tokens, score: null, example };
+    return { output: linesAfter(plain, ids, tokens), tokens, next, score: null, example };
   }
+
+  const textOf = (id) => (id === end ? "⟨end⟩" : target.decode([0, id]).text.trim() || "␣");
 
   // What the tokens add to the text; the end of a line is a token too.
   function linesAfter(plain, ids, tokens) {

@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { phrase, switchLanguage, t, watchLanguage } from "./language.js";
+import { figure } from "./maps.js";
 import { switchTheme } from "./palette.js";
 import { createTranslator } from "./translator.js";
 import { show } from "./viewer.js";
@@ -94,6 +95,12 @@ function createPage(root, data, packed) {
     parts.heads.replaceChildren(...rows, element("div", { class: "tools" }, clear));
   }
 
+  // The likeliest next tokens of a language model.
+  function nextOf(next) {
+    const tokens = next.map(({ text: token, share }) => element("span", { class: "next" }, element("bdi", {}, token), " ", element("data", { value: share }, figure(share, 2))));
+    return element("div", { class: "nexts" }, element("span", { class: "name" }, t("typing.next")), ...tokens);
+  }
+
   const nameOfOutput = () => (isWriter ? t("typing.continuation") : (nameOfLanguage(data.output_language) ?? t("side.output")));
 
   /** Mutes heads, or lets them be heard again where all of them are muted. */
@@ -140,6 +147,7 @@ function createPage(root, data, packed) {
           {},
           element("span", { class: "name" }, found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before")),
           element("p", { lang: data.output_language }, ...(at ? changed : [one.output || "∅"])),
+          one.next ? nextOf(one.next) : "",
         ),
       ),
     );
