@@ -183,8 +183,9 @@ def as_saved(config: type[object], table: Mapping[str, JsonValue]) -> dict[str, 
     """Saved settings, with what newer ones meant then, and without retired ones that were off."""
     assert dataclasses.is_dataclass(config)
     fields = [field for field in dataclasses.fields(config) if _BEFORE in field.metadata]
-    off = _retired(config)
-    known = {key: value for key, value in table.items() if key not in off or value != off[key]}
+    off, names = _retired(config), getattr(config, "renamed", {})
+    items = ((names.get(key, key), value) for key, value in table.items())
+    known = {key: value for key, value in items if key not in off or value != off[key]}
     return {**{field.name: field.metadata[_BEFORE] for field in fields}, **known}
 
 

@@ -45,6 +45,8 @@ def test_values_and_settings_become_what_is_asked():
         order: str = newer("last", before="first")
 
     assert (Model().order, as_saved(Model, {"size": 4})) == ("last", {"order": "first", "size": 4})
+    Model.renamed = {"length": "size"}
+    assert as_saved(Model, {"length": 4})["size"] == 4
     assert checked("widths", [1, 3], tuple[Count, ...]) == (1, 3)
     assert nearest("BPE", ["bpe", "unigram"]) == "bpe"
     settings = {"model.num_heads": 4, "model.type": "rnn"}

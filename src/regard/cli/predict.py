@@ -86,10 +86,10 @@ def predict(
     files = with_sides(files, source, None)
     changes = decoding.given() | ({} if n_best is None else {"n_best": n_best})
     if bulk.is_asked():
-        options: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
-        options |= {"--encoding": encoding, "--layers": layers}
-        options |= {"--on-bad-line": on_bad_line == "skip"}
-        refuse(options, "with --input; rows that cannot be answered are noted beside the answers")
+        of_lines: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
+        of_lines |= {"--encoding": encoding, "--layers": layers}
+        of_lines |= {"--on-bad-line": on_bad_line == "skip"}
+        refuse(of_lines, "with --input; rows that cannot be answered are noted beside the answers")
         predict_files(
             run,
             bulk,

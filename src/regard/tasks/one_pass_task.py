@@ -66,7 +66,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         file: Name of their file.
         can_smooth: Whether its labels can be smoothed.
         padding: Fillers of a sample's lists, by name, where they are not 0.
-        overlap: Words of training and how rare they are, where ``data.overlap`` is set.
+        overlap: Words of training and how rare they are, where ``data.shared_words`` is set.
 
     Example:
         >>> class Spelling(OnePassTask[str, str]):
@@ -164,7 +164,7 @@ class OnePassTask(Task[ExampleT, Any, Any, AnswerT]):
         """The task with what ``save`` wrote; RunError if a file is missing or damaged."""
         tokenizer = cls.load_tokenizer(recipe, folder / "text")
         task = cls(recipe, tokenizer, **cls.load_learned(folder))
-        if getattr(recipe.data, "overlap", False) is True:  # of language models, it is a number
+        if getattr(recipe.data, "shared_words", False):
             task.overlap = Overlap.load(folder)
         return task
 

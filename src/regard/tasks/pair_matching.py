@@ -82,11 +82,11 @@ class PairMatching(PairReading, LabelTask[LabelledPair]):
             SettingError: Overlap is wanted of a model that does not read it.
         """
         task = cast(PairMatching, super().learn(recipe, examples))
-        if task.data.overlap:
+        if task.data.shared_words:
             model = pair_model(recipe)
             if issubclass(model, PairClassifier) and not model.reads_overlap:
                 raise SettingError(
-                    "data.overlap must be false where model.type does not read it; got true, "
+                    "data.shared_words must be false where model.type does not read it; got true, "
                     f"{recipe.model_type!r}."
                 )
             task.overlap = Overlap.learn(dict.fromkeys(example.second for example in examples))

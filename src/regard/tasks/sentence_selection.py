@@ -100,13 +100,13 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         words = (word.text for text in texts for word in words_of(text))
         data = recipe.settings(SentencesData)
         task = cls(recipe, words=Vocabulary.learn(words, min_count=data.min_count).units)
-        if data.overlap:
+        if data.shared_words:
             task.overlap = _sentence_overlap(contexts)
         return task
 
     def build_model(self) -> nn.Module:
         config = self.recipe.settings(MemoryNetworkConfig)
-        count = len(OVERLAP_FEATURES) if self.data.overlap else 0
+        count = len(OVERLAP_FEATURES) if self.data.shared_words else 0
         return MemoryNetwork(config, vocab_size=len(self.vocabulary), num_features=count)
 
     def describe(self) -> list[str]:
@@ -231,7 +231,7 @@ class SentenceSelection(QuestionTask[SentenceAnswer]):
         return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
 
     def _overlap(self, example: Question, spans: Sequence[tuple[int, int]]) -> Float[Tensor, "M F"]:
-        """Overlap of each sentence with the question; nothing without ``data.overlap``."""
+        """Overlap of each sentence with the question; nothing without ``data.shared_words``."""
         if self.overlap is None:
             return torch.zeros(len(spans), 0)
         context, of_pair = example.context, self.overlap.features

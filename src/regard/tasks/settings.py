@@ -1,5 +1,6 @@
 """Settings ``[data]`` of tasks, without torch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -75,15 +76,17 @@ class PairsData(DataFiles):
         second: The second text's, likewise; the key is else "second".
         label: The label's, likewise; the key is else "label".
         max_length: Most tokens of each text; what is beyond is cut off.
-        overlap: Whether the model sees in numbers how much of the first text the second has, its
-            rare words above all, as the training text counts them.
+        shared_words: Whether the model sees in numbers how much of the first text the second has,
+            its rare words above all, as the training text counts them.
     """
 
     first: Column = 1
     second: Column = 2
     label: Column = 3
     max_length: Count = 192
-    overlap: bool = False
+    shared_words: bool = False
+
+    renamed: ClassVar[Mapping[str, str]] = {"overlap": "shared_words"}
 
     column_names: ClassVar[tuple[str, ...]] = ("first", "second", "label")
 
@@ -207,14 +210,16 @@ class SentencesData(DataFiles):
         max_words: Most words of a sentence; what is beyond is cut off.
         oov_buckets: Ids that all other words share by their spelling, so that a name that stands in
             question and text is seen to be the same; 0 gives them one id.
-        overlap: Whether the model sees in numbers how much of the question each sentence has, its
-            rare words above all, as the training text counts them.
+        shared_words: Whether the model sees in numbers how much of the question each sentence has,
+            its rare words above all, as the training text counts them.
     """
 
     min_count: Count = 2
     max_words: Count = 60
     oov_buckets: Natural = 1000
-    overlap: bool = False
+    shared_words: bool = False
+
+    renamed: ClassVar[Mapping[str, str]] = {"overlap": "shared_words"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -82,7 +82,7 @@ def test_each_model_learns_four_pairs(fitted, model):
 
 @pytest.mark.parametrize("model", ["esim", "match", "transformer"])
 def test_each_model_adds_what_overlap_says(fitted, model, tmp_path):
-    job = PairMatching.learn(recipe(model, overlap=True), PAIRS)
+    job = PairMatching.learn(recipe(model, shared_words=True), PAIRS)
     network = fitted(job, PAIRS)
     batch = job.collate(job.encode(PAIRS))
     answers = job.predict(network, batch)
@@ -96,8 +96,10 @@ def test_each_model_adds_what_overlap_says(fitted, model, tmp_path):
 
 def test_a_model_from_outside_that_reads_no_overlap_is_named(monkeypatch):
     monkeypatch.setattr(Esim, "reads_overlap", False)
-    with pytest.raises(SettingError, match=r"data\.overlap must be false where .*got true, 'esim'"):
-        PairMatching.learn(recipe(overlap=True), PAIRS)
+    with pytest.raises(
+        SettingError, match=r"data\.shared_words must be false where .*got true, 'esim'"
+    ):
+        PairMatching.learn(recipe(shared_words=True), PAIRS)
 
 
 def test_word_overlap_parts_what_shares_words():

@@ -74,7 +74,7 @@ def test_a_name_that_training_has_not_is_the_same_in_question_and_text(tmp_path)
 
 
 def test_with_overlap_it_finds_the_sentence_that_shares_rare_words(fitted, tmp_path):
-    job = job_of(1, overlap=True)
+    job = job_of(1, shared_words=True)
     network = fitted(job, QUESTIONS)
     with torch.no_grad():  # by the numbers alone
         for table in (network.match, network.mix, network.match_order):
