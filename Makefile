@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-tools
 
-.PHONY: install demo format check kernels test test-all docs bench clean
+.PHONY: install demo format check kernels test slow shapes test-all docs packages bench clean
 
 install: $(TOOLS)
 
@@ -36,8 +36,9 @@ check: $(TOOLS)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Processes with one thread each: half the time of one process with two.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
+# Processes with one thread each: half the time of one process with two. Threads that tests ask for
+# sleep while they wait: others want their processor.
+PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest
 FAST := -m "not slow"
 SHARED := --dist loadfile -n
 
@@ -52,11 +53,17 @@ test: $(TOOLS)
 	$(MAKE) -j 2 check kernels
 	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) $(KERNELS:%=--ignore=%)
 
-# Besides: whole commands, trainings, browsers, kills, benchmarks in small; and shapes checked as
-# functions are called.
-test-all: test
-	$(PYTEST) -m slow $(SHARED) $(SLOW_WORKERS) tests
+# Besides: whole commands, trainings, browsers, kills, benchmarks in small.
+slow: $(TOOLS)
+	$(PYTEST) -m slow $(SHARED) $(SLOW_WORKERS) --durations=50 tests
+
+# Shapes, checked as functions are called.
+shapes: $(TOOLS)
 	$(PYTEST) $(FAST) $(SHARED) $(WORKERS) --jaxtyping-packages=$(CHECKED),beartype.beartype $(CHECKED_BY)
+
+test-all: test
+	$(MAKE) slow
+	$(MAKE) shapes
 
 CHECKED := regard.attention,regard.layers,regard.models
 CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores tests/unit/attention/masks
@@ -66,6 +73,10 @@ CHECKED_BY := tests/unit/layers tests/unit/models tests/unit/attention/scores te
 GALLERY_UPDATES ?=
 docs: $(TOOLS)
 	$(BIN)/python -m tools.website $(if $(GALLERY_UPDATES),--updates $(GALLERY_UPDATES))
+
+# The wheel and the sdist, used where this folder is not.
+packages: $(TOOLS)
+	$(BIN)/python -m tools.packages
 
 # The speed of training, and the pages of figures; benchmarks/README.md has the other figures.
 bench: $(TOOLS)

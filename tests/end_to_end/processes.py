@@ -334,5 +334,9 @@ if __name__ == "__main__":
     warnings.simplefilter("error")
     home = Path(sys.argv[1])
     write_corpus(home)
+    # Modules are loaded here, once, and not by every child.
+    with (home / "log").open("w") as log:
+        reporter = ConsoleReporter(Console(file=log), quiet=True)
+        train(recipe(home, updates=2, validate_every=1), home / "first", reporter=reporter)
     found = SCENARIOS[sys.argv[2]](home, *map(int, sys.argv[3:]))
     sys.stdout.write(json.dumps(found))

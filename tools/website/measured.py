@@ -29,16 +29,20 @@ def pages() -> dict[str, str]:
     """The page, by its place."""
     records = measuring.read_records(measuring.RECORDS)
     quoted = quoting.numbers(records, QUOTED)
-    return {"measured.zh.md": "\n".join([_INTRO, *(_part(one, records, quoted) for one in GROUPS)])}
+    old = ages.old_records(records)
+    parts = [_part(one, records, quoted, old) for one in GROUPS]
+    return {"measured.zh.md": "\n".join([_INTRO, *parts])}
 
 
 def _part(
-    group: Group, records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.Numbers]
+    group: Group,
+    records: Sequence[Mapping[str, Any]],
+    quoted: Mapping[str, quoting.Numbers],
+    old: Sequence[str],
 ) -> str:
     """A group under the anchor that it has in English, so that links fit both pages."""
     marked = shipped.no_better(records)
     chinese = CHINESE.get(group.title, {"title": group.title, "says": group.says})
-    old = ages.old_records(records)
     rows = [
         line([*shipped.cells(figure, marked), f"`{name}`{f' {ages.MARK}' if name in old else ''}"])
         for place in group.figures

@@ -179,25 +179,23 @@ def test_a_huge_unit_does_not_swallow_the_one_that_shares_its_reciprocal(reach):
 
 
 def test_nan_reaches_only_whoever_sees_it():
-    query, key, value, w = make()
-    mask = rg.lengths([15, 18]) & rg.causal(first=2)
+    query, key, value, w = make(batch=1)
+    mask = rg.lengths([15]) & rg.causal(first=2)
     clean = answer([query, key, value, w], mask=mask)
     key[0, :, 19], value[0, :, 20] = float("nan"), float("inf")  # nobody sees these
     torch.testing.assert_close(answer([query, key, value, w], mask=mask), clean, atol=1e-5, rtol=0)
-    key[0, 0, 5], value[1, 1, 7] = float("nan"), float("nan")  # seen from queries 3 and 5 on
-    query[1, 0, 18] = float("nan")
+    key[0, 0, 5], value[0, 1, 7] = float("nan"), float("nan")  # seen from queries 3 and 5 on
+    query[0, 1, 2] = float("nan")
     out, lse, d_query, d_key, d_value, _ = answer([query, key, value, w], mask=mask)
-    bad = torch.zeros(B, H, N, dtype=torch.bool)
-    bad[0, 0, 3:], bad[1, 1, 5:], bad[1, 0, 18] = True, True, True
-    assert torch.equal(out.isnan().all(dim=-1), bad)
-    assert torch.equal(out.isnan().any(dim=-1), bad)
-    bad[1, 1] = False  # whose values alone are bad
-    assert torch.equal(lse.isnan(), bad)
-    bad[1, 1, 5:] = True
-    assert torch.equal(d_query.isnan().any(dim=-1), bad)
-    assert d_key[0, :, 15:].eq(0).all()
-    assert d_value[1, :, 18:].eq(0).all()
-    assert d_key[0, 1].isfinite().all()
+    bad = torch.zeros(H, N, dtype=torch.bool)
+    bad[0, 3:], bad[1, 5:], bad[1, 2] = True, True, True
+    assert torch.equal(out[0].isnan().all(dim=-1), bad)
+    assert torch.equal(out[0].isnan().any(dim=-1), bad)
+    assert torch.equal(d_query[0].isnan().any(dim=-1), bad)
+    bad[1, 5:] = False  # whose values alone are bad
+    assert torch.equal(lse[0].isnan(), bad)
+    assert d_key[:, :, 15:].eq(0).all()
+    assert d_value[:, :, 15:].eq(0).all()
 
 
 def test_the_same_bits_come_out_twice():
@@ -207,7 +205,7 @@ def test_the_same_bits_come_out_twice():
 
 
 def test_dropout_has_the_pattern_of_every_other_path():
-    check(make(groups=1), mask=rg.lengths([23, 17]), dropout=0.4)
+    check(make(groups=1, queries=5, keys=18), mask=rg.lengths([18, 17]), dropout=0.4)
 
 
 @pytest.mark.parametrize(("batch", "heads", "shape"), [(1, H, (H, 1, M)), (B, 1, (B, 1, N, 1))])
@@ -217,12 +215,11 @@ def test_a_bias_is_added_without_being_spread_out(batch, heads, shape):
     check(make(batch=batch, heads=heads, groups=heads), bias=bias)
 
 
-@pytest.mark.parametrize("mask", ["none", "documents"])
-def test_the_gradient_does_not_depend_on_the_panels(monkeypatch, mask):
-    inputs = make(groups=1, batch=1)
-    whole = answer(inputs, mask=MASKS[mask])
+def test_the_gradient_does_not_depend_on_the_panels(monkeypatch):
+    inputs, mask = make(groups=1, batch=1), MASKS["documents"]
+    whole = answer(inputs, mask=mask)
     monkeypatch.setattr(additive_triton, "_PANEL", 1)
-    torch.testing.assert_close(answer(inputs, mask=MASKS[mask]), whole, atol=1e-5, rtol=0)
+    torch.testing.assert_close(answer(inputs, mask=mask), whole, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 3e-2), (torch.float16, 4e-3)])
