@@ -49,6 +49,31 @@ def diagram(figure: Figure, data: Data, say: Say) -> None:
         axes.text(x, 0.75, say(*words), ha="center", color=GREY)
 
 
+@picture("scores-scaled-dot", 3.2, 3.4)
+def scaled_dot(figure: Figure, data: Data, say: Say) -> None:
+    """The scaled dot product step by step: products, scale, mask, softmax, products with values."""
+    axes = plain(figure.add_subplot(), 5, 5.4)
+    steps = (
+        (say("product Q Kᵀ", "乘积 Q Kᵀ"), PALE),
+        (say("divide by √d", "除以 √d"), PALE),
+        (say("mask", "掩码"), "#fff3e0"),
+        ("softmax", PALE),
+        (say("product with V", "与 V 相乘"), ORANGE),
+    )
+    for place, (words, color) in enumerate(steps):
+        ink = "white" if color == ORANGE else "black"
+        box(axes, 1.9, 1.3 + 0.85 * place, words, width=2, color=color, ink=ink)
+        if place:
+            arrow(axes, (1.9, 0.73 + 0.85 * place), (1.9, 1.02 + 0.85 * place))
+    for x, name in ((1.3, "Q"), (2.5, "K")):
+        box(axes, x, 0.35, name, width=0.7, color=BLUE, ink="white")
+        arrow(axes, (x, 0.63), (x, 1.02))
+    box(axes, 4.1, 0.35, "V", width=0.7, color=TEAL, ink="white")
+    axes.plot([4.1, 4.1], [0.63, 4.7], color=TEAL, linewidth=1)
+    arrow(axes, (4.1, 4.7), (2.93, 4.7), color=TEAL)
+    arrow(axes, (1.9, 4.98), (1.9, 5.35))
+
+
 def _masked() -> Data:
     random = torch.Generator().manual_seed(0)
     scores = torch.randn(2, 2, 4, generator=random)

@@ -155,6 +155,22 @@ def alignment(figure: Figure, data: Data, say: Say) -> None:
     matrix(figure, figure.add_subplot(), data["weights"], x=x, y=y, bar=say("weight", "权重"))
 
 
+def _china() -> Data:
+    """Weights of the model of ``regard demo``, an output word a row."""
+    rows = [[0.94, 0.03, 0.02, 0.02], [0.03, 0.92, 0.03, 0.02], [0.01, 0.02, 0.64, 0.34]]
+    return {"weights": np.array([*rows, [0.12, 0.44, 0.14, 0.3]])}
+
+
+@picture("sequences-china", 3.8, 2.6, _china)
+def china(figure: Figure, data: Data, say: Say) -> None:
+    """The weights of a translator for 我爱中国."""
+    x, y = say("input", "输入"), say("output", "输出")
+    words = (*TARGET, ".")
+    weights = data["weights"]
+    axes = figure.add_subplot()
+    matrix(figure, axes, weights, x=x, y=y, numbers=True, columns="我爱中国", rows=words)
+
+
 LENGTHS = (4, 8, 12, 16, 20)
 
 

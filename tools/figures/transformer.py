@@ -62,10 +62,61 @@ def architecture(figure: Figure, data: Data, say: Say) -> None:
     arrow(axes, (right, decoder[-1] + 0.98), (right, 7.32))
 
 
+@picture("transformer-cross", 4.4, 2.6)
+def cross(figure: Figure, data: Data, say: Say) -> None:
+    """The decoder asks, the encoder's output answers."""
+    axes = plain(figure.add_subplot(), 7.4, 4)
+    xs = (0.7, 1.7, 2.7)
+    for x, word in zip(xs, ("我", "爱", "中国"), strict=True):
+        box(axes, x, 0.7, word, width=0.8, color=TEAL, ink="white")
+    axes.text(1.7, 0.15, say("output of the encoder", "编码器的输出"), ha="center", color=GREY)
+    box(axes, 5.9, 0.7, "love", width=0.9, color=BLUE, ink="white")
+    axes.text(5.9, 0.15, say("state of the decoder", "解码器的状态"), ha="center", color=GREY)
+    box(axes, 3.9, 2.5, say("attention", "注意力"), width=1.6, color=ORANGE, ink="white")
+    for x in xs:
+        arrow(axes, (x, 0.98), (3.3, 2.2), color=TEAL, width=2.4 if x == xs[1] else 0.8)
+    arrow(axes, (5.8, 0.98), (4.5, 2.2), color=BLUE)
+    axes.text(5.5, 1.7, say("query", "查询"), color=BLUE)
+    axes.text(0.7, 1.7, say("keys, values", "键和值"), color=TEAL)
+    arrow(axes, (3.9, 2.78), (3.9, 3.3), color=ORANGE)
+    axes.text(
+        3.9,
+        3.5,
+        say("a weighted mean of what the encoder says", "编码器输出的加权平均"),
+        ha="center",
+    )
+
+
+@picture("transformer-recurrence", 5.6, 2.4)
+def recurrence(figure: Figure, data: Data, say: Say) -> None:
+    """Where the past comes from: from the step before, or from attention to all positions."""
+    left, right = (plain(axes, 5, 3.6) for axes in figure.subplots(1, 2))
+    left.set_title(say("recurrence", "循环网络"), fontsize=9)
+    right.set_title(say("Transformer", "Transformer"), fontsize=9)
+    mlp = say("network", "网络")
+    box(
+        right, 2.5, 1.6, say("attention to all", "看所有位置"), width=4.4, color=ORANGE, ink="white"
+    )
+    for x in (0.8, 2.5, 4.2):
+        box(left, x, 1.9, mlp, width=1.1, color=TEAL, ink="white")
+        box(right, x, 2.6, mlp, width=1.1, color=TEAL, ink="white")
+        for axes, y in ((left, 1.9), (right, 2.6)):
+            axes.plot(x, 0.4, "o", color=GREY)
+            axes.plot(x, 3.4, "o", color=BLUE)
+            arrow(axes, (x, y + 0.28), (x, 3.25))
+        arrow(left, (x, 0.55), (x, 1.62))
+        arrow(right, (x, 0.55), (x, 1.32))
+        arrow(right, (x, 1.88), (x, 2.32))
+    for x in (1.38, 3.08):
+        arrow(left, (x, 1.9), (x + 0.54, 1.9), color=ORANGE, width=1.6)
+
+
 @picture("transformer-norms", 5.6, 2.8)
 def norms(figure: Figure, data: Data, say: Say) -> None:
-    """A cube of batch, position and feature: the cells that share a mean and a variance."""
+    """Sentences of unlike lengths, by position and feature: cells that share mean and variance."""
     shape = (4, 5, 4)  # sentences, positions, features
+    lengths = np.array([5, 2, 4, 3])  # what is missing is padding
+    is_real = np.broadcast_to((np.arange(5) < lengths[:, None])[:, :, None], shape)
     one_position, one_feature = np.zeros((2, *shape), dtype=bool)
     one_position[3, 0, :] = True
     one_feature[:, :, 3] = True
@@ -73,7 +124,7 @@ def norms(figure: Figure, data: Data, say: Say) -> None:
     for place, (chosen, words) in enumerate(zip((one_position, one_feature), names, strict=True)):
         axes = figure.add_subplot(1, 2, place + 1, projection="3d")
         colors = np.where(chosen, ORANGE, "#eceff1")
-        axes.voxels(np.ones(shape, dtype=bool), facecolors=colors, edgecolor=GREY, linewidth=0.3)
+        axes.voxels(is_real, facecolors=colors, edgecolor=GREY, linewidth=0.3)
         axes.set(xticks=[], yticks=[], zticks=[], title=say(*words))
         axes.set_xlabel(say("sentence", "句子"), labelpad=-12)
         axes.set_ylabel(say("position", "位置"), labelpad=-12)
