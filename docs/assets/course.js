@@ -268,6 +268,18 @@
     draw();
   };
 
+  // ---- the literature: a table of which only rows with the words are shown ----
+  document.querySelectorAll(".searchable").forEach((root) => {
+    const rows = [...root.querySelectorAll("tbody tr")];
+    root.querySelector("input").addEventListener("input", (event) => {
+      const words = event.target.value.toLowerCase().split(/\s+/);
+      rows.forEach((row) => {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word));
+      });
+    });
+  });
+
   const TRIES = { alignment, cost, cues, effects, heads, kernel, masked, waves };
   document.querySelectorAll(".try[data-try]").forEach((root) => TRIES[root.dataset.try](root));
   globalThis.course = { softmax, kernelWeights, mix }; // for tests and the curious

@@ -7,11 +7,29 @@ import sys
 from pathlib import Path
 
 from tools import notebooks
-from tools.website import built, commands, gallery, measured, pages, reference
+from tools.website import (
+    about,
+    built,
+    commands,
+    gallery,
+    literature,
+    measured,
+    pages,
+    reference,
+    source,
+)
 
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 BUILD = ROOT / "build"
 SOURCES = BUILD / "docs"
+
+
+def generated() -> dict[str, str]:
+    """All pages that programs write, by their places."""
+    parts = (reference, commands, measured, gallery)
+    written = [*(part.pages() for part in parts), literature.pages(DOCS), about.pages(ROOT)]
+    return {place: text for each in written for place, text in each.items()}
 
 
 def main() -> None:
@@ -22,8 +40,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, help="train the models of the gallery for so long")
     options = parser.parse_args()
     sys.argv[:] = ["regard"]  # what the pages of commands are written for
-    generated = reference.pages() | commands.pages() | measured.pages() | gallery.pages()
-    pages.assemble(ROOT, SOURCES, generated)
+    pages.assemble(ROOT, SOURCES, generated())
     for page in notebooks.pages():
         notebooks.write([page], SOURCES / page.parent.name)
     drawn = SOURCES / "gallery"
@@ -38,6 +55,7 @@ def main() -> None:
         quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # a word on the builder's future
         if code := subprocess.run(command, cwd=ROOT, env=quiet, check=False).returncode:
             sys.exit(code)
+        source.write(BUILD / "site" / "source")
         if wrong := built.problems(BUILD / "site"):
             sys.exit("\n".join(wrong))
 

@@ -14,6 +14,10 @@ NOTEBOOKS = ("course", "tutorials")
 # Pages whose words are in both languages already.
 BILINGUAL = ("glossary.md",)
 
+# How much a page counts in the search, by its folder: people who ask for a term want it explained.
+BOOSTS = {"course": 6.0, "how-to": 4.0, "tutorials": 4.0, "reference": 0.2}
+LESS = ("literature", "measured", "changelog")
+
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 _INCLUDE = re.compile(r'^<!-- (include|lead) (\S+) "([^"]+)" -->$', re.MULTILINE)
 # A line's end between Chinese characters, or between a Chinese mark and what goes on behind it.
@@ -41,7 +45,14 @@ def assemble(root: Path, target: Path, generated: Mapping[str, str]) -> None:
             text = without_languages(text) if is_list else with_notebook(text, page)
         if page.name.endswith(".zh.md"):
             text = without_gaps(text)
-        page.write_text(within(text, page, target), "utf-8")
+        page.write_text(with_boost(within(text, page, target), page), "utf-8")
+
+
+def with_boost(text: str, page: Path) -> str:
+    """A page that says how much it counts in the search."""
+    name = page.name.partition(".")[0]
+    boost = BOOSTS["reference"] if name in LESS else BOOSTS.get(page.parent.name, 1.0)
+    return f"---\nsearch:\n  boost: {boost}\n---\n\n{text}"
 
 
 def without_gaps(text: str) -> str:

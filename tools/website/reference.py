@@ -3,6 +3,9 @@
 import inspect
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
+
+from tools.website import source
 
 # What each package is, in both languages. A package with a list of public names has to be here, or
 # in a row of `PARTS`.
@@ -57,7 +60,7 @@ _INTRO = (
     "形状所用的字母见[术语表](../glossary.md)。",
 )
 _COLUMNS = ("| package | what it is | names |", "| 包 | 用途 | 名字个数 |")
-_NAMES = ("| name | what you get |", "| 名字 | 说明（英文） |")
+_NAMES = ("| name | what you get | source |", "| 名字 | 说明（英文） | 源码 |")
 
 
 def pages() -> dict[str, str]:
@@ -120,15 +123,21 @@ def _page(package: str, language: int) -> str:
         if part != package:
             lines += [f"## `{part}`", ""]
         lines += [import_module(part).__doc__ or "", ""]
-        lines += [_NAMES[language], "|---|---|", *(_row(part, name) for name in public(part)), ""]
+        rows = [_row(part, name, language) for name in public(part)]
+        lines += [_NAMES[language], "|---|---|---|", *rows, ""]
         lines += [line for name in public(part) for line in _explained(part, name)]
     return "\n".join(lines)
 
 
-def _row(package: str, name: str) -> str:
+def _row(package: str, name: str, language: int) -> str:
     value = getattr(import_module(package), name)
     first = (inspect.getdoc(value) or "").partition("\n")[0] if _is_explained(value) else ""
-    return f"| [`{name}`][{home(package, name)}.{name}] | {first.replace('|', '&#124;')} |"
+    file = f"src/{getattr(value, '__module__', None) or package}".replace(".", "/") + ".py"
+    words = Path(file).name
+    is_there = _is_explained(value) and (source.ROOT / file).is_file()
+    made = source.link(file, language, words, name=value.__name__, depth=1) if is_there else ""
+    said = first.replace("|", "&#124;")
+    return f"| [`{name}`][{home(package, name)}.{name}] | {said} | {made} |"
 
 
 def _explained(package: str, name: str) -> Iterator[str]:

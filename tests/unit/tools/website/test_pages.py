@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from benchmarks import measuring
 from tools.notebooks import without_languages
-from tools.website import commands, gallery, measured, pages, reference
+from tools.website import measured, pages, reference
+from tools.website.__main__ import generated
 
 ROOT = Path(__file__).parents[4]
 DOCS = ROOT / "docs"
@@ -23,8 +25,7 @@ _Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All pages, put together."""
     folder = tmp_path_factory.mktemp("site") / "docs"
-    generated = reference.pages() | commands.pages() | measured.pages() | gallery.pages()
-    pages.assemble(ROOT, folder, generated)
+    pages.assemble(ROOT, folder, generated())
     return folder
 
 
@@ -128,6 +129,17 @@ def test_links_out_of_the_site_become_words(tmp_path: Path):
 def test_code_is_left_as_it_is(tmp_path: Path):
     text = "```python\nx = [a](../../b)\n```\n"
     assert pages.within(text, tmp_path / "one.md", tmp_path) == text
+
+
+def test_figures_are_described_in_chinese_with_the_same_numbers():
+    for record in measuring.read_records(measuring.RECORDS):
+        for figure in record["figures"]:
+            for cell in (figure["what"], figure["ours"], figure["beside"], figure["note"]):
+                chinese = measured.in_chinese(cell)
+                english = re.search(r"[a-z]{2,} [a-z]{2,}", re.sub(r"`.*?`", "", chinese))
+                assert english is None, chinese
+                digits = [sorted(re.findall(r"\d+", each)) for each in (cell, chinese)]
+                assert digits[0] == digits[1], chinese
 
 
 def test_a_heading_that_is_not_there_is_an_error():
