@@ -12,10 +12,14 @@ def bibtex(root: Path) -> str:
     """The citation file as an entry of BibTeX."""
     facts = yaml.safe_load((root / "CITATION.cff").read_text("utf-8"))
     authors = " and ".join(f"{{{author['name']}}}" for author in facts["authors"])
-    return (
-        f"```bibtex\n@software{{regard,\n  title = {{{facts['title']}}},\n  author = {{{authors}}},\n"
-        f"  version = {{{facts['version']}}},\n  license = {{{facts['license']}}}\n}}\n```"
-    )
+    fields = {
+        "title": facts["title"],
+        "author": authors,
+        "version": facts["version"],
+        "license": facts["license"],
+    }
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
+    return "\n".join(["```bibtex", "@software{regard,", *lines, "}", "```"])
 
 
 def pages(root: Path) -> dict[str, str]:

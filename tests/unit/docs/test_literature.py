@@ -1,14 +1,14 @@
-"""The table of docs/literature.md names only what is there, and leaves no part of a text out."""
+"""The table of docs/literature.tsv names only what is there, and leaves no part of a text out."""
 
 import re
 from pathlib import Path
 
 import pytest
+from tools.website import literature
 
 ROOT = Path(__file__).parents[3]
 SOURCES = ROOT.parent / "shared" / "sources"
-TABLE = (ROOT / "docs" / "literature.md").read_text(encoding="utf-8")
-ROWS = [row for row in TABLE.splitlines() if row.startswith("| 0") and row.count(" | ") > 2]
+ROWS = literature.rows(ROOT / "docs")
 
 # The texts' parts, by what we call them: their own headings, abbreviated, or mended where they are
 # misspelt. Summaries repeat what is above them.
@@ -64,16 +64,15 @@ _NO_PARTS = {
 
 
 def _cited() -> set[tuple[str, str]]:
-    cells = [row[2:].split(" | ")[0] for row in ROWS]
-    prose = TABLE[TABLE.index("## Statements that nothing here depends on") :]
-    cells += re.findall(r"\((00\d [^()]+)\)", prose) + re.findall(r"^- (00\d [\d.]+) ", prose, re.M)
     found = set()
-    for cell in cells:
+    for row in ROWS:
         source = ""
-        for item in cell.split("; "):
-            if re.search(r"et al\.|[A-Z]\w+ \d{4}", item):  # a paper, and a place in it
+        for item in row["source"].split("; "):
+            number = re.match(r"(00\d) ", item)
+            if number is None and not source:  # a paper
                 continue
-            number = re.match(r"(00\d) ?", item)
+            if number is None and re.search(r"et al\.|[A-Z]\w+ \d{4}", item):
+                continue
             source = number[1] if number else source
             parts = item[number.end() :] if number else item
             found |= {(source, part) for part in parts.split(", ")}
@@ -106,27 +105,29 @@ def test_parts_are_the_headings_of_the_text(source):
 
 
 def test_every_test_named_is_in_its_file():
-    named = set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TABLE))
+    named = {test for row in ROWS for test in row["tests"].split()}
     absent = [
         f"{file}::{name}"
-        for file, name in sorted(named)
+        for file, name in sorted(test.split("::") for test in named)
         if not re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
     ]
-    assert len(named) > 40
+    assert len(named) > 150
     assert absent == []
 
 
-def test_every_place_named_is_a_file():
-    places = set(re.findall(r"`((?:src|tests|docs|benchmarks|examples)/[\w/]+\.\w+)", TABLE))
-    assert [place for place in sorted(places) if not (ROOT / place).is_file()] == []
+def test_every_item_is_said_in_both_languages_and_has_its_place():
+    for row in ROWS:
+        assert row["item"], row
+        assert row["条目"], row
+        assert bool(row["note"]) == bool(row["说明"]), row
+        assert row["chapter"] in ("", *literature.CHAPTERS), row
+        assert bool(row["code"]) == bool(row["tests"]), row
+        for file in row["code"].split():
+            assert file.startswith(("src/", "examples/")), file
+            assert (ROOT / file).is_file(), file
 
 
-@pytest.mark.parametrize("source", ["000", "001", "002", "003", "004"])
-def test_every_source_is_mapped_row_by_row(source):
-    rows = [row for row in ROWS if source in row.split(" | ")[0]]
-    assert rows
-    for row in rows:
-        _, what, place, test, _ = row.strip()[2:-1].split(" | ")
-        assert what
-        assert "`src/" in place or "`examples/" in place
-        assert "::" in test
+def test_the_page_has_a_row_for_each_item():
+    for page in literature.pages(ROOT / "docs").values():
+        assert page.count("\n| ") >= len(ROWS)
+        assert literature.MARK not in page
