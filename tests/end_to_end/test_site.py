@@ -1,15 +1,18 @@
 """The documentation site opened from disk: it finds what is in its language, and asks nobody."""
 
+import inspect
 import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import torch
 from playwright.sync_api import Browser
 from tests.end_to_end.browsing import open_tab
+from tools.website import measured, pages
 from tools.website.built import problems
 
 from regard.attention import Box, Gaussian, Laplace, lengths, masked_softmax, weights
@@ -37,21 +40,91 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (home / "docs").mkdir(exist_ok=True)
         (home / "docs" / name).write_text(text, "utf-8")
     (home / "docs" / "assets").symlink_to(ROOT / "docs" / "assets")
-    own = {
+    return build(home, "--strict", nav=[{"Home": "index.md"}, {"Measured": "beam.md"}])
+
+
+def build(home: Path, *options: str, **own: object) -> Path:
+    """The site of a folder's pages, by the settings of the whole one but for some."""
+    website = ROOT / "tools" / "website"
+    settings = own | {
         "INHERIT": str(ROOT / "mkdocs.yml"),
         "docs_dir": "docs",
         "site_dir": "site",
-        "hooks": [
-            str(ROOT / "tools" / "website" / name) for name in ("hooks.py", "mathematics.py")
-        ],
-        "nav": [{"Home": "index.md"}, {"Measured": "beam.md"}],
+        "hooks": [str(website / name) for name in ("hooks.py", "mathematics.py")],
     }
-    (home / "mkdocs.yml").write_text(json.dumps(own), "utf-8")  # which is YAML
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    (home / "mkdocs.yml").write_text(json.dumps(settings), "utf-8")  # which is YAML
+    command = [sys.executable, "-m", "mkdocs", "build", *options]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=home, env=environment, check=False, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     return home / "site"
+
+
+@pytest.fixture(scope="module")
+def chapters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All that is written, with names and docstrings in the place of the reference."""
+    home = tmp_path_factory.mktemp("chapters")
+    shown = ("attention", "attention.scores", "attention.masks", "layers", "models", "tasks")
+    reference = {
+        f"reference/regard.{part}{ending}": "\n\n".join(_described(f"regard.{part}"))
+        for part in shown
+        for ending in (".md", ".zh.md")
+    }
+    pages.assemble(ROOT, home / "docs", reference | measured.pages())
+    links = dict.fromkeys(
+        ("not_found", "anchors", "absolute_links", "unrecognized_links"), "ignore"
+    )
+    nav = [str(page.relative_to(home / "docs")) for page in (home / "docs").rglob("*.md")]
+    nav = [name for name in nav if not name.endswith(".zh.md")]
+    return build(home, nav=nav, validation={"links": links})
+
+
+def _described(package: str) -> list[str]:
+    module = import_module(package)
+    values = {name: getattr(module, name) for name in module.__all__}
+    return [f"# {package}", *(f"## {name}\n\n{inspect.getdoc(v)}" for name, v in values.items())]
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        (
+            "index.html",
+            {
+                "additive attention": "course/scores.html",
+                "Nadaraya-Watson": "course/pooling.html",
+                "masked softmax": "course/scores.html",
+                "positional encoding": "course/positions.html",
+                "layer norm": "course/transformer.html",
+                "Bahdanau": "course/sequences.html",
+                "translate": "how-to/translation.html",
+            },
+        ),
+        (
+            "zh/index.html",
+            {
+                "缩放点积": "course/scores.html",
+                "多头注意力": "course/heads.html",
+                "位置编码": "course/positions.html",
+                "核回归": "course/pooling.html",
+                "翻译": "how-to/translation.html",
+            },
+        ),
+    ],
+)
+def test_a_search_finds_the_chapter_or_the_how_to_first(
+    chromium: Browser, chapters: Path, tmp_path: Path, page: str, found: dict[str, str]
+):
+    tab = open_tab(chromium.new_context(offline=True), tmp_path)
+    first = tab.page.locator(".md-search-result__item .md-search-result__link").first
+    for words, place in found.items():
+        tab.page.goto((chapters / page).as_uri())
+        tab.page.keyboard.press("/")
+        tab.page.keyboard.type(words)
+        tab.page.keyboard.press("Shift")
+        first.wait_for(timeout=30_000)
+        leads_to = (first.get_attribute("href") or "").partition("?")[0]
+        assert leads_to == (chapters / page).parent.joinpath(place).as_uri(), words
 
 
 def test_it_is_whole(site: Path):

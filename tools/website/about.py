@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 CITE = "<!-- cite -->"
 _TITLE = ("# Changelog", "# 更新日志\n\n（英文）")

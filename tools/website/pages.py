@@ -51,7 +51,8 @@ def assemble(root: Path, target: Path, generated: Mapping[str, str]) -> None:
 def with_boost(text: str, page: Path) -> str:
     """A page that says how much it counts in the search."""
     name = page.name.partition(".")[0]
-    boost = BOOSTS["reference"] if name in LESS else BOOSTS.get(page.parent.name, 1.0)
+    boost = BOOSTS["reference"] if name in LESS else BOOSTS.get(page.parent.name, 3.0)
+    boost = 1.0 if name == "index" else boost  # it names all, and explains nothing
     return f"---\nsearch:\n  boost: {boost}\n---\n\n{text}"
 
 
