@@ -26,7 +26,7 @@ SHORT = {
 QUICKER = {
     '"reviews.csv", ': '"reviews.csv", settings={"training.updates": 2}, run=',
     'data="pairs.tsv"': f'data="pairs.tsv", settings={SHORT}',
-    "actors=8": "actors=1",
+    "engine=ray_engine(actors=8),": "",  # tests/unit/inference/bulk/test_on_ray.py starts Ray
 }
 
 

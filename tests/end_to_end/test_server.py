@@ -197,21 +197,6 @@ def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, m
     assert said.endswith("Install them: pip install 'regard[serve]'.")
 
 
-def test_a_request_without_a_host_is_told_what_is_missing(impatient: Server):
-    def said(sent: bytes) -> tuple[bytes, str]:
-        head, _, body = raw_answer(impatient.port, sent).partition(b"\r\n\r\n")
-        return head.split()[1], json.loads(body)["error"]["message"]
-
-    status, message = said(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
-    assert status == b"400"
-    assert message.startswith("Host must be given once in a request; got none.")
-    status, message = said(b"GET /health HTTP/1.0\r\n\r\n")
-    assert status == b"421"
-    assert "such as localhost; got none." in message
-    status, message = said(b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
-    assert (status, message.split(".")[0].split()[-1]) == (b"400", "several")
-
-
 def test_no_connection_breaks_when_the_server_is_told_to_stop(run: Path):
     """Sixty clients, a new connection for each request, in the moment of SIGTERM."""
     raw = request("/predict", {"text": "我爱中国"}, Connection="close")

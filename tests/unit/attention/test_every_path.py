@@ -15,9 +15,7 @@ from tests.formulas.masks import MASKS
 from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
-from torch.autograd import gradcheck, gradgradcheck
 
-from regard.attention import attend
 from regard.attention.backends import short
 
 pytestmark = pytest.mark.slow
@@ -25,7 +23,6 @@ pytestmark = pytest.mark.slow
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 JOINED = ["lengths & causal", "documents & window", "prefix | causal", "dense & ~ where"]
 ALONE, GROUPED, AS_WIDE = Sizes(), Sizes(H=6), Sizes(E=11)
-SMALL = Sizes(B=1, H=2, G=2, N=3, M=5, D=7, E=11)
 FACTORS = {
     "score": list(SCORES),
     "mask": [None, *MASKS, *JOINED],
@@ -99,30 +96,3 @@ def test_gradients_of_every_weighting_bias_and_dtype(weighting, dtype):
             case = draw_case(sizes, dtype, score=score, bias=bias, **kind)
             truth = case.as_dtype(torch.float64).formula(gradients=True)
             assert_every_path_is_right(case, truth, gradients=True)
-
-
-DIFFERENTIABLE = {
-    "score": list(SCORES),
-    "bias": [None, "of pairs", "relative", "shaw with values"],
-    "weighting": list(WEIGHTINGS),
-    "mask": [None, "lengths & causal", "documents & window", "nothing"],
-}
-DERIVED = two_by_two(DIFFERENTIABLE)
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_gradients_are_those_of_finite_differences_twice_for_softmax(score):
-    for kind in DERIVED:
-        if kind["score"] != score:
-            continue
-        case = draw_case(SMALL, torch.float64, **kind)
-        for backend in case.backends(gradients=True):
-
-            def call(*leaves, case=case, backend=backend):
-                given = case.with_leaves(leaves)
-                return attend(*given.inputs, **given.options(), backend=backend)
-
-            leaves = [leaf.requires_grad_() for leaf in case.leaves]
-            assert gradcheck(call, leaves, fast_mode=True), kind
-            if kind["weighting"] in ("softmax", "sink"):
-                assert gradgradcheck(call, leaves, fast_mode=True), kind

@@ -188,7 +188,6 @@ TRANSLATORS = {
 LANGUAGE_MODELS = {
     "rotary": {"positions": "rotary", "num_key_heads": 1},
     "alibi": {"positions": "alibi", "window": 3},
-    "sinusoidal": {"positions": "sinusoidal"},
 }
 
 

@@ -146,7 +146,8 @@ def test_a_bundle_names_itself(tmp_path):
 @pytest.mark.parametrize(("form", "package"), [("ctranslate2", "ctranslate2"), ("onnx", "onnxru")])
 def test_the_script_of_the_page_decodes_as_we_do(form, package, tmp_path):
     options = {"data": {"max_length": 100}, "decoding": {"max_ratio": 2.0}}
-    predictor = translator(tmp_path / "run", tokenizer=TOKENIZERS["bpe"], max_length=120, **options)
+    sizes = {"max_length": 120, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    predictor = translator(tmp_path / "run", tokenizer=TOKENIZERS["bpe"], **sizes, **options)
     export_run(tmp_path / "run", form, tmp_path / "out")
     page = (Path(__file__).parents[3] / "docs" / "exporting.md").read_text("utf-8")
     codes = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
