@@ -1,6 +1,6 @@
 """Pages of what models looked at: trained and drawn when the site is built."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -196,23 +196,22 @@ def _masks() -> NotebookPage:
         "prefix(6)": rg.weights(query, key, mask=rg.prefix(6)),
         "causal(), alibi()": rg.weights(query[None], key[None], mask=is_causal, bias=rg.alibi())[0],
     }
-    return _shown(
-        list(weights.values()), "; ".join(f"{n}: {name}" for n, name in enumerate(weights, 1))
-    )
+    return _shown(weights, "Masks and positions")
 
 
 def _kernels() -> NotebookPage:
     points = torch.linspace(0, 5, _PLACES)[:, None]
-    weights = [
-        rg.weights(points[None], points[None], score=rg.Gaussian(width))[0]
+    weights = {
+        f"bandwidth {width}": rg.weights(points[None], points[None], score=rg.Gaussian(width))[0]
         for width in (0.1, 0.3, 1.0)
-    ]
-    return _shown(weights, "1: bandwidth 0.1; 2: 0.3; 3: 1")
+    }
+    return _shown(weights, "Kernel regression")
 
 
-def _shown(heads: Sequence[torch.Tensor], title: str) -> NotebookPage:
-    names = [str(place) for place in range(_PLACES)]
-    return show(torch.stack(list(heads)), keys=names, queries=names, title=title)
+def _shown(heads: Mapping[str, torch.Tensor], title: str) -> NotebookPage:
+    places = [str(place) for place in range(_PLACES)]
+    weights = torch.stack(list(heads.values()))
+    return show(weights, keys=places, queries=places, names=list(heads), title=title)
 
 
 def _shorter(updates: int | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
 
 from regard.checks import check_at_least
 from regard.choices import choose
@@ -19,6 +19,7 @@ _METHODS = {"removed": "leave one out", "gradient": "gradient × input"}
 Head = int | Literal["mean"]
 Layer = int | Literal["mean"]
 Link = Annotated[tuple[int, int], "a pair [source token, output token]"]
+Sides = Literal["texts", "queries and keys"]
 Share = Annotated[tuple[str, float], "a pair [label, probability]"]
 
 
@@ -196,6 +197,10 @@ class Example:
         summaries: The layers that were kept as summaries; a layer is kept in one way.
         started: Whether a decoder's keys are a start sign and all output tokens but the last, as
             in a translation; False where they are the output tokens themselves.
+        sides: ``texts``, or ``queries and keys`` of weights that no model of texts made: what rows
+            and columns are called.
+        head_names: Names of the heads of each layer by their numbers, where heads differ by more
+            than their weights, such as in their masks; the page shows no mean of these.
         label: What tells this example from others of the same text, such as the model's name.
         score: The search's score of the output, or None.
         gold: Links people set, or None.
@@ -207,7 +212,8 @@ class Example:
 
     Raises:
         DataError: A token lies outside its text, a map, summary or list is not of as many tokens as
-            there are, or a number is not finite.
+            there are, a head has no name while others do, or a number is not finite.
+        SettingError: ``sides`` is unknown.
     """
 
     source: str
@@ -217,6 +223,8 @@ class Example:
     maps: tuple[HeadMap, ...] = ()
     summaries: tuple[LayerSummary, ...] = ()
     started: bool = True
+    sides: Sides = "texts"
+    head_names: tuple[str, ...] = ()
     label: str | None = None
     score: float | None = None
     gold: GoldLinks | None = None
@@ -242,6 +250,8 @@ class Example:
                 f"search must have a step for each of {sizes['output']} output tokens; got "
                 f"{len(self.search.steps)}."
             )
+        choose("sides", self.sides, {name: name for name in get_args(Sides)})
+        _check_names(self.head_names, self.maps, self.summaries)
         for importance in self.importances:
             _check_importance(importance, sizes)
         if self.image is not None:
@@ -320,6 +330,16 @@ def _check_tokens(side: str, text: str, tokens: Sequence[Token]) -> None:
                 f"{side}_tokens must lie within the {len(text)} characters of {side}; got "
                 f"{token.text!r} at {token.start}:{token.end}."
             )
+
+
+def _check_names(
+    names: Sequence[str], maps: Sequence[HeadMap], summaries: Sequence[LayerSummary]
+) -> None:
+    heads = {one.head for one in maps if one.head != "mean"}
+    heads |= {head for one in summaries for head in one.heads}
+    last = max((int(head) for head in heads), default=-1)
+    if names and last >= len(names):
+        raise DataError(f"head_names must name each of {last + 1} heads; got {len(names)}.")
 
 
 def _check_links(gold: GoldLinks, sizes: Mapping[str, int]) -> None:

@@ -5,6 +5,7 @@ import secrets
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard, Unpack
@@ -15,7 +16,7 @@ import numpy as np
 from regard.checks import check_at_least
 from regard.errors import DataError, RegardError, SettingError
 from regard.viewer.document import Document
-from regard.viewer.example import GoldLinks, Head, Layer
+from regard.viewer.example import GoldLinks, Head, Layer, Sides
 from regard.viewer.html import page
 from regard.viewer.layer_summary import AXES
 from regard.viewer.parts import Attention, OneAttention, PlainWeights, RowSource
@@ -125,6 +126,7 @@ def show(
     output: Tokens | None = None,
     keys: Tokens | None = None,
     queries: Tokens | None = None,
+    names: Sequence[str] | None = None,
     title: str = "Attention",
     model: str = "",
     height: int = 760,
@@ -147,6 +149,8 @@ def show(
         output: Those of the output, of a model that has two texts.
         keys: Another name of ``tokens``: what is looked at, across.
         queries: Another name of ``output``: who looks, down.
+        names: Names of unlike heads, such as their masks or bandwidths: the page opens at the
+            first, and has no mean of them. None numbers the heads.
         title: Heading of the page.
         model: One line about the model.
         height: Of the frame, in pixels.
@@ -155,11 +159,11 @@ def show(
         options: See ``example_of``.
 
     Raises:
-        SettingError: ``what`` is nothing that can be shown, tokens are given with a document, or
-            a side is named twice.
+        SettingError: ``what`` is nothing that can be shown, tokens or names are given with a
+            document, or a side is named twice.
         ShapeError: Weights have fewer axes or more.
-        DataError: A weight is below zero or not finite, or there are more tokens than rows or
-            columns.
+        DataError: A weight is below zero or not finite, there are more tokens than rows or columns,
+            or not as many names as heads.
 
     Example:
         >>> import torch
@@ -172,8 +176,11 @@ def show(
     if isinstance(what, Document):
         if tokens is not None or output is not None or options:
             raise SettingError("tokens must be None for a document; got some. It has its own.")
+        if names is not None:
+            raise SettingError("names must be None for a document; got some. It has its own.")
         return NotebookPage(what, height=height, rows=rows)
     seen: Iterable[Attention]
+    sides: Sides = "queries and keys"
     if _is_summary(what):
         seen, tokens, output = _one(what, tokens, output)
     elif _are_weights(what):
@@ -181,13 +188,14 @@ def show(
         _check_sizes(seen, tokens, output)
         tokens, output = _sides(seen.kind == "cross", *seen.sizes, tokens, output)
     elif isinstance(what, Iterable) and not isinstance(what, str | bytes):
-        seen = what  # type: ignore[assignment]
+        seen, sides = what, "texts"  # type: ignore[assignment]
     else:
         raise SettingError(
             f"what must be a document, a summary, what watch saw or weights; got "
             f"{type(what).__name__}."
         )
     example = example_of(seen, tokens, output=output, **options)
+    example = replace(example, sides=sides, head_names=tuple(names or ()))
     document = Document(title=title, task="", model=model, examples=(example,))
     longest = max(len(example.source_tokens), len(example.output_tokens))
     if rows is None and longest > LONGEST_WITH_ROWS:

@@ -1,13 +1,15 @@
 // Two heads, two inputs or two models side by side: both maps, and their difference where they match.
 
 import { element, section, tokenLabel } from "./dom.js";
+import { columnText, wrapped } from "./exporting.js";
 import { listed, phrase, sentences, t } from "./language.js";
-import { figure, headName, layerName, nameOf, numberOf, spansOf } from "./maps.js";
+import { figure, nameOf, numberOf, spansOf } from "./maps.js";
 import { colourOf, inks, isDark, ramp, shareOf } from "./palette.js";
 
 const LARGEST = 420; // pixels of a map
 const LEGIBLE = 14; // pixels of a cell whose token can be written beside it
 const MOST_NAMED = 24; // tokens that are always written
+const MOST_SAVED = 64; // tokens that are written in a file
 const NARROW = 240; // pixels of a map below which they stand one below the other
 const MARGIN = 92; // pixels for tokens beside a map
 
@@ -106,7 +108,6 @@ function create(host, context) {
     const { other } = views;
     const { examples } = reader.data;
     const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
-    const option = (value) => [numbered(value), numberOf(value)];
     const select = (title, options, value, chosen) =>
       element("label", {}, element("span", {}, title), element("select", { "aria-label": t("compare.pick", { name: title }), onchange: (event) => chosen(event.target.value) },
         ...options.map(([key, label]) => element("option", { value: key, selected: key === value }, label))));
@@ -115,9 +116,9 @@ function create(host, context) {
       element("span", { class: "name" }, t("compare.with")),
       ...(places.length > 1 ? [select(t("compare.example"), places.map((at) => [String(at + 1), titleOf(examples[at], at)]), String(other.example + 1), (value) => choose({ otherexample: value }))] : []),
       ...(reader.layerChoices(other.example, other.kind).length > 1
-        ? [select(t("compare.layer"), reader.layerChoices(other.example, other.kind).map(option), numbered(other.layer), (value) => choose({ otherlayer: value }))] : []),
+        ? [select(t("compare.layer"), reader.layerChoices(other.example, other.kind).map((layer) => [numbered(layer), numberOf(layer)]), numbered(other.layer), (value) => choose({ otherlayer: value }))] : []),
       ...(reader.headChoices(other.example, other.kind, other.layer).length > 1
-        ? [select(t("compare.head"), reader.headChoices(other.example, other.kind, other.layer).map(option), numbered(other.head), (value) => choose({ otherhead: value }))] : []),
+        ? [select(t("compare.head"), reader.headChoices(other.example, other.kind, other.layer).map((head) => [numbered(head), reader.headOption(other.example, head)]), numbered(other.head), (value) => choose({ otherhead: value }))] : []),
       swap,
     );
   }
@@ -187,7 +188,7 @@ function create(host, context) {
   function nameOfView({ example, layer, head }) {
     const { label } = reader.exampleAt(example);
     const named = label ? phrase(label) : reader.data.examples.length > 1 ? t("example.number", { number: example + 1 }) : null;
-    return listed([named, layerName(layer), headName(head)].filter(Boolean));
+    return listed([named, reader.viewName(example, layer, head)].filter(Boolean));
   }
 
   function sayingOf() {
@@ -277,12 +278,17 @@ function create(host, context) {
     let left = 12;
     const shapes = [];
     let height = 0;
-    for (const chart of shown) {
-      const { image, width, height: tall, title } = chart.picture();
-      const named = title === "A" || title === "B" ? `${title}: ${nameOfView(views[title === "A" ? "one" : "other"])}` : title;
-      shapes.push({ text: named, at: [left, 20], size: 12, fill: ink, bold: true }, { image, at: [left, 32, width, tall] });
-      left += width + 24;
-      height = Math.max(height, tall + 44);
+    const drawn = shown.map((chart) => {
+      const one = chart.picture();
+      const view = { A: views.one, B: views.other }[one.title];
+      const lines = wrapped(view ? `${one.title}: ${nameOfView(view)}` : one.title, Math.max(one.width, 150), 12, true);
+      return { ...one, lines };
+    });
+    const top = 12 + 16 * Math.max(...drawn.map(({ lines }) => lines.length));
+    for (const { lines, shapes: own, width, height: tall } of drawn) {
+      shapes.push(...lines.map((text, at) => ({ text, at: [left, 20 + 16 * at], size: 12, fill: ink, bold: true })), { group: own, at: [left, top] });
+      left += Math.max(width, 150) + 24;
+      height = Math.max(height, tall + top);
     }
     const change = matches && !isEqual ? [t("compare.change", { less: less.textContent, more: more.textContent })] : [];
     return { width: left, height, shapes, legend: { least: "0", most: most.textContent, says: change } };
@@ -304,6 +310,7 @@ function createChart(name, title, point) {
   const band = [element("i", { class: "band row", hidden: true }), element("i", { class: "band column", hidden: true })];
   const node = element("figure", { class: "side", "data-side": name }, element("figcaption", {}, title), element("div", { class: "plane" }, columns, rows, element("div", { class: "cells" }, canvas, ...band)));
   let shown = null;
+  let names = [[], []]; // of rows and columns, which files may have room for
   let size = 1;
   let at = { row: null, column: null };
   const raw = document.createElement("canvas");
@@ -341,6 +348,7 @@ function createChart(name, title, point) {
     canvas.setAttribute("aria-label", t(map.isPooled ? "compare.canvas.pooled" : "compare.canvas", { title, rows: map.rows, columns: map.columns }));
     node.style.setProperty("--cell", `${size}px`);
     const ticks = (tokens, language) => tokens.map((token) => element("span", { title: nameOf(token) }, tokenLabel(token, language)));
+    names = [axes.rows, axes.columns].map((tokens) => (map.isPooled || tokens.length > MOST_SAVED ? [] : tokens.map(nameOf)));
     rows.replaceChildren(...(hasTicks ? ticks(axes.rows, axes.languages[axes.looks]) : []));
     columns.replaceChildren(...(hasTicks ? ticks(axes.columns, axes.languages[axes.seen]) : []));
     mark(at);
@@ -358,9 +366,23 @@ function createChart(name, title, point) {
     [...columns.children].forEach((tick, place) => tick.classList.toggle("marked", place === cell.column));
   }
 
+  // The map with its tokens.
+  function picture() {
+    const { ink } = inks();
+    const [rowNames, columnNames] = names;
+    const room = (tokens) => 12 + 6.5 * Math.max(0, ...tokens.map((text) => [...text].reduce((sum, sign) => sum + (sign > "\u2e80" ? 2 : 1), 0)));
+    const [left, top] = names.map((tokens) => (tokens.length ? room(tokens) : 0));
+    const cell = rowNames.length ? Math.max(size, LEGIBLE) : size;
+    const [width, height] = [shown.columns * cell, shown.rows * cell];
+    const shapes = [{ image: raw, at: [left, top, width, height] }];
+    rowNames.forEach((text, at) => shapes.push({ text, at: [left - 6, top + cell * (at + 0.5) + 4], size: 11, fill: ink, anchor: "end" }));
+    columnNames.forEach((text, at) => shapes.push(...columnText(text, [left + cell * (at + 0.5), top - 6], { size: 11, fill: ink })));
+    return { title, width: left + width, height: top + height, shapes };
+  }
+
   return {
     node, draw, mark, held: () => at, focus: () => canvas.focus(),
-    picture: () => ({ title, image: raw, width: shown.columns * size, height: shown.rows * size }),
+    picture,
   };
 }
 

@@ -4,7 +4,8 @@ import { element } from "./dom.js";
 import { phrase, t } from "./language.js";
 import { nameOf, numberOf } from "./maps.js";
 
-const MOST_BUTTONS = 14; // beyond, a list to choose from
+const MOST_BUTTONS = 14; // beyond, or with more letters, a list to choose from
+const MOST_LETTERS = 60;
 const SCALES = ["largest", "one", "log"];
 
 /** The controls inside `host`; `choose(changes)` is told what was chosen. */
@@ -40,9 +41,9 @@ export function createControls(host, reader, { choose }) {
     count.textContent = t("example.count", { count: examples.length });
     picker.hidden = !named.includes("example");
     const options = {
-      kind: reader.kinds(example).map((name) => [name, t(`kind.${name}`)]),
+      kind: reader.kinds(example).map((name) => [name, reader.kindName(example, name)]),
       layer: reader.layerChoices(example, kind).map((layer) => [layer, numberOf(layer)]),
-      head: reader.headOffers(example, kind, layer).map((head) => [head, numberOf(head), keptSays(state, head)]),
+      head: reader.headOffers(example, kind, layer).map((head) => [head, reader.headOption(example, head), keptSays(state, head)]),
       scale: SCALES.map((name) => [name, t(`scale.${name}`)]),
     };
     for (const [name, group] of Object.entries(groups)) {
@@ -101,7 +102,7 @@ function choiceGroup(name, chosen) {
 
   function show(options, value) {
     const asked = JSON.stringify(options);
-    const isList = options.length > MOST_BUTTONS;
+    const isList = options.length > MOST_BUTTONS || options.map(([, label]) => label).join("").length > MOST_LETTERS;
     if (asked !== shown) {
       [shown, keys] = [asked, options.map(([key]) => key)];
       strip.replaceChildren(...(isList ? [] : options.map((one) => option(...one))));

@@ -22,10 +22,11 @@ const STEPS = 22;
 const TALL = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60\u3040-\u30ff\uac00-\ud7af]{1,4}$/u; // set upright
 
 /**
- * The text of a column as shapes: upright where it is Chinese, Japanese or Korean and short, else on
+ * The text of a column as shapes: upright where it is short, as Chinese, Japanese and Korean may be, else on
  * its side; it ends `at`, the foot of the column's middle.
  */
 export function columnText(text, [x, y], { size, fill, bold }) {
+  if ([...text].length <= 2) return [{ text, at: [x, y], size, fill, bold, anchor: "middle" }];
   if (!TALL.test(text)) return [{ text, at: [x + size * 0.35, y], size, fill, bold, turn: -90 }];
   return [...text].reverse().map((character, up) => ({ text: character, at: [x, y - 2 - (size + 1) * up], size, fill, bold, anchor: "middle" }));
 }
@@ -73,10 +74,10 @@ function legendInto(shapes, { least, most, colours, says = [], marks = [] }, top
     shapes.push({ group: mark.shapes, at: [left, top] }, text(mark.text, left + 22));
     left += wide + 20;
   }
-  for (const words of says.filter(Boolean)) {
-    room(widthOf(words, 12));
-    shapes.push(text(words, left));
-    left += widthOf(words, 12) + 20;
+  for (const line of says.filter(Boolean).flatMap((words) => wrapped(words, width - 2 * EDGE, 12))) {
+    room(widthOf(line, 12));
+    shapes.push(text(line, left));
+    left += widthOf(line, 12) + 20;
   }
   return top - from + 18;
 }
@@ -95,10 +96,10 @@ function widthOf(text, size, bold = false) {
   return measuring.measureText(text).width;
 }
 
-// Lines that fit; texts without spaces are broken anywhere.
-function wrapped(text, width, size, bold) {
+/** Lines of a text that fit; texts without spaces are broken anywhere, but not before a sign. */
+export function wrapped(text, width, size, bold = false) {
   const lines = [""];
-  for (const part of text.match(/[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]|[^\s\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]+\s*|\s+/gu) ?? []) {
+  for (const part of text.match(/[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef][。，；：、）”」]*|[^\s\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]+\s*|\s+/gu) ?? []) {
     if (lines.at(-1) && widthOf((lines.at(-1) + part).trimEnd(), size, bold) > width) lines.push("");
     lines[lines.length - 1] += part;
   }

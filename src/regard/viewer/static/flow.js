@@ -18,9 +18,12 @@ export const flow = {
   id: "flow",
   reads: "links",
   controls: ["example", "layer", "head", "scale"],
-  applies: ({ reader }, example) => reader.kinds(example).includes("cross") && reader.axes({ example, kind: "cross" }).rows.length > 0,
+  applies: ({ reader }, example) => reader.kinds(example).includes("cross") && isWritten(reader.exampleAt(example)),
   create,
 };
+
+// A label, an answer and weights of no text were not written step by step; nor is one row a flow.
+const isWritten = ({ answer, sides, output_tokens: { length } }) => !answer && sides !== "queries and keys" && length > 1;
 
 function create(host, context) {
   const { reader, point, choose, say } = context;
@@ -289,7 +292,7 @@ function create(host, context) {
     reveal: (where) => lines.reveal(where),
     fit: () => lines.fit(),
     focus: () => lines.focus(),
-    picture: () => ({ ...lines.picture(), legend: { least: "0", most: figure(full, 3), says: [says.textContent] } }),
+    picture: () => ({ ...lines.picture(), legend: { least: "0", most: figure(full, 3), says: at < 0 ? [] : [says.textContent] } }),
     destroy: () => {
       toggle(false);
       lines.destroy();

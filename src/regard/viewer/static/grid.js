@@ -1,8 +1,9 @@
 // All heads at once: layers down, heads across, coloured by one number each.
 
 import { element, section, weigh } from "./dom.js";
+import { columnText } from "./exporting.js";
 import { named, t } from "./language.js";
-import { figure, headName, layerName, numberOf } from "./maps.js";
+import { figure } from "./maps.js";
 import { cssOf, inkOn, inks, ramp, thumbnail } from "./palette.js";
 
 const MEASURES = ["entropy", "first", "distance", "alignment_error"];
@@ -20,6 +21,7 @@ function create(host, { reader, choose, say }) {
   const says = element("p", { class: "caption" });
   const tables = element("div", { class: "grids" });
   const aside = element("aside", { class: "readout head", "aria-label": t("grid.head") });
+  const nameOfKind = (kind) => reader.kindName(state.example, kind);
   const least = element("span", {});
   const most = element("span", {});
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most));
@@ -83,7 +85,7 @@ function create(host, { reader, choose, say }) {
     const table = element(
       "table",
       { class: "heads", role: "grid", "data-kind": group.kind, "aria-label": t("grid.table", { kind: nameOfKind(group.kind) }), onkeydown: walk },
-      element("thead", {}, element("tr", {}, element("td", { class: "corner" }, t("grid.corner")), ...heads.map((head) => element("th", { scope: "col" }, numberOf(head))))),
+      element("thead", {}, element("tr", {}, element("td", { class: "corner" }, t("grid.corner")), ...heads.map((head) => element("th", { scope: "col", class: reader.isNamed(state.example) ? "named" : null }, element("span", {}, reader.headOption(state.example, head)))))),
       element("tbody", {}, ...layers.map(row)),
     );
     table.style.setProperty("--cell", `${size}px`);
@@ -122,7 +124,7 @@ function create(host, { reader, choose, say }) {
         weigh(cell, isNumber(value) && high > low ? (value - low) / (high - low) : 0);
         cell.classList.toggle("missing", !isNumber(value));
         cell.textContent = isNumber(value) ? short(value) : "–";
-        const where = t("grid.where", { kind: nameOfKind(kind), layer: layerName(layer), head: headName(head) });
+        const where = t("grid.where", { kind: nameOfKind(kind), view: reader.viewName(state.example, layer, head) });
         cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(measure), value: shown }));
         cell.title = `${where}\n${describe(measures)}`;
       }
@@ -136,7 +138,7 @@ function create(host, { reader, choose, say }) {
     const list = Object.entries(one.measures).map(([name, value]) =>
       element("div", {}, element("dt", {}, titleOf(name)), element("dd", {}, isNumber(value) ? `${figure(value, 3)} ${unitOf(name)}` : t("none"))),
     );
-    const title = t("grid.title", { kind: nameOfKind(view.kind), layer: layerName(view.layer), head: headName(view.head) });
+    const title = t("grid.title", { kind: nameOfKind(view.kind), view: reader.viewName(state.example, view.layer, view.head, " · ") });
     const { called } = reader.axes({ example: state.example, kind: view.kind });
     aside.replaceChildren(
       element("h3", {}, title),
@@ -178,7 +180,12 @@ function create(host, { reader, choose, say }) {
       const layers = [...new Set(found.map(({ layer }) => layer))];
       const heads = [...new Set(found.map(({ head }) => head))];
       shapes.push({ text: t("grid.drawn", { kind: nameOfKind(kind), measure: titleOf(measure) }), at: [8, top + 16], size: 14, fill: ink, bold: true });
-      heads.forEach((head, at) => shapes.push({ text: numberOf(head), at: [40 + size * (at + 0.5), top + 40], size: 11, fill: quiet, anchor: "middle" }));
+      const names = heads.map((head) => reader.headOption(state.example, head));
+      top += reader.isNamed(state.example) ? 6 * Math.max(...names.map((name) => name.length)) : 0;
+      names.forEach((text, at) => {
+        const [x, y] = [40 + size * (at + 0.5), top + 40];
+        shapes.push(...(reader.isNamed(state.example) ? columnText(text, [x, y], { size: 11, fill: quiet }) : [{ text, at: [x, y], size: 11, fill: quiet, anchor: "middle" }]));
+      });
       layers.forEach((layer, at) => shapes.push({ text: String(layer + 1), at: [32, top + 48 + size * (at + 0.6)], size: 11, fill: quiet, anchor: "end" }));
       const [low, high] = rangeOf(kinds.flatMap((group) => group.found.map((one) => one.measures[measure])).filter(isNumber), measure);
       for (const { layer, head, measures } of found) {
@@ -235,4 +242,4 @@ function short(value) {
 
 const titleOf = (name) => named("measure", name);
 const unitOf = (name) => (["entropy", "distance"].includes(name) ? t(`unit.${name}`) : "");
-const nameOfKind = (kind) => t(`kind.${kind}`);
+

@@ -86,7 +86,10 @@ function create(host, { reader, point }) {
     show,
     mark: (place) => ask(place?.row ?? null),
     focus: () => drawings[0].boxes.find(Boolean)?.focus(),
-    picture: () => pictureOf(example.image, weights, state.scale === "one" ? 1 : undefined, state.scale),
+    picture: () => ({
+      ...pictureOf(example.image, weights, state.scale === "one" ? 1 : undefined, state.scale),
+      legend: { least: "0", most: parts.most.textContent, says: [parts.caption.textContent] },
+    }),
     table: () => ({
       columns: ["part", "weight"],
       rows: example.source_tokens.map((token, at) => [token.text, weights[at]]),

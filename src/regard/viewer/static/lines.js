@@ -307,26 +307,31 @@ export function createLines(host, { point, seen }) {
     settle(sides.rows, sides.rows.current);
   }
 
-  /** What is in sight, for PNG and SVG. */
+  /** The tokens that are in sight whole, and the links between them, for PNG and SVG. */
   function picture() {
     const { accent, ink, quiet } = inks();
     const [height, size] = [canvas.clientHeight, parseFloat(getComputedStyle(sides.rows.node).fontSize)];
     const top = 24 + size * 1.6;
+    const foot = top + height;
+    const isWhole = (side, at) => leftOf(side, at) >= 0 && leftOf(side, at) + side.starts[at + 1] - side.starts[at] - gap <= width();
+    const [above, below] = [sides.columns, sides.rows].map((side) => [...side.tokens.keys()].filter((at) => isWhole(side, at)));
+    const ends = [[sides.columns, above], [sides.rows, below]].flatMap(([side, places]) => places.flatMap((at) => [leftOf(side, at), leftOf(side, at) + side.starts[at + 1] - side.starts[at]]));
+    const left = ends.reduce((least, x) => Math.min(least, x), width());
+    const wide = Math.max(160, ends.reduce((most, x) => Math.max(most, x), 0) - left);
+    const [shownAbove, shownBelow] = [new Set(above), new Set(below)];
+    const middle = (side, at) => middleOf(side, at) - left;
     const drawn = links
-      .filter(({ share }) => share > 0)
-      .map((link) => {
-        const [x, y] = [middleOf(sides.columns, link.column).toFixed(1), middleOf(sides.rows, link.row).toFixed(1)];
+      .filter(({ row, column, share }) => share > 0 && shownBelow.has(row) && shownAbove.has(column))
+      .map(({ row, column, share }) => {
+        const [x, y] = [middle(sides.columns, column).toFixed(1), middle(sides.rows, row).toFixed(1)];
         const half = top + height / 2;
-        return { path: `M${x} ${top}C${x} ${half} ${y} ${half} ${y} ${top + height}`, stroke: accent, line: 0.6 + (WIDEST - 0.6) * link.share, opacity: 0.06 + 0.8 * link.share };
+        return { path: `M${x} ${top}C${x} ${half} ${y} ${half} ${y} ${foot}`, stroke: accent, line: 0.6 + (WIDEST - 0.6) * share, opacity: 0.06 + 0.8 * share };
       });
-    const words = [[sides.columns, top - size * 0.5], [sides.rows, top + height + size * 1.1]].flatMap(([side, y]) => {
-      const [first, last] = sightOf(side);
-      return Array.from({ length: last - first + 1 }, (_, at) => first + at).map((at) => ({
-        text: nameOf(side.tokens[at]), at: [middleOf(side, at), y], size, fill: ink, anchor: "middle",
-      }));
-    });
-    const labels = names.map((name, at) => ({ text: name.textContent, at: [width() / 2, at ? top + height + size * 2.8 : 14], size: 12, fill: quiet, anchor: "middle" }));
-    return { width: width(), height: top + height + size * 3.2, shapes: [...drawn, ...words, ...labels] };
+    const words = [[sides.columns, above, top - size * 0.5], [sides.rows, below, foot + size * 1.1]].flatMap(([side, places, y]) =>
+      places.map((at) => ({ text: nameOf(side.tokens[at]), at: [middle(side, at), y], size, fill: ink, anchor: "middle" })),
+    );
+    const labels = names.map((name, at) => ({ text: name.textContent, at: [wide / 2, at ? foot + size * 2.8 : 14], size: 12, fill: quiet, anchor: "middle" }));
+    return { width: wide, height: foot + size * 3.2, shapes: [...drawn, ...words, ...labels] };
   }
 
   return { build, draw, mark, find, fade, reveal, fit, focus, picture, destroy: () => cancelAnimationFrame(frames) };

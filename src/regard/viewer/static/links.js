@@ -5,7 +5,7 @@ import { overviewOf } from "./facts.js";
 import { sentences, t } from "./language.js";
 import { createLines } from "./lines.js";
 import { createLooking, listOf } from "./looking.js";
-import { figure, headName, layerName, wordsOf } from "./maps.js";
+import { figure, wordsOf } from "./maps.js";
 import { ramp, shareOf } from "./palette.js";
 
 const SHORT = 64; // tokens up to which all links are drawn
@@ -100,7 +100,7 @@ function create(host, context) {
       reader.topHeads(view.example, view.kind, layer).filter((head) => head !== "mean").map((head) => ({ layer, head })),
     );
     const buttons = offers.slice(0, OFFERED).map(({ layer, head }) =>
-      element("button", { type: "button", onclick: () => choose({ layer, head }) }, t("layer.head", { layer: layerName(layer), head: headName(head) })),
+      element("button", { type: "button", onclick: () => choose({ layer, head }) }, reader.viewName(view.example, layer, head)),
     );
     const count = reader.layers(view.example, view.kind).reduce((sum, layer) => sum + reader.heads(view.example, view.kind, layer).length, 0);
     missing.replaceChildren(

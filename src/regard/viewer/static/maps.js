@@ -44,9 +44,8 @@ export function sideName(example, side, task) {
   return t(task === "translation" ? (isSource ? "side.sentence" : "side.translation") : `side.${side}`);
 }
 
-/** A layer or a head in words, counted from 1; and as an option. */
+/** A layer in words, counted from 1; and a layer or a head as an option. */
 export const layerName = (layer) => (layer === "mean" ? t("layer.mean") : t("layer.number", { number: layer + 1 }));
-export const headName = (head) => (head === "mean" ? t("head.mean") : t("head.number", { number: head + 1 }));
 export const numberOf = (value) => (value === "mean" ? t("mean") : String(value + 1));
 
 /** The tokens of the rows and of the columns of a kind. */

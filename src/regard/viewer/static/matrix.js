@@ -144,7 +144,25 @@ export function createArcs(host, { point }) {
     token.title = weight > 0 ? t("token.weight", { token: nameOf({ text: token.textContent }), weight: figure(weight) }) : "";
   }
 
-  return { build, paint, mark, fit, reveal };
+  /** Both lines and their links, for a file. */
+  function picture() {
+    const { ink, quiet } = inks();
+    const size = parseFloat(getComputedStyle(upper.firstChild).fontSize);
+    const height = drawing.clientHeight;
+    const [top, width] = [26 + size * 1.3, inner.clientWidth];
+    const [tops, feet] = [upper, lower].map((line) => [...line.children].map(middleOf));
+    const drawn = links.map(({ row, column, weight }) => {
+      const share = full > 0 ? Math.min(1, weight / full) : 0;
+      return { path: curve(tops[column], feet[row], height), stroke: cssOf(0.15 + 0.85 * share), line: 0.6 + (WIDEST - 0.6) * share };
+    });
+    const write = (tokens, middles, y) => tokens.map((token, at) => ({ text: nameOf(token), at: [middles[at], y], size, fill: ink, anchor: "middle" }));
+    const label = (name, y) => ({ text: name.textContent, at: [width / 2, y], size: 12, fill: quiet, anchor: "middle" });
+    const bottom = top + height + size * 1.2;
+    const shapes = [label(names[0], 14), ...write(map.columns, tops, top - size * 0.4), { group: drawn, at: [0, top] }, ...write(map.rows, feet, bottom), label(names[1], bottom + 22)];
+    return { width, height: bottom + 30, shapes };
+  }
+
+  return { build, paint, mark, fit, reveal, picture };
 }
 
 function middleOf(token) {
@@ -173,6 +191,7 @@ export function createMatrix(host, { point }) {
   host.append(frame);
   let cells = [];
   let heads = { rows: [], columns: [] };
+  let called = {}; // what rows and columns are
   let map = null;
   let at = { row: 0, column: 0 };
   let shares = [];
@@ -210,6 +229,7 @@ export function createMatrix(host, { point }) {
   /** Builds the cells anew, for another pair of token lists. */
   function build(next, languages, sides) {
     map = next;
+    called = sides.called;
     at = { row: 0, column: 0 };
     heads.columns = map.columns.map((token, column) =>
       element(
@@ -317,7 +337,12 @@ export function createMatrix(host, { point }) {
     const { ink, quiet, gold } = inks();
     const size = 40;
     const names = [map.rows, map.columns].map((tokens) => tokens.map(nameOf));
-    const [left, top] = names.map((side) => 16 + 8 * Math.min(24, Math.max(...side.map(widthOf))));
+    const { rows: down, columns: across } = called;
+    const corner = 16 + 6.5 * Math.max(widthOf(across) + 2, widthOf(down) + 2);
+    const [room, high] = names.map((side) => 16 + 8 * Math.min(40, Math.max(...side.map(widthOf))));
+    const [left, top] = [Math.max(room, corner), Math.max(high, 40)];
+    const axis = { size: 11, fill: quiet, anchor: "end" };
+    const labels = [{ ...axis, text: `${across} →`, at: [left - 8, top - 24] }, { ...axis, text: `${down} ↓`, at: [left - 8, top - 8] }];
     const shapes = names[0].map((text, row) => ({ text, at: [left - 8, top + size * (row + 0.62)], size: 14, fill: ink, anchor: "end" }));
     names[1].forEach((text, column) => shapes.push(...columnText(text, [left + size * (column + 0.5), top - 6], { size: 14, fill: ink })));
     map.weights.forEach((weights, row) =>
@@ -330,7 +355,7 @@ export function createMatrix(host, { point }) {
         if (weight >= 0.005) shapes.push({ text: short(weight), at: [x + size / 2, y + size / 2 + 4], size: 11, fill: share < 0.1 ? quiet : inkOn(share), anchor: "middle" });
       }),
     );
-    return { width: left + size * names[1].length + 8, height: top + size * names[0].length + 8, shapes };
+    return { width: left + size * names[1].length + 8, height: top + size * names[0].length + 8, shapes: [...labels, ...shapes] };
   }
 
   return { build, paint, mark, fit, focus, reveal, picture };

@@ -3,7 +3,8 @@
 // A view of a map is `{example, kind, layer, head}`: `example` is its place in the document, layer
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
-import { KINDS, bestOf, entropyOf, goldOf, largestOf, meanRow, sidesOf, tokensOf } from "./maps.js";
+import { phrase, t } from "./language.js";
+import { KINDS, bestOf, entropyOf, goldOf, largestOf, layerName, meanRow, numberOf, sidesOf, tokensOf } from "./maps.js";
 import { unfold } from "./packed.js";
 
 const MOST_CELLS = 512 * 512; // of a matrix that is drawn whole
@@ -65,13 +66,27 @@ export function createReader(data, source) {
     return numbers.length ? numbers : found;
   }
 
+  /** Whether heads have names: they are unlike, and have no mean. */
+  const isNamed = (at) => (exampleAt(at).head_names ?? []).length > 0;
+
+  /** A kind and a head in words, a head as an option, and both with the layer. */
+  const kindName = (at, kind) => t(exampleAt(at).sides === "queries and keys" ? "kind.weights" : `kind.${kind}`);
+  const headNamed = (at, head) => exampleAt(at).head_names?.[head] && phrase(exampleAt(at).head_names[head]);
+  const headName = (at, head) => headNamed(at, head) ?? (head === "mean" ? t("head.mean") : t("head.number", { number: head + 1 }));
+  const headOption = (at, head) => headNamed(at, head) ?? numberOf(head);
+  const viewName = (at, layer, head, between = t("list.comma")) => {
+    const isOneLayer = isNamed(at) && kinds(at).every((kind) => layers(at, kind).length < 2);
+    return [...(isOneLayer ? [] : [layerName(layer)]), headName(at, head)].join(between);
+  };
+
   /** The same, as they are offered: "mean" first where there are several. */
   function layerChoices(at, kind) {
     const found = layers(at, kind);
-    return found.length > 1 ? ["mean", ...found] : found;
+    return found.length > 1 && !isNamed(at) ? ["mean", ...found] : found;
   }
 
   function headChoices(at, kind, layer) {
+    if (isNamed(at)) return heads(at, kind, layer);
     if (layer === "mean") return ["mean"]; // heads of different layers have nothing in common
     const found = heads(at, kind, layer);
     const hasMean = mapsOf(at, kind).some((map) => map.layer === layer && map.head === "mean");
@@ -375,7 +390,7 @@ export function createReader(data, source) {
 
   return {
     data, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headOffers, withHead, headCount, nearest,
-    axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, holdsLinks, nearestKept, topHeads, measures, canAsk,
+    isNamed, kindName, headOption, viewName, axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, holdsLinks, nearestKept, topHeads, measures, canAsk,
   };
 }
 

@@ -3,7 +3,7 @@
 import { element, section } from "./dom.js";
 import { sentences, t } from "./language.js";
 import { createLooking, listOf } from "./looking.js";
-import { figure, headName, layerName } from "./maps.js";
+import { figure } from "./maps.js";
 import { ramp, shareOf } from "./palette.js";
 import { createProse } from "./prose.js";
 
@@ -16,9 +16,12 @@ export const running = {
   id: "text",
   reads: "links",
   controls: ["example", "kind", "layer", "head", "scale"],
-  applies: ({ reader }, example) => reader.kinds(example).length > 0,
+  applies: ({ reader }, example) => reader.kinds(example).length > 0 && isProse(reader.exampleAt(example)),
   create,
 };
+
+// Queries and keys may be mere numbers.
+const isProse = ({ sides, source, output }) => sides !== "queries and keys" || /\p{L}/u.test(source + output);
 
 function create(host, context) {
   const { reader, point, choose } = context;
@@ -132,7 +135,7 @@ function create(host, context) {
     const isOther = layer !== view.layer || head !== view.head;
     aside.replaceChildren(
       element("p", { class: "hint" }, t("no-weights")),
-      ...(isOther ? [element("p", { class: "hint" }, element("button", { type: "button", onclick: () => choose({ layer, head }) }, t("layer.head", { layer: layerName(layer), head: headName(head) })))] : []),
+      ...(isOther ? [element("p", { class: "hint" }, element("button", { type: "button", onclick: () => choose({ layer, head }) }, reader.viewName(view.example, layer, head)))] : []),
     );
     return null;
   }

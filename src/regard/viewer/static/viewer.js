@@ -3,8 +3,7 @@
 import { changeOf, createControls, createFinding, createHelp, helpLine, hitsOf, meaning } from "./controls.js";
 import { element, languagesOf } from "./dom.js";
 import { createExport, framed } from "./exporting.js";
-import { phrase, switchLanguage, t, watchLanguage } from "./language.js";
-import { headName, layerName } from "./maps.js";
+import { listed, phrase, switchLanguage, t, watchLanguage } from "./language.js";
 import { switchTheme, watchTheme } from "./palette.js";
 import { createReader } from "./reader.js";
 import { VIEWS } from "./views.js";
@@ -70,7 +69,7 @@ function createPage(root, data, source, asked) {
 
   function picture() {
     const { controls: named } = VIEWS.find((view) => view.id === state.view);
-    return framed(current.instance.picture(), { title: phrase(data.title), says: [shownOf(state, named), named.includes("layer") && reader.axes(state).says, phrase(data.model)].filter(Boolean) });
+    return framed(current.instance.picture(), { title: phrase(data.title), says: [shownOf(state, named, reader), named.includes("layer") && reader.axes(state).says, phrase(data.model)].filter(Boolean) });
   }
 
   /**
@@ -260,15 +259,16 @@ function openingOf(data, reader, example, views) {
   const plain = offered.find((id) => id !== "grid" && id !== "answer");
   if (data.opening) return { example, view: plain, scale, ...data.opening };
   if (offered.includes("answer")) return { example, view: "answer", scale, ...mean };
-  const view = reader.headCount(example) > HANDFUL && !isShort ? "grid" : plain;
+  const view = reader.headCount(example) > HANDFUL && !isShort && !reader.isNamed(example) ? "grid" : plain;
   return { example, view, scale, ...mean };
 }
 
 // What is shown, in words.
-function shownOf({ kind, layer, head, measure }, named) {
-  if (!named.includes("layer")) return measure ?? "";
-  const attention = t("kind.attention", { kind: t(`kind.${kind}`) });
-  return t("grid.where", { kind: attention, layer: layerName(layer), head: headName(head) });
+function shownOf({ example, kind, layer, head }, named, reader) {
+  if (!named.includes("layer")) return "";
+  const name = reader.kindName(example, kind);
+  const isPlain = reader.exampleAt(example).sides === "queries and keys";
+  return listed([isPlain ? name : t("kind.attention", { kind: name }), reader.viewName(example, layer, head)]);
 }
 
 // A place that there is; a link may be of another text.

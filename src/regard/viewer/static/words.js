@@ -233,6 +233,13 @@ function create(host, context) {
     return { least: scale === "log" ? figure(full / 10 ** DECADES, 2) : "0", most: figure(full), marks: [dot, ...links] };
   }
 
+  // The links above the matrix.
+  function picture() {
+    const [above, below] = [arcs.picture(), matrix.picture()];
+    const shapes = [{ group: above.shapes, at: [0, 0] }, { group: below.shapes, at: [0, above.height] }];
+    return { width: Math.max(above.width, below.width), height: above.height + below.height, shapes, legend: legendOf() };
+  }
+
   return {
     show,
     mark: (place) => drawn.forEach((part) => part.mark(place)),
@@ -245,7 +252,7 @@ function create(host, context) {
       arcs.fit();
     },
     focus: () => matrix.focus(),
-    picture: () => ({ ...matrix.picture(), legend: legendOf() }),
+    picture,
     table: () => ({
       columns: ["row", "token", ...map.columns.map((token) => token.text)],
       rows: map.weights.map((row, at) => [at + 1, map.rows[at].text, ...row.map((weight) => figure(weight))]),
