@@ -163,7 +163,7 @@ def show(
             document, or a side is named twice.
         ShapeError: Weights have fewer axes or more.
         DataError: A weight is below zero or not finite, there are more tokens than rows or columns,
-            or not as many names as heads.
+            or fewer names than heads.
 
     Example:
         >>> import torch

@@ -31,6 +31,17 @@ def test_names_of_queries_and_keys_make_two_texts():
     assert same == found
 
 
+def test_weights_have_queries_and_keys_and_what_a_model_read_is_texts():
+    named = example(made(H, N, N), names=["near", "far", "all"])
+    assert (named.sides, named.head_names) == ("queries and keys", ("near", "far", "all"))
+    layer = rg.use(torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
+    with rg.watch(layer, keep=True) as seen:
+        layer(torch.zeros(1, 3, 8))
+    assert example(seen, ["a", "b", "c"]).sides == "texts"
+    with pytest.raises(SettingError, match="names must be None for a document; got some"):
+        rg.show(rg.show(made(N, M)).document, names=["a"])
+
+
 @pytest.mark.parametrize("shape", [(N, M), (H, N, M), (L, H, N, M)])
 def test_heads_and_layers_are_told_by_the_axes(shape: tuple[int, ...]):
     weights = made(*shape)
@@ -83,6 +94,7 @@ def test_long_weights_are_pooled_and_answered_by_this_process():
         (torch.eye(2), {"keys": ["a"]}, DataError, "keys must name each of 2; got 1"),
         (torch.eye(2), {"queries": list("abc")}, DataError, "queries must name each of 2; got 3"),
         (torch.eye(1), {"keys": ["a"], "tokens": ["a"]}, SettingError, "keys must be None where"),
+        (made(H, N, M), {"names": ["a", "b"]}, DataError, "head_names must name each of 3 heads"),
         (torch.eye(1), {"queries": ["a"], "output": ["a"]}, SettingError, "queries must be None"),
     ],
 )

@@ -40,6 +40,7 @@ export const STRINGS = {
   "layer.number": ["layer {number}", "第 {number} 层"],
   "layer.mean": ["mean of layers", "各层平均"],
   "head.number": ["head {number}", "第 {number} 个头"],
+  "layer.head": ["{layer}, {head}", "{layer}，{head}"],
   "head.mean": ["mean of heads", "各头平均"],
   "kept.one": ["1 largest weight of each token kept", "每个词元保留 1 个最大权重"],
   "kept.many": ["{count} largest weights of each token kept", "每个词元保留 {count} 个最大权重"],
