@@ -14,6 +14,7 @@ from regard.inference.look import attention_to_source
 from regard.inference.looking import look_at
 from regard.kernels import why_not
 from regard.tasks import recipe_from_table
+from regard.tasks.classification import Classification, LabelledText
 from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.running_text import Passage
 from regard.tasks.translation import TranslationTask
@@ -308,6 +309,62 @@ def test_a_language_model_continues_what_is_typed(
     tab.page.fill("#typed", lines[0])
     tab.wait("() => document.querySelector('.written p')?.textContent?.length > 3")
     tab.settled()
+
+
+READERS = {
+    "transformer": {"type": "transformer", "model_dim": 16, "num_heads": 4, "num_layers": 2}
+    | {"ffn_dim": 24},
+    "recurrent": {"type": "recurrent", "embed_dim": 12, "hidden_dim": 10},
+    "bag": {"type": "bag", "embed_dim": 12},
+}
+
+
+@pytest.mark.parametrize(
+    ("reader", "options", "head"),
+    [
+        ("transformer", {}, {"pooling": "mean"}),
+        ("transformer", {"norm": "pre", "positions": "rotary"}, {"pooling": "structured"}),
+        ("transformer", {"positions": "sinusoidal"}, {"pooling": "first", "pooler": True}),
+        ("recurrent", {"cell": "gru"}, {"pooling": "query"}),
+        ("recurrent", {"cell": "lstm", "num_layers": 2}, {"pooling": "tanh_query"}),
+        ("bag", {}, {"pooling": "state"}),
+        ("bag", {}, {"pooling": "maximum"}),
+    ],
+)
+def test_a_classifier_says_the_label_of_what_is_typed(
+    tab: Tab, reader: str, options: dict[str, object], head: dict[str, object]
+) -> None:
+    known = [
+        LabelledText(phrase.target, f"length {len(phrase.target) // 20}", None, "test")
+        for phrase in phrases("valid")[:200]
+    ]
+    table = {"task": "classification", "model": {**READERS[reader], **options}, "head": head}
+    table["tokenizer"] = {"type": "words", "begin": head["pooling"] == "first"}
+    task = Classification.learn(recipe_from_table(table), known)
+    torch.manual_seed(1)
+    built = task.build_model().eval()
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    reference = Predictor(rounded(built), task)
+    texts = [*(each.text for each in known[:10]), "Where", "I 龘"]
+    found = opened(tab, Predictor(built, task), texts[:2]).ask(ASK, [texts, {}])
+    for text, one, wanted in zip(texts, found, reference.predict(texts), strict=True):
+        assert one["output"] == wanted.label
+        assert dict(one["labels"]) == pytest.approx(wanted.probabilities, abs=1e-4)
+        shown = look_at(reference, text)
+        assert one["example"]["answer"]["measure"] == shown.answer.measure
+        values = one["example"]["answer"]["values"]
+        assert values == pytest.approx(shown.answer.values, rel=1e-3, abs=1e-3)
+        maps = {(m["kind"], m["layer"], m["head"]): m["rows"] for m in one["example"]["maps"]}
+        assert set(maps) == {(m.kind, m.layer, m.head) for m in shown.maps}
+        for theirs in shown.maps:
+            mine = torch.tensor(maps[theirs.kind, theirs.layer, theirs.head])
+            torch.testing.assert_close(mine, torch.tensor(theirs.rows), rtol=0, atol=1e-3)
+        tokens = [token["text"] for token in one["example"]["source_tokens"]]
+        assert tokens == [token.text for token in shown.source_tokens]
+    tab.settled()
+    assert tab.text(".written p") == found[0]["output"]
 
 
 def test_translation_and_attention_follow_what_is_typed(tab: Tab, transformer_run: Path) -> None:

@@ -68,8 +68,8 @@ def look(
         open_page: Open the page in a browser.
         serve: Serve the page on this machine until Ctrl-C, and answer it with the exact weights of
             texts too long for a page to hold them; takes memory for their queries and keys.
-        live: Put a small translator itself into the page, which then translates what is typed into
-            it, without a server; TEXTS are offered there. For a run of transformer or rnn_seq2seq.
+        live: Put the model itself into the page, which then translates, continues or classifies
+            what is typed into it, without a server; TEXTS are offered there.
     """
     check_device_name("--device", device)
     from regard.inference import Predictor

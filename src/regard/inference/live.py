@@ -20,9 +20,20 @@ from regard.inference.looking import document
 from regard.inference.predictor import Predictor
 from regard.inference.search.searcher import FORBIDDEN
 from regard.layers import BilinearAttention, LocationAttention, TokenEmbedding
-from regard.models import Decoder, RnnSeq2Seq, Seq2Seq, Transformer
+from regard.models import (
+    BagReader,
+    Classifier,
+    Decoder,
+    Encoder,
+    RecurrentReader,
+    RnnSeq2Seq,
+    Seq2Seq,
+    Transformer,
+)
 from regard.models.configs.generation import DecoderConfig, RnnSeq2SeqConfig, TransformerConfig
+from regard.models.configs.readers import BagReaderConfig, EncoderConfig
 from regard.tasks import DecodingConfig, SequenceTask
+from regard.tasks.classification import ODDS, POOLING, Classification
 from regard.tasks.language_modelling import SURPRISE, LanguageModelling
 from regard.text import BOS_ID, EOS_ID, Tokenizer, TokenizerConfig
 from regard.text.tokenizers.sentencepieces import SentencePieceTokenizer
@@ -32,14 +43,17 @@ from regard.viewer import page
 MOST_WEIGHTS = 4_000_000
 MOST_BYTES = 6_000_000  # of the page
 MOST_TOKENS = 24  # that a language model writes
-Config = TransformerConfig | RnnSeq2SeqConfig | DecoderConfig
+Config = TransformerConfig | RnnSeq2SeqConfig | DecoderConfig | EncoderConfig | BagReaderConfig
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
 _KINDS: dict[type[nn.Module], str] = {
+    Classifier: "classifier",
     Decoder: "decoder",
     RnnSeq2Seq: "recurrent",
     Transformer: "transformer",
 }
+_READERS = {BagReader, RecurrentReader, Encoder, Decoder, RnnSeq2Seq, Transformer}
+_ATTENDING = ("query", "tanh_query", "structured", "state")  # poolings
 # Settings of a search that the page does not have.
 _RULES = (
     *("coverage_penalty", "repetition_penalty", "no_repeat_ngram"),
@@ -58,7 +72,7 @@ def live_page(
 
     Args:
         predictor: A run of a Transformer or of a recurrent encoder-decoder, which translates what
-            is typed; or of a decoder, which continues it.
+            is typed; of a decoder, which continues it; or of a classifier.
         texts: Texts to begin with; the page answers the first at once.
         beam_size: Hypotheses of a translator kept at each step; None takes the recipe's.
 
@@ -86,11 +100,11 @@ def pack_model(
     modules = model.named_modules(remove_duplicate=False)  # tied tables go by several names
     packed: dict[str, object] = {
         "kind": _KINDS[type(model)],
-        "config": asdict(cast(Config, model.config)),
+        "config": asdict(_config_of(model)),
         "scales": {name: each.scale for name, each in modules if isinstance(each, TokenEmbedding)},
         "tensors": tensors,
         "weights": base64.b64encode(weights).decode(),
-        "attentions": _attentions(cast(Config, model.config)),
+        "attentions": _attentions(model),
         "texts": list(texts),
         **_packed_task(predictor, beam_size),
     }
@@ -98,9 +112,24 @@ def pack_model(
 
 
 def _packed_task(predictor: Predictor, beam_size: int | None) -> Mapping[str, object]:
-    """Tokenizers, limits and the search."""
-    decoding, task, model = predictor.decoding, predictor.task, predictor.model
+    """Tokenizers, limits and the search; of a classifier its labels."""
+    task, model = predictor.task, predictor.model
     search = {"begin": BOS_ID, "end": EOS_ID, "forbidden": list(FORBIDDEN)}
+    if isinstance(task, Classification):
+        assert isinstance(model, Classifier)
+        return {
+            "source": _packed_tokenizer(cast(Tokenizer, task.tokenizer)),
+            "target": None,
+            "search": search,
+            "longest_source": task.data.max_length,
+            "begins": task.recipe.settings(TokenizerConfig).begins,
+            "reader": task.recipe.model_type,
+            "pooling": model.config.pooling,
+            "labels": task.labels,
+            "measure": POOLING.measure,
+            "measure_without": ODDS,
+        }
+    decoding = predictor.decoding
     if isinstance(task, LanguageModelling):
         return {
             "source": _packed_tokenizer(task.tokenizer),
@@ -146,12 +175,12 @@ def rounded(model: ModelT) -> ModelT:
 def check_live(predictor: Predictor) -> None:
     """Raise SettingError unless the run's model can live in a page."""
     recipe, model = predictor.recipe, predictor.model
-    known = isinstance(predictor.task, SequenceTask | LanguageModelling)
-    if not known or type(model) not in _KINDS:
+    known = isinstance(predictor.task, SequenceTask | LanguageModelling | Classification)
+    if not known or type(model) not in _KINDS or _reader_of(model) not in _READERS:
         raise SettingError(
-            "run must be of a translator (transformer or rnn_seq2seq) or a language model "
-            f"(decoder) to live in a page; got {recipe.task} by {recipe.model_type}. Leave out "
-            "--live to look into it."
+            "run must be of a translator (transformer, rnn_seq2seq), a language model (decoder) or "
+            "a classifier (transformer, recurrent, bag) to live in a page; got "
+            f"{recipe.task} by {recipe.model_type}. Leave out --live to look into it."
         )
     count = sum(parameter.numel() for parameter in model.parameters())
     if count > MOST_WEIGHTS:
@@ -169,7 +198,13 @@ def check_live(predictor: Predictor) -> None:
 
 def _options(predictor: Predictor) -> Iterator[tuple[str, object, bool]]:
     """Settings that the page may not know, and whether it knows their values."""
-    config = cast(Config, predictor.model.config)
+    model = predictor.model
+    config = _config_of(model)
+    if isinstance(model, Classifier):
+        parts = getattr(config, "parts", "none")
+        yield "model.parts", parts, parts == "none"
+        yield "head.pooling", model.config.pooling, model.config.pooling != "aspect"
+        yield "head.ngram_scores", model.config.ngram_scores, not model.config.ngram_scores
     copies = getattr(config, "copy", False)
     yield "model.copy", copies, not copies
     score = getattr(config, "score", "dot")
@@ -178,7 +213,7 @@ def _options(predictor: Predictor) -> Iterator[tuple[str, object, bool]]:
     yield "model.attention", attention, attention != "mixture"
     kind = predictor.recipe.settings(TokenizerConfig).type
     yield "tokenizer.type", kind, kind != "checkpoint"
-    if isinstance(predictor.task, LanguageModelling):
+    if not isinstance(predictor.task, SequenceTask):
         return  # the page continues a text greedily, whatever the recipe does
     plain, decoding = DecodingConfig(), predictor.decoding
     yield "decoding.method", decoding.method, decoding.method != "sample"
@@ -187,20 +222,39 @@ def _options(predictor: Predictor) -> Iterator[tuple[str, object, bool]]:
         yield f"decoding.{name}", value, value == getattr(plain, name)
 
 
-def _attentions(config: Config) -> list[dict[str, object]]:
+def _attentions(model: nn.Module) -> list[dict[str, object]]:
     """Kinds of attention with their layers and heads, as a page offers them to be muted."""
+    config = _config_of(model)
+    layers: dict[str, int] = {}
+    heads = getattr(config, "num_heads", 1)
     if isinstance(config, RnnSeq2SeqConfig):
-        layers, heads = {"cross": int(config.attention != "none")}, 1
+        layers = {"cross": int(config.attention != "none")}
     elif isinstance(config, DecoderConfig):
-        layers, heads = {"decoder": config.num_layers}, config.num_heads
-    else:
-        layers, heads = {"cross": config.num_decoder_layers}, config.num_heads
-        layers |= {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
-    return [
+        layers = {"decoder": config.num_layers}
+    elif isinstance(config, EncoderConfig):
+        layers = {"encoder": config.num_layers}
+    elif isinstance(config, TransformerConfig):
+        layers = {"cross": config.num_decoder_layers, "encoder": config.num_encoder_layers}
+        layers["decoder"] = config.num_decoder_layers
+    offered = [
         {"kind": kind, "layer": layer, "heads": heads}
         for kind, count in layers.items()
         for layer in range(count)
     ]
+    if isinstance(model, Classifier) and model.config.pooling in _ATTENDING:
+        hops = model.config.num_hops if model.config.pooling == "structured" else 1
+        offered.insert(0, {"kind": "cross", "layer": 0, "heads": hops})
+    return cast(list[dict[str, object]], offered)
+
+
+def _reader_of(model: nn.Module) -> type[nn.Module]:
+    """The class of a classifier's reader, or of a model that is none."""
+    return type(model.reader) if isinstance(model, Classifier) else type(model)
+
+
+def _config_of(model: nn.Module) -> Config:
+    """The settings of a model; of a classifier, those of its reader."""
+    return cast(Config, (model.reader if isinstance(model, Classifier) else model).config)
 
 
 def _tensors_of(model: nn.Module) -> Iterator[tuple[list[str], Tensor, bool]]:

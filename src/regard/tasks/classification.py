@@ -31,8 +31,9 @@ from regard.viewer import Importance
 
 __all__ = ["Classification", "ClassificationData", "LabelledText"]
 
+ODDS = "the more the odds of “{label}” fall without it"
 # The attention of the pooling's query, where the pooling has one.
-_POOLING = Shade(
+POOLING = Shade(
     kind="cross", layer=None, query=0, measure="the more the query of the pooling looks at it"
 )
 
@@ -144,12 +145,12 @@ class Classification(LabelTask[LabelledText]):
         prediction, label = self.prediction(answer), answer.label
         losses = self.leave_one_out(model, encoded, answer, lambda each: each.log_odds(label))
         if losses:
-            measure = f"the more the odds of “{label}” fall without it"
+            measure = ODDS.format(label=label)
             prediction = replace(prediction, values=losses, measure=measure)
         return Drawing(
             text=pieces_text(example.text, pieces, begins=begins, ends=is_framed),
             output=words_text([label]),
             prediction=prediction,
-            shade=_POOLING,
+            shade=POOLING,
             importances=(Importance(method="leave one out", values=losses),) if losses else (),
         )

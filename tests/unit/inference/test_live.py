@@ -13,6 +13,7 @@ from regard.inference.live import live_page, pack_model, rounded
 from regard.kernels import why_not
 from regard.runtime import Int8Embedding, Int8Linear, in_precision
 from regard.tasks import recipe_from_table
+from regard.tasks.classification import Classification, LabelledText
 from regard.tasks.translation import TranslationTask
 from regard.text import Pair
 
@@ -145,7 +146,7 @@ def test_the_page_holds_the_model_and_asks_for_nothing() -> None:
         (
             {"type": "conv_seq2seq"},
             {},
-            r"run must be of a translator \(.* got translation by conv_seq2seq",
+            r"run must be of a translator .* got translation by conv_seq2seq",
         ),
         (
             {**RECURRENT, "copy": True},
@@ -163,6 +164,24 @@ def test_what_the_page_cannot_do_is_refused(
 ) -> None:
     with pytest.raises(SettingError, match=message):
         pack_model(predictor(model, **sections))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"head": {"ngram_scores": True}}, "model.parts must be left out .* got 'bag'"),
+        ({"model": {"type": "convolutional"}}, "got classification by convolutional"),
+    ],
+)
+def test_a_classifier_of_another_kind_is_refused(table: dict[str, object], message: str) -> None:
+    whole = {"task": "classification", "tokenizer": {"type": "words"}}
+    whole |= {"model": {"type": "bag", "parts": "bag"}, "data": {"parts": "ngrams"}, **table}
+    if "head" not in table:
+        del whole["data"]
+    known = [LabelledText(text, label, None, "test") for text, label in ("ab", "cd")]
+    task = Classification.learn(recipe_from_table(whole), known)
+    with pytest.raises(SettingError, match=message):
+        pack_model(Predictor(task.build_model(), task))
 
 
 def test_a_large_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

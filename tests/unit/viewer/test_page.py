@@ -66,7 +66,15 @@ def test_every_module_is_in_a_page_that_needs_it():
     assert file | live | typing == set(MODULES)
     assert file - live == {"main.js"}
     assert live - file == {"live.js"}
-    model = ("recurrent", "searching", "tensors", "tokenizers", "transformer", "translator")
+    model = (
+        "classifier",
+        "recurrent",
+        "searching",
+        "tensors",
+        "tokenizers",
+        "transformer",
+        "translator",
+    )
     assert typing - file == {"typing.js", *(f"{name}.js" for name in model)}
 
 

@@ -2,32 +2,36 @@
 
 import { added, dot, joined, logSoftmax, mixed, sigmoid, softmax } from "./tensors.js";
 
-/** The model of `{config, scales}` and its tensors; see transformer.js. */
-export function createRecurrent({ config, scales }, tensors, isMuted) {
-  const { hidden_dim: h, num_layers: L, attention, reach } = config;
-  const { tanh } = Math;
-
-  /** One direction of a layer of the encoder, in the order in which it reads. */
-  function direction(rows, layer, isBack) {
-    const name = `l${layer}${isBack ? "_reverse" : ""}`;
-    const of = (side) => `encoder.recurrence.${side}_${name}`;
-    let state = new Float32Array(config.cell === "lstm" ? 2 * h : h);
+/** The states of both directions side by side, layer over layer, of torch's recurrence of a name. */
+export function readBothWays(tensors, recurrence, { cell, hidden_dim: h, num_layers: layers }, rows) {
+  /** One direction of a layer. */
+  function direction(layer, isBack) {
+    const of = (side) => `${recurrence}.${side}_l${layer}${isBack ? "_reverse" : ""}`;
+    let state = new Float32Array(cell === "lstm" ? 2 * h : h);
     const inputs = tensors.product(rows, of("weight_ih"), of("bias_ih"));
     const states = (isBack ? inputs.reverse() : inputs).map((gates) => {
       const [own] = tensors.product([state.subarray(0, h)], of("weight_hh"), of("bias_hh"));
-      state = CELLS[config.cell](gates, own, state, h, "torch");
+      state = CELLS[cell](gates, own, state, h, "torch");
       return state.subarray(0, h);
     });
     return isBack ? states.reverse() : states;
   }
 
+  for (let layer = 0; layer < layers; layer++) {
+    const [ahead, back] = [false, true].map((isBack) => direction(layer, isBack));
+    rows = ahead.map((state, at) => joined(state, back[at]));
+  }
+  return rows;
+}
+
+/** The model of `{config, scales}` and its tensors; see transformer.js. */
+export function createRecurrent({ config, scales }, tensors, isMuted) {
+  const { hidden_dim: h, num_layers: L, attention, reach } = config;
+  const { tanh } = Math;
+
   function start(source) {
     const embedded = source.map((id) => tensors.row("source_embedding.weight", id, scales.source_embedding));
-    let states = embedded;
-    for (let layer = 0; layer < L; layer++) {
-      const [ahead, back] = [false, true].map((isBack) => direction(states, layer, isBack));
-      states = ahead.map((state, at) => joined(state, back[at]));
-    }
+    const states = readBothWays(tensors, "encoder.recurrence", config, embedded);
     const last = joined(states.at(-1).subarray(0, h), states[0].subarray(h));
     const carried = config.beginning === "backward" ? last.subarray(h) : last;
     const layers = Array.from({ length: L }, (_, layer) => tensors.linear([carried], `first.${layer}`)[0].map(tanh));

@@ -17,17 +17,24 @@ export function createTensors({ tensors, weights }) {
     }
     for (const name of names) named.set(name, { shape, values });
   }
+  return within(named, "");
+}
+
+// The tensors of the part of a model whose names begin so.
+function within(named, prefix) {
+  const get = (name) => named.get(prefix + name) ?? null;
   return {
-    has: (name) => named.has(name),
-    get: (name) => named.get(name) ?? null,
+    has: (name) => get(name) !== null,
+    get,
     /** One row of a table, times a scale. */
     row: (name, at, scale = 1) => {
-      const { shape: [, width], values } = named.get(name);
+      const { shape: [, width], values } = get(name);
       return values.subarray(at * width, (at + 1) * width).map((value) => value * scale);
     },
     /** `states Wᵀ + b` by the weight and the bias of a layer, or by some of its outputs. */
-    linear: (states, name, [first, last] = [0, Infinity]) => product(states, named.get(`${name}.weight`), named.get(`${name}.bias`), first, last),
-    product: (states, name, bias = null) => product(states, named.get(name), bias && named.get(bias), 0, Infinity),
+    linear: (states, name, [first, last] = [0, Infinity]) => product(states, get(`${name}.weight`), get(`${name}.bias`), first, last),
+    product: (states, name, bias = null) => product(states, get(name), bias && get(bias), 0, Infinity),
+    within: (part) => within(named, prefix + part),
   };
 }
 

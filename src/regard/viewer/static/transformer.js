@@ -7,7 +7,7 @@ import { ACTIVATIONS, added, dot, logSoftmax, mixed, normed, softmax } from "./t
 const BEGIN = 2;
 
 /** What encoders and decoders are made of; `isMuted(kind, layer, head)` asks which heads mix nothing. */
-function createBlocks({ config: settings, scales }, tensors, isMuted) {
+export function createBlocks({ config: settings, scales }, tensors, isMuted) {
   const config = { score: "scaled_dot", window: null, ...settings };
   const { model_dim: width, num_heads: H, window } = config;
   const G = config.num_key_heads ?? H;
@@ -15,9 +15,10 @@ function createBlocks({ config: settings, scales }, tensors, isMuted) {
   const isAdded = ["sinusoidal", "learned"].includes(config.positions);
 
   /** The vectors of ids by a table, with those of their places, under a norm where there is one. */
-  function embed(ids, first, { table, places = "positions", norm = "" }) {
+  function embed(ids, first, { table, places = "positions", norm = "", more = null }) {
     const states = ids.map((id, at) => {
-      const state = tensors.row(`${table}.weight`, id, scales[table]);
+      const vector = tensors.row(`${table}.weight`, id, scales[table]);
+      const state = more ? added(vector, more) : vector;
       if (!isAdded) return state;
       return added(state, config.positions === "learned" ? tensors.row(`${places}.table`, first + at) : sinusoidal(first + at, width));
     });

@@ -1,17 +1,18 @@
 // A model at work in the page: text in, text and attention out, as an example of a document.
 
+import { createClassifier } from "./classifier.js";
 import { createRecurrent } from "./recurrent.js";
 import { likeliest, search } from "./searching.js";
 import { createTensors } from "./tensors.js";
 import { createTokenizer, normalize } from "./tokenizers.js";
 import { createDecoder, createTransformer } from "./transformer.js";
 
-const MODELS = { transformer: createTransformer, recurrent: createRecurrent, decoder: createDecoder };
+const MODELS = { transformer: createTransformer, recurrent: createRecurrent, decoder: createDecoder, classifier: createClassifier };
 const LIKELY = 5; // next tokens that are listed
 
 /**
  * A packed model at work: `translate(text, {beam, muted})`, muted being `["cross 0 3", …]`: kind,
- * layer, head. A language model continues the text.
+ * layer, head. A language model continues the text, a classifier says its label.
  */
 export function createTranslator(packed) {
   const muted = new Set();
@@ -19,7 +20,7 @@ export function createTranslator(packed) {
   const model = MODELS[packed.kind](packed, createTensors(packed), isMuted);
   const source = createTokenizer(packed.source);
   const target = packed.target ? createTokenizer(packed.target) : source;
-  const { end } = packed.search;
+  const { begin, end, forbidden } = packed.search;
 
   /** The pieces of a text, how many the model takes, and the characters it has no ids for. */
   function read(text) {
@@ -34,6 +35,7 @@ export function createTranslator(packed) {
     muted.clear();
     for (const head of heads) muted.add(head);
     if (packed.kind === "decoder") return continued(plain, pieces);
+    if (packed.kind === "classifier") return classified(plain, pieces);
     const ids = [...pieces.map(({ id }) => id), ...(packed.source_end ? [end] : [])];
     const limit = Math.max(Math.floor(ids.length * packed.max_ratio) + 10, packed.search.min_length + 1);
     const options = { ...packed.search, beam_size: beam, limit: Math.min(limit, packed.longest_output ?? limit) };
@@ -55,7 +57,6 @@ export function createTranslator(packed) {
 
   /** The likeliest continuation, and how unexpected each token of the text was. */
   function continued(plain, pieces) {
-    const { begin, forbidden } = packed.search;
     const ids = pieces.map(({ id }) => id);
     const costs = [];
     let { logProbs, state } = model.step(begin, model.start());
@@ -88,6 +89,29 @@ export function createTranslator(packed) {
     const output_tokens = ended(pieces, [...plain].length);
     const example = { source: "", output: plain, source_tokens: [], output_tokens, maps: mapsOf({ looks: [] }, last, output_tokens.length), answer };
     return { output: linesAfter(plain, ids, tokens), tokens, next, score: null, example };
+  }
+
+  /** The likeliest label, what the pooling looked at, or how far the label's odds fall without each token. */
+  function classified(plain, pieces) {
+    const ids = [...(packed.begins ? [begin] : []), ...pieces.map(({ id }) => id), end];
+    const { shares, looks } = model.classify(ids);
+    const best = shares.indexOf(Math.max(...shares));
+    const labels = packed.labels.map((label, at) => [label, shares[at]]).sort(([, one], [, other]) => other - one);
+    const label = packed.labels[best];
+    const oddsOf = (all) => {
+      const share = Math.min(Math.max(all[best], 1e-7), 1 - 1e-7);
+      return Math.log(share / (1 - share));
+    };
+    const look = looks.find(({ kind }) => kind === "cross");
+    const values = look
+      ? ids.map((_, at) => look.heads.reduce((sum, [row]) => sum + row[at], 0) / look.heads.length)
+      : ids.map((_, place) => oddsOf(shares) - oddsOf(model.classify(ids.filter((_, at) => at !== place)).shares));
+    const sign = (text, at) => ({ text, start: at, end: at });
+    const source_tokens = [...(packed.begins ? [sign("⟨begin⟩", 0)] : []), ...pieces, sign("⟨end⟩", pieces.at(-1).end)];
+    const output_tokens = [{ text: label, start: 0, end: [...label].length }];
+    const answer = { labels, tags: [], values, measure: look ? packed.measure : packed.measure_without.replace("{label}", label) };
+    const example = { source: plain, output: label, source_tokens, output_tokens, maps: mapsOf({ looks }, {}, 0), answer };
+    return { output: label, labels, score: null, example };
   }
 
   const textOf = (id) => (id === end ? "⟨end⟩" : target.decode([0, id]).text.trim() || "␣");

@@ -7,12 +7,13 @@ import { switchTheme } from "./palette.js";
 import { createTranslator } from "./translator.js";
 import { show } from "./viewer.js";
 
+const MOST = 5; // labels that are listed
 const PAUSE = 120; // milliseconds of rest before what was typed is translated
 
 /** Fills `root` with the page of a packed model; `data` is a document without examples. */
 function createPage(root, data, packed) {
   const translator = createTranslator(packed);
-  const isWriter = packed.kind === "decoder"; // a language model, which continues the text
+  const isTranslator = ["transformer", "recurrent"].includes(packed.kind);
   const host = element("div", {});
   const panel = element("div", { class: "typing" });
   const muted = new Set();
@@ -24,7 +25,7 @@ function createPage(root, data, packed) {
   let isCompared = false;
   root.replaceChildren(panel, host);
 
-  const title = isWriter ? "typing.title.text" : "typing.title";
+  const title = isTranslator ? "typing.title" : "typing.title.text";
 
   function layOut() {
     const button = (name, key, title, onclick) => element("button", { type: "button", class: name, title: t(title), onclick }, t(key));
@@ -51,12 +52,12 @@ function createPage(root, data, packed) {
       element(
         "section",
         { "aria-label": t(title) },
-        element("label", { class: "name", for: "typed" }, source ?? t(isWriter ? "side.text" : "side.source")),
+        element("label", { class: "name", for: "typed" }, source ?? t(isTranslator ? "side.source" : "side.text")),
         parts.input,
         tries(),
         parts.output,
         parts.note,
-        element("details", { open: muted.size > 0 }, element("summary", {}, t("typing.mute")), element("p", { class: "caption" }, t("typing.mute.says")), parts.heads, isWriter ? "" : choiceOfBeam()),
+        element("details", { open: muted.size > 0 }, element("summary", {}, t("typing.mute")), element("p", { class: "caption" }, t("typing.mute.says")), parts.heads, isTranslator ? choiceOfBeam() : ""),
       ),
     );
     drawHeads();
@@ -95,13 +96,16 @@ function createPage(root, data, packed) {
     parts.heads.replaceChildren(...rows, element("div", { class: "tools" }, clear));
   }
 
-  // The likeliest next tokens of a language model.
-  function nextOf(next) {
-    const tokens = next.map(({ text: token, share }) => element("span", { class: "next" }, element("bdi", {}, token), " ", element("data", { value: share }, figure(share, 2))));
-    return element("div", { class: "nexts" }, element("span", { class: "name" }, t("typing.next")), ...tokens);
+  // The likeliest next tokens of a language model; the labels of a classifier.
+  function sharesOf({ next, labels }) {
+    if (!next && !labels) return "";
+    const options = next ? next.map(({ text: token, share }) => [token, share]) : labels;
+    const shown = options.slice(0, MOST).map(([name, share]) => element("span", {}, element("bdi", {}, name), " ", element("data", { value: share }, figure(share, 3))));
+    return element("div", { class: "nexts" }, next ? element("span", { class: "name" }, t("typing.next")) : "", ...shown);
   }
 
-  const nameOfOutput = () => (isWriter ? t("typing.continuation") : (nameOfLanguage(data.output_language) ?? t("side.output")));
+  const OUTPUTS = { decoder: "typing.continuation", classifier: "side.label" };
+  const nameOfOutput = () => (packed.kind in OUTPUTS ? t(OUTPUTS[packed.kind]) : (nameOfLanguage(data.output_language) ?? t("side.output")));
 
   /** Mutes heads, or lets them be heard again where all of them are muted. */
   function mute(keys) {
@@ -139,7 +143,7 @@ function createPage(root, data, packed) {
 
   function draw(found) {
     const [before, after] = found;
-    const changed = after ? (isWriter ? [after.output] : wordsBeside(before, after)) : [];
+    const changed = after ? (isTranslator ? wordsBeside(before, after) : [after.output]) : [];
     parts.output.replaceChildren(
       ...found.map((one, at) =>
         element(
@@ -147,7 +151,7 @@ function createPage(root, data, packed) {
           {},
           element("span", { class: "name" }, found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before")),
           element("p", { lang: data.output_language }, ...(at ? changed : [one.output || "∅"])),
-          one.next ? nextOf(one.next) : "",
+          sharesOf(one),
         ),
       ),
     );
