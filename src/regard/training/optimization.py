@@ -10,9 +10,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
+from regard.layers import TokenEmbedding
 from regard.training.settings import TrainingConfig
 
-# Keller Jordan's quintic: steepest at zero, https://kellerjordan.github.io/posts/muon/
+# Keller Jordan's quintic: steepest at zero, https://kellerjordan.github.io/posts/muon/; and how
+# often he takes it, after a division by Frobenius' norm.
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
 _EPS = 1e-7
@@ -84,7 +86,7 @@ def make_optimizer(
         return Optimizers([sgd])
     if config.optimizer == "adamw":
         return Optimizers([_adamw(learning, config, rate)])
-    tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding | TokenEmbedding)}
     matrices = [p for p in learning if p.dim() == 2 and id(p) not in tables]
     chosen = {id(p) for p in matrices}
     muon = Muon(
@@ -92,6 +94,7 @@ def make_optimizer(
         lr=rate,
         momentum=config.momentum,
         weight_decay=config.weight_decay,
+        steps=config.newton_schulz,
         dtype=dtype,
     )
     return Optimizers([muon, _adamw([p for p in learning if id(p) not in chosen], config, rate)])
@@ -114,7 +117,7 @@ class Muon(Optimizer):
     # The rule of ``torch.optim.Muon``, with its names of state and settings; see
     # https://kellerjordan.github.io/posts/muon/ and https://arxiv.org/abs/2502.16982. Torch's
     # multiplies in bfloat16 always, in which processors without AVX-512 BF16 or AMX are many times
-    # slower than in float32; here ``dtype`` is what products run in.
+    # slower than in float32; here ``dtype`` is what products run in, and ``steps`` may be fewer.
 
     def __init__(
         self,
@@ -124,16 +127,18 @@ class Muon(Optimizer):
         momentum: float,
         weight_decay: float,
         dtype: torch.dtype,
+        steps: int = _STEPS,
     ) -> None:
         defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         super().__init__(parameters, defaults)
-        self.dtype = dtype
+        self.dtype, self.steps = dtype, steps
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One step down the gradient of every matrix that has one."""
         for group in self.param_groups:
             rate, momentum = group["lr"], group["momentum"]
+            directions = dict[torch.Size, list[tuple[Tensor, Tensor]]]()
             for weight in group["params"]:
                 if weight.grad is None:
                     continue
@@ -141,21 +146,44 @@ class Muon(Optimizer):
                 if "momentum_buffer" not in state:
                     state["momentum_buffer"] = torch.zeros_like(weight.grad)
                 mean = state["momentum_buffer"].lerp_(weight.grad, 1 - momentum)
-                direction = orthogonalized(weight.grad.lerp(mean, momentum), self.dtype)
-                weight.mul_(1 - rate * group["weight_decay"])
-                weight.add_(direction, alpha=-rate * 0.2 * max(weight.shape) ** 0.5)
+                direction = weight.grad.lerp(mean, momentum)
+                directions.setdefault(weight.shape, []).append((weight, direction))
+            for shape, pairs in directions.items():
+                of_one_shape = torch.stack([direction for _, direction in pairs])
+                found = orthogonalized(of_one_shape, self.dtype, self.steps)
+                for (weight, _), direction in zip(pairs, found, strict=True):
+                    weight.mul_(1 - rate * group["weight_decay"])
+                    weight.add_(direction, alpha=-rate * 0.2 * max(shape) ** 0.5)
 
 
-def orthogonalized(matrix: Float[Tensor, "N M"], dtype: torch.dtype) -> Float[Tensor, "N M"]:
-    """The matrix with singular values of about 0.7 to 1.2: five steps of Newton and Schulz."""
+def orthogonalized(
+    matrices: Float[Tensor, "K N M"], dtype: torch.dtype, steps: int = _STEPS
+) -> Float[Tensor, "K N M"]:
+    """Matrices with singular values of about 0.7 to 1.2, by steps of Newton and Schulz."""
     a, b, c = _COEFFICIENTS
-    is_tall = matrix.size(0) > matrix.size(1)
-    result = (matrix.mT if is_tall else matrix).to(dtype)
-    result = result / result.norm().clamp(min=_EPS)
-    for _ in range(_STEPS):
+    is_tall = matrices.size(1) > matrices.size(2)
+    result = (matrices.mT if is_tall else matrices).to(dtype)
+    result = result / _norm(result)
+    for step in range(steps):
         gram = result @ result.mT
-        result = torch.addmm(result, torch.addmm(gram, gram, gram, beta=b, alpha=c), result, beta=a)
+        if step == 0 and steps < _STEPS:
+            # Schatten's norm of order 8 is nearer to the largest singular value than Frobenius',
+            # so that fewer steps lift as many of the others; and the first step needs it anyway.
+            square = gram @ gram
+            bound = _norm(square) ** 0.25
+            result, gram = (
+                result / bound,
+                (gram / bound**2).mul_(b).add_(square / bound**4, alpha=c),
+            )
+        else:
+            gram = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        result = torch.baddbmm(result, gram, result, beta=a)
     return result.mT if is_tall else result
+
+
+def _norm(matrices: Float[Tensor, "K N M"]) -> Float[Tensor, "K 1 1"]:
+    norm: Tensor = torch.linalg.vector_norm(matrices, dim=(1, 2), keepdim=True)
+    return norm.clamp(min=_EPS)
 
 
 def peak_rate(config: TrainingConfig, model_dim: int) -> float:

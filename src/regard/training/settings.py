@@ -44,6 +44,8 @@ class TrainingConfig:
             zero at the end of training, ``cosine`` to a tenth of the peak, or ``constant``.
         optimizer: ``adamw``; ``muon`` for weight matrices with AdamW for the rest; or ``sgd``.
         momentum: Of Muon and SGD.
+        newton_schulz: How often Muon takes the step of Newton and Schulz. Fewer than its author's 5
+            begin nearer to where they lead, and cost less.
         betas: Adam's decay rates.
         eps: Adam's epsilon.
         weight_decay: Decoupled from the gradient (AdamW).
@@ -110,6 +112,7 @@ class TrainingConfig:
     schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
     optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
     momentum: Share = 0.95
+    newton_schulz: Count = newer(3, before=5)  # noqa: RUF009
     betas: tuple[float, ...] = (0.9, 0.98)
     eps: Positive = 1e-9
     weight_decay: Weight = 0.0

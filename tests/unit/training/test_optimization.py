@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from regard.layers import TokenEmbedding
 from regard.training.optimization import (
     MovingAverage,
     Muon,
@@ -35,13 +36,37 @@ def test_steps_are_those_of_torch(shape: tuple[int, int]):
     torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-4)
 
 
+@pytest.mark.parametrize("steps", [3, 5])
 @pytest.mark.parametrize("shape", [(5, 11), (11, 5)])
-def test_singular_values_come_near_one_and_directions_stay(shape: tuple[int, int]):
+def test_singular_values_come_near_one_and_directions_stay(shape: tuple[int, int], steps: int):
     matrix = torch.randn(shape, dtype=torch.float64)
     left, _, right = torch.linalg.svd(matrix, full_matrices=False)
-    found = left.mT @ orthogonalized(matrix, torch.float64) @ right.mT
+    found = left.mT @ orthogonalized(matrix[None], torch.float64, steps)[0] @ right.mT
     assert ((found.diagonal() > 0.6) & (found.diagonal() < 1.3)).all()
     torch.testing.assert_close(found, torch.diag(found.diagonal()), rtol=0, atol=1e-9)
+
+
+def test_matrices_of_one_shape_are_stepped_together_as_each_alone():
+    shapes = [(5, 7), (7, 5), (5, 7)]
+    together, alone = ([nn.Parameter(torch.ones(shape)) for shape in shapes] for _ in range(2))
+    optimizers = [
+        Muon(weights, **SETTINGS, dtype=torch.float32, steps=3)
+        for weights in (together, *([weight] for weight in alone))
+    ]
+    for both in zip(together, alone, strict=True):
+        both[0].grad = torch.randn(both[0].shape)
+        both[1].grad = both[0].grad.clone()
+    for optimizer in optimizers:
+        optimizer.step()
+    torch.testing.assert_close(together, alone)
+
+
+def test_tables_of_tokens_are_left_to_adamw():
+    model = nn.Sequential(TokenEmbedding(11, 4), nn.Linear(4, 3))
+    config = TrainingConfig(updates=1, optimizer="muon")
+    muon, adamw = make_optimizer(model, config, 0.01, dtype=torch.float32).parts
+    assert [p.shape for p in muon.param_groups[0]["params"]] == [(3, 4)]
+    assert [p.shape for p in adamw.param_groups[0]["params"]] == [(11, 4), (3,)]
 
 
 def test_a_state_written_by_torchs_goes_on():

@@ -199,6 +199,7 @@ OPTIONS = {
     "schedule": ({}, {"schedule": "constant"}),
     "optimizer": ({}, {"optimizer": "muon"}),
     "momentum": ({"optimizer": "sgd"}, {"optimizer": "sgd", "momentum": 0.5}),
+    "newton_schulz": ({"optimizer": "muon"}, {"optimizer": "muon", "newton_schulz": 5}),
     "betas": ({}, {"betas": (0.8, 0.98)}),
     "eps": ({}, {"eps": 1e-2}),
     "weight_decay": ({}, {"weight_decay": 0.1}),
