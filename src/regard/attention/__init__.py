@@ -4,6 +4,7 @@ from regard.attention import testing
 from regard.attention.attend import KeyValueCache, attend
 from regard.attention.backends.base import Backend
 from regard.attention.biases import PositionBias, alibi, relative, shaw
+from regard.attention.inspect.head_scores import HeadScores, head_scores
 from regard.attention.inspect.summarize import summarize
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import columns, rollout, rows, transposed, weights
@@ -58,6 +59,7 @@ __all__ = [
     "Epanechnikov",
     "Gaussian",
     "Hard",
+    "HeadScores",
     "KeyValueCache",
     "Laplace",
     "Mask",
@@ -79,6 +81,7 @@ __all__ = [
     "dense",
     "documents",
     "explain",
+    "head_scores",
     "lengths",
     "masked_softmax",
     "observe",

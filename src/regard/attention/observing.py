@@ -5,7 +5,7 @@ with ``at``. Nothing is computed for the observer: what it wants, it works out i
 asked in the same way, and may hide more keys and change the answer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from torch import Tensor
 from regard.attention.biases import PositionBias
 from regard.attention.engine.options import CallOptions
 from regard.attention.engine.request import Request, make_weights_request
+from regard.attention.inspect.head_scores import HeadScores, scores_of
 from regard.attention.inspect.summarize import Queries, summary_of
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import Places, matrix_of, rows_of, transposed_of
@@ -90,6 +91,17 @@ class AttentionCall:
             ([[1]], tensor([[0.9526]]))
         """
         return summary_of(self._request(), top, map, queries, start)
+
+    def head_scores(
+        self,
+        tokens: Sequence[str] | Sequence[int],
+        *,
+        links: Iterable[tuple[int, int]] | None = None,
+        tree: Sequence[int] | None = None,
+        summary: Summary | None = None,
+    ) -> HeadScores:
+        """How much heads look at known kinds of keys; see :func:`regard.attention.head_scores`."""
+        return scores_of(self._request(), tokens, links, tree, summary)
 
     def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
         """Sums of the queries' states by key; see :func:`regard.attention.transposed`."""

@@ -1,6 +1,6 @@
 """Records of a model's attention while it is watched."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention import AttentionCall, Softmax, summarize
+from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
 from regard.errors import SettingError, ShapeError
 from regard.interop.inside import Key
@@ -158,6 +159,22 @@ class Record:
                 raise SettingError(f"queries must be places that were seen; got {position}.")
         joined = torch.cat(rows, dim=-2)
         return joined[:, list(self.heads)] if joined.dim() > 3 else joined
+
+    def head_scores(
+        self,
+        tokens: Sequence[str] | Sequence[int],
+        links: Iterable[tuple[int, int]] | None,
+        tree: Sequence[int] | None,
+    ) -> HeadScores:
+        """Return what the heads do, of a pass that was made at once."""
+        calls = self.calls()
+        if len(calls) > 1:
+            raise SettingError("call must be a pass made at once; got one of several steps.")
+        H = calls[0].query.shape[-3] if calls[0].query.dim() > 2 else 1
+        summary = self.summary() if len(self.heads) == H else None
+        found = calls[0].head_scores(tokens, links=links, tree=tree, summary=summary)
+        chosen = {name: each[list(self.heads)] for name, each in found.weight.items()}
+        return replace(found, weight=chosen)
 
     def output(self) -> Tensor:
         """Return the output of the attention; SettingError without gradients, or of steps."""

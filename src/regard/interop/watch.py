@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention import AttentionCall, observe
+from regard.attention.inspect.head_scores import HeadScores
 from regard.attention.inspect.summary import Summary
 from regard.attention.inspect.weights import rollout
 from regard.attention.observing import Edit, current_editor, current_observer, editing
@@ -187,6 +188,24 @@ class Watch(Sequence[Watched]):
         if any(len(each) > 1 for each in calls):
             raise SettingError("call must be a pass made at once; got one of several steps.")
         return rollout([each[0] for each in calls], list(queries), residual=residual)
+
+    def head_scores(
+        self,
+        layer: int,
+        tokens: Sequence[str] | Sequence[int],
+        kind: str | None = None,
+        *,
+        links: Iterable[tuple[int, int]] | None = None,
+        tree: Sequence[int] | None = None,
+        call: int = -1,
+    ) -> HeadScores:
+        """What the heads of a layer do: ``head_scores`` of one text, with its arguments.
+
+        Raises:
+            SettingError: ``keep=True`` was not asked for, or the pass was not made at once.
+            ShapeError: There is more than one text, or the tokens, links or tree do not fit.
+        """
+        return self._find(layer, kind, None, call).head_scores(tokens, links, tree)
 
     def weight_gradients(
         self,
