@@ -398,10 +398,12 @@ def test_a_head_is_muted_by_keyboard_and_both_outputs_stand_side_by_side(
     tab.press("Space")
     assert tab.ask("document.activeElement.dataset.head") == "cross 1 0"
     assert tab.ask("document.activeElement.getAttribute('aria-pressed')") == "true"
-    assert tab.ask("document.querySelectorAll('.written p').length") == 2
+    assert tab.ask("document.querySelectorAll('.written > div').length") == 2
+    assert tab.text(".written .hint").startswith("score −")
     assert tab.ask("document.querySelector('main.view').dataset.view") == "compare"
     tab.click(".mutes .clear")
-    assert tab.ask("document.querySelectorAll('.written p').length") == 1
+    assert tab.ask("document.querySelectorAll('.written > div').length") == 1
+    assert tab.ask("document.querySelector('main.view').dataset.view") == "words"
     assert tab.ask(CHOSEN)
 
 

@@ -5,7 +5,7 @@ import { phrase, switchLanguage, t, watchLanguage } from "./language.js";
 import { figure } from "./maps.js";
 import { switchTheme } from "./palette.js";
 import { createTranslator } from "./translator.js";
-import { show } from "./viewer.js";
+import { readAddress, show } from "./viewer.js";
 
 const MOST = 5; // labels that are listed
 const PAUSE = 120; // milliseconds of rest before what was typed is translated
@@ -22,7 +22,7 @@ function createPage(root, data, packed) {
   let shown = null; // the viewer of the last translation
   let waiting = 0;
   let parts = null;
-  let isCompared = false;
+  let viewBefore = null; // the view to go back to once no head is muted
   root.replaceChildren(panel, host);
 
   const title = isTranslator ? "typing.title" : "typing.title.text";
@@ -152,6 +152,7 @@ function createPage(root, data, packed) {
           element("span", { class: "name" }, found.length === 1 ? nameOfOutput() : t(at ? "typing.after" : "typing.before")),
           element("p", { lang: data.output_language }, ...(at ? changed : [one.output || "∅"])),
           sharesOf(one),
+          found.length > 1 && one.score !== null ? element("p", { class: "hint" }, `${t("score")} ${figure(one.score).replace("-", "−")}`) : "",
         ),
       ),
     );
@@ -160,8 +161,13 @@ function createPage(root, data, packed) {
     const examples = found.map(({ example }, at) => ({ ...example, label: labels[at] }));
     shown = examples.length ? show(host, { ...data, examples }) : null;
     if (!shown) host.replaceChildren();
-    if (after && !isCompared) shown.choose({ view: "compare", example: 0 });
-    isCompared = Boolean(after);
+    if (after && !viewBefore) {
+      viewBefore = readAddress().view;
+      shown.choose({ view: "compare", example: 0 });
+    } else if (!after && viewBefore && shown) {
+      shown.choose({ view: viewBefore });
+      viewBefore = null;
+    }
   }
 
   layOut();
