@@ -125,7 +125,8 @@ def _page(package: str, language: int) -> str:
         lines += [import_module(part).__doc__ or "", ""]
         rows = [_row(part, name, language) for name in public(part)]
         lines += [_NAMES[language], "|---|---|---|", *rows, ""]
-        lines += [line for name in public(part) for line in _explained(part, name)]
+        if not language:  # docstrings are English: Chinese pages lead to them
+            lines += [line for name in public(part) for line in _explained(part, name)]
     return "\n".join(lines)
 
 
