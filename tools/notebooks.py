@@ -16,6 +16,9 @@ _BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```\n?", re.DOTALL | re.MULTILINE)
 # The line under the title that leads to the other language.
 _LANGUAGES = re.compile(r"\A(# [^\n]+\n)\n\[(?:中文|English)\]\([^)]+\)\n")
 
+# A page that the site has in a frame.
+_FRAME = re.compile(r'^<iframe class="live".*</iframe>\n', re.MULTILINE)
+
 # What leads to another page leads to that page of the site.
 _PAGE = re.compile(r"(\]\([\w./-]+?)(?:\.zh)?\.md(?=[#)])")
 
@@ -37,7 +40,7 @@ def pages() -> list[Path]:
 
 def cells(page: str) -> list[Cell]:
     """A tutorial as cells: prose, code, files to write, commands, and what each prints."""
-    page = _PAGE.sub(r"\1.html", without_languages(page))
+    page = _PAGE.sub(r"\1.html", _FRAME.sub("", without_languages(page)))
     found: list[Cell] = []
     end = 0
     for block in _BLOCK.finditer(page):

@@ -183,18 +183,18 @@
       const cells = Array.from({ length: count }, (_, i) =>
         node("rect", { class: "bar", x: 10 + (i * 580) / count, y: 40, width: 580 / count - 2, height: 50, opacity: 0.55 + 0.45 * ((i + 1) % 2) }),
       );
-      const facts = say(
-        `${count} heads of width ${width}: 4 · 512² = ${4 * 512 * 512} weights, whatever their number; ${count} maps of N × M`,
-        `${count} 个头，每头宽 ${width}：参数总是 4 · 512² = ${4 * 512 * 512}；N × M 的权重图有 ${count} 张`,
-      );
+      const facts = [
+        say(`${count} heads of width ${width}: ${4 * 512 * 512} weights, whatever their number`, `${count} 个头，每头宽 ${width}：参数总是 ${4 * 512 * 512} 个`),
+        say(`${count} maps of N × M`, `N × M 的权重图：${count} 张`),
+      ];
       svg.replaceChildren(
         node("text", { x: 300, y: 25, "text-anchor": "middle" }, "512"),
         ...cells,
-        node("text", { x: 300, y: 115, "text-anchor": "middle" }, facts),
+        ...facts.map((fact, i) => node("text", { x: 300, y: 115 + 24 * i, "text-anchor": "middle" }, fact)),
       );
     };
     const power = slider(root, say("heads: 2 to the", "头数：2 的几次方"), [0, 5, 1, 3], draw);
-    const svg = picture(root, 600, 125, say("heads side by side", "并排的头"));
+    const svg = picture(root, 600, 150, say("heads side by side", "并排的头"));
     draw();
   };
 

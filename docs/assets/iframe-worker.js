@@ -39,6 +39,14 @@ if (location.protocol === "file:") {
 
   window.Worker = window.IFrameWorker;
 
+  // Links between languages ask for a map of the site, which no page from a disk may read: an empty
+  // one leads to the same pages.
+  const open = XMLHttpRequest.prototype.open;
+  XMLHttpRequest.prototype.open = function (method, url, ...rest) {
+    const place = String(url).endsWith("/sitemap.xml") ? "data:text/xml,<urlset/>" : url;
+    return open.call(this, method, place, ...rest);
+  };
+
   function load(inside, file) {
     return new Promise((resolve, reject) => {
       const script = inside.document.createElement("script");

@@ -63,7 +63,12 @@ def _chapter(name: str) -> str:
 
 def _places(files: Sequence[str], language: int, names: Mapping[str, Sequence[str]]) -> str:
     """The public names of the first file, and a link to the source of each."""
-    public = [f"[`{name.rpartition('.')[2]}`][{name}]" for file in files for name in names[file]]
+    made = [
+        name
+        for file in files
+        for name in sorted(names[file], key=lambda name: Path(file).stem not in name.lower())
+    ]
+    public = [f"[`{name.rpartition('.')[2]}`][{name}]" for name in made]
     links = [source.link(file, language, Path(file).name) for file in files]
     return " ".join([*public[:_FEW], *links])
 

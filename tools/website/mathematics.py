@@ -15,6 +15,9 @@ FONT = "STIXTwoMath-Regular.ttf"
 # How the Markdown extension leaves $…$ and $$…$$.
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
+# A Chinese mark must not begin a line, also where a formula stands before it.
+_BEFORE_MARK = re.compile(r"(</math></span>)(?=[，。；：、）？])")
+
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Formulas in TeX become MathML."""
@@ -28,7 +31,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def with_formulas(page: str) -> str:
     """HTML whose formulas in TeX are MathML."""
-    return _FORMULA.sub(_as_mathml, page)
+    return _BEFORE_MARK.sub(r"\1&#8288;", _FORMULA.sub(_as_mathml, page))
 
 
 def bring_font(folder: Path) -> None:

@@ -56,7 +56,7 @@ _PYTHON = ("Python", "Python 接口")
 _INTRO = (
     "Every public name, with its shapes, errors and an example; examples are run by tests. "
     "The letters of shapes are those of the [glossary](../glossary.md).",
-    "全部公开的名字，连同形状、错误和示例；说明取自代码里的英文文档字符串，示例都由测试跑过。"
+    "全部公开的名字，连同形状、错误和示例；点开名字，就到英文参考里的那一条，示例都由测试跑过。"
     "形状所用的字母见[术语表](../glossary.md)。",
 )
 _COLUMNS = ("| package | what it is | names |", "| 包 | 用途 | 名字个数 |")

@@ -82,7 +82,9 @@ def test_the_two_languages_have_the_same_parts_and_lead_to_the_same_pages():
 def test_every_public_name_is_explained_on_one_page():
     explained = re.findall(r"^::: (\S+)$", "\n".join(_python("")), re.MULTILINE)
     assert len(explained) == len(set(explained))
-    assert sorted(explained) == sorted(re.findall(r"^::: (\S+)$", "\n".join(_python(".zh")), re.M))
+    # Chinese pages have every name, and lead to where it is explained.
+    led_to = re.findall(r"\]\[(regard\S+)\]", "\n".join(_python(".zh")))
+    assert set(explained) <= set(led_to)
     for package in reference.documented():
         for name in reference.public(package):
             assert f"{reference.home(package, name)}.{name}" in explained
