@@ -68,7 +68,8 @@ def test_texts_are_cut_as_by_regard(kind, tmp_path):
 
 
 def greedy_translator(path, kind, **model):
-    options = {"data": {"max_length": 100}, "decoding": {"method": "greedy"}}
+    decoding = {"method": "greedy", "max_ratio": 2.0}
+    options = {"data": {"max_length": 100}, "decoding": decoding}
     return translator(path, tokenizer=TOKENIZERS[kind], **options, **model)
 
 
@@ -85,18 +86,28 @@ def test_a_translator_for_ctranslate2(kind, tmp_path):
         assert theirs.startswith(ours)  # regard stops sooner
 
 
+@pytest.fixture(scope="module")
+def transformer_for_onnxruntime(tmp_path_factory):
+    """A translator and the folder of its graphs, which take long to make."""
+    home = tmp_path_factory.mktemp("onnx")
+    sizes = {"max_length": 120, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    predictor = greedy_translator(home / "run", "bpe", **sizes)
+    export_run(home / "run", "onnx", home / "out")
+    return predictor, home / "out"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "model"),
-    [
-        ("words", {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 14}),
-        ("bpe", {"max_length": 120, "num_encoder_layers": 1, "num_decoder_layers": 1}),
-    ],
-)
-def test_a_translator_for_onnxruntime(kind, model, tmp_path):
-    predictor = greedy_translator(tmp_path / "run", kind, **model)
+def test_a_recurrent_translator_for_onnxruntime(tmp_path):
+    sizes = {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 14}
+    predictor = greedy_translator(tmp_path / "run", "words", **sizes)
     export_run(tmp_path / "run", "onnx", tmp_path / "out")
     assert run_readme(tmp_path / "out", LINES) == translations_of(predictor, LINES)
+
+
+@pytest.mark.slow
+def test_a_transformer_for_onnxruntime_by_its_readme(transformer_for_onnxruntime):
+    predictor, folder = transformer_for_onnxruntime
+    assert run_readme(folder, LINES) == translations_of(predictor, LINES)
 
 
 @pytest.mark.parametrize("form", ["ctranslate2", pytest.param("onnx", marks=pytest.mark.slow)])
@@ -142,21 +153,31 @@ def test_a_bundle_names_itself(tmp_path):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("form", "package"), [("ctranslate2", "ctranslate2"), ("onnx", "onnxru")])
-def test_the_script_of_the_page_decodes_as_we_do(form, package, tmp_path):
-    options = {"data": {"max_length": 100}, "decoding": {"max_ratio": 2.0}}
-    sizes = {"max_length": 120, "num_encoder_layers": 1, "num_decoder_layers": 1}
-    predictor = translator(tmp_path / "run", tokenizer=TOKENIZERS["bpe"], **sizes, **options)
-    export_run(tmp_path / "run", form, tmp_path / "out")
+def run_script_of_the_page(package, folder):
+    """What the script of docs/exporting.md prints for some lines, and those lines."""
     page = (Path(__file__).parents[3] / "docs" / "exporting.md").read_text("utf-8")
     codes = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
     script = next(code for code in codes if package in code)
     assert len(script.splitlines()) < 40
     lines = [*LINES, "Äpfel und Birnen", "«Tom»  sings", "你好 😀"]
-    found = run_code(ALONE + script, tmp_path / "out", lines)
-    beam_size = 1 if form == "onnx" else predictor.decoding.beam_size
-    best = [each[0] for each in predictor.translate(lines, beam_size=beam_size)]
-    for ours, theirs in zip(best, found, strict=True):
-        assert theirs == ours.text or not ours.is_finished  # where CTranslate2 goes on for longer
+    found = run_code(ALONE + script, folder, lines)
     assert len(set(found)) > 3
+    return lines, found
+
+
+@pytest.mark.slow
+def test_the_script_of_the_page_for_ctranslate2_decodes_as_we_do(tmp_path):
+    options = {"data": {"max_length": 100}, "decoding": {"max_ratio": 2.0}}
+    predictor = translator(tmp_path / "run", tokenizer=TOKENIZERS["bpe"], max_length=120, **options)
+    export_run(tmp_path / "run", "ctranslate2", tmp_path / "out")
+    lines, found = run_script_of_the_page("ctranslate2", tmp_path / "out")
+    for (ours, *_), theirs in zip(predictor.translate(lines), found, strict=True):
+        assert theirs == ours.text or not ours.is_finished  # where CTranslate2 goes on for longer
+
+
+@pytest.mark.slow
+def test_the_script_of_the_page_for_onnxruntime_decodes_as_we_do(transformer_for_onnxruntime):
+    predictor, folder = transformer_for_onnxruntime
+    lines, found = run_script_of_the_page("onnxru", folder)
+    for (ours, *_), theirs in zip(predictor.translate(lines), found, strict=True):
+        assert theirs == ours.text or not ours.is_finished
