@@ -1,6 +1,12 @@
 """Formulas of pages become MathML, with a font beside them."""
 
+import re
+
+from tools.notebooks import pages
 from tools.website.mathematics import FONT, bring_font, with_formulas
+from tools.website.pages import without_code
+
+_FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\$)\$([^$\n]+)\$(?!\$)", re.DOTALL)
 
 
 def test_formulas_in_a_line_and_of_their_own_become_mathml() -> None:
@@ -14,6 +20,19 @@ def test_formulas_in_a_line_and_of_their_own_become_mathml() -> None:
     assert 'display="block"' in page
     assert "arithmatex" not in page
     assert "sum" not in page
+
+
+def test_no_formula_of_a_page_keeps_what_is_not_understood() -> None:
+    for page in pages():
+        for formula in _FORMULA.finditer(without_code(page.read_text("utf-8"))):
+            tex = formula[1] or formula[2]
+            drawn = with_formulas(f'<span class="arithmatex">\\({tex}\\)</span>')
+            assert "\\" not in re.sub(r'="[^"]*"', "", drawn), (page.name, tex)
+
+
+def test_a_chinese_mark_does_not_begin_a_line_behind_a_formula() -> None:
+    page = with_formulas(r'<span class="arithmatex">\(x\)</span>，<b>')
+    assert page.endswith("</math></span>&#8288;，<b>")
 
 
 def test_a_page_without_formulas_stays_as_it_is() -> None:
