@@ -13,7 +13,8 @@ from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.inference.looking import document, look_at
 from regard.text.phrasebook import phrases
-from regard.viewer import NotebookPage, page, show
+from regard.viewer import Document, NotebookPage, page, show
+from tools.website.thumbnails import thumbnail
 
 # A text of the words below, with a label each: what a classifier of the gallery learns from.
 _OPINIONS = {
@@ -115,7 +116,8 @@ def pages() -> dict[str, str]:
     found = {}
     for language, ending in enumerate((".md", ".zh.md")):
         cards = [
-            f"[**{one.title[language]}** {one.says[language]}](gallery/{one.file})"
+            f"[![]({_drawing(one)}) **{one.title[language]}** {one.says[language]}]"
+            f"(gallery/{one.file}{'#lang=zh' * language})"
             for one in PICTURES
         ]
         lines = [
@@ -127,6 +129,10 @@ def pages() -> dict[str, str]:
         ]
         found[f"gallery{ending}"] = "\n".join([*lines, *cards, "</div>", ""])
     return found
+
+
+def _drawing(one: Picture) -> str:
+    return f"gallery/{Path(one.file).with_suffix('.svg')}"
 
 
 def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
@@ -150,6 +156,11 @@ def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
     _regard("look", runs / "digits", *shown, "--out", target / "digits.html")
     _masks().save(target / "masks.html")
     _kernels().save(target / "kernel.html")
+    for one in PICTURES:
+        text = (target / one.file).read_text("utf-8")
+        data = text.partition('id="regard-data"')[2].partition(">")[2].partition("</script>")[0]
+        drawing = thumbnail(Document.from_json(data).examples[0])
+        (target / Path(one.file).with_suffix(".svg")).write_text(drawing, "utf-8")
 
 
 def _translations(run: Path) -> str:
@@ -167,6 +178,8 @@ def leave_blank(target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for one in PICTURES:
         (target / one.file).write_text("<!doctype html><title>not drawn</title>\n", "utf-8")
+        blank = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 150"/>\n'
+        (target / Path(one.file).with_suffix(".svg")).write_text(blank, "utf-8")
 
 
 def _opinions(folder: Path) -> Path:

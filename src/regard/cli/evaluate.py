@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from cyclopts import Parameter
 
@@ -47,6 +47,7 @@ def evaluate(
     also: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     plot: Path | None = None,
+    plot_language: Literal["en", "zh"] = "en",
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     encoding: str | None = None,
     precision: Precision = "auto",
@@ -78,6 +79,7 @@ def evaluate(
             probabilities.
         decoding: How outputs are searched for.
         plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
+        plot_language: Language of the plot's titles and axes: en, or zh for Chinese.
         as_json: Print one JSON object instead.
         encoding: What text that is not UTF-8 is in, such as gbk, big5, cp1252 or utf-16; by default
             as it was given in training; GB18030, Windows-1252 and UTF-16 are recognised.
@@ -117,7 +119,14 @@ def evaluate(
             )
         else:
             report, speed, comparison = _evaluate_answers(
-                members, other, split, files, predictor.device, run=run, plot=plot
+                members,
+                other,
+                split,
+                files,
+                predictor.device,
+                run=run,
+                plot=plot,
+                language=plot_language,
             )
     if as_json:
         record = {"regard": __version__, "run": str(run), **report.to_dict()}
@@ -140,6 +149,7 @@ def _evaluate_answers(
     *,
     run: Path,
     plot: Path | None,
+    language: Literal["en", "zh"],
 ) -> "Evaluation":
     """Evaluate answers of one pass, beside baselines and another run; draw them if need be."""
     from regard.inference.comparison import compare_answers
@@ -155,7 +165,8 @@ def _evaluate_answers(
         from regard.inference.report_plot import plot_report
         from regard.runs import Run
 
-        plot_report(predictor, report, examples, Run.open(run).metrics(), plot)
+        metrics = Run.open(run).metrics()
+        plot_report(predictor, report, examples, metrics, plot, language=language)
         note(f"wrote {plot}")
     if other is None:
         return report, speed, None

@@ -1,16 +1,18 @@
 """Plot of an evaluation, and of the training that led to it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import nn
 
+from regard.choices import check_choice
 from regard.config import JsonValue
 from regard.devices import CPU
 from regard.errors import RunError
@@ -29,6 +31,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
+PlotLanguage = Literal["en", "zh"]
+
+# Titles, names of axes and legends in Chinese; a number keeps its place.
+_CHINESE = {
+    "taken for": "预测标签",
+    "right": "真实值",
+    "What was taken for what": "混淆矩阵",
+    "share of the row": "占本行的比例",
+    "update": "更新次数",
+    "loss": "损失",
+    "Training": "训练过程",
+    "training": "训练",
+    "validation": "验证",
+    "predicted": "预测",
+    "guessed": "预测值",
+    "training points, in order": "训练点，按顺序",
+    "guesses, in order": "预测点，按顺序",
+    "Average pooling": "平均汇聚",
+    "Bandwidth (.+), not learned": r"带宽 \1，未学习",
+    "Learned bandwidth (.+)": r"学到的带宽 \1",
+    "Weights, bandwidth (.+), not learned": r"权重，带宽 \1，未学习",
+    "Weights, learned bandwidth (.+)": r"权重，学到的带宽 \1",
+}
 
 # Okabe and Ito's colours, which readers with colour blindness tell apart.
 _TRAIN, _VALID = "#0072b2", "#d55e00"
@@ -44,8 +69,11 @@ def plot_report(
     examples: Sequence[object],
     history: Sequence[Mapping[str, JsonValue]],
     path: Path,
+    *,
+    language: PlotLanguage = "en",
 ) -> None:
     """Draw what was taken for what beside the loss; of a regression, its fits and weights."""
+    check_choice("language", language, PlotLanguage)
     with new_figure() as figure:
         if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
             points = cast("Sequence[Point]", examples)
@@ -53,12 +81,30 @@ def plot_report(
             _draw_regression(figure, model, predictor.task, points, history)
         else:
             _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
+        if language == "zh":
+            _translate(figure)
         try:
             figure.savefig(path)
         except (OSError, ValueError) as error:
             raise RunError(
                 f"{path} must be an image file that can be written; got: {error}."
             ) from error
+
+
+def _translate(figure: "Figure") -> None:
+    """Set titles, names of axes and legends in Chinese; names of labels stay."""
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        for text in (
+            axes.title,
+            axes.xaxis.label,
+            axes.yaxis.label,
+            *(legend.get_texts() if legend else ()),
+        ):
+            for english, chinese in _CHINESE.items():
+                if found := re.fullmatch(english, text.get_text()):
+                    text.set_text(found.expand(chinese))
+                    break
 
 
 def _draw(

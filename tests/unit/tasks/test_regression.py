@@ -109,6 +109,17 @@ def test_fits_weights_and_loss_are_drawn(ending: str, run: Path, tmp_path: Path)
         text = drawn.decode()
         for title in ("Average pooling", "Bandwidth 1, not learned", "Learned bandwidth 0.06"):
             assert title in text  # as a comment beside its glyphs
+        plot_report(labeller, report, examples, Run.open(run).metrics(), path, language="zh")
+        text = path.read_text("utf-8")
+        for title in (
+            "平均汇聚",
+            "带宽 1，未学习",
+            "权重，学到的带宽 0.06",
+            "训练过程",
+            "更新次数",
+        ):
+            assert title in text
+        assert not any(word in text for word in ("Average", "Learned", "guesses", "update"))
 
 
 def test_a_training_point_is_guessed_from_the_others_alone(tmp_path: Path):
