@@ -26,6 +26,10 @@ CODE: Mapping[str, Sequence[str]] = {
     "backend_choice": _KERNELS,
     "classification": (*_TRAINED, "tasks/classification.py", "recipes/classification-*"),
     "decoding_speed": _DECODING,
+    "demo": (
+        *_TRAINED,
+        *("cli/demo*", "text/phrasebook*", "text/handwritten.tsv", "recipes/demo.toml"),
+    ),
     "documents": (*_TRAINED, "tasks/generation.py", "recipes/generation-*"),
     "generation_speed": _DECODING,
     "gpu_attention": ("attention",),

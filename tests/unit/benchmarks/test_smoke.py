@@ -33,6 +33,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "backend_choice": (),
     "classification": ("--work", "WORK"),
     "decoding_speed": ("--work", "WORK", *ONE, *ALONE),
+    "demo": ("--work", "WORK", *ONE),
     "documents": ("--work", "WORK"),
     "generation_speed": (*ONE, *ALONE),
     "gpu_attention": (*ONE,),
