@@ -27,7 +27,9 @@ PAGES = {
     "beam.md": "# Beams\n\n## Width\n\nA beam keeps hypotheses. 我\n\n```python\nx = 1\n```\n\n"
     "Among $x_i$:\n\n$$\n\\sum_{i=1}^{n} y_i\n$$\n\n"
     '<div class="try" data-try="cues"></div>\n\n<div class="try" data-try="kernel"></div>\n\n'
-    + "".join(f'<div class="try" data-try="{name}"></div>\n\n' for name in TRIES),
+    + "".join(f'<div class="try" data-try="{name}"></div>\n\n' for name in TRIES)
+    + '<div class="searchable" markdown>\n<input type="search">\n\n| a |\n|---|\n| Dot product |\n'
+    "| Additive |\n\n</div>\n",
     "beam.zh.md": "# 束搜索\n\n束搜索保留几个候选译文。\n",
 }
 
@@ -168,6 +170,8 @@ def test_formulas_are_drawn_and_what_can_be_moved_computes_what_the_engine_does(
         tab.page.evaluate("document.fonts.load('16px \"STIX Two Math\"').then(f => f.length)") == 1
     )
     assert tab.page.locator(".try svg").count() == 8
+    tab.page.locator(".searchable input").fill("product dot")
+    assert tab.page.locator(".searchable tbody tr:visible").all_inner_texts() == ["Dot product"]
     before = tab.page.locator("[data-try=kernel] .fit").get_attribute("d")
     tab.page.locator("[data-try=kernel] input").first.fill("0.3")
     assert tab.page.locator("[data-try=kernel] .fit").get_attribute("d") != before
