@@ -223,7 +223,7 @@ def test_every_option_gives_the_same_output_and_attention(tab: Tab, name: str) -
         }
         assert set(maps) == set(wanted)
         for key, rows in wanted.items():
-            torch.testing.assert_close(torch.tensor(maps[key]), rows, rtol=0, atol=2e-3)
+            torch.testing.assert_close(torch.tensor(maps[key]).float(), rows, rtol=0, atol=2e-3)
         for side, pieces in (("source", look.source_pieces), ("output", look.output_pieces)):
             tokens = one["example"][f"{side}_tokens"][: len(pieces)]
             places = [(token["text"], token["start"], token["end"]) for token in tokens]

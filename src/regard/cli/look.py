@@ -143,7 +143,7 @@ def _write_live(
     lines = [*texts, *(_lines(file) if file is not None else [])]
     made = live_page(predictor, [line for line in lines if line.strip()], beam_size=beam_size)
     write_file(out, made)
-    note(f"wrote {out}, {len(made.encode()) / 1e6:.1f} MB with the model in it: open it and type")
+    say(f"wrote {out}, {len(made.encode()) / 1e6:.1f} MB with the model in it: open it and type")
 
 
 def _look_into_run(
