@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.tasks import TASKS
+
 ROOT = Path(__file__).parents[3]
 STATIC = ROOT / "src" / "regard" / "viewer" / "static"
 SERVED = ROOT / "src" / "regard" / "server" / "static"
@@ -45,6 +47,10 @@ def test_sentences_of_python_have_the_same_holes_in_both():
     for english, chinese in phrases():
         assert HOLES.findall(english) == sorted(HOLES.findall(chinese), key=english.index)
         assert CHINESE.search(chinese)
+
+
+def test_every_task_has_a_name_in_chinese():
+    assert {name.replace("_", " ") for name in TASKS} <= {english for english, _ in phrases()}
 
 
 def test_every_key_is_used_and_every_key_used_is_there():

@@ -415,6 +415,7 @@ export const PHRASES = [
   ["{model}, {count} parameters, int8", "{model}，{count} 个参数，int8"],
   ["text {number}", "文本 {number}"],
   ["question", "问题"],
+  ["answer", "答案"],
   ["context", "文章"],
   ["text", "文本"],
   ["first", "第一段"],
@@ -443,5 +444,9 @@ export const PHRASES = [
   ["summarisation", "摘要"],
   ["pair matching", "文本匹配"],
   ["regression", "回归"],
+  ["generation", "文本生成"],
+  ["multiple choice", "选择题"],
+  ["sentence extraction", "抽取句子"],
+  ["sentence selection", "选择句子"],
   ["{one} looks at {other}", "{one}关注{other}"],
 ];
