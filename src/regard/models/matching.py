@@ -229,13 +229,12 @@ class MemoryNetwork(nn.Module):
     (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
     finds the sentences that have its words. Where numbers say what a sentence shares with the
     question, a score of them, of its neighbours' and of the question is added to every ``u · m_i``.
-    In the paper a last layer answers with a word, by ``W u`` after the last hop; without answers to
-    choose from ``u · m_i`` are the logits, and the answer is a sentence.
+    The last ``u · m_i`` are the logits: the answer is a sentence. The paper's is a word, by a layer
+    ``W u`` after the last hop.
 
     Args:
         config: Sizes.
         vocab_size: Number of word ids, V; 0 is padding.
-        num_answers: How many words may be the answer; None answers with a sentence.
         num_features: How many numbers say what each sentence shares with the question, F.
 
     Example:
@@ -250,7 +249,6 @@ class MemoryNetwork(nn.Module):
         config: MemoryNetworkConfig,
         *,
         vocab_size: int,
-        num_answers: int | None = None,
         num_features: int = 0,
     ) -> None:
         super().__init__()
@@ -265,7 +263,6 @@ class MemoryNetwork(nn.Module):
         )
         self.between = nn.Linear(width, width, bias=False)
         nn.init.eye_(self.between.weight)
-        self.answer = None if num_answers is None else nn.Linear(width, num_answers, bias=False)
         self.overlap = OverlapScore(3 * num_features + width, 1) if num_features else None
         self.dropout = Dropout(config.dropout)
 
@@ -275,8 +272,8 @@ class MemoryNetwork(nn.Module):
         counts: Int[Tensor, " B"],
         question: Int[Tensor, "B Q"],
         overlap: Float[Tensor, "B M F"] | None = None,
-    ) -> Float[Tensor, "B Y"]:
-        """The logits of the answers; or of the sentences, −inf in padding.
+    ) -> Float[Tensor, "B M"]:
+        """The logits of the sentences, −inf in padding.
 
         Args:
             sentences: Word ids, padded with 0 on the right, sentences too.
@@ -300,9 +297,6 @@ class MemoryNetwork(nn.Module):
             with at("cross", hop):
                 context = attend(u[:, None], memory, values, score=Dot(), mask=mask, bias=bias)
             u = self.between(u) + context[:, 0]
-        if self.answer is not None:
-            words: Tensor = self.answer(u)
-            return words
         logits: Tensor = (memory @ u[..., None]).squeeze(-1)
         if bias is not None:
             logits = logits + bias[:, 0]
