@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.masks.grid import Stretch
+from regard.attention.masks.grid import OpenRange
 from regard.attention.scores.base import check_tensor
 from regard.checks import check_at_least
 from regard.errors import ShapeError
@@ -73,8 +73,8 @@ class PositionBias(ABC):
     @final
     def steps(
         self,
-        rows: range | Stretch,
-        keys: range | Stretch,
+        rows: range | OpenRange,
+        keys: range | OpenRange,
         sizes: tuple[int, int],
         device: torch.device,
     ) -> Int[Tensor, "n m"]:

@@ -34,7 +34,7 @@ def trained(run: Path) -> Predictor:
             stderr=subprocess.DEVNULL,
         )
     try:
-        reporter = Report(int(str(recipe.training["updates"])), compiler)
+        reporter = DemoReporter(int(str(recipe.training["updates"])), compiler)
         return train(recipe, run, reporter=reporter).predictor
     finally:
         if compiler is not None:
@@ -42,7 +42,7 @@ def trained(run: Path) -> Predictor:
             compiler.wait()
 
 
-class Report(ConsoleReporter):
+class DemoReporter(ConsoleReporter):
     """A bar of the training, and from its first updates how long all of it takes."""
 
     def __init__(self, updates: int, compiler: "subprocess.Popen[bytes] | None") -> None:

@@ -39,7 +39,7 @@ class _Module:
 types, cgutils = _Module("numba.types"), _Module("numba.core.cgutils")
 
 
-class Part:
+class Subroutine:
     """A function that compiled loops call; numba takes ``_numba_type_`` for what it compiles to."""
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
@@ -83,12 +83,12 @@ class Part:
         return self.dispatcher()(*arguments)
 
 
-class _Intrinsic(Part):
+class _Intrinsic(Subroutine):
     def _make(self) -> Any:
         return import_module("numba.extending").intrinsic(self.function)
 
 
-class Loop(Part):
+class Loop(Subroutine):
     """A compiled loop called from Python; imports numba only where no machine code is cached."""
 
     def __init__(self, function: Callable[..., Any], **options: object) -> None:
@@ -167,7 +167,7 @@ def uncounted_part(loop: Callable[P, R]) -> Callable[P, R]:
 
 def written_in(loop: Callable[P, R]) -> Callable[P, R]:
     """``loop`` as lines of its one caller: a long part would be compiled alone, too."""
-    part = Part(loop, inline="always", fastmath=_RULES, error_model="numpy")
+    part = Subroutine(loop, inline="always", fastmath=_RULES, error_model="numpy")
     return cast("Callable[P, R]", part)
 
 
@@ -189,7 +189,7 @@ def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
 def _part(
     loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True, counts: bool = True
 ) -> Callable[P, R]:
-    part = Part(
+    part = Subroutine(
         loop,
         fastmath=rules,
         nogil=True,

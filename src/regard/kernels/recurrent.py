@@ -22,7 +22,7 @@ f32 = np.float32
 CELLS = ("RNN_TANH", "RNN_RELU", "GRU", "LSTM")
 
 
-class Weights(NamedTuple):
+class RecurrentWeights(NamedTuple):
     """Packed weights of layers, embedding, attention and output; without entries, none."""
 
     embedding: Float32[np.ndarray, "V X"]
@@ -40,7 +40,7 @@ class Weights(NamedTuple):
     table_bias: Float32[np.ndarray, " vp"] = np.zeros(0, f32)
 
 
-class Options(NamedTuple):
+class RecurrentOptions(NamedTuple):
     """Kind of the decoder."""
 
     cell: int  # index in ``CELLS``
@@ -213,7 +213,7 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
 
 
 class EncoderWeights(NamedTuple):
-    """The weights of an encoder, its two directions one on the other; see ``Weights``."""
+    """The weights of an encoder, its two directions one on the other; see ``RecurrentWeights``."""
 
     first: Float32[np.ndarray, "2 g I p"]
     later: Float32[np.ndarray, "L-1 2 g 2h p"]

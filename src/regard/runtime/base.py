@@ -26,7 +26,7 @@ def why_not_packed(parameters: Iterable[Tensor], reasons: Mapping[str, bool]) ->
 
 
 @runtime_checkable
-class Output(Protocol):
+class OutputLayer(Protocol):
     """A last layer."""
 
     def logits(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -46,7 +46,7 @@ class PackedState(Protocol):
 PackedStateT = TypeVar("PackedStateT", bound=PackedState)
 
 
-class Ranking(NamedTuple):
+class RankedTokens(NamedTuple):
     """The likeliest tokens of each row, to be written; hidden ones are none of them."""
 
     hidden: Int64[np.ndarray, " X"]
@@ -57,12 +57,12 @@ class Ranking(NamedTuple):
 class DecoderSteps(ABC, Generic[PackedStateT]):
     """Step function of a search: log-probabilities, or the likeliest tokens."""
 
-    def __init__(self, output: Output, output_bias: Tensor | None) -> None:
+    def __init__(self, output: OutputLayer, output_bias: Tensor | None) -> None:
         self._output, self._output_bias = output, output_bias
 
     @abstractmethod
     def _advance(
-        self, token: Int[Tensor, " R"], state: PackedStateT, ranking: Ranking | None
+        self, token: Int[Tensor, " R"], state: PackedStateT, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, PackedStateT]:
         """Logits, None where the loop has written the ranking, and the state after ``token``."""
 
@@ -82,7 +82,7 @@ class DecoderSteps(ABC, Generic[PackedStateT]):
         """The ``count`` likeliest next tokens of each row; see ``RankingStep``."""
         shape = (len(token), count)
         values, tokens = np.empty(shape, np.float32), np.empty(shape, np.int64)
-        ranking = Ranking(np.array(hidden, np.int64), values, tokens)
+        ranking = RankedTokens(np.array(hidden, np.int64), values, tokens)
         logits, after = self._advance(_read(token, state), state, ranking)
         if logits is not None:
             rest = (logits.numpy(), *ranking)

@@ -244,7 +244,7 @@ def _replace_tables(model: nn.Module, names: tuple[str, ...]) -> None:
         model._modules[name] = rounded[table]
 
 
-class Part(NamedTuple):
+class WeightPart(NamedTuple):
     """One map in float32 or int8; ``layer`` is the whole, if that may share packed memory."""
 
     weight: Float[Tensor, "O I"] | Int[Tensor, "O I"]
@@ -258,18 +258,18 @@ def part_of(
     outputs: slice = slice(None),
     *,
     bias: Float[Tensor, " O"] | None = None,
-) -> Part:
+) -> WeightPart:
     """A layer, or some of its outputs; a table as the last layer has its ``bias`` beside it."""
     if isinstance(layer, nn.Linear | Int8Linear):
         bias = layer.bias
     added = None if bias is None else bias.detach()[outputs]
     if isinstance(layer, Int8Linear | Int8Embedding):
         whole = layer if outputs == slice(None) else None
-        return Part(layer.values[outputs], layer.scales[outputs], added, whole)
-    return Part(layer.weight.detach()[outputs], None, added)
+        return WeightPart(layer.values[outputs], layer.scales[outputs], added, whole)
+    return WeightPart(layer.weight.detach()[outputs], None, added)
 
 
-def pack_projections(parts: Sequence[Part]) -> Projections:
+def pack_projections(parts: Sequence[WeightPart]) -> Projections:
     """Stack the maps of one kind, all in float32 or all in int8."""
     if not parts:
         return NO_PROJECTIONS

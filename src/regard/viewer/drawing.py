@@ -96,7 +96,7 @@ def _draw_labels(answer: Prediction) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class TerminalMap:
     """An attention map for a terminal."""
 
     text: str  # without the column and the row of the sentence's end
@@ -114,7 +114,7 @@ class Drawing:
         )
 
 
-def draw_attention(example: Example, *, layer: int | None = None, width: int = 80) -> Drawing:
+def draw_attention(example: Example, *, layer: int | None = None, width: int = 80) -> TerminalMap:
     """Draw the attention from output to source, averaged over heads.
 
     Args:
@@ -149,7 +149,7 @@ def draw_attention(example: Example, *, layer: int | None = None, width: int = 8
     has_end = any(token.start == token.end for token in example.source_tokens[-1:])
     if has_end:
         heads.pop()
-    return Drawing(
+    return TerminalMap(
         text=draw_text([row[: len(heads)] for row in rows], heads, names, width=width),
         left_on_end=tuple(row[-1] for row in rows) if has_end else None,
         names=tuple(names),

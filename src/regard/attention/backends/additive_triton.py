@@ -94,7 +94,7 @@ class AdditiveTriton(Backend):
         key, value = without_unseen(request.mask, key, value)
         H, D = query.shape[1], query.shape[3]
         w = torch.broadcast_to(request.score.tensors()[0].float(), (H, D))
-        task = _Task.of(request)
+        task = _Call.of(request)
         out, lse = _Fused.apply(  # type: ignore[no-untyped-call]
             task, query, key, value, request.bias, w
         )
@@ -121,7 +121,7 @@ def _is_too_large(mask: BoundMask | None) -> bool:
     return mask is not None and mask.size > _LARGEST_MASK and not is_range(mask)
 
 
-class _Task(NamedTuple):
+class _Call(NamedTuple):
     """Settings of a call, without its differentiable tensors."""
 
     mask: BoundMask | None
@@ -130,7 +130,7 @@ class _Task(NamedTuple):
     wants_lse: bool
 
     @classmethod
-    def of(cls, request: Request) -> "_Task":
+    def of(cls, request: Request) -> "_Call":
         seed = request.draw_seed() if request.dropout else 0
         return cls(request.mask, request.dropout, seed, request.return_lse)
 
@@ -179,7 +179,7 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        task: _Task,
+        task: _Call,
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -214,7 +214,7 @@ class _Launch:
 
     def __init__(
         self,
-        task: _Task,
+        task: _Call,
         seen: VisibleKeys,
         form: _Form,
         query: Tensor,
@@ -349,7 +349,7 @@ def _panel_width(reach: int, M: int, rows: int, keys: int) -> int:
     return keys * min(_blocks(M, keys), _blocks(reach + rows - 1 + keys - 1, keys))
 
 
-def _noise_numbers(task: _Task) -> tuple[int, int, float]:
+def _noise_numbers(task: _Call) -> tuple[int, int, float]:
     """Seed of the pattern of ``noise.kept``, as signed 32 bits."""
     seed = (task.seed * 0x9E3779B9 + 2**31) % 2**32 - 2**31
     return seed, int(task.dropout * 2**32) - 2**31, 1 / (1 - task.dropout)

@@ -11,7 +11,7 @@ from regard.attention.biases import PositionBias
 from regard.attention.engine.numerics import dropout_factors, mask_scores, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.grid import Stretch, cut
+from regard.attention.masks.grid import OpenRange, cut
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 
@@ -385,7 +385,7 @@ def mixed_by(request: Request, inputs: BlockInputs, weights: Tensor) -> Tensor:
 
 def _all_steps(position: PositionBias, pairs: Tensor) -> Tensor:
     N, M = pairs.shape[-2:]
-    return position.steps(Stretch(0, N), Stretch(0, M), (N, M), pairs.device)
+    return position.steps(OpenRange(0, N), OpenRange(0, M), (N, M), pairs.device)
 
 
 def pieces(whole: range, most: int) -> Iterator[range]:

@@ -22,7 +22,7 @@ from regard.attention.weighting import Weighting
 from regard.kernels.threads import parallel_for
 
 if TYPE_CHECKING:
-    from regard.kernels.attention.dot import Pairs, Place
+    from regard.kernels.attention.dot import GridBlock, PairTerms
 
 # Queries of a tile, and keys: products want many; along a narrow band, fewer have more keys in
 # common. With all keys, as many queries as make so many scores, and no fewer than some.
@@ -42,8 +42,8 @@ _Array: TypeAlias = NDArray[np.generic]
 class _Block(NamedTuple):
     """A part of the grid as the loops take it, with all heads."""
 
-    place: "Place"
-    pairs: "Pairs"  # what pairs have besides products
+    place: "GridBlock"
+    pairs: "PairTerms"  # what pairs have besides products
     batch: range
     rows: range
     keys: range
@@ -142,18 +142,18 @@ class DotLoops:
     def _blocks(self) -> Iterator[_Block]:
         B, H, N, M = self.job.shape
         if self.job.mask is None or self.ranges is not None:
-            place = self.loops.Place(0, 0, 0, 0, M, H, *self.tile)
+            place = self.loops.GridBlock(0, 0, 0, 0, M, H, *self.tile)
             yield _Block(place, self._pairs(None), range(B), range(N), range(M), True)
             return
         for block in self.job.blocks():
             corner = (block.batch.start, 0, block.rows.start)
             laid_out = _laid_out(block) if self.weighting is None else [_laid_out_whole(block)]
             for keys, hidden in laid_out:
-                place = self.loops.Place(*corner, keys.start, keys.stop, H, *self.tile)
+                place = self.loops.GridBlock(*corner, keys.start, keys.stop, H, *self.tile)
                 is_last = keys.stop == block.keys[-1].stop
                 yield _Block(place, self._pairs(hidden), block.batch, block.rows, keys, is_last)
 
-    def _pairs(self, hidden: Tensor | None) -> "Pairs":
+    def _pairs(self, hidden: Tensor | None) -> "PairTerms":
         B, H, N, M = self.job.shape
         first, stop = (None, None) if self.ranges is None else self.ranges
         bits: tuple[Tensor | None, Tensor | None] = (None, None)
@@ -163,7 +163,7 @@ class DotLoops:
                 bits_of_queries(self.job.seed, range(B), range(H), range(N), device),
                 bits_of_keys(range(M), device),
             )
-        return self.loops.Pairs(
+        return self.loops.PairTerms(
             _or_nothing(first, 2, torch.int32),
             _or_nothing(stop, 2, torch.int32),
             _or_nothing(hidden, 4, torch.uint8),

@@ -66,12 +66,12 @@ def weights_of(
         # Where the weight is zero, its logarithm may be anything finite.
         logs = logs.clamp_min(torch.finfo(scores.dtype).min)
     else:
-        weights = _Rows.apply(weighting, scores)  # type: ignore[no-untyped-call]
+        weights = _WeightRows.apply(weighting, scores)  # type: ignore[no-untyped-call]
         logs = weights.clamp_min(torch.finfo(scores.dtype).tiny).log()
     return weights, lse, (weights * -logs).sum(dim=-1)
 
 
-class _Rows(torch.autograd.Function):
+class _WeightRows(torch.autograd.Function):
     """The weights of whole rows of scores, with the gradient that the weighting has for them."""
 
     @staticmethod

@@ -90,7 +90,7 @@ class _Scores:
         return scores
 
 
-class _Task(NamedTuple):
+class _HeadBlock(NamedTuple):
     """Some heads, and the number of a part of the queries."""
 
     batch: range
@@ -123,7 +123,9 @@ class _Loops:
         self._seen = statistics.Visibility(*map(_array, (*self._ranges, counted, sinks)))
         parts = zip(self._received, self._pooled, strict=True)
         self._written = [
-            statistics.Output(*map(_array, self._found._replace(received=received, pooled=pooled)))
+            statistics.StatisticsOutput(
+                *map(_array, self._found._replace(received=received, pooled=pooled))
+            )
             for received, pooled in parts
         ]
 
@@ -139,7 +141,7 @@ class _Loops:
                     _hidden_of(block),
                     self._seen,
                     self._written[task.part],
-                    self._loops.Place(*self._place(block, task.part)),
+                    self._loops.StatisticsBlock(*self._place(block, task.part)),
                 )
             self._memory.append(memory)
 
@@ -150,7 +152,7 @@ class _Loops:
             self._found.pooled[:, :, rows] += pooled
         return self._found
 
-    def _blocks(self, task: _Task) -> Iterator[Block]:
+    def _blocks(self, task: _HeadBlock) -> Iterator[Block]:
         """The blocks of a task: hidden is what the ranges of keys do not say."""
         job, is_exact = self._job, len(self._ranges.first) > 0
         for rows, every in job.stripes(self._parts[task.part]):
@@ -190,7 +192,7 @@ def _ranges_of(job: BlockPass) -> KeyRanges:
     return KeyRanges.of(form, *job.shape[2:], torch.device("cpu"))
 
 
-def _cut(job: BlockPass) -> tuple[list[_Task], list[range]]:
+def _cut(job: BlockPass) -> tuple[list[_HeadBlock], list[range]]:
     """The tasks, and the parts of the queries that their numbers are about."""
     # The last queries come first, as they often see most. Where a mask costs more than a glance,
     # all heads share it.
@@ -209,7 +211,9 @@ def _cut(job: BlockPass) -> tuple[list[_Task], list[range]]:
     worth = B * H * N * width // _PAIRS_OF_A_TASK
     count = max(1, min(_PARTS, min(_TASKS, worth) // len(corners)))
     parts = list(pieces(range(N), -(-N // (count * _ROWS)) * _ROWS))
-    tasks = [_Task(*corner, part) for part in reversed(range(len(parts))) for corner in corners]
+    tasks = [
+        _HeadBlock(*corner, part) for part in reversed(range(len(parts))) for corner in corners
+    ]
     return tasks, parts
 
 

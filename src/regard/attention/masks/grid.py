@@ -66,7 +66,7 @@ class Band:
         )
 
 
-class Stretch(NamedTuple):
+class OpenRange(NamedTuple):
     """A range whose ends a compiler may leave open, where ``range`` would ask for numbers."""
 
     start: int

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention.masks.base import Mask, as_numbers, check_device, check_whole, written
-from regard.attention.masks.grid import Band, Cover, Form, Grid, Segment, Segments, Stretch
+from regard.attention.masks.grid import Band, Cover, Form, Grid, OpenRange, Segment, Segments
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
 
@@ -94,7 +94,7 @@ class _Window(Mask):
             return Cover.NONE
         return None
 
-    def pairs(self, grid: Grid, rows: range | Stretch, keys: range | Stretch) -> Tensor:
+    def pairs(self, grid: Grid, rows: range | OpenRange, keys: range | OpenRange) -> Tensor:
         band = self.band(grid)
         least, most = band.least, band.most
         query = torch.arange(rows.start, rows.stop, device=grid.device)[:, None]
@@ -108,7 +108,7 @@ class _Window(Mask):
         return seen
 
     def formula(self, grid: Grid) -> Tensor:
-        return self.pairs(grid, Stretch(0, grid.queries), Stretch(0, grid.keys))
+        return self.pairs(grid, OpenRange(0, grid.queries), OpenRange(0, grid.keys))
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         return (1, 1, grid.queries, grid.keys)
@@ -208,13 +208,13 @@ class _Lengths(Mask):
             return Cover.NONE
         return None
 
-    def pairs(self, grid: Grid, rows: range | Stretch, keys: range | Stretch) -> Tensor:
+    def pairs(self, grid: Grid, rows: range | OpenRange, keys: range | OpenRange) -> Tensor:
         n = self.n[:, rows.start : rows.stop] if self.n.dim() == 2 else self.n.reshape(-1, 1)
         places = torch.arange(keys.start, keys.stop, device=self.n.device)
         return places < n[:, None, :, None]
 
     def formula(self, grid: Grid) -> Tensor:
-        return self.pairs(grid, Stretch(0, grid.queries), Stretch(0, grid.keys))
+        return self.pairs(grid, OpenRange(0, grid.queries), OpenRange(0, grid.keys))
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         N = self.n.shape[1] if self.n.dim() == 2 else 1

@@ -104,7 +104,7 @@ def add_transposed(scale, weights, rows, out):  # type: ignore[no-untyped-def]
     _multiply(_NO, _YES, e, m, rows.shape[0], scale, rows, weights, 1, out)
 
 
-class Pairs(NamedTuple):
+class PairTerms(NamedTuple):
     """Bias, mask and dropout of the pairs; an empty array stands for none."""
 
     first: Int32[np.ndarray, "b N"]
@@ -118,7 +118,7 @@ class Pairs(NamedTuple):
     growth: float
 
 
-class Place(NamedTuple):
+class GridBlock(NamedTuple):
     """The block of the grid to compute: its first indices, its size, and that of a tile."""
 
     batch: int
@@ -254,11 +254,11 @@ def forward(
     value: Float32[np.ndarray, "B G M E"],
     scale: float,
     weighting: int | None,
-    pairs: Pairs,
+    pairs: PairTerms,
     out: Float32[np.ndarray, "B H N E"],
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
-    block: Place,
+    block: GridBlock,
     lanes: tuple[int, int],
     rows: tuple[int, int],
     is_last: bool,
@@ -328,7 +328,7 @@ def backward(
     value: Float32[np.ndarray, "B G M E"],
     scale: float,
     weighting: int | None,
-    pairs: Pairs,
+    pairs: PairTerms,
     top: Float32[np.ndarray, "B H N"],
     total: Float32[np.ndarray, "B H N"],
     d_out: Float32[np.ndarray, "B H N E"],
@@ -339,7 +339,7 @@ def backward(
     d_bias: Float32[np.ndarray, "b h n M"],
     d_steps: Float32[np.ndarray, "B H S"],
     origin: tuple[int, int],
-    block: Place,
+    block: GridBlock,
     lanes: tuple[int, int],
     rows: tuple[int, int],
 ) -> None:

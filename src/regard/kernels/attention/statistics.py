@@ -37,7 +37,7 @@ class Visibility(NamedTuple):
     sinks: Float32[np.ndarray, " H"]
 
 
-class Output(NamedTuple):
+class StatisticsOutput(NamedTuple):
     """Where statistics are written, in the order of ``inspect.statistics.Statistics``."""
 
     lse: Float32[np.ndarray, "B H N"]
@@ -50,7 +50,7 @@ class Output(NamedTuple):
     top_keys: Int64[np.ndarray, "B H N K"]
 
 
-class Place(NamedTuple):
+class StatisticsBlock(NamedTuple):
     """Where a block is in the grid, and where the grid is in the map."""
 
     batch: int
@@ -222,8 +222,8 @@ def summarize(
     pieces: Int64[np.ndarray, "P 3"],
     masked: Bool[np.ndarray, "..."],
     visibility: Visibility,
-    output: Output,
-    block: Place,
+    output: StatisticsOutput,
+    block: StatisticsBlock,
 ) -> None:
     """Write the statistics of some rows of scores, and add to the mass that keys receive."""
     lanes, heads, rows, width = scores.shape

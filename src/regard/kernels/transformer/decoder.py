@@ -44,7 +44,7 @@ class Weights(NamedTuple):
     embedding_norm_bias: Float32[np.ndarray, " C"]
 
 
-class Options(NamedTuple):
+class DecoderOptions(NamedTuple):
     """Settings that all layers of a decoder share."""
 
     heads: int

@@ -16,7 +16,7 @@ from regard.kernels.products import packed
 from regard.kernels.threads import parallel_blocks
 from regard.kernels.transformer.decoder import best_tokens
 from regard.layers import RecurrentEncoder, TokenEmbedding
-from regard.runtime.base import DecoderSteps, Ranking
+from regard.runtime.base import DecoderSteps, RankedTokens
 from regard.runtime.products import MOST_BYTES
 
 
@@ -46,7 +46,7 @@ def layers_of(recurrence: nn.RNNBase, suffix: str = "") -> list[Layer]:
     ]
 
 
-class Linear(NamedTuple):
+class LinearMap(NamedTuple):
     """A linear map; without entries it is none."""
 
     weight: Float[Tensor, "O I"] = torch.zeros(0, 0)
@@ -57,15 +57,15 @@ def pack_weights(
     layers: Sequence[Layer],
     *,
     embedding: TokenEmbedding,
-    readout: Linear,
+    readout: LinearMap,
     query_map: Float[Tensor, "A h"] | None = None,
     units: Float[Tensor, " A"] | None = None,
-) -> kernels.Weights:
+) -> kernels.RecurrentWeights:
     """Pack all weights but the output's; ``units`` weigh the hidden units of additive scores."""
     inputs, input_biases, hidden, hidden_biases = (
         [_numbers(each) for each in of] for of in zip(*layers, strict=True)
     )
-    return kernels.Weights(
+    return kernels.RecurrentWeights(
         embedding=_numbers(embedding.weight),
         embedding_scale=np.float32(embedding.scale),
         first=packed.pack(inputs[0]),
@@ -86,7 +86,7 @@ def _numbers(tensor: Tensor) -> Float32[np.ndarray, "..."]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sources:
+class RecurrentMemory:
     """Memory of recurrent decoders; constant over the steps."""
 
     keys: Float32[np.ndarray, "B M A"]  # projected for the score
@@ -94,17 +94,17 @@ class Sources:
     lengths: Int64[np.ndarray, " B"]
 
     @classmethod
-    def none(cls) -> "Sources":
+    def none(cls) -> "RecurrentMemory":
         """No memory."""
         nothing = np.zeros((0, 0, 0), np.float32)
         return cls(nothing, nothing, np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class RowMemory:
     """Memory of each row."""
 
-    sources: Sources
+    sources: RecurrentMemory
     sentences: Int64[np.ndarray, " R"]  # the source of each row
 
     @cached_property
@@ -124,19 +124,19 @@ class RecurrentState:
 
     carried: Float32[np.ndarray, "P W"]  # of all layers, and the answer if the next step reads it
     places: Int64[np.ndarray, " R"]  # each row's place in ``carried``
-    view: View
+    view: RowMemory
     pending: Int[Tensor, " R"] | None = None  # last tokens of prompts, not read yet
 
     @classmethod
     def begin(
         cls,
         carried: Float[Tensor, "R W"],
-        sources: Sources,
+        sources: RecurrentMemory,
         pending: Int[Tensor, " R"] | None = None,
     ) -> "RecurrentState":
         """The state of rows that each have a source of their own, if there are any."""
         rows = np.arange(len(carried))
-        return cls(carried.contiguous().numpy(), rows, View(sources, rows), pending)
+        return cls(carried.contiguous().numpy(), rows, RowMemory(sources, rows), pending)
 
     def select(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows, in this order; what they carry is not copied."""
@@ -144,7 +144,7 @@ class RecurrentState:
         return replace(
             self,
             places=self.places[chosen],
-            view=View(self.view.sources, self.view.sentences[chosen]),
+            view=RowMemory(self.view.sources, self.view.sentences[chosen]),
             pending=None if self.pending is None else self.pending[rows],
         )
 
@@ -162,8 +162,8 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
 
     def __init__(
         self,
-        weights: kernels.Weights,
-        options: kernels.Options,
+        weights: kernels.RecurrentWeights,
+        options: kernels.RecurrentOptions,
         *,
         output: TokenEmbedding,
         output_bias: Tensor | None,
@@ -181,7 +181,7 @@ class RecurrentDecoder(DecoderSteps[RecurrentState]):
         self._weights = weights._replace(table=packed.pack(table), table_bias=packed.pad(bias))
 
     def _advance(
-        self, token: Int[Tensor, " R"], state: RecurrentState, ranking: Ranking | None
+        self, token: Int[Tensor, " R"], state: RecurrentState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, RecurrentState]:
         rows, sources = len(token), state.view.sources
         after = np.empty((rows, state.carried.shape[1]), np.float32)

@@ -26,11 +26,11 @@ from regard.runtime.modules import with_packed_modules
 from regard.runtime.products import MOST_BYTES
 from regard.runtime.recurrent.decoder import (
     Layer,
-    Linear,
+    LinearMap,
     PreparedEncoder,
     RecurrentDecoder,
+    RecurrentMemory,
     RecurrentState,
-    Sources,
     layers_of,
     pack_weights,
 )
@@ -70,11 +70,11 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             pack_weights(
                 [layers[0]._replace(input=with_context), *layers[1:]],
                 embedding=model.target_embedding,
-                readout=Linear(readout, model.readout.bias),
+                readout=LinearMap(readout, model.readout.bias),
                 query_map=_query_map(model.look),
                 units=_units(model.look),
             ),
-            kernels.Options(
+            kernels.RecurrentOptions(
                 cell=kernels.CELLS.index(model.encoder.recurrence.mode),
                 attends_before=not is_luong,
                 attends_after=is_luong,
@@ -106,14 +106,14 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         carried = torch.cat([*read.layers, *([] if read.fed is None else [read.fed])], dim=1)
         return RecurrentState.begin(carried, self._sources(read))
 
-    def _sources(self, read: RnnState) -> Sources:
+    def _sources(self, read: RnnState) -> RecurrentMemory:
         memory, hidden_dim = read.memory, self.model.config.hidden_dim
         if isinstance(memory, Tensor):  # one place, at which every step looks
             values = memory.unsqueeze(1)
             keys, real = values.new_zeros(len(values), 1, hidden_dim), torch.ones(len(values))
         else:
             keys, values, real = memory.keys, memory.values, memory.lengths
-        return Sources(
+        return RecurrentMemory(
             keys.contiguous().numpy(), values.contiguous().numpy(), real.to(torch.int64).numpy()
         )
 
@@ -139,12 +139,12 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
 
     def __init__(self, model: RecurrentLm) -> None:
         super().__init__(model)
-        readout = Linear()
+        readout = LinearMap()
         if isinstance(model.readout, nn.Linear):
-            readout = Linear(model.readout.weight, model.readout.bias)
+            readout = LinearMap(model.readout.weight, model.readout.bias)
         self._steps = RecurrentDecoder(
             pack_weights(layers_of(model.recurrence), embedding=model.embedding, readout=readout),
-            kernels.Options(
+            kernels.RecurrentOptions(
                 cell=kernels.CELLS.index(model.recurrence.mode),
                 attends_before=False,
                 attends_after=False,
@@ -170,7 +170,9 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
         ]
         carried = torch.cat([torch.cat(read.layers, dim=-1).flatten(1) for read in reads])
         last = [read.pending for read in reads if read.pending is not None]
-        return RecurrentState.begin(carried, Sources.none(), torch.cat(last) if last else None)
+        return RecurrentState.begin(
+            carried, RecurrentMemory.none(), torch.cat(last) if last else None
+        )
 
 
 # Scores that a step can compute.

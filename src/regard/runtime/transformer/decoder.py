@@ -25,7 +25,7 @@ from regard.layers import MultiHeadAttention, TokenEmbedding
 from regard.layers.block import TransformerBlock
 from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
-from regard.runtime.base import DecoderSteps, Output, Ranking
+from regard.runtime.base import DecoderSteps, OutputLayer, RankedTokens
 from regard.runtime.products import (
     MOST_BYTES,
     Int8Embedding,
@@ -62,7 +62,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         positions: SinusoidalPositions | LearnedPositions | None,
         embedding_norm: nn.Module | None,
         norm: nn.Module,
-        output: Output,
+        output: OutputLayer,
         output_bias: Tensor | None,
         window: int | None,
         alibi_heads: int | None,
@@ -80,7 +80,7 @@ class DecoderStack(DecoderSteps[PreparedState]):
         self._weights = self._all_weights()
 
     def _advance(
-        self, token: Int[Tensor, " R"], state: PreparedState, ranking: Ranking | None
+        self, token: Int[Tensor, " R"], state: PreparedState, ranking: RankedTokens | None
     ) -> tuple[Float[Tensor, "R V"] | None, PreparedState]:
         state = state.with_room()
         if self._weights is None or ranking is None:
@@ -256,6 +256,6 @@ def _projections_of(block: TransformerBlock) -> list[nn.Linear | Int8Linear | No
     ]
 
 
-def _layer_of(block: TransformerBlock, options: kernels.Options) -> _Layer:
+def _layer_of(block: TransformerBlock, options: kernels.DecoderOptions) -> _Layer:
     maps = map(projection_of, _projections_of(block))
     return _Layer._make([*maps, activation_of(block, options), block.look])

@@ -19,7 +19,7 @@ from regard.kernels.products.int8 import NO_PROJECTIONS
 from regard.kernels.threads import parallel_blocks, parallel_rows
 from regard.kernels.transformer import decoder as decoder_kernels
 from regard.kernels.transformer import encoder as kernels
-from regard.kernels.transformer.decoder import Options
+from regard.kernels.transformer.decoder import DecoderOptions
 from regard.kernels.transformer.encoder import Embeddings, EncoderPositions, Layers, Sources
 from regard.layers import Packing, TokenEmbedding
 from regard.layers.block import TransformerBlock
@@ -57,7 +57,7 @@ class LayerwiseEncoder:
         self,
         blocks: Sequence[TransformerBlock],
         last: nn.Module,
-        options: Options,
+        options: DecoderOptions,
         others: Sequence[nn.Linear | Int8Linear] = (),
     ) -> None:
         self._options = options

@@ -12,7 +12,7 @@ from regard.attention.biases import alibi_slopes
 from regard.attention.scores import Dot, ScaledDot
 from regard.kernels.threads import parallel_rows
 from regard.kernels.transformer import decoder as kernels
-from regard.kernels.transformer.decoder import Options
+from regard.kernels.transformer.decoder import DecoderOptions
 from regard.layers import MultiHeadAttention
 from regard.layers.block import ACTIVATIONS, TransformerBlock, swiglu
 from regard.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
@@ -45,12 +45,12 @@ def residuals(block: TransformerBlock) -> list[Residual]:
     return [each for each in all_three if each is not None]
 
 
-def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> Options:
+def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> DecoderOptions:
     """Settings that layers share, with ALiBi's slopes of so many heads."""
     attend, residual = attentions(blocks[0])[0], blocks[0].attend_residual
     norm = residual.norm
     assert isinstance(norm, NORMS)
-    return Options(
+    return DecoderOptions(
         attend.num_heads,
         attend.num_key_heads,
         attend.head_dim,
@@ -64,7 +64,7 @@ def options_of(blocks: Sequence[TransformerBlock], alibi_heads: int | None) -> O
     )
 
 
-def activation_of(block: TransformerBlock, options: Options) -> Callable[[Tensor], Tensor]:
+def activation_of(block: TransformerBlock, options: DecoderOptions) -> Callable[[Tensor], Tensor]:
     """Activation between two maps, maybe in place; torch's differs with a state's neighbours."""
     is_gated = block.feed.activation is swiglu
     if is_gated:

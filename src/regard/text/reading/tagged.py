@@ -77,7 +77,7 @@ def read_words(lines: Iterable[Line], ending: str, word: Field) -> Iterator[Tagg
     return (sentence for sentence in sentences if sentence.words)
 
 
-class _Block(NamedTuple):
+class _SentenceLines(NamedTuple):
     """Lines of a sentence; its columns of words and perhaps tags, from 1, and how many it needs."""
 
     lines: list[Line]
@@ -86,19 +86,23 @@ class _Block(NamedTuple):
     is_conllu: bool
 
 
-def _blocks(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> Iterator[_Block]:
+def _blocks(
+    lines: Iterable[Line], ending: str, fields: Sequence[Field]
+) -> Iterator[_SentenceLines]:
     if ending == ".conllu":
         for block in _paragraphs(line for line in lines if not line.text.startswith("#")):
             has_tags = len(fields) > 1
-            yield _Block(block, [2, 4] if has_tags else [2], 10 if has_tags else 2, is_conllu=True)
+            yield _SentenceLines(
+                block, [2, 4] if has_tags else [2], 10 if has_tags else 2, is_conllu=True
+            )
         return
     table = word_table(lines, ending, fields)
     columns = [table.columns[field.name] for field in fields]
     for block in _sentences(table):
-        yield _Block(block, columns, max(columns), is_conllu=False)
+        yield _SentenceLines(block, columns, max(columns), is_conllu=False)
 
 
-def _tagged(block: _Block) -> TaggedWords:
+def _tagged(block: _SentenceLines) -> TaggedWords:
     rows = [_cells(line, block) for line in block.lines]
     if block.is_conllu:
         rows = [row for row in rows if row[0].isdecimal()]
@@ -109,7 +113,7 @@ def _tagged(block: _Block) -> TaggedWords:
     return _sentence(words, tags[0] if tags else None, where)
 
 
-def _cells(line: Line, block: _Block) -> list[str]:
+def _cells(line: Line, block: _SentenceLines) -> list[str]:
     cells = readable(line).split("\t")
     if len(cells) < block.least:
         raise DataError(

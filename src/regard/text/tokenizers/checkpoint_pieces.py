@@ -102,7 +102,7 @@ class CheckpointPieces(Tokenizer):
         (folder / _PIECES_FILE).write_bytes(self.written.encode())
 
 
-class _Pieces(TypedDict):
+class _CheckpointFile(TypedDict):
     """Contents of ``tokenizer.json``."""
 
     theirs: list[int]
@@ -111,7 +111,7 @@ class _Pieces(TypedDict):
 
 def load_checkpoint_pieces(folder: Path, table: dict[str, JsonValue]) -> CheckpointPieces:
     """Load the files of ``save``."""
-    saved = known(table, _Pieces, folder / TABLE_FILE)
+    saved = known(table, _CheckpointFile, folder / TABLE_FILE)
     theirs, path = saved["theirs"], folder / _PIECES_FILE
     content = read_plain(path, digest=saved["sha256"])
     parse_json(content)  # which bounds how deep it is

@@ -46,7 +46,7 @@ _SAVED_EVERY = 10.0
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedChunk:
     """Arrays of an encoded chunk by the names of ``StreamedTask.stored_as``; lines left out."""
 
     arrays: Mapping[str, Sequences]
@@ -55,20 +55,20 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Encoder:
+class ChunkEncoder:
     """A task with its vocabularies, as it can be sent to another process."""
 
     recipe: RecipeTable
     tokenizer: Path
     held: Sequence[Chunk]  # lines that are held out
 
-    def encode(self, chunk: Chunk) -> Encoded:
+    def encode(self, chunk: Chunk) -> EncodedChunk:
         """The ids of some lines."""
         task, recipe, held = self._ready
         bad_lines, too_long = BadLines(), BadLines()
         examples = task.of_chunk(recipe, chunk, bad_lines=bad_lines)
         separate = task.drop_overlap(examples, held)
-        return Encoded(task.to_store(separate, too_long=too_long), bad_lines, too_long)
+        return EncodedChunk(task.to_store(separate, too_long=too_long), bad_lines, too_long)
 
     @cached_property
     def _ready(self) -> tuple[StreamedTask[object, object], Recipe, list[object]]:
@@ -79,10 +79,10 @@ class Encoder:
         return task, recipe, held
 
 
-_encoder: Encoder  # of a process that encodes
+_encoder: ChunkEncoder  # of a process that encodes
 
 
-def begin(encoder: Encoder) -> None:
+def begin(encoder: ChunkEncoder) -> None:
     """Begin a process that encodes, which ends with its parent and leaves Ctrl-C to it."""
     global _encoder  # noqa: PLW0603
     _encoder = encoder
@@ -90,7 +90,7 @@ def begin(encoder: Encoder) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def encode(chunk: Chunk) -> Encoded:
+def encode(chunk: Chunk) -> EncodedChunk:
     """The ids of some lines, in a process that ``begin`` has begun."""
     try:
         return _encoder.encode(chunk)
@@ -120,13 +120,13 @@ def encode_into(
     folder: Path,
     task: StreamedTask[object, object],
     chunks_after: Callable[[int], Iterable[Chunk]],
-    encoder: Encoder,
+    encoder: ChunkEncoder,
     *,
     processes: int,
     progress: Callable[[int], None],
 ) -> tuple[int, BadLines, BadLines]:
     """Encode a text into a folder, resuming a killed encoding; samples and lines left out."""
-    writer = _Writer(folder, task.stored_as, task.numbered)
+    writer = _ArrayWriter(folder, task.stored_as, task.numbered)
     lines = chunks_after(writer.state["chunks"])
     with _results(encoder, lines, processes) as results:
         for count, encoded in results:
@@ -136,7 +136,7 @@ def encode_into(
     return writer.samples, writer.bad_lines, writer.too_long
 
 
-class _Writer:
+class _ArrayWriter:
     """Adds to the files of arrays, and says now and then how far they are whole."""
 
     def __init__(self, folder: Path, arrays: Sequence[str], numbered: Sequence[str]) -> None:
@@ -174,7 +174,7 @@ class _Writer:
         """Parts of the first array."""
         return self.state["sizes"][f"{self.arrays[0]}{ENDS}"] // WIDE.itemsize - 1
 
-    def add(self, encoded: Encoded) -> None:
+    def add(self, encoded: EncodedChunk) -> None:
         """Add the arrays of a chunk."""
         for name in self.arrays:
             self._add(name, encoded.arrays[name])
@@ -208,8 +208,8 @@ class _Writer:
 
 @contextmanager
 def _results(
-    encoder: Encoder, lines: Iterable[Chunk], processes: int
-) -> Iterator[Iterator[tuple[int, Encoded]]]:
+    encoder: ChunkEncoder, lines: Iterable[Chunk], processes: int
+) -> Iterator[Iterator[tuple[int, EncodedChunk]]]:
     """The number of lines of each chunk, and its ids, in their order."""
     if processes == 1:
         yield ((len(chunk.lines), encoder.encode(chunk)) for chunk in lines)
@@ -230,8 +230,8 @@ def _results(
 
 def _in_order(
     pool: ProcessPoolExecutor, lines: Iterable[Chunk], *, ahead: int
-) -> Iterator[tuple[int, Encoded]]:
-    waiting: deque[tuple[int, Future[Encoded]]] = deque()
+) -> Iterator[tuple[int, EncodedChunk]]:
+    waiting: deque[tuple[int, Future[EncodedChunk]]] = deque()
     for chunk in lines:
         with _without_main():
             waiting.append((len(chunk.lines), pool.submit(encode, chunk)))

@@ -41,7 +41,7 @@ from regard.training.corpora.cache import (
     tally_from_json,
     tally_to_json,
 )
-from regard.training.corpora.encoding import Encoder, encode_into
+from regard.training.corpora.encoding import ChunkEncoder, encode_into
 from regard.training.corpora.scanning import (
     CHUNK_LINES,
     chunks,
@@ -174,7 +174,7 @@ class StoredText:
         lines, until = cast(list[int], scanned["lines"]), cast(int, scanned["until"])
         partial_place = place.with_name(place.name + PARTIAL)
         held = list(self._sampled(_HELD)) if task.held_out == "hash" else []
-        encoder = Encoder(self.recipe.table(), tokenizer, held)
+        encoder = ChunkEncoder(self.recipe.table(), tokenizer, held)
         with progress("encoding", until) as advance:
             samples, bad_lines, too_long = encode_into(
                 partial_place,

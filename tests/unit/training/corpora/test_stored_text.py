@@ -8,7 +8,7 @@ import pytest
 from regard.errors import DataError
 from regard.text import BadLines, read_lines
 from regard.training.corpora import encoding
-from regard.training.corpora.encoding import Encoder
+from regard.training.corpora.encoding import ChunkEncoder
 from regard.training.corpora.stored_text import StoredText
 
 LM = {"task": "language_modelling", "data": {"context": 8, "valid_share": 0.2}}
@@ -99,7 +99,7 @@ def test_what_is_encoded_once_is_not_again(recipe, cache, pairs, monkeypatch):
     def fail(*_):
         raise AssertionError("read again")
 
-    monkeypatch.setattr(Encoder, "encode", fail)
+    monkeypatch.setattr(ChunkEncoder, "encode", fail)
     shutil.move(pairs, pairs.with_name("elsewhere"))
     moved = recipe(data={"train": str(pairs.with_name("elsewhere"))})
     assert ids_of(encoded(moved, cache, bad_lines=bad)) == ids_of(first)
@@ -152,7 +152,7 @@ def test_a_killed_encoding_goes_on_where_its_files_are_whole(recipe, cache, tmp_
     whole = ids_of(encoded(recipe(), tmp_path / "other"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "_SAVED_EVERY", 0.0)
-        encode, calls = Encoder.encode, []
+        encode, calls = ChunkEncoder.encode, []
 
         def killed(self, chunk):
             calls.append(chunk)
@@ -160,7 +160,7 @@ def test_a_killed_encoding_goes_on_where_its_files_are_whole(recipe, cache, tmp_
                 raise KeyboardInterrupt
             return encode(self, chunk)
 
-        patch.setattr(Encoder, "encode", killed)
+        patch.setattr(ChunkEncoder, "encode", killed)
         with pytest.raises(KeyboardInterrupt):
             encoded(recipe(), cache)
     for file in cache.rglob("*.ids"):  # what was written after the last moment that counts
@@ -173,7 +173,7 @@ def test_a_killed_encoding_goes_on_where_its_files_are_whole(recipe, cache, tmp_
             seen.append(chunk)
             return encode(self, chunk)
 
-        patch.setattr(Encoder, "encode", counted)
+        patch.setattr(ChunkEncoder, "encode", counted)
         assert ids_of(encoded(recipe(), cache)) == whole
     assert len(seen) == 10 - after
     assert not list(cache.rglob("*.partial"))
