@@ -76,11 +76,6 @@ CONVOLUTION, RECURRENT, TRANSFORMER = "convolution, query", "GRU, query", "Trans
 PAIRS = "characters and pairs, mean"
 ASPECT = "convolution, query of the aspect"
 PAIRS_QUERY = "characters and pairs, query"
-PHRASES = "characters and phrases, scores of n-grams"
-_PHRASES = (
-    *("data.parts=phrases", "data.drop_parts=0.3", "head.ngram_scores=true"),
-    *("training.epochs=3", "training.batch_tokens=3600"),
-)
 # The filters that all ways of pooling convolutions are compared with.
 _NARROW = ("model.widths=[1, 3, 5]", "model.channels=64")
 HEADS = {
@@ -205,7 +200,7 @@ class Bench:
             f"{_key(corpus, name)}-ensemble",
             lambda: self.scores(self.together(corpus, [name]), corpus),
         )
-        return {"seeds": every, "mean": _means(every), "ensemble": joined}
+        return {"seeds": every, "mean": means(every), "ensemble": joined}
 
     def together(self, corpus: str, names: Sequence[str]) -> Ensemble:
         """All seeds of some heads."""
@@ -259,7 +254,7 @@ def _key(corpus: str, *names: object) -> str:
     return "-".join([corpus, *(str(name).replace(", ", "-").replace(" ", "-") for name in names)])
 
 
-def _means(every: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def means(every: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: round(statistics.mean(each[name] for each in every), 2) for name in every[0]}
 
 
@@ -299,7 +294,6 @@ def _hotel(bench: Bench) -> dict[str, Any]:
     return {
         PAIRS: bench.seeds(PAIRS, system, "hotel"),
         PAIRS_QUERY: bench.seeds(PAIRS_QUERY, attending, "hotel"),
-        PHRASES: bench.seeds(PHRASES, System(_CHARACTERS, _PHRASES), "hotel"),
         "naive Bayes": bench.once("hotel-bayes", lambda: bench.bayes("hotel")),
         **bench.linear("hotel"),
         "report": _report(bench, _key("hotel", PAIRS, 1), "hotel"),
@@ -334,11 +328,11 @@ def _curves(bench: Bench) -> dict[str, Any]:
     for (corpus, name), system in systems.items():
         for size in SIZES:
             every = [bench.run(name, system, corpus, seed, size=size) for seed in SEEDS]
-            found.setdefault(f"{corpus}, {name}", {})[size] = _means(every)
+            found.setdefault(f"{corpus}, {name}", {})[size] = means(every)
     for corpus in ("sst2", "hotel"):
         for size in SIZES:
             every = [bench.bayes_on(corpus, size, seed) for seed in SEEDS]
-            found.setdefault(f"{corpus}, naive Bayes", {})[size] = _means(every)
+            found.setdefault(f"{corpus}, naive Bayes", {})[size] = means(every)
     return found
 
 
@@ -375,18 +369,17 @@ def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:
                 ours=" / ".join(
                     f"{value:.1f}" for value in (*shown, *(each["dev accuracy"] for each in joined))
                 ),
-                beside=_simple(sst2, ("dev",)),
+                beside=simple(sst2, ("dev",)),
                 note="means of three seeds, fixed epochs, no text but the 6,920 sentences",
             )
         )
     if hotel := details.get("hotel"):
-        mean, phrases = hotel[PAIRS]["mean"], hotel[PHRASES]["mean"]
+        mean = hotel[PAIRS]["mean"]
         found.append(
             measuring.Figure(
                 what="chnsenticorp-htl accuracy, dev / test",
-                ours=f"{mean['dev accuracy']:.1f} / {mean['test accuracy']:.1f}; with phrases "
-                f"{phrases['dev accuracy']:.1f} / {phrases['test accuracy']:.1f}",
-                beside=_simple(hotel, ("dev", "test")),
+                ours=f"{mean['dev accuracy']:.1f} / {mean['test accuracy']:.1f}",
+                beside=simple(hotel, ("dev", "test")),
                 note="mean of three seeds, fixed epochs",
             )
         )
@@ -398,14 +391,14 @@ def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:
                 measuring.Figure(
                     what=f"online-shopping-10cats polarity, dev / test: {shown}",
                     ours=f"{ours['dev accuracy']:.1f} / {ours['test accuracy']:.1f}",
-                    beside=_simple(shopping, ("dev", "test")),
+                    beside=simple(shopping, ("dev", "test")),
                     note="one seed, fixed epochs",
                 )
             )
     return found
 
 
-def _simple(found: Mapping[str, Any], splits: Sequence[str]) -> str:
+def simple(found: Mapping[str, Any], splits: Sequence[str]) -> str:
     """Accuracy of the simple classifiers, naive Bayes first."""
     return "; ".join(
         f"{name}: " + " / ".join(f"{found[name][f'{split} accuracy']:.1f}" for split in splits)

@@ -209,7 +209,7 @@ def _reading(predictor: Predictor) -> Iterator[tuple[str, Axes]]:
     asks = is_beside or getattr(recipe.data, "next_sentence", False)
     if asks and getattr(recipe.model, "num_segments", 0) > 1:
         yield "segments", Axes(("length",), torch.int64)
-    if reads_parts(recipe.model):
+    if reads_parts(recipe):
         yield "parts", Axes(("length", "parts"), torch.int64)
 
 
@@ -265,7 +265,7 @@ def _ids_of(recipe: Recipe) -> str:
         return ""
     reserved = "Of the ids, 0 is padding, 1 an unknown token, 2 the begin and 3 the end of a text."
     row = _ROWS.get(recipe.task)
-    if recipe.task == "classification" and reads_parts(recipe.model):
+    if recipe.task == "classification" and reads_parts(recipe):
         row = "the words"
     if recipe.task == "tagging":
         row = "the words" if recipe.tokenizer is None else "{begin}pieces-of-the-words 3"

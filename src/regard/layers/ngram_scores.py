@@ -14,22 +14,24 @@ from regard.checks import check_positive
 
 # Ids below are no n-gram of training: padding, and what is unknown.
 _FIRST = 2
-# Added to every count, as alpha in Wang & Manning (2012).
-_SMOOTHING = 1.0
-# The mean of ratios is small beside logits: what it is multiplied with at first.
-_SCALE = 3.0
+# Added to every count, as alpha in Wang & Manning (2012); and to every ratio: none is hidden.
+_SMOOTHING, _LEAST_RATIO = 1.0, 0.05
+_SCALE = 3.0  # of the logits, at first
+_HIDDEN = -1e4  # the score of what is no n-gram; finite, so that none at all has gradients
 # Scores, keys and scale are kept divided by it: Adam moves every number by about the learning rate,
 # and these, each of which few texts have, need larger steps than the weights of layers.
 STEP = 5.0
 
 
 class NgramScores(nn.Module):
-    """Scores of the labels from the n-grams of a text, mixed by attention: a learned NB-SVM.
+    """Scores of the labels from the n-grams of a text, weighed by attention: a learned NB-SVM.
 
-    ``scale · Σ_g α_g r_g`` with ``α = softmax(a_g)`` over the n-grams g of a text, where r_g has a
-    number for each label and a_g is one number. They begin as the log-count ratios of Wang &
-    Manning (2012), https://aclanthology.org/P12-2018, and as zeros: naive Bayes with the mean of
-    the evidence in place of its sum.
+    ``scale · Σ_g α_g r_g / ‖α‖`` with ``α = softmax(a_g)`` over the n-grams g of a text, where r_g
+    has a number for each label, and a_g is one number. The keys a_g begin as ``log(idf_g · |ρ_g|)``
+    with the log-count ratios ρ of Wang & Manning (2012), https://aclanthology.org/P12-2018, and the
+    scores r_g as zeros: the linear classifier of TF-IDF times ratios, with its inputs of length 1.
+    Division by the weights' length lets more evidence count more, as a sum would, but less than n
+    times as much.
 
     An n-gram belongs to the position it ends at: observers see one query and a weight for each
     position, the sum of those of its n-grams. A text without any known n-gram has no scores.
@@ -37,6 +39,8 @@ class NgramScores(nn.Module):
     Args:
         vocab_size: Number of ids of n-grams; 0 is padding, and 1 an unknown one.
         num_labels: Number of labels, K.
+        num_aspects: How many aspects texts are read for, each of which has scores besides (Daumé,
+            2007, https://aclanthology.org/P07-1033); 0 is none.
 
     Raises:
         SettingError: A number is not positive.
@@ -45,24 +49,28 @@ class NgramScores(nn.Module):
         >>> layer = NgramScores(vocab_size=4, num_labels=2)
         >>> texts = [torch.tensor([[2], [3]]), torch.tensor([[2], [2]]), torch.tensor([[3], [0]])]
         >>> layer.initialise(texts, [0, 0, 1])
-        >>> layer(torch.tensor([[[2], [0]], [[3], [3]]])).argmax(-1)
-        tensor([0, 1])
+        >>> layer(torch.tensor([[[2], [0]], [[3], [3]]])).shape
+        torch.Size([2, 2])
     """
 
-    def __init__(self, vocab_size: int, num_labels: int) -> None:
+    def __init__(self, vocab_size: int, num_labels: int, *, num_aspects: int = 0) -> None:
         super().__init__()
         check_positive("parts_vocab", vocab_size, cure="Scores of n-grams need ids of n-grams.")
         check_positive("num_labels", num_labels)
         self.keys = nn.Parameter(torch.zeros(vocab_size, 1))
         self.values = nn.Parameter(torch.zeros(vocab_size, num_labels))
+        self.aspect_values = (
+            nn.Parameter(torch.zeros(num_aspects, vocab_size, num_labels)) if num_aspects else None
+        )
         self.scale = nn.Parameter(torch.tensor(_SCALE / STEP))
 
     @torch.no_grad()
     def initialise(self, texts: Sequence[Int[Tensor, "_ _"]], labels: Sequence[int]) -> None:
-        """Set every score to its log-count ratio in these texts, each n-gram once in a text.
+        """Set the keys by these texts, each n-gram once in a text.
 
-        ``r_gk = log((1 + p_gk) / Σ_h (1 + p_hk)) − log((1 + q_gk) / Σ_h (1 + q_hk))``, where p
-        counts the texts with the label k that have g, and q those without the label.
+        ``ρ_gk = log((1 + p_gk) / Σ_h (1 + p_hk)) − log((1 + q_gk) / Σ_h (1 + q_hk))``, where p
+        counts the texts with the label k that have g, and q those without the label; of all labels
+        the largest. ``idf_g = 1 + log((1 + T) / (1 + t_g))``, where t of T texts have g.
 
         Args:
             texts: Ids of the n-grams at each position, padded with 0.
@@ -72,15 +80,21 @@ class NgramScores(nn.Module):
         for ids, label in zip(texts, labels, strict=True):
             counts[torch.unique(ids).long(), label] += 1
         known = counts[_FIRST:]
-        ours, others = known + _SMOOTHING, known.sum(1, keepdim=True) - known + _SMOOTHING
-        ratios = (ours / ours.sum(0)).log() - (others / others.sum(0)).log()
-        self.values[_FIRST:] = ratios / STEP
+        among = known.sum(1, keepdim=True)
+        ours, others = known + _SMOOTHING, among - known + _SMOOTHING
+        ratios = ((ours / ours.sum(0)).log() - (others / others.sum(0)).log()).abs()
+        telling = ratios.amax(1, keepdim=True) + _LEAST_RATIO
+        rare = 1 + ((1 + len(texts)) / (1 + among)).log()
+        self.keys[_FIRST:] = (rare * telling).log() / STEP
 
-    def forward(self, parts: Int[Tensor, "B N L"]) -> Float[Tensor, "B K"]:
+    def forward(
+        self, parts: Int[Tensor, "B N L"], aspects: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B K"]:
         """The scores of the labels.
 
         Args:
             parts: Ids of the n-grams that end at each position, padded with 0.
+            aspects: What each text is read for, where there are aspects.
         """
         # Softmax over all n-grams is softmax over positions of the sums of exponentials, and then
         # within each position: the weights are those of one softmax, seen position by position.
@@ -89,7 +103,11 @@ class NgramScores(nn.Module):
         scores = STEP * F.embedding(parts, self.keys).squeeze(-1)
         within = scores.masked_fill(~known, -torch.inf).masked_fill(is_empty, 0.0)
         keys = within.logsumexp(-1, keepdim=True)  # (B, N, 1)
-        values = (within - keys).exp()[..., None] * F.embedding(parts, self.values)  # (B, N, L, K)
+        values = F.embedding(parts, self.values)
+        if aspects is not None and self.aspect_values is not None:
+            rows = parts + aspects[:, None, None] * len(self.values)
+            values = values + F.embedding(rows, self.aspect_values.flatten(0, 1))
+        values = (within - keys).exp()[..., None] * values  # (B, N, L, K)
         with at("cross", 1):
             mixed = attend(
                 keys.new_ones(parts.shape[0], 1, 1, 1),
@@ -98,4 +116,7 @@ class NgramScores(nn.Module):
                 score=Dot(),
                 mask=dense(~is_empty.mT[:, None]),
             )
-        return STEP * self.scale * mixed.flatten(1)
+        # 1 / ‖α‖, from logarithms; a text of no known n-gram has the score 0 however it is scaled.
+        every = scores.masked_fill(~known, _HIDDEN).flatten(1)
+        length = every.logsumexp(-1, keepdim=True) - (2 * every).logsumexp(-1, keepdim=True) / 2
+        return STEP * self.scale * mixed.flatten(1) * length.exp()

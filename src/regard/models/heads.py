@@ -73,7 +73,10 @@ class Classifier(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, num_classes)
         self.overlap = OverlapScore(num_features, num_classes) if num_features else None
-        self.ngrams = NgramScores(parts_vocab, num_classes) if config.ngram_scores else None
+        self.ngrams: NgramScores | None = None
+        if config.ngram_scores:
+            by_aspect = num_aspects if config.pooling == "aspect" else 0
+            self.ngrams = NgramScores(parts_vocab, num_classes, num_aspects=by_aspect)
 
     def forward(
         self,
@@ -82,6 +85,7 @@ class Classifier(nn.Module):
         *,
         aspects: Int[Tensor, " B"] | None = None,
         overlap: Float[Tensor, "B F"] | None = None,
+        parts: Int[Tensor, "B N L"] | None = None,
         return_penalty: bool = False,
         **reading: Tensor,
     ) -> Float[Tensor, "B K"] | tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
@@ -92,10 +96,13 @@ class Classifier(nn.Module):
             lengths: How many of them are real.
             aspects: What each text is read for, with pooling by aspect.
             overlap: What both texts share, in numbers, whose logits are added.
+            parts: Ids of each word's parts, padded with 0, for the reader and scores of n-grams.
             return_penalty: Whether to return what each text adds to the loss as well, which is
                 nothing but in training.
-            reading: What else the reader takes: ``segments``, ``parts``.
+            reading: What else the reader takes: ``segments``.
         """
+        if getattr(self.reader, "parts", None) is not None and parts is not None:
+            reading["parts"] = parts
         states = self.reader(ids, lengths, **reading)
         pooled = self.pooling(states, lengths, aspects=aspects)
         if self.pooler is not None:
@@ -103,8 +110,8 @@ class Classifier(nn.Module):
         logits: Tensor = self.output(self.dropout(pooled))
         if self.overlap is not None and overlap is not None:
             logits = logits + self.overlap(overlap)
-        if self.ngrams is not None:
-            logits = logits + self.ngrams(reading["parts"])
+        if self.ngrams is not None and parts is not None:
+            logits = logits + self.ngrams(parts, aspects)
         if not return_penalty:
             return logits
         if not (self.training and self.config.penalty):

@@ -7,7 +7,6 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from regard.errors import SettingError
 from regard.models import READERS, Classifier, ClassifierConfig
 from regard.tasks.baselines import NaiveBayes
 from regard.tasks.batches import Batch, Sample, dropped
@@ -71,17 +70,14 @@ class Classification(LabelTask[LabelledText]):
         sizes: dict[str, int] = {}
         if isinstance(self.tokenizer, Speller):
             sizes["parts_vocab"] = len(self.tokenizer.grams)
-        elif head.ngram_scores:
-            raise SettingError(
-                "head.ngram_scores must be false where model.parts is none; got true. "
-                "Set model.parts to bag, so that there are n-grams."
-            )
         reader = READERS[self.recipe.model_type].load()(
-            self.recipe.model, vocab_size=self.tokenizer.vocab_size, **sizes
+            self.recipe.model,
+            vocab_size=self.tokenizer.vocab_size,
+            **(sizes if getattr(self.recipe.model, "parts", "none") != "none" else {}),
         )
         check_framed_positions(reader, self.data.max_length, self.recipe.settings(TokenizerConfig))
         counts = {"num_classes": len(self.labels), "num_aspects": len(self.aspects) + 1}
-        return Classifier(head, reader, **counts, **(sizes if head.ngram_scores else {}))
+        return Classifier(head, reader, **counts, **sizes)
 
     def initialise(self, model: nn.Module, samples: Sequence[Sample]) -> None:
         if isinstance(model, Classifier) and model.ngrams is not None:

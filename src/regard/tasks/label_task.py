@@ -254,7 +254,7 @@ class LabelTask(OnePassTask[LabelledT, LabelPrediction]):
     @classmethod
     def load_tokenizer(cls, recipe: Recipe, folder: Path) -> Any:
         """The tokenizer, or the speller where words are read from parts; None without one."""
-        is_speller = recipe.tokenizer is not None and reads_parts(recipe.model)
+        is_speller = recipe.tokenizer is not None and reads_parts(recipe)
         return Speller.load(folder) if is_speller else super().load_tokenizer(recipe, folder)
 
     def describe(self) -> list[str]:

@@ -100,7 +100,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
         super().__init__(recipe, tokenizer, **learned)
         self.word_ids, self.part_ids = Vocabulary(self.words), Vocabulary(self.parts)
         self._rare = frozenset(self.rare)
-        self._parts_of = WORD_PARTS[self.data.parts] if reads_parts(recipe.model) else None
+        self._parts_of = WORD_PARTS[self.data.parts] if reads_parts(recipe) else None
         self._begins = tokenizer is not None and recipe.settings(TokenizerConfig).begins
 
     @classmethod
@@ -141,7 +141,7 @@ class Tagging(TaggerTask[TaggedWords, Tags]):
             )
         every = [_folded(word, data) for example in examples for word in example.words]
         parts: Iterable[str] = ()
-        if reads_parts(recipe.model):
+        if reads_parts(recipe):
             spelled = (WORD_PARTS[data.parts](example.words) for example in examples)
             parts = (part for words in spelled for word in words for part in word)
         if recipe.tokenizer is not None:

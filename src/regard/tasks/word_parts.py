@@ -106,9 +106,12 @@ WORD_PARTS: dict[str, Callable[[Sequence[str]], list[list[str]]]] = {
 }
 
 
-def reads_parts(model: object) -> bool:
-    """Whether a model of these settings reads words from their parts too."""
-    return getattr(model, "parts", "none") != "none"
+def reads_parts(recipe: Recipe) -> bool:
+    """Whether words are read from their parts too, by the model or by scores of n-grams."""
+    is_scored = isinstance(recipe.data, ClassificationData) and getattr(
+        recipe.head, "ngram_scores", False
+    )
+    return is_scored or getattr(recipe.model, "parts", "none") != "none"
 
 
 class _Spelling(TypedDict):
@@ -212,7 +215,7 @@ class Speller:
 def learn_tokenizer(recipe: Recipe, texts: Sequence[str]) -> Tokenizer | Speller:
     """A tokenizer of these texts, or a speller where words are read from their parts."""
     settings = recipe.settings(TokenizerConfig)
-    if reads_parts(recipe.model):
+    if reads_parts(recipe):
         data = recipe.settings(ClassificationData)
         return Speller.learn(texts, settings, data.parts, parts_min_count=data.parts_min_count)
     return train_tokenizer(texts, settings)
@@ -222,7 +225,7 @@ def check_whole(recipe: Recipe) -> None:
     """Raise SettingError if something is set that is done to whole words alone."""
     data = recipe.settings(TaggingData)
     settings = {
-        "model.parts": reads_parts(recipe.model),
+        "model.parts": reads_parts(recipe),
         "data.drop_words": data.drop_words > 0,
         "data.drop_parts": data.drop_parts > 0,
     }

@@ -1,6 +1,6 @@
 """Scores of n-grams: formulas against plain loops, padding, unknown n-grams, gradients."""
 
-from math import exp, log
+from math import exp, log, sqrt
 
 import pytest
 import torch
@@ -20,30 +20,39 @@ PARTS = torch.tensor(
 )
 
 
+def made(num_aspects=0):
+    torch.manual_seed(0)
+    layer = NgramScores(V, K, num_aspects=num_aspects).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    return layer
+
+
 @pytest.fixture
 def layer():
-    torch.manual_seed(0)
-    made = NgramScores(V, K).double()
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter)
-    return made
+    return made()
 
 
 def known_ngrams(text):
     return [(place, gram) for place, row in enumerate(text) for gram in row if gram > 1]
 
 
-def test_scores_are_one_softmax_over_all_known_ngrams_of_a_text(layer):
+@pytest.mark.parametrize("num_aspects", [0, 4])
+def test_scores_are_one_softmax_over_all_known_ngrams_of_a_text(num_aspects):
+    layer, aspects = made(num_aspects), [3, 0, 1]
     expected = []
-    for text in PARTS.tolist():
+    for text, aspect in zip(PARTS.tolist(), aspects, strict=True):
         grams = [gram for _, gram in known_ngrams(text)]
         weights = [exp(STEP * layer.keys[gram].item()) for gram in grams]
+        rows = layer.values + (layer.aspect_values[aspect] if num_aspects else 0)
         mixed = [
-            sum(w * STEP * layer.values[g, k].item() for w, g in zip(weights, grams, strict=True))
+            sum(w * STEP * rows[g, k].item() for w, g in zip(weights, grams, strict=True))
             for k in range(K)
         ]
-        expected.append([STEP * layer.scale.item() * each / sum(weights) for each in mixed])
-    torch.testing.assert_close(layer(PARTS), torch.tensor(expected, dtype=torch.float64))
+        length = sqrt(sum(w**2 for w in weights))
+        expected.append([STEP * layer.scale.item() * each / length for each in mixed])
+    scores = layer(PARTS, torch.tensor(aspects) if num_aspects else None)
+    torch.testing.assert_close(scores, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_observers_see_the_weight_of_each_position(layer):
@@ -81,21 +90,24 @@ def test_gradients(layer):
     assert torch.autograd.gradcheck(scores, inputs)
 
 
-def test_scores_begin_as_log_count_ratios():
-    made, labels = NgramScores(V, K), [0, 2, 2]
-    made.initialise(list(PARTS), labels)
+def test_keys_begin_as_logarithms_of_idf_and_ratios():
+    layer, labels = NgramScores(V, K), [0, 2, 2]
+    layer.initialise(list(PARTS), labels)
     sets = [{gram for _, gram in known_ngrams(text)} for text in PARTS.tolist()]
     pairs = list(zip(sets, labels, strict=True))
     known = range(2, V)
+    ratios = []
     for label in range(K):
         ours = [1 + sum(g in grams and k == label for grams, k in pairs) for g in known]
         others = [1 + sum(g in grams and k != label for grams, k in pairs) for g in known]
-        ratios = [
-            log(a / sum(ours)) - log(b / sum(others)) for a, b in zip(ours, others, strict=True)
-        ]
-        torch.testing.assert_close(STEP * made.values[2:, label], torch.tensor(ratios))
-    assert made.values[:2].eq(0).all()
-    assert made.keys.eq(0).all()
+        ratios.append(
+            [log(a / sum(ours)) - log(b / sum(others)) for a, b in zip(ours, others, strict=True)]
+        )
+    telling = [max(map(abs, each)) + 0.05 for each in zip(*ratios, strict=True)]
+    rare = [1 + log(4 / (1 + sum(g in grams for grams in sets))) for g in known]
+    expected = [log(idf * ratio) for idf, ratio in zip(rare, telling, strict=True)]
+    torch.testing.assert_close(STEP * layer.keys[2:, 0], torch.tensor(expected))
+    assert layer.values.eq(0).all()
 
 
 def test_there_must_be_ngrams():

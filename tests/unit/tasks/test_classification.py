@@ -119,30 +119,30 @@ def test_words_are_read_from_parts_where_text_is_cut_into_words(kind, works):
         job(kind=kind, model={"parts": "bag"})
 
 
-def test_scores_of_ngrams_begin_as_ratios_of_training_and_are_loaded_after():
-    head, model = {"ngram_scores": True, "dropout": 0.0}, {"parts": "bag", "dropout": 0.0}
+@pytest.mark.parametrize("parts", ["bag", "none"])
+def test_scores_of_ngrams_are_added_and_their_keys_are_those_of_training(parts):
+    head, model = {"ngram_scores": True, "dropout": 0.0}, {"parts": parts, "dropout": 0.0}
     learned, examples = job(TEXTS + TEXTS, data={"parts": "phrases"}, model=model, head=head)
     built, samples = learned.build_model().eval(), learned.encode(examples)
     learned.initialise(built, samples)
+    assert built.ngrams.keys.ne(0).any()
+    torch.nn.init.normal_(built.ngrams.values)
     batch = learned.collate(samples)
     logits, _ = learned.logits(built, batch)
     ngrams, built.ngrams = built.ngrams, None
     without, _ = learned.logits(built, batch)
     torch.testing.assert_close(logits, without + ngrams(batch["parts"]))
-    gap = ngrams(batch["parts"]).diff(dim=1).squeeze(1)  # of "yes" over "no"
-    assert ((gap > 0) == batch["label"].bool()).all()
     again = learned.build_model()
     built.ngrams = ngrams
     again.load_state_dict(built.state_dict())
     torch.testing.assert_close(learned.logits(again.eval(), batch)[0], logits)
 
 
-def test_scores_of_ngrams_need_parts():
-    made, _ = job(head={"ngram_scores": True})
-    with pytest.raises(
-        SettingError, match=r"head\.ngram_scores must be false where model\.parts is none; got true"
-    ):
-        made.build_model()
+def test_each_aspect_has_scores_of_ngrams_besides():
+    made, _ = job(head={"ngram_scores": True, "pooling": "aspect"})
+    model = made.build_model()
+    assert model.ngrams.aspect_values.shape[0] == len(made.aspects) + 1
+    assert model.reader.parts is None
 
 
 def test_an_ensemble_answers_with_the_mean_of_its_members():

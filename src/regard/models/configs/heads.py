@@ -35,9 +35,10 @@ class ClassifierConfig(ModelConfig):
         pooler: Whether the text's vector goes through a linear layer and tanh before the last
             layer, as BERT's does (Devlin et al., 2019); what training began with may have learned
             it.
-        ngram_scores: Whether the logits are also a mix of scores that the parts of the words, such
-            as phrases, have for each label, which begin as their log-count ratios in the training
-            text (NB-SVM: Wang & Manning, 2012, https://aclanthology.org/P12-2018).
+        ngram_scores: Whether scores that the parts of the words, such as phrases, have for each
+            label are added, weighed at first by how rare and how telling they are in the training
+            text (NB-SVM: Wang & Manning, 2012, https://aclanthology.org/P12-2018). With the pooling
+            ``aspect``, each aspect has scores of its own besides. The model need not read parts.
         dropout: Share dropped of that vector while training.
     """
 
