@@ -10,7 +10,7 @@ from regard.fields import Count, Natural, Share, Weight, at_least, check_fields
 from regard.tasks.recipe import DataFiles, SplitFiles
 from regard.text.reading.tables import Column
 
-WordPartsName = Literal["characters", "neighbours", "ngrams", "phrases", "phrases_ngrams"]
+WordPartsName = Literal["characters", "neighbours", "ngrams", "phrases"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,10 +40,10 @@ class ClassificationData(LabelledData):
     Attributes:
         aspect: The column of what of the text is asked about, such as the kind of goods a review is
             of, likewise; the key is else "aspect". 0: there is none.
-        parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
-            ``characters`` or ``ngrams`` of them; its pairs with its ``neighbours`` or the
-            ``phrases`` of up to five that end at it, which suit text cut into characters; or
-            phrases of up to three words and ngrams (``phrases_ngrams``).
+        parts: What a word is read from besides itself, where ``model.parts`` says that it is, and
+            what ``head.ngram_scores`` are of: its ``characters`` or ``ngrams`` of them; its pairs
+            with its ``neighbours`` or the ``phrases`` of up to five that end at it, which suit text
+            cut into characters.
         parts_min_count: In how many texts a part must occur to get an id: a part of one says only
             which text it is.
         drop_words: Share of the words that are read as unknown in training, so that a text is

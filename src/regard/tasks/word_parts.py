@@ -35,7 +35,7 @@ from regard.text.tokenizers.words import SPLITTERS, Vocabulary
 BEGIN, END = "\x02", "\x03"
 _MOST = 20  # characters of a word that are read: its beginning and its end decide
 _LENGTHS = (3, 4, 5)  # of n-grams of characters
-_MOST_CHARACTERS, _MOST_WORDS = 5, 3  # in a phrase
+_LONGEST = 5  # words of a phrase
 _FILE = "words.json"
 
 # Ids of a text's tokens; and of their parts, where words are read from them.
@@ -85,16 +85,10 @@ def phrases(words: Sequence[str]) -> list[list[str]]:
         >>> phrases(["不", "好", "吃"])
         [['不'], ['不 好', '好'], ['不 好 吃', '好 吃', '吃']]
     """
-    return _runs(words, _MOST_CHARACTERS)
-
-
-def phrases_ngrams(words: Sequence[str]) -> list[list[str]]:
-    r"""All runs of one to three words that end at each word, and its :func:`ngrams`.
-
-    Runs have marks of their begin and end as well, so that "all" is another part in "ball".
-    """
-    pairs = zip(_runs(words, _MOST_WORDS), ngrams(words), strict=True)
-    return [[*(BEGIN + run + END for run in runs), *parts] for runs, parts in pairs]
+    ends = range(1, len(words) + 1)
+    return [
+        [" ".join(words[start:end]) for start in range(max(0, end - _LONGEST), end)] for end in ends
+    ]
 
 
 WORD_PARTS: dict[str, Callable[[Sequence[str]], list[list[str]]]] = {
@@ -102,7 +96,6 @@ WORD_PARTS: dict[str, Callable[[Sequence[str]], list[list[str]]]] = {
     "neighbours": neighbours,
     "ngrams": ngrams,
     "phrases": phrases,
-    "phrases_ngrams": phrases_ngrams,
 }
 
 
@@ -318,14 +311,6 @@ def _pieces_in(
 def _ends(word: str) -> str:
     half = _MOST // 2
     return word if len(word) <= _MOST else word[:half] + word[-half:]
-
-
-def _runs(words: Sequence[str], longest: int) -> list[list[str]]:
-    """The runs of words that end at each, the longest first."""
-    ends = range(1, len(words) + 1)
-    return [
-        [" ".join(words[start:end]) for start in range(max(0, end - longest), end)] for end in ends
-    ]
 
 
 def _cut(units: Sequence[str]) -> list[str]:

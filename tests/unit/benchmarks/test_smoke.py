@@ -47,6 +47,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
         *("--set", "model.model_dim=16", *ALONE),
     ),
     "peers.regard_speed": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
+    "phrases": ("--work", "WORK"),
     "pretraining": ("hotel", "--work", "WORK"),
     "question_answering": (
         *("--work", "WORK", "--only"),

@@ -81,9 +81,6 @@ def test_phrases_end_at_each_word_and_are_parts_where_enough_texts_have_them():
     assert set(speller.grams.units) == {"不", "好", "吃", "不 好", "好 吃", "不 好 吃"}
     twice = Speller.learn(texts, TokenizerConfig(type="characters"), "phrases", parts_min_count=3)
     assert set(twice.grams.units) == {"好", "吃", "好 吃"}
-    words = spelled("words", "phrases_ngrams", TEXTS + TEXTS)
-    parts = {words.grams.units[number - 2] for number in words.encode("a watchable film").parts[2]}
-    assert {"\x02a watchable film\x03", "\x02watchable film\x03", "\x02film\x03", "ilm"} <= parts
 
 
 def test_words_are_dropped_in_training_alone_and_their_parts_stay():
