@@ -17,6 +17,7 @@ _FIRST = 2
 # Added to every count, as alpha in Wang & Manning (2012); and to every ratio: none is hidden.
 _SMOOTHING, _LEAST_RATIO = 1.0, 0.05
 _SCALE = 3.0  # of the logits, at first
+_LEAST_TEXTS = 3  # of an aspect that have an n-gram, so that it is one of the aspect
 _HIDDEN = -1e4  # the score of what is no n-gram; finite, so that none at all has gradients
 # Scores, keys and scale are kept divided by it: Adam moves every number by about the learning rate,
 # and these, each of which few texts have, need larger steps than the weights of layers.
@@ -39,8 +40,9 @@ class NgramScores(nn.Module):
     Args:
         vocab_size: Number of ids of n-grams; 0 is padding, and 1 an unknown one.
         num_labels: Number of labels, K.
-        num_aspects: How many aspects texts are read for, each of which has scores besides (Daumé,
-            2007, https://aclanthology.org/P07-1033); 0 is none.
+        num_aspects: How many aspects texts are read for. Each n-gram is then also one of the text's
+            aspect, with a key and scores of its own (Daumé, 2007,
+            https://aclanthology.org/P07-1033), where enough texts have it; 0 is none.
 
     Raises:
         SettingError: A number is not positive.
@@ -57,15 +59,19 @@ class NgramScores(nn.Module):
         super().__init__()
         check_positive("parts_vocab", vocab_size, cure="Scores of n-grams need ids of n-grams.")
         check_positive("num_labels", num_labels)
-        self.keys = nn.Parameter(torch.zeros(vocab_size, 1))
-        self.values = nn.Parameter(torch.zeros(vocab_size, num_labels))
-        self.aspect_values = (
-            nn.Parameter(torch.zeros(num_aspects, vocab_size, num_labels)) if num_aspects else None
-        )
+        self.vocab_size, self.num_aspects = vocab_size, num_aspects
+        rows = vocab_size * (1 + num_aspects)
+        self.keys = nn.Parameter(torch.zeros(rows, 1))
+        self.values = nn.Parameter(torch.zeros(rows, num_labels))
         self.scale = nn.Parameter(torch.tensor(_SCALE / STEP))
 
     @torch.no_grad()
-    def initialise(self, texts: Sequence[Int[Tensor, "_ _"]], labels: Sequence[int]) -> None:
+    def initialise(
+        self,
+        texts: Sequence[Int[Tensor, "_ _"]],
+        labels: Sequence[int],
+        aspects: Sequence[int] | None = None,
+    ) -> None:
         """Set the keys by these texts, each n-gram once in a text.
 
         ``ρ_gk = log((1 + p_gk) / Σ_h (1 + p_hk)) − log((1 + q_gk) / Σ_h (1 + q_hk))``, where p
@@ -75,10 +81,14 @@ class NgramScores(nn.Module):
         Args:
             texts: Ids of the n-grams at each position, padded with 0.
             labels: The number of each text's label.
+            aspects: What each is read for, where there are aspects.
         """
         counts = torch.zeros_like(self.values)
-        for ids, label in zip(texts, labels, strict=True):
-            counts[torch.unique(ids).long(), label] += 1
+        for number, (ids, label) in enumerate(zip(texts, labels, strict=True)):
+            present = torch.unique(ids).long()
+            counts[present, label] += 1
+            if self.num_aspects and aspects is not None:
+                counts[present + (1 + aspects[number]) * self.vocab_size, label] += 1
         known = counts[_FIRST:]
         among = known.sum(1, keepdim=True)
         ours, others = known + _SMOOTHING, among - known + _SMOOTHING
@@ -86,6 +96,8 @@ class NgramScores(nn.Module):
         telling = ratios.amax(1, keepdim=True) + _LEAST_RATIO
         rare = 1 + ((1 + len(texts)) / (1 + among)).log()
         self.keys[_FIRST:] = (rare * telling).log() / STEP
+        own = self.keys[self.vocab_size :]
+        own[among[self.vocab_size - _FIRST :] < _LEAST_TEXTS] = _HIDDEN / STEP
 
     def forward(
         self, parts: Int[Tensor, "B N L"], aspects: Int[Tensor, " B"] | None = None
@@ -99,14 +111,14 @@ class NgramScores(nn.Module):
         # Softmax over all n-grams is softmax over positions of the sums of exponentials, and then
         # within each position: the weights are those of one softmax, seen position by position.
         known = parts >= _FIRST
+        if aspects is not None and self.num_aspects:
+            own = parts + (1 + aspects[:, None, None]) * self.vocab_size
+            parts, known = torch.cat([parts, own], -1), torch.cat([known, known], -1)
         is_empty = ~known.any(-1, keepdim=True)
         scores = STEP * F.embedding(parts, self.keys).squeeze(-1)
         within = scores.masked_fill(~known, -torch.inf).masked_fill(is_empty, 0.0)
         keys = within.logsumexp(-1, keepdim=True)  # (B, N, 1)
         values = F.embedding(parts, self.values)
-        if aspects is not None and self.aspect_values is not None:
-            rows = parts + aspects[:, None, None] * len(self.values)
-            values = values + F.embedding(rows, self.aspect_values.flatten(0, 1))
         values = (within - keys).exp()[..., None] * values  # (B, N, L, K)
         with at("cross", 1):
             mixed = attend(

@@ -81,8 +81,10 @@ class Classification(LabelTask[LabelledText]):
 
     def initialise(self, model: nn.Module, samples: Sequence[Sample]) -> None:
         if isinstance(model, Classifier) and model.ngrams is not None:
-            labels = [sample["label"] for sample in samples]
-            model.ngrams.initialise([sample["parts"] for sample in samples], labels)
+            columns = (
+                [sample[name] for sample in samples] for name in ("parts", "label", "aspect")
+            )
+            model.ngrams.initialise(*columns)
 
     def samples(
         self, examples: Sequence[LabelledText], too_long: BadLines, *, training: bool

@@ -43,10 +43,11 @@ def test_scores_are_one_softmax_over_all_known_ngrams_of_a_text(num_aspects):
     expected = []
     for text, aspect in zip(PARTS.tolist(), aspects, strict=True):
         grams = [gram for _, gram in known_ngrams(text)]
+        if num_aspects:
+            grams += [gram + (1 + aspect) * V for gram in grams]
         weights = [exp(STEP * layer.keys[gram].item()) for gram in grams]
-        rows = layer.values + (layer.aspect_values[aspect] if num_aspects else 0)
         mixed = [
-            sum(w * STEP * rows[g, k].item() for w, g in zip(weights, grams, strict=True))
+            sum(w * STEP * layer.values[g, k].item() for w, g in zip(weights, grams, strict=True))
             for k in range(K)
         ]
         length = sqrt(sum(w**2 for w in weights))
@@ -108,6 +109,14 @@ def test_keys_begin_as_logarithms_of_idf_and_ratios():
     expected = [log(idf * ratio) for idf, ratio in zip(rare, telling, strict=True)]
     torch.testing.assert_close(STEP * layer.keys[2:, 0], torch.tensor(expected))
     assert layer.values.eq(0).all()
+
+
+def test_ngrams_of_an_aspect_are_those_of_enough_of_its_texts():
+    layer = NgramScores(V, 2, num_aspects=2)
+    texts = [torch.tensor([[2], [3]])] * 3 + [torch.tensor([[2], [4]])] * 2
+    layer.initialise(texts, [0, 1, 1, 0, 0], [0, 0, 0, 1, 1])
+    weights = layer.keys.exp().view(3, V)
+    assert (weights[:, 2:5] > 0).tolist() == [[True] * 3, [True, True, False], [False] * 3]
 
 
 def test_there_must_be_ngrams():
