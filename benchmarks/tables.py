@@ -209,7 +209,7 @@ GROUPS = (
     ),
     Group(
         title="Classification",
-        figures=("classification", "pretraining"),
+        figures=("classification", "phrases", "pretraining"),
         says="""
         Of Chinese reviews, the recipes for characters are better than naive Bayes on
         shops a little ({shops.ours[1]} beside {shops.beside[1]}) and on hotels more
