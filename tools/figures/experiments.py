@@ -45,7 +45,7 @@ def _memory() -> Data:
 
 @picture("self-memory", 4.6, 2.8, _memory, is_learned=True)
 def memory(figure: Figure, data: Data, say: Say) -> None:
-    """What a training step keeps in memory, against the length."""
+    """Memory of a training step, against the length."""
     axes = figure.add_subplot(xlabel="n", ylabel="MiB")
     names = (
         say("convolution", "卷积"),

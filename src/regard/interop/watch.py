@@ -199,7 +199,7 @@ class Watch(Sequence[Watched]):
         tree: Sequence[int] | None = None,
         call: int = -1,
     ) -> HeadScores:
-        """What the heads of a layer do: ``head_scores`` of one text, with its arguments.
+        """Roles of the heads of a layer: ``head_scores`` of one text, with its arguments.
 
         Raises:
             SettingError: ``keep=True`` was not asked for, or the pass was not made at once.

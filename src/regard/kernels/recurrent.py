@@ -4,7 +4,7 @@ What a row of a decoder carries lies in one row of a table: the state of each la
 behind it, and the last answer where the next step reads it. A step reads rows of one table, by
 their places, and writes another: a search reorders its beginnings by reordering places.
 
-Buys 2.3 to 6.8 times the tokens per second of the model itself, for a GRU of 128 units.
+No record holds its figure.
 """
 
 from typing import NamedTuple

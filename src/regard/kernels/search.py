@@ -4,8 +4,7 @@ As operations on arrays of a few numbers, the ranking would take as long as the 
 model. A sample puts nothing in order: which tokens are likely enough is found by their bits, of
 which twelve at a time give a class, and the sums of the classes the class of the least likely.
 
-Buys samples of top-k and top-p at the speed of greedy search:
-``benchmarks/records/generation_speed.json``.
+No record holds its figure: ``benchmarks.generation_speed`` measures samples beside greedy search.
 """
 
 import numpy as np

@@ -154,7 +154,7 @@ def test_a_bundle_names_itself(tmp_path):
 
 
 def run_script_of_the_page(package, folder):
-    """What the script of docs/exporting.md prints for some lines, and those lines."""
+    """Output of the script of docs/exporting.md for some lines, and those lines."""
     page = (Path(__file__).parents[3] / "docs" / "exporting.md").read_text("utf-8")
     codes = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
     script = next(code for code in codes if package in code)

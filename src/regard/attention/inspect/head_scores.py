@@ -1,4 +1,4 @@
-"""What heads do: how much of their weight goes to keys of a known kind, at any length."""
+"""Roles of heads: how much of their weight goes to keys of a known kind, at any length."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence

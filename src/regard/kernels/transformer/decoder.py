@@ -6,8 +6,8 @@ a search may reorder its beginnings without moving what they have seen.
 
 Each loop does rows ``first`` to ``stop``; what it writes for a row does not depend on the others.
 
-Buys, with ``products``, 1.2 to 2.3 times the tokens per second of CTranslate2 in float32, and twice
-those of transformers: ``benchmarks/records/decoding_speed.json``, ``generation_speed.json``.
+Its tokens per second, with ``products``, stand beside those of CTranslate2 and transformers in
+``benchmarks/records/decoding_speed.json``.
 """
 
 from typing import NamedTuple

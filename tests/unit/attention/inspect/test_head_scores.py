@@ -1,4 +1,4 @@
-"""What heads do, against sums over the whole matrix, and of heads made up to do one thing."""
+"""Roles of heads, against sums over the whole matrix, and of heads made up to do one thing."""
 
 import pytest
 import torch
