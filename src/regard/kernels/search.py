@@ -4,7 +4,7 @@ As operations on arrays of a few numbers, the ranking would take as long as the 
 model. A sample puts nothing in order: which tokens are likely enough is found by their bits, of
 which twelve at a time give a class, and the sums of the classes the class of the least likely.
 
-No record holds its figure: ``benchmarks.generation_speed`` measures samples beside greedy search.
+No record holds its figure.
 """
 
 import numpy as np

@@ -6,7 +6,7 @@ a search may reorder its beginnings without moving what they have seen.
 
 Each loop does rows ``first`` to ``stop``; what it writes for a row does not depend on the others.
 
-Its tokens per second, with ``products``, stand beside those of CTranslate2 and transformers in
+Its tokens per second, with ``products``, stand beside those of CTranslate2 in
 ``benchmarks/records/decoding_speed.json``.
 """
 
