@@ -4,10 +4,13 @@ import { element, section, weigh } from "./dom.js";
 import { columnText } from "./exporting.js";
 import { named, t } from "./language.js";
 import { figure } from "./maps.js";
-import { cssOf, inkOn, inks, ramp, thumbnail } from "./palette.js";
+import { cssOf, inkOn, inks, largestShare, pixels, ramp, smaller, thumbnail } from "./palette.js";
 
 const MEASURES = ["entropy", "first", "distance", "alignment_error"];
+const MAP = "map"; // in place of a measure: the heads' maps themselves
+const LAYERS = "layers"; // the order of maps that is no measure
 const WITH_FIGURES = 34; // pixels of a cell that has room for its number
+const SMALL = 32; // buckets along a side of a map in a cell
 
 export const grid = {
   id: "grid",
@@ -18,6 +21,7 @@ export const grid = {
 
 function create(host, { reader, choose, say }) {
   const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": t("grid.measure") });
+  const orders = element("div", { class: "strip", role: "radiogroup", "aria-label": t("grid.order") });
   const says = element("p", { class: "caption" });
   const tables = element("div", { class: "grids" });
   const aside = element("aside", { class: "readout head", "aria-label": t("grid.head") });
@@ -25,18 +29,24 @@ function create(host, { reader, choose, say }) {
   const least = element("span", {});
   const most = element("span", {});
   const legend = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most));
-  host.append(section(t("grid"), strip, says, element("div", { class: "split" }, tables, aside), legend));
+  host.append(section(t("grid"), strip, orders, says, element("div", { class: "split" }, tables, aside), legend));
   let state = null;
   let built = "";
   let measure = "entropy";
   let names = [];
   let kinds = []; // {kind, found, cells}
   let turn = 0;
+  let painting = 0;
+  let order = LAYERS;
+  let laid = ""; // what the tables were made for
 
   async function show(next) {
     state = next;
     if (built !== String(state.example)) await build();
-    measure = names.includes(state.measure) ? state.measure : names[0];
+    measure = [...names, MAP].includes(state.measure) ? state.measure : names[0];
+    const wanted = measure === MAP && names.includes(state.order) ? state.order : LAYERS;
+    host.classList.toggle("maps", measure === MAP);
+    if (wanted !== order || laid !== measure) lay(wanted);
     paint();
     if (!aside.querySelector("h3")) await previewSharpest();
   }
@@ -58,35 +68,52 @@ function create(host, { reader, choose, say }) {
     for (const kind of reader.kinds(state.example)) kinds.push({ kind, found: await reader.measures(state.example, kind) });
     const given = new Set(kinds.flatMap(({ found }) => found.flatMap((one) => Object.keys(one.measures))));
     names = [...MEASURES.filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES.includes(name))];
-    strip.replaceChildren(...names.map(option));
-    tables.replaceChildren(...kinds.map(tableOf));
+    strip.replaceChildren(...[...names, MAP].map(option));
+    orders.replaceChildren(...[LAYERS, ...names].map((name) => option(name, "order")));
+    laid = "";
     aside.replaceChildren();
   }
 
-  function option(name) {
-    const input = element("input", { type: "radio", name: "measure", value: name, onchange: () => choose({ measure: name }) });
+  function lay(wanted) {
+    order = wanted;
+    laid = measure;
+    orders.hidden = measure !== MAP;
+    tables.replaceChildren(...kinds.map(tableOf));
+  }
+
+  function option(name, group = "measure") {
+    const input = element("input", { type: "radio", name: group, value: name, onchange: () => choose({ [group]: name }) });
     return element("label", {}, input, element("span", {}, titleOf(name)));
   }
 
+  // Rows of the table: a layer's heads, or as many of those with the most.
+  function rowsOf({ found }, heads) {
+    if (order === LAYERS) {
+      const layers = [...new Set(found.map(({ layer }) => layer))];
+      const at = (layer, head) => found.find((one) => one.layer === layer && one.head === head);
+      return layers.map((layer) => [String(layer + 1), heads.map((head) => at(layer, head))]);
+    }
+    const value = ({ measures }) => (isNumber(measures[order]) ? measures[order] : -Infinity);
+    const sorted = found.toSorted((one, other) => value(other) - value(one));
+    const starts = sorted.flatMap((_, at) => (at % heads.length ? [] : [at]));
+    return starts.map((at) => ["", sorted.slice(at, at + heads.length)]);
+  }
+
   function tableOf(group) {
-    const layers = [...new Set(group.found.map(({ layer }) => layer))];
     const heads = [...new Set(group.found.map(({ head }) => head))];
     const beside = host.clientWidth > 900 ? 490 : 130; // the preview, and the layers' numbers
     const room = Math.min(760, host.clientWidth - beside);
-    const size = Math.max(15, Math.min(48, Math.floor(room / heads.length) - 3));
+    const size = Math.max(15, Math.min(measure === MAP ? 64 : 48, Math.floor(room / heads.length) - 3));
     group.cells = new Map();
-    const row = (layer) => {
-      const cells = heads.map((head) => {
-        const one = group.found.find((other) => other.layer === layer && other.head === head);
-        return one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td", {});
-      });
-      return element("tr", {}, element("th", { scope: "row" }, String(layer + 1)), ...cells);
-    };
+    const row = ([name, cells]) =>
+      element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((one) => (one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td", {}))));
+    const corner = element("td", { class: "corner" }, t(order === LAYERS ? "grid.corner" : "grid.sorted"));
+    const titles = order === LAYERS ? heads.map((head) => element("th", { scope: "col", class: reader.isNamed(state.example) ? "named" : null }, element("span", {}, reader.headOption(state.example, head)))) : [];
     const table = element(
       "table",
       { class: "heads", role: "grid", "data-kind": group.kind, "aria-label": t("grid.table", { kind: nameOfKind(group.kind) }), onkeydown: walk },
-      element("thead", {}, element("tr", {}, element("td", { class: "corner" }, t("grid.corner")), ...heads.map((head) => element("th", { scope: "col", class: reader.isNamed(state.example) ? "named" : null }, element("span", {}, reader.headOption(state.example, head)))))),
-      element("tbody", {}, ...layers.map(row)),
+      element("thead", {}, element("tr", {}, corner, ...titles)),
+      element("tbody", {}, ...rowsOf(group, heads).map(row)),
     );
     table.style.setProperty("--cell", `${size}px`);
     table.classList.toggle("figures", size >= WITH_FIGURES);
@@ -111,6 +138,11 @@ function create(host, { reader, choose, say }) {
   // The colours say how the heads of all kinds compare, from the least value to the largest.
   function paint() {
     for (const label of strip.children) label.firstChild.checked = label.firstChild.value === measure;
+    for (const label of orders.children) label.firstChild.checked = label.firstChild.value === order;
+    const isMap = measure === MAP;
+    legend.hidden = isMap;
+    painting += 1;
+    if (isMap) return paintMaps(painting);
     const values = kinds.flatMap(({ found }) => found.map((one) => one.measures[measure])).filter(isNumber);
     const [low, high] = rangeOf(values, measure);
     least.textContent = figure(low, 3);
@@ -126,6 +158,25 @@ function create(host, { reader, choose, say }) {
         cell.textContent = isNumber(value) ? short(value) : "–";
         const where = t("grid.where", { kind: nameOfKind(kind), view: reader.viewName(state.example, layer, head) });
         cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(measure), value: shown }));
+        cell.title = `${where}\n${describe(measures)}`;
+      }
+    }
+  }
+
+  // Each head's map in its cell, on a scale of its own; those of a later choice stop these.
+  async function paintMaps(mine) {
+    says.textContent = t("grid.map");
+    for (const { kind, found, cells } of kinds) {
+      for (const { layer, head, measures } of found) {
+        const cell = cells.get(`${layer} ${head}`);
+        const where = t("grid.where", { kind: nameOfKind(kind), view: reader.viewName(state.example, layer, head) });
+        const pooled = await reader.pooled({ example: state.example, kind, layer, head });
+        if (mine !== painting) return;
+        cell.classList.toggle("missing", !pooled);
+        const small = pooled && smaller(pooled, SMALL);
+        cell.replaceChildren(small ? pixels(small, "log", largestShare(small)) : "–");
+        if (order !== LAYERS) cell.append(element("span", {}, `${layer + 1}·${reader.headOption(state.example, head)}`));
+        cell.setAttribute("aria-label", t("grid.cell", { where, measure: titleOf(MAP), value: describe(measures).replaceAll("\n", ", ") }));
         cell.title = `${where}\n${describe(measures)}`;
       }
     }
@@ -176,7 +227,7 @@ function create(host, { reader, choose, say }) {
     const size = 40;
     const shapes = [];
     let [top, width] = [8, 0];
-    for (const { kind, found } of kinds) {
+    for (const { kind, found, cells: kindCells } of kinds) {
       const layers = [...new Set(found.map(({ layer }) => layer))];
       const heads = [...new Set(found.map(({ head }) => head))];
       shapes.push({ text: t("grid.drawn", { kind: nameOfKind(kind), measure: titleOf(measure) }), at: [8, top + 16], size: 14, fill: ink, bold: true });
@@ -190,6 +241,8 @@ function create(host, { reader, choose, say }) {
       const [low, high] = rangeOf(kinds.flatMap((group) => group.found.map((one) => one.measures[measure])).filter(isNumber), measure);
       for (const { layer, head, measures } of found) {
         const value = measures[measure];
+        const map = measure === MAP && kindCells.get(`${layer} ${head}`)?.querySelector("canvas");
+        if (map) shapes.push({ image: map, at: [41 + size * heads.indexOf(head), top + 49 + size * layers.indexOf(layer), size - 2, size - 2] });
         if (!isNumber(value)) continue;
         const share = high > low ? (value - low) / (high - low) : 0;
         const [x, y] = [40 + size * heads.indexOf(head), top + 48 + size * layers.indexOf(layer)];
@@ -199,7 +252,8 @@ function create(host, { reader, choose, say }) {
       width = Math.max(width, 48 + size * heads.length);
       top += 64 + size * layers.length;
     }
-    const legend = { least: least.textContent, most: most.textContent, says: [says.textContent] };
+    const ends = measure === MAP ? {} : { least: least.textContent, most: most.textContent };
+    const legend = { ...ends, says: [says.textContent] };
     return { width: Math.max(width, 280), height: top, shapes, legend };
   }
 

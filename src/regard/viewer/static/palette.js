@@ -155,6 +155,19 @@ export function largestShare({ rows, columns, share }) {
   return most;
 }
 
+/** The map with at most so many cells along a side: sums over columns, means over rows. */
+export function smaller({ rows, columns, share }, side) {
+  const [tall, wide] = [rows, columns].map((length) => Math.ceil(length / side));
+  const size = [Math.ceil(rows / tall), Math.ceil(columns / wide)];
+  const values = new Float32Array(size[0] * size[1]);
+  for (let row = 0; row < rows; row++) {
+    const height = Math.min(tall, rows - Math.floor(row / tall) * tall);
+    const start = Math.floor(row / tall) * size[1];
+    for (let column = 0; column < columns; column++) values[start + Math.floor(column / wide)] += share(row, column) / height;
+  }
+  return { rows: size[0], columns: size[1], share: (row, column) => values[row * size[1] + column] };
+}
+
 /** The map at a size, on a log scale, so that faint patterns show. */
 export function thumbnail(pooled, size) {
   const canvas = pixels(pooled, "log", largestShare(pooled));
