@@ -14,9 +14,16 @@ from regard.attention import AttentionCall, Mask, where
 from regard.attention.observing import Edit, current_editor, editing
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.inside import ForwardTrace, Site, reached
+from regard.interop.inside import (
+    Attending,
+    ForwardTrace,
+    Site,
+    check_seen,
+    module_of,
+    reached,
+)
 from regard.interop.own_attention import AsGiven
-from regard.interop.watch import KINDS, Attending, check_seen, module_of
+from regard.interop.watch import KINDS
 
 AnswerT = TypeVar("AnswerT")
 # Positions, layers or heads: one, some, a span, or None for all.

@@ -9,21 +9,32 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from regard.attention import AttentionCall, Cover, Mask
 from regard.attention.masks.bound import BoundMask
-from regard.interop.hugging_face import own_parts, pretrained, switched
+from regard.errors import SettingError
+from regard.interop.hugging_face import is_hugging_face, own_parts, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
 from regard.interop.locations import Arguments, Options, current_call, locate_modules, location_of
 from regard.interop.own_attention import read_weights
-from regard.interop.torch_functions import functions_seen
+from regard.interop.torch_functions import check_compiled, functions_seen
+from regard.interop.torch_modules import EngineAttention
 from regard.layers import MultiHeadAttention
 
+if TYPE_CHECKING:
+    from regard.inference import Predictor
+
 Key = tuple[str, int, str]  # kind, layer and name of an attention
+# Whose attention is reached: a module, or a run in use.
+Attending: TypeAlias = "nn.Module | Predictor"
+_CURE = (
+    "In a module of your own, call F.scaled_dot_product_attention, or mark the weights that it "
+    "makes: weights = regard.mark_weights(scores.softmax(-1))."
+)
 
 
 class Site(NamedTuple):
@@ -203,6 +214,49 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
             hooks.enter_context(read_weights(own))
         hooks.enter_context(functions_seen(model))
         yield trace
+
+
+def module_of(model: "Attending") -> nn.Module:
+    """Return the module of a model or a loaded run whose attention can be seen."""
+    if not isinstance(model, nn.Module):
+        from regard.inference import Predictor
+
+        if not isinstance(model, Predictor):
+            raise SettingError(f"model must be a torch module or a loaded run; got {model!r}.")
+        model = model.model
+    torchs = [type(module) for module in model.modules()]
+    is_torchs = nn.MultiheadAttention in torchs and EngineAttention not in torchs
+    if is_torchs and not is_hugging_face(model):
+        raise SettingError(
+            "model must attend through regard; got nn.MultiheadAttention as torch has it. "
+            "Call regard.use(model) first."
+        )
+    return model
+
+
+def check_seen(model: nn.Module, trace: ForwardTrace) -> None:
+    """Raise SettingError if a model was called and nothing of its attention was seen."""
+    if trace.is_elsewhere:
+        raise SettingError(
+            "model must be called in the thread of the block; got a call in another one."
+        )
+    check_compiled(model)
+    if trace.forwards:
+        raise SettingError(
+            "model must attend through regard or transformers' AttentionInterface; got "
+            f"{type(model).__name__}, none of whose attention could be seen. {_CURE}"
+        )
+
+
+def check_all_seen(trace: ForwardTrace) -> None:
+    """Raise SettingError if some module computes attention that was not seen."""
+    if trace.unseen:
+        name, kind = next(iter(trace.unseen.items()))
+        raise SettingError(
+            "model must attend through regard or transformers' AttentionInterface; got "
+            f"{kind} at {name}, which computes its own, and {len(trace.unseen) - 1} others. "
+            f"Say what else is to be seen: layers=, or kinds=. {_CURE}"
+        )
 
 
 def is_in_backward() -> bool:

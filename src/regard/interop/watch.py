@@ -6,7 +6,7 @@ Nothing is kept of the N×M weights; outputs are those of the model.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, overload
+from typing import overload
 
 import torch
 from jaxtyping import Float
@@ -19,23 +19,21 @@ from regard.attention.inspect.weights import rollout
 from regard.attention.observing import Edit, current_editor, current_observer, editing
 from regard.choices import choose
 from regard.errors import SettingError
-from regard.interop.hugging_face import is_hugging_face
-from regard.interop.inside import ForwardTrace, Key, Site, counted_of, is_in_backward, reached
+from regard.interop.inside import (
+    Attending,
+    ForwardTrace,
+    Key,
+    Site,
+    check_all_seen,
+    check_seen,
+    counted_of,
+    is_in_backward,
+    module_of,
+    reached,
+)
 from regard.interop.record import Mixed, Options, Queries, Record
-from regard.interop.torch_functions import check_compiled
-from regard.interop.torch_modules import EngineAttention
-
-if TYPE_CHECKING:
-    from regard.inference import Predictor
 
 KINDS = ("encoder", "decoder", "cross")
-_CURE = (
-    "In a module of your own, call F.scaled_dot_product_attention, or mark the weights that it "
-    "makes: weights = regard.mark_weights(scores.softmax(-1))."
-)
-
-# Whose attention is reached: a module, or a run in use.
-Attending: TypeAlias = "nn.Module | Predictor"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,13 +282,8 @@ class Watch(Sequence[Watched]):
         trace, chosen = self.trace, self._options
         if not self._layers:
             check_seen(self._model, trace)
-        if trace.unseen and chosen.layers is None and chosen.kinds is None:
-            name, kind = next(iter(trace.unseen.items()))
-            raise SettingError(
-                "model must attend through regard or transformers' AttentionInterface; got "
-                f"{kind} at {name}, which computes its own, and {len(trace.unseen) - 1} others. "
-                f"Say what else is to be seen: layers=, or kinds=. {_CURE}"
-            )
+        if chosen.layers is None and chosen.kinds is None:
+            check_all_seen(trace)
         unknown = set(self._options.layers or ()) - self._layers
         if unknown and self._layers:
             raise SettingError(
@@ -436,38 +429,6 @@ def watch(
 def _watched(record: Record) -> Watched:
     kind, layer, name = record.key
     return Watched(kind, layer, name, record.heads, record.summary(), record.call, record.notes())
-
-
-def module_of(model: "Attending") -> nn.Module:
-    """Return the module of a model or a loaded run whose attention can be seen."""
-    if not isinstance(model, nn.Module):
-        from regard.inference import Predictor
-
-        if not isinstance(model, Predictor):
-            raise SettingError(f"model must be a torch module or a loaded run; got {model!r}.")
-        model = model.model
-    torchs = [type(module) for module in model.modules()]
-    is_torchs = nn.MultiheadAttention in torchs and EngineAttention not in torchs
-    if is_torchs and not is_hugging_face(model):
-        raise SettingError(
-            "model must attend through regard; got nn.MultiheadAttention as torch has it. "
-            "Call regard.use(model) first."
-        )
-    return model
-
-
-def check_seen(model: nn.Module, trace: ForwardTrace) -> None:
-    """Raise SettingError if a model was called and nothing of its attention was seen."""
-    if trace.is_elsewhere:
-        raise SettingError(
-            "model must be called in the thread of the block; got a call in another one."
-        )
-    check_compiled(model)
-    if trace.forwards:
-        raise SettingError(
-            "model must attend through regard or transformers' AttentionInterface; got "
-            f"{type(model).__name__}, none of whose attention could be seen. {_CURE}"
-        )
 
 
 def _numbers(name: str, given: Iterable[int] | int | None) -> tuple[int, ...] | None:

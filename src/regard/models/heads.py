@@ -15,7 +15,6 @@ from regard.checks import check_at_least, check_positive
 from regard.layers import Dropout
 from regard.layers.crf import Crf
 from regard.layers.ngram_scores import NgramScores
-from regard.layers.overlap import OverlapScore
 from regard.layers.pooling import Pooling
 from regard.models.configs.heads import ClassifierConfig, SpanFinderConfig, TaggerConfig
 from regard.models.interfaces import Reader
@@ -367,3 +366,17 @@ def best_spans(
     score, first = (starts + best).max(dim=-1)
     last = first + step.gather(1, first[:, None]).squeeze(1)
     return AnswerSpans(first, last, score, start[:, NO_ANSWER] + end[:, NO_ANSWER])
+
+
+class OverlapScore(nn.Module):
+    """Logits from numbers that say how much two texts have in common."""
+
+    def __init__(self, num_features: int, num_classes: int, *, hidden_dim: int = 32) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(num_features, hidden_dim)
+        self.output = nn.Linear(hidden_dim, num_classes)
+
+    def forward(self, features: Float[Tensor, "*batch F"]) -> Float[Tensor, "*batch K"]:
+        """The logits."""
+        logits: Tensor = self.output(self.hidden(features).relu())
+        return logits

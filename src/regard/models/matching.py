@@ -15,9 +15,9 @@ from regard.attention import lengths as visible
 from regard.checks import check_positive
 from regard.errors import ShapeError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
-from regard.layers.overlap import OverlapScore
 from regard.layers.pooling import LearnedQuery, Maximum, Mean
 from regard.models.configs.readers import EsimConfig, MatchReaderConfig, MemoryNetworkConfig
+from regard.models.heads import OverlapScore
 from regard.models.interfaces import PairClassifier, PairReader
 
 
