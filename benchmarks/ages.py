@@ -36,6 +36,7 @@ CODE: Mapping[str, Sequence[str]] = {
     "inspection": (*_KERNELS, "interop/watch.py"),
     "language_modelling": (*_TRAINED, "tasks/language_modelling.py", "recipes/language-model-*"),
     "multi30k": (*_TRAINED, "tasks/translation.py"),
+    "phrases": (*_TRAINED, "tasks/classification.py", "recipes/classification-phrases.toml"),
     "pretraining": (*_TRAINED, "tasks/masked_language_modelling.py", "tasks/classification.py"),
     "question_answering": (
         *_TRAINED,

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from regard.cli.output import note, say, write_file
+from regard.errors import SettingError
 from regard.progress import progress
 
 if TYPE_CHECKING:
@@ -87,8 +88,11 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
     write_file(path, page(document(predictor, [first, *examples], title=title)))
     say(f"The page with the attention of {1 + len(examples)} sentences: {path.resolve()}")
     typing = run / TYPING_PAGE
-    write_file(typing, live_page(predictor, [SENTENCE, *_TO_TYPE]))
-    say(f"The page with the translator in it, for sentences of yours: {typing.resolve()}")
+    try:
+        write_file(typing, live_page(predictor, [SENTENCE, *_TO_TYPE]))
+        say(f"The page with the translator in it, for sentences of yours: {typing.resolve()}")
+    except SettingError as reason:  # a translator of other settings, which lay in the folder
+        say(f"There is no page to type into: {reason}")
     say(f"Try your own: regard look {run} 我们明天去北京")
 
 

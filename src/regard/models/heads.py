@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from regard.checks import check_at_least, check_positive
 from regard.layers import Dropout
 from regard.layers.crf import Crf
+from regard.layers.embedding import PartsEmbedding
 from regard.layers.ngram_scores import NgramScores
 from regard.layers.pooling import Pooling
 from regard.models.configs.heads import ClassifierConfig, SpanFinderConfig, TaggerConfig
@@ -69,6 +70,7 @@ class Classifier(nn.Module):
         )
         width = self.pooling.output_dim
         self.pooler = nn.Linear(width, width) if config.pooler else None
+        self._reads_parts = any(isinstance(each, PartsEmbedding) for each in reader.modules())
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, num_classes)
         self.overlap = OverlapScore(num_features, num_classes) if num_features else None
@@ -100,7 +102,7 @@ class Classifier(nn.Module):
                 nothing but in training.
             reading: What else the reader takes: ``segments``.
         """
-        if getattr(self.reader, "parts", None) is not None and parts is not None:
+        if parts is not None and self._reads_parts:
             reading["parts"] = parts
         states = self.reader(ids, lengths, **reading)
         pooled = self.pooling(states, lengths, aspects=aspects)
