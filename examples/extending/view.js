@@ -4,14 +4,20 @@
 //
 //     import { most } from "./most.js"; // and `most` in VIEWS
 //
+// What it says may stand in strings.js instead, in English and Chinese, as all others have it.
+//
 // views.js explains each member, reader.js has what the document holds. A style sheet of the same
 // name is taken up by itself.
 import { element } from "./dom.js";
+import { STRINGS } from "./strings.js";
+
+Object.assign(STRINGS, {
+  most: ["Most", "最关注"],
+  "most.says": ["What every token looks at most", "每个词元最关注哪个词元"],
+});
 
 export const most = {
   id: "most",
-  title: "Most",
-  says: "What every token looks at most",
   controls: ["example", "kind", "layer", "head"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0,
   create,
