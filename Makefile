@@ -55,7 +55,7 @@ test: $(TOOLS)
 
 # Besides: whole commands, trainings, browsers, kills, benchmarks in small.
 slow: $(TOOLS)
-	$(PYTEST) -m slow $(SHARED) $(SLOW_WORKERS) --durations=50 tests
+	$(PYTEST) -m slow --no-loadscope-reorder $(SHARED) $(SLOW_WORKERS) --durations=50 tests
 
 # Shapes, checked as functions are called.
 shapes: $(TOOLS)

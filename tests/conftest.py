@@ -66,8 +66,25 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     )
 
 
+# One worker runs a whole file: what takes minutes is not to be left for the end.
+_LONG = {
+    "test_additive_triton.py",
+    "test_cli_processes.py",
+    "test_compiling.py",
+    "test_graphs.py",
+    "test_on_ray.py",
+    "test_processes.py",
+    "test_processes_by_command.py",
+    "test_programs.py",
+    "test_smoke.py",
+    "test_tutorials.py",
+    "test_typing_page.py",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for the corpora is a test of data."""
+    """Whatever asks for the corpora is a test of data; files that take minutes come first."""
+    items.sort(key=lambda item: item.path.name not in _LONG)
     for item in items:
         if "corpora" in getattr(item, "fixturenames", ()):
             item.add_marker("data")

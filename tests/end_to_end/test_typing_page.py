@@ -186,7 +186,11 @@ def test_it_answers_as_int8_does_in_python(
     assert len(set(outputs)) > count / 3  # it has learned something
     reference = Predictor(rounded(ours.model), ours.task)
     wanted = reference.translate(texts, beam_size=beam)
-    assert outputs == [one.best.text for one in wanted]
+    # Sums are in another order there: only what scores the same may be another output.
+    for one, other in zip(found, wanted, strict=True):
+        assert one["output"] == other.best.text or one["score"] == pytest.approx(
+            other.best.score, abs=1e-5
+        )
     if why_not() is None:
         # States are rounded as well there, to as many bits as the processor adds up at once: of
         # this half-trained model a few outputs are as likely as others.
