@@ -88,6 +88,7 @@ def _put_off_garbage() -> None:
 
     def resume(phase: str, info: dict[str, int]) -> None:
         gc.set_threshold(*usual)
+        gc.callbacks.remove(resume)  # an exception that a signal raises in it would be lost
 
     gc.callbacks.append(resume)
     gc.set_threshold(500_000, *usual[1:])
