@@ -157,7 +157,9 @@ def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
     _masks().save(target / "masks.html")
     _kernels().save(target / "kernel.html")
     for one in PICTURES:
-        text = (target / one.file).read_text("utf-8")
+        # The page that one types into has no examples: its card shows the translator's sentence.
+        shown_by = "sentence.html" if one.file == "type.html" else one.file
+        text = (target / shown_by).read_text("utf-8")
         data = text.partition('id="regard-data"')[2].partition(">")[2].partition("</script>")[0]
         drawing = thumbnail(Document.from_json(data).examples[0])
         (target / Path(one.file).with_suffix(".svg")).write_text(drawing, "utf-8")
