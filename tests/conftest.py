@@ -83,7 +83,7 @@ _LONG = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for the corpora is a test of data; files that take minutes come first."""
+    """Mark tests that ask for the corpora, and put files that take minutes first."""
     items.sort(key=lambda item: item.path.name not in _LONG)
     for item in items:
         if "corpora" in getattr(item, "fixturenames", ()):

@@ -89,7 +89,7 @@ def cross(figure: Figure, data: Data, say: Say) -> None:
 
 @picture("transformer-recurrence", 5.6, 2.4)
 def recurrence(figure: Figure, data: Data, say: Say) -> None:
-    """Where the past comes from: from the step before, or from attention to all positions."""
+    """Sources of the past: the step before, or attention to all positions."""
     left, right = (plain(axes, 5, 3.6) for axes in figure.subplots(1, 2))
     left.set_title(say("recurrence", "循环网络"), fontsize=9)
     right.set_title(say("Transformer", "Transformer"), fontsize=9)

@@ -283,7 +283,7 @@ def _round(weight: Float[Tensor, "O I"]) -> tuple[Int8[Tensor, "O I"], Float[Ten
 
 
 def _packed_tensors(model: nn.Module) -> tuple[list[dict[str, object]], bytes]:
-    """Where each tensor stands in the bytes, little-endian and at multiples of four."""
+    """Offsets of the tensors in the bytes, little-endian and at multiples of four."""
     entries: list[dict[str, object]] = []
     weights = bytearray()
 
