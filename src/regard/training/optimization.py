@@ -1,7 +1,7 @@
 """Optimizers by name, the learning rate over a training, and an average of weights."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from typing import cast
 
@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
+from regard.errors import RunError
 from regard.layers import TokenEmbedding
 from regard.training.settings import TrainingConfig
 
@@ -55,8 +56,17 @@ class Optimizers:
         if len(self.parts) == 1:
             self.parts[0].load_state_dict(dict(state))
         else:
-            for number, part in enumerate(self.parts):
-                part.load_state_dict(cast(dict[str, object], state[str(number)]))
+            saved = [
+                cast(dict[str, dict[object, object]], state[str(n)]) for n in range(len(self.parts))
+            ]
+            if len(saved[0]["state"]) > len(cast(Sized, self.parts[0].param_groups[0]["params"])):
+                raise RunError(
+                    "training.optimizer must be that of the checkpoint; got muon, which leaves "
+                    "tables of embeddings to AdamW, where the checkpoint's Muon stepped them too. "
+                    "Begin another run from its weights: --set training.pretrained=RUN."
+                )
+            for part, each in zip(self.parts, saved, strict=True):
+                part.load_state_dict(each)
         for group, current in zip(self.param_groups, settings, strict=True):
             group.update(current)  # decays and momentum are those of now
         for part in self.parts:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from regard.errors import RunError
 from regard.layers import TokenEmbedding
 from regard.training.optimization import (
     MovingAverage,
@@ -67,6 +68,19 @@ def test_tables_of_tokens_are_left_to_adamw():
     muon, adamw = make_optimizer(model, config, 0.01, dtype=torch.float32).parts
     assert [p.shape for p in muon.param_groups[0]["params"]] == [(3, 4)]
     assert [p.shape for p in adamw.param_groups[0]["params"]] == [(11, 4), (3,)]
+
+
+def test_a_state_in_which_muon_stepped_tables_is_refused_with_the_cure():
+    model = nn.Sequential(TokenEmbedding(11, 4), nn.Linear(4, 3))
+    config = TrainingConfig(updates=1, optimizer="muon")
+    model(torch.tensor([1, 2])).sum().backward()
+    matrices = [p for p in model.parameters() if p.dim() == 2]
+    before = Muon(matrices, **SETTINGS, dtype=torch.float32)
+    before.step()
+    now = make_optimizer(model, config, 0.01, dtype=torch.float32)
+    state = {**now.state_dict(), "0": before.state_dict()}
+    with pytest.raises(RunError, match="Begin another run from its weights"):
+        now.load_state_dict(state)
 
 
 def test_a_state_written_by_torchs_goes_on():
