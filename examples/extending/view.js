@@ -1,6 +1,6 @@
 // A view of the page: an object that says when it applies and how it draws.
 //
-// In the package: viewer/static/NAME.js, and a line of viewer/static/views.js:
+// In the package: viewer/static/views/NAME.js, and a line of views.js beside it:
 //
 //     import { most } from "./most.js"; // and `most` in VIEWS
 //
@@ -8,8 +8,8 @@
 //
 // views.js explains each member, reader.js has what the document holds. A style sheet of the same
 // name is taken up by itself.
-import { element } from "./dom.js";
-import { STRINGS } from "./strings.js";
+import { element } from "../page/dom.js";
+import { STRINGS } from "../page/strings.js";
 
 Object.assign(STRINGS, {
   most: ["Most", "最关注"],

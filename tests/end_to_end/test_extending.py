@@ -76,12 +76,14 @@ def test_an_example_runs(
 def test_a_view_is_two_files(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     view = (EXAMPLES / "view.js").read_text("utf-8")
     static = shutil.copytree(ROOT / "src" / "regard" / "viewer" / "static", tmp_path / "static")
-    (static / "most.js").write_text(view, "utf-8")
-    table = (static / "views.js").read_text("utf-8")
+    (static / "views" / "most.js").write_text(view, "utf-8")
+    table = (static / "views" / "views.js").read_text("utf-8")
     line = 'import { most } from "./most.js";'
     assert line in view
     table = table.replace("export const VIEWS", f"{line}\n\nexport const VIEWS")
-    (static / "views.js").write_text(table.replace("compare];", "compare, most];"), "utf-8")
+    (static / "views" / "views.js").write_text(
+        table.replace("compare];", "compare, most];"), "utf-8"
+    )
     monkeypatch.setattr(sys.modules["regard.viewer.html"], "_STATIC", static)
     opened(tab, "view=most&kind=cross&layer=0&head=0", document())
     assert "Most" in texts(tab, "nav button, nav a, [role=tab]")

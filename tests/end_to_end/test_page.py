@@ -304,7 +304,7 @@ def test_the_map_shows_the_weight_under_the_pointer(tab: Tab, medium: Document) 
 
 
 def point_at(tab: Tab, *, row: int, column: int, length: int, click: bool = False) -> None:
-    """Points at a cell of a map that is seen whole: margins are those of static/map.js."""
+    """Points at a cell of a map that is seen whole: margins are those of static/views/map.js."""
     canvas = tab.page.locator("canvas.map")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()

@@ -435,7 +435,7 @@ def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
     weights = torch.rand(len(rows), len(columns)).softmax(-1)
     found = tab.ask(
         f"""([weights, rows, target, columns, source]) => {{
-          {bundle("looking.js")}
+          {bundle("parts/looking.js")}
           const merged = {{ rows: $maps.wordsOf(rows, target, 'en'), columns: $maps.wordsOf(columns, source, 'zh') }};
           const reader = {{ axes: () => ({{ rows }}), map: async () => ({{ weights }}) }};
           const looking = $looking.createLooking(reader, {{}}, merged);
@@ -466,7 +466,7 @@ def as_plain(found: tuple[Token, ...]) -> list[dict[str, Any]]:
 def test_tokens_without_places_are_joined_by_their_marks(tab: Tab) -> None:
     joined = tab.ask(
         f"""lists => {{
-          {bundle("maps.js")}
+          {bundle("data/maps.js")}
           const placeless = text => ({{ text, start: 0, end: 0 }});
           const joined = list => $maps.wordsOf(list.map(placeless), '', 'en').words;
           return lists.map(list => joined(list).map(word => word.text));

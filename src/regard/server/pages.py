@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
-from regard.viewer.html import styles
+from regard.viewer.html import files_below, styles
 
 # Packages whose static files a browser finds in these folders, and their media types.
 _FOLDERS = {"/viewer": "regard.viewer", "/inspector": "regard.server"}
@@ -27,9 +27,9 @@ def page_files() -> dict[str, tuple[bytes, str]]:
     """Content and media type of every file a page may ask for, by its path."""
     pages = {}
     for folder, package in _FOLDERS.items():
-        for file in (files(package) / "static").iterdir():
-            if kind := _KINDS.get(Path(file.name).suffix):
-                pages[f"{folder}/{file.name}"] = file.read_bytes(), kind
+        for path, file in files_below(files(package) / "static"):
+            if kind := _KINDS.get(Path(path).suffix):
+                pages[f"{folder}/{path}"] = file.read_bytes(), kind
     # The viewer's sheets as one; pages that are files carry the same.
     pages["/viewer/styles.css"] = styles().encode(), _KINDS[".css"]
     inspector = files("regard.server") / "static" / "inspector.html"

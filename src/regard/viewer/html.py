@@ -4,9 +4,11 @@ import base64
 import hashlib
 import html
 import json
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from regard.config import JsonValue
 from regard.errors import SettingError
@@ -15,10 +17,13 @@ from regard.viewer.document import Document
 _STATIC = files("regard.viewer") / "static"
 _FILE_ENTRY = "main.js"  # asks for nothing
 _LIVE_ENTRY = "live.js"  # asks an address for exact rows
-_MODEL_ENTRY = "typing.js"  # runs a model that the page carries
-_MODEL_SHEET = "typing.css"
+_MODEL_ENTRY = "model/typing.js"  # runs a model that the page carries
+_MODEL_SHEET = "model/typing.css"
+_FIRST_SHEET = "page/style.css"
 
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(
+    r'^import \{([^}]*)\} from "(\.\.?/(?:[a-z]+/)?)([a-z]+)\.js";\n', re.MULTILINE
+)
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
 _CSS_COMMENT = re.compile(r"^\s*/\*.*?\*/\s*?\n", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(
@@ -94,8 +99,8 @@ def _data(text: str) -> str:
 
 def styles() -> str:
     """Join the style sheets of the viewer, ``style.css`` with the colours first; no comments."""
-    names = sorted(file.name for file in _STATIC.iterdir() if file.name.endswith(".css"))
-    names.sort(key="style.css".__ne__)
+    names = [name for name, _ in files_below(_STATIC) if name.endswith(".css")]
+    names.sort(key=lambda name: (name != _FIRST_SHEET, posixpath.basename(name)))
     return "\n".join(_sheet(name) for name in names if name != _MODEL_SHEET)
 
 
@@ -104,24 +109,34 @@ def _sheet(name: str) -> str:
 
 
 def bundle(entry: str) -> str:
-    """Join a module of ``static/`` and its (named) imports into one script."""
+    """Join a module, by its path in ``static/``, and its (named) imports into one script."""
     done: dict[str, str] = {}
-    _add_module(entry.removesuffix(".js"), done)
+    _add_module(entry, done)
     return "\n" + "\n".join(done.values())
 
 
-def _add_module(name: str, done: dict[str, str]) -> None:
-    source = _INDENT.sub("", _COMMENT.sub("", _read(f"{name}.js")))
-    for _, needed in _IMPORT.findall(source):
+def _add_module(path: str, done: dict[str, str]) -> None:
+    folder, name = posixpath.split(path.removesuffix(".js"))
+    source = _INDENT.sub("", _COMMENT.sub("", _read(path)))
+    for _, place, needed in _IMPORT.findall(source):
         if needed not in done:
-            _add_module(needed, done)
+            _add_module(posixpath.normpath(f"{folder or '.'}/{place}{needed}.js"), done)
     exports = ", ".join(found for _, found in _EXPORT.findall(source))
-    body = _IMPORT.sub(r"const {\1} = $\2;\n", source)
+    body = _IMPORT.sub(r"const {\1} = $\3;\n", source)
     body = _EXPORT.sub(r"\1 \2", body)
     left = _LEFTOVER.search(body)
-    assert left is None, f"{name}.js: the bundler cannot read {left[0]!r}"
-    assert "</script" not in body, f"{name}.js would end its own script element"
+    assert left is None, f"{path}: the bundler cannot read {left[0]!r}"
+    assert "</script" not in body, f"{path} would end its own script element"
     done[name] = f"const ${name} = (() => {{\n{body}return {{ {exports} }};\n}})();\n"
+
+
+def files_below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversable]]:
+    """Yield the files of a folder and its sub-folders, each with its path from the folder."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from files_below(entry, f"{path}{entry.name}/")
+        else:
+            yield f"{path}{entry.name}", entry
 
 
 def _read(name: str) -> str:

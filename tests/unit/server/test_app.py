@@ -234,7 +234,7 @@ def test_a_token_is_asked_of_everyone_who_wants_work_and_nobody_who_opens_the_pa
         assert refusal(made.get("/runs", headers=given), 401)
     right = {"Authorization": "bearer s3cret"}
     assert made.post("/predict", {"text": "ab"}, headers=right).status_code == 200
-    for path in ("/", "/docs", "/openapi.json", "/health", "/viewer/viewer.js"):
+    for path in ("/", "/docs", "/openapi.json", "/health", "/viewer/page/viewer.js"):
         assert made.get(path).status_code == 200, path
     latin = {b"Authorization": "Bearer é".encode("latin-1")}
     assert refusal(made.post("/predict", {"text": "ab"}, headers=latin), 401)

@@ -11,7 +11,7 @@ from regard.tasks import TASKS
 ROOT = Path(__file__).parents[3]
 STATIC = ROOT / "src" / "regard" / "viewer" / "static"
 SERVED = ROOT / "src" / "regard" / "server" / "static"
-MODULES = sorted(file for folder in (STATIC, SERVED) for file in folder.glob("*.js"))
+MODULES = sorted(file for folder in (STATIC, SERVED) for file in folder.rglob("*.js"))
 READERS = [file for file in MODULES if file.name != "strings.js"]
 HOLES = re.compile(r"\{(\w+)\}")
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -20,7 +20,7 @@ SIGNS = {"sentence.gap", "list.comma", "scale.one", "grid.title"}
 
 
 def table() -> dict[str, list[str]]:
-    text = (STATIC / "strings.js").read_text("utf-8")
+    text = (STATIC / "page" / "strings.js").read_text("utf-8")
     lines = re.findall(r'^  ("[\w.-]+": \[.*\]),$', text, re.MULTILINE)
     keys = [json.loads(f"{{{line}}}").popitem()[0] for line in lines]
     assert len(keys) == len(set(keys)) > 200
@@ -28,7 +28,7 @@ def table() -> dict[str, list[str]]:
 
 
 def phrases() -> list[list[str]]:
-    text = (STATIC / "strings.js").read_text("utf-8").partition("export const PHRASES")[2]
+    text = (STATIC / "page" / "strings.js").read_text("utf-8").partition("export const PHRASES")[2]
     return [json.loads(line) for line in re.findall(r"^  (\[.*\]),$", text, re.MULTILINE)]
 
 

@@ -1,6 +1,6 @@
 // Questions to the server this page came from. What it refuses becomes an error with its sentence.
 
-import { t } from "../viewer/language.js";
+import { t } from "../viewer/page/language.js";
 
 const KEPT = "regard-token"; // for this tab, so that a reload asks for it no more
 

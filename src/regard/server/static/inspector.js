@@ -1,7 +1,7 @@
 // The page of a server: a text is typed, and what the model looked at is shown by the viewer.
 
-import { switchLanguage, t, watchLanguage } from "../viewer/language.js";
-import { show } from "../viewer/viewer.js";
+import { switchLanguage, t, watchLanguage } from "../viewer/page/language.js";
+import { show } from "../viewer/page/viewer.js";
 import { ask, keepToken } from "./asking.js";
 
 const KEPT = 6; // texts looked at before that stay to be compared with
@@ -57,7 +57,7 @@ function draw(data, question) {
   shown = show(root, { ...data, examples: looked.map(({ example }) => example) }, { source });
 }
 
-/** What the viewer asks for besides the document: see ../viewer/source.js. */
+/** What the viewer asks for besides the document: see ../viewer/live.js. */
 const source = {
   async rows(place, kind, layer, head, queries) {
     const { example, question } = looked[place];

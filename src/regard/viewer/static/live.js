@@ -1,7 +1,7 @@
 // The entry of a page that has someone to ask for exact rows: a notebook's kernel or a server. Pages
 // that are files do not have this module: they ask for nothing.
 
-import { open } from "./viewer.js";
+import { open } from "./page/viewer.js";
 
 /**
  * A source of exact rows. `rows(example, kind, layer, head, queries)` resolves to a Float32Array over

@@ -1,8 +1,8 @@
 // How far to trust the picture: other measures of what mattered, and what edits do to the output.
 
-import { element, tokenLabel, weigh } from "./dom.js";
-import { phrase, t } from "./language.js";
-import { figure, largestOf, nameOf } from "./maps.js";
+import { element, tokenLabel, weigh } from "../page/dom.js";
+import { phrase, t } from "../page/language.js";
+import { figure, largestOf, nameOf } from "../data/maps.js";
 
 const MOST = 400; // tokens of a text that is shown whole
 const LISTED = 12; // of a longer one

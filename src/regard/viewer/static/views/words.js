@@ -1,10 +1,10 @@
 // Short texts, whole: both texts, the links between their words, and the matrix with its figures.
 
-import { element, section, tokenLabel, weigh } from "./dom.js";
-import { t } from "./language.js";
-import { figure, sideName } from "./maps.js";
-import { bestMark, createArcs, createMatrix, goldMark } from "./matrix.js";
-import { DECADES, inks, ramp, sample } from "./palette.js";
+import { element, section, tokenLabel, weigh } from "../page/dom.js";
+import { t } from "../page/language.js";
+import { figure, sideName } from "../data/maps.js";
+import { bestMark, createArcs, createMatrix, goldMark } from "../parts/matrix.js";
+import { DECADES, inks, ramp, sample } from "../page/palette.js";
 
 const MOST_ENTRIES = 8; // tokens listed
 

@@ -1,11 +1,11 @@
 // The entry of a page that carries a model: one types a sentence, and translation and attention appear.
 
-import { element } from "./dom.js";
-import { phrase, switchLanguage, t, watchLanguage } from "./language.js";
-import { figure } from "./maps.js";
-import { switchTheme } from "./palette.js";
+import { element } from "../page/dom.js";
+import { phrase, switchLanguage, t, watchLanguage } from "../page/language.js";
+import { figure } from "../data/maps.js";
+import { switchTheme } from "../page/palette.js";
 import { createTranslator } from "./translator.js";
-import { readAddress, show } from "./viewer.js";
+import { readAddress, show } from "../page/viewer.js";
 
 const MOST = 5; // labels that are listed
 const PAUSE = 120; // milliseconds of rest before what was typed is translated

@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 import { phrase, t } from "./language.js";
-import { nameOf, numberOf } from "./maps.js";
+import { nameOf, numberOf } from "../data/maps.js";
 
 const MOST_BUTTONS = 14; // beyond, or with more letters, a list to choose from
 const MOST_LETTERS = 60;

@@ -1,12 +1,12 @@
 // What a model said of a text: its label and how sure it was, a tag above each word, and the text
 // shaded by what was looked at or how unexpected it was.
 
-import { element, section } from "./dom.js";
+import { element, section } from "../page/dom.js";
 import { drawHeat, drawPicture, shade } from "./image.js";
-import { phrase, t } from "./language.js";
-import { figure } from "./maps.js";
-import { ramp } from "./palette.js";
-import { createProse } from "./prose.js";
+import { phrase, t } from "../page/language.js";
+import { figure } from "../data/maps.js";
+import { ramp } from "../page/palette.js";
+import { createProse } from "../parts/prose.js";
 
 const MOST = 12; // labels that have a bar
 const NO_TAG = /^(?:|O)$/;

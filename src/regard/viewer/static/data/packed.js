@@ -1,6 +1,6 @@
 // Packed arrays of a document, unfolded: see `Packed` in packing.py.
 
-import { t } from "./language.js";
+import { t } from "../page/language.js";
 
 const FAINTEST = 1e-7; // of the largest: what is smaller counts as zero on a log scale
 

@@ -1,9 +1,9 @@
 // Two lines of tokens with links between them, for texts of any length: only what is in sight has
 // elements, and links are drawn on a canvas. Looked at above, looking below.
 
-import { element, tokenLabel, weigh } from "./dom.js";
-import { nameOf } from "./maps.js";
-import { inks } from "./palette.js";
+import { element, tokenLabel, weigh } from "../page/dom.js";
+import { nameOf } from "../data/maps.js";
+import { inks } from "../page/palette.js";
 
 const PADDING = 14; // pixels of a token beside its letters
 const BESIDE = 200; // pixels beyond the frame that tokens are kept

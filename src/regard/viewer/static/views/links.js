@@ -1,12 +1,12 @@
 // Arcs: two lines of tokens with the largest links, of any length, merged to words if one likes.
 
-import { element, section } from "./dom.js";
-import { overviewOf } from "./facts.js";
-import { sentences, t } from "./language.js";
-import { createLines } from "./lines.js";
-import { createLooking, listOf } from "./looking.js";
-import { figure, wordsOf } from "./maps.js";
-import { ramp, shareOf } from "./palette.js";
+import { element, section } from "../page/dom.js";
+import { overviewOf } from "../parts/facts.js";
+import { sentences, t } from "../page/language.js";
+import { createLines } from "../parts/lines.js";
+import { createLooking, listOf } from "../parts/looking.js";
+import { figure, wordsOf } from "../data/maps.js";
+import { ramp, shareOf } from "../page/palette.js";
 
 const SHORT = 64; // tokens up to which all links are drawn
 const FAINTEST = 0.01; // weights below are no link

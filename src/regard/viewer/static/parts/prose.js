@@ -1,7 +1,7 @@
 // A text that flows as prose, whose tokens are shaded and can be pointed at. Only what is near the
 // screen has an element for each token; the rest is plain text, so that long texts scroll smoothly.
 
-import { element, weigh } from "./dom.js";
+import { element, weigh } from "../page/dom.js";
 
 const BLOCK = 256; // tokens of a paragraph, about
 const SLACK = 64; // tokens within which a paragraph may wait for the end of a sentence

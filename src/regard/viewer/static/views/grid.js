@@ -1,10 +1,10 @@
 // All heads at once: layers down, heads across, coloured by one number each.
 
-import { element, section, weigh } from "./dom.js";
-import { columnText } from "./exporting.js";
-import { named, t } from "./language.js";
-import { figure } from "./maps.js";
-import { cssOf, inkOn, inks, largestShare, pixels, ramp, smaller, thumbnail } from "./palette.js";
+import { element, section, weigh } from "../page/dom.js";
+import { columnText } from "../page/exporting.js";
+import { named, t } from "../page/language.js";
+import { figure } from "../data/maps.js";
+import { cssOf, inkOn, inks, largestShare, pixels, ramp, smaller, thumbnail } from "../page/palette.js";
 
 const MEASURES = ["entropy", "first", "distance", "alignment_error"];
 const MAP = "map"; // in place of a measure: the heads' maps themselves

@@ -1,8 +1,8 @@
 // The figures of a place in a text of any length: what it looks at most, how spread, what it gets.
 
-import { element, tokenLabel, weigh } from "./dom.js";
-import { listed, t } from "./language.js";
-import { figure, largestOf, nameOf } from "./maps.js";
+import { element, tokenLabel, weigh } from "../page/dom.js";
+import { listed, t } from "../page/language.js";
+import { figure, largestOf, nameOf } from "../data/maps.js";
 
 const MOST = 8; // tokens listed
 

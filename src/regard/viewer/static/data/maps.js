@@ -1,6 +1,6 @@
 // Kinds of attention, and figures of rows of weights.
 
-import { t } from "./language.js";
+import { t } from "../page/language.js";
 
 const SIDES = {
   cross: { looks: "output", seen: "source" },

@@ -1,10 +1,10 @@
 // Short texts: two lines of words with links between them, and the matrix with its figures.
 
-import { element, shape, tokenLabel, weigh } from "./dom.js";
-import { columnText } from "./exporting.js";
-import { t } from "./language.js";
-import { figure, nameOf } from "./maps.js";
-import { cssOf, inkOn, inks, shareOf } from "./palette.js";
+import { element, shape, tokenLabel, weigh } from "../page/dom.js";
+import { columnText } from "../page/exporting.js";
+import { t } from "../page/language.js";
+import { figure, nameOf } from "../data/maps.js";
+import { cssOf, inkOn, inks, shareOf } from "../page/palette.js";
 
 const FAINTEST = 0.01; // weights below are no link
 const WIDEST = 7; // pixels

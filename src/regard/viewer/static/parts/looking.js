@@ -1,10 +1,10 @@
 // Who looks at whom in one view of a document, as far as the document or its source knows: whole
 // rows of short texts, the largest weights of long ones. Tokens may be merged to words.
 
-import { element, tokenLabel, weigh } from "./dom.js";
-import { t } from "./language.js";
-import { entriesOfWord, figure, largestOf, meanRow, nameOf, receivedByWords } from "./maps.js";
-import { shareOf } from "./palette.js";
+import { element, tokenLabel, weigh } from "../page/dom.js";
+import { t } from "../page/language.js";
+import { entriesOfWord, figure, largestOf, meanRow, nameOf, receivedByWords } from "../data/maps.js";
+import { shareOf } from "../page/palette.js";
 
 const SAMPLE = 256; // rows asked for how large weights are
 const AT_ONCE = 4096; // rows between which the page may do other things

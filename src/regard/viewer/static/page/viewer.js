@@ -5,8 +5,8 @@ import { element, languagesOf } from "./dom.js";
 import { createExport, framed } from "./exporting.js";
 import { listed, phrase, switchLanguage, t, watchLanguage } from "./language.js";
 import { switchTheme, watchTheme } from "./palette.js";
-import { createReader } from "./reader.js";
-import { VIEWS } from "./views.js";
+import { createReader } from "../data/reader.js";
+import { VIEWS } from "../views/views.js";
 
 const VERSION = 3;
 const NOWHERE = { row: null, column: null };

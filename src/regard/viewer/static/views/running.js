@@ -1,11 +1,11 @@
 // The texts as prose, shaded: by a value of each token, or by where the token pointed at looks.
 
-import { element, section } from "./dom.js";
-import { sentences, t } from "./language.js";
-import { createLooking, listOf } from "./looking.js";
-import { figure } from "./maps.js";
-import { ramp, shareOf } from "./palette.js";
-import { createProse } from "./prose.js";
+import { element, section } from "../page/dom.js";
+import { sentences, t } from "../page/language.js";
+import { createLooking, listOf } from "../parts/looking.js";
+import { figure } from "../data/maps.js";
+import { ramp, shareOf } from "../page/palette.js";
+import { createProse } from "../parts/prose.js";
 
 const SIDES = { received: "columns", entropy: "rows", distance: "rows", first: "rows" }; // of each measure
 const MOST = 64; // entries that shade the text

@@ -1,12 +1,12 @@
 // A translation step by step: where the model looked, what else it might have written, and what the
 // search kept.
 
-import { element, section, weigh } from "./dom.js";
-import { listed, t } from "./language.js";
-import { createLines } from "./lines.js";
-import { createLooking } from "./looking.js";
-import { figure, nameOf } from "./maps.js";
-import { ramp, shareOf } from "./palette.js";
+import { element, section, weigh } from "../page/dom.js";
+import { listed, t } from "../page/language.js";
+import { createLines } from "../parts/lines.js";
+import { createLooking } from "../parts/looking.js";
+import { figure, nameOf } from "../data/maps.js";
+import { ramp, shareOf } from "../page/palette.js";
 
 const PACE = 900; // milliseconds of a step
 const FAINTEST = 0.01;

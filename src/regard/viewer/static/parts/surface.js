@@ -1,9 +1,9 @@
 // The canvas of the map: cells, strips, labels and cross-hairs, sharp on any screen.
 
-import { element } from "./dom.js";
-import { FONT, columnText, drawOn } from "./exporting.js";
-import { nameOf } from "./maps.js";
-import { cssOf, inks, isDark, pixels, shareOf } from "./palette.js";
+import { element } from "../page/dom.js";
+import { FONT, columnText, drawOn } from "../page/exporting.js";
+import { nameOf } from "../data/maps.js";
+import { cssOf, inks, isDark, pixels, shareOf } from "../page/palette.js";
 
 const STRIP = 14; // pixels of the strips beside the cells
 const GAP = 4;

@@ -1,11 +1,11 @@
 // The matrix of any size, on a canvas: all of it as a pooled map, every weight where one zooms in.
 
-import { element, section } from "./dom.js";
-import { createFacts } from "./facts.js";
-import { sentences, t } from "./language.js";
-import { figure } from "./maps.js";
-import { DECADES, largestShare, ramp } from "./palette.js";
-import { createSurface } from "./surface.js";
+import { element, section } from "../page/dom.js";
+import { createFacts } from "../parts/facts.js";
+import { sentences, t } from "../page/language.js";
+import { figure } from "../data/maps.js";
+import { DECADES, largestShare, ramp } from "../page/palette.js";
+import { createSurface } from "../parts/surface.js";
 
 /** Pixels of a cell, at most. */
 export const LARGEST = 56;

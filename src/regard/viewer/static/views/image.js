@@ -1,9 +1,9 @@
 // A picture whose parts are tokens, and over it, how much a part or the class token looks at each.
 
-import { element, shape } from "./dom.js";
-import { sentences, t } from "./language.js";
-import { figure } from "./maps.js";
-import { cssOf, inkOn, ramp, shareOf } from "./palette.js";
+import { element, shape } from "../page/dom.js";
+import { sentences, t } from "../page/language.js";
+import { figure } from "../data/maps.js";
+import { cssOf, inkOn, ramp, shareOf } from "../page/palette.js";
 
 const SIDE = 320; // of the longer side of a picture, in pixels of the page
 

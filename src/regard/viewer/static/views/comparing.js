@@ -1,10 +1,10 @@
 // Two heads, two inputs or two models side by side: both maps, and their difference where they match.
 
-import { element, section, tokenLabel } from "./dom.js";
-import { columnText, wrapped } from "./exporting.js";
-import { listed, phrase, sentences, t } from "./language.js";
-import { figure, nameOf, numberOf, spansOf } from "./maps.js";
-import { colourOf, inks, isDark, ramp, shareOf } from "./palette.js";
+import { element, section, tokenLabel } from "../page/dom.js";
+import { columnText, wrapped } from "../page/exporting.js";
+import { listed, phrase, sentences, t } from "../page/language.js";
+import { figure, nameOf, numberOf, spansOf } from "../data/maps.js";
+import { colourOf, inks, isDark, ramp, shareOf } from "../page/palette.js";
 
 const LARGEST = 420; // pixels of a map
 const LEGIBLE = 14; // pixels of a cell whose token can be written beside it

@@ -3,7 +3,7 @@
 // A view of a map is `{example, kind, layer, head}`: `example` is its place in the document, layer
 // and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
 
-import { phrase, t } from "./language.js";
+import { phrase, t } from "../page/language.js";
 import { KINDS, bestOf, entropyOf, goldOf, largestOf, layerName, meanRow, numberOf, sidesOf, tokensOf } from "./maps.js";
 import { unfold } from "./packed.js";
 
