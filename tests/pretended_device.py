@@ -80,7 +80,7 @@ class There(torch.Tensor):
 
     @staticmethod
     def __new__(cls, held: torch.Tensor) -> "There":
-        made = torch.Tensor._make_wrapper_subclass(
+        wrapper = torch.Tensor._make_wrapper_subclass(
             cls,
             held.shape,
             strides=held.stride(),
@@ -88,8 +88,8 @@ class There(torch.Tensor):
             dtype=held.dtype,
             device=DEVICE,
         )
-        made.held = held
-        return made
+        wrapper.held = held
+        return wrapper
 
     def __repr__(self, **_: Any) -> str:
         return f"There({self.held!r})"
@@ -105,8 +105,8 @@ class There(torch.Tensor):
                 raise TypeError("a tensor must be on the CPU for numpy")
             if func in RECURRENT:
                 flat, shape = tree_flatten(args)
-                *out, made = _Recurrent.apply(func, shape, *flat)
-                return tree_unflatten(out, made)
+                *out, spec = _Recurrent.apply(func, shape, *flat)
+                return tree_unflatten(out, spec)
             return func(*args, **(kwargs or {}))
 
     @classmethod
@@ -118,26 +118,26 @@ class _Recurrent(torch.autograd.Function):
     """A recurrent layer as a whole: of other devices torch wants kernels for its parts."""
 
     @staticmethod
-    def forward(ctx, func, shape, *given):
-        for each in given:
+    def forward(ctx, func, shape, *inputs):
+        for each in inputs:
             assert not isinstance(each, torch.Tensor) or isinstance(each, There), "on the CPU"
         flat = [
             each.held.detach().requires_grad_(each.is_floating_point())
             if isinstance(each, There)
             else each
-            for each in given
+            for each in inputs
         ]
         with torch.enable_grad(), RANDOM.drawing():
-            out, made = tree_flatten(func(*tree_unflatten(flat, shape)))
+            out, spec = tree_flatten(func(*tree_unflatten(flat, shape)))
         ctx.out = out
         ctx.given = flat
-        return (*[There(each.detach()) for each in out], made)
+        return (*[There(each.detach()) for each in out], spec)
 
     @staticmethod
     def backward(ctx, *grads):
         learned = [e for e in ctx.given if isinstance(e, torch.Tensor) and e.requires_grad]
         with torch.enable_grad():
-            found = iter(
+            grads_found = iter(
                 torch.autograd.grad(
                     ctx.out, learned, [grad.held for grad in grads[:-1]], allow_unused=True
                 )
@@ -145,7 +145,7 @@ class _Recurrent(torch.autograd.Function):
         back = []
         for each in ctx.given:
             has_grad = isinstance(each, torch.Tensor) and each.requires_grad
-            grad = next(found) if has_grad else None
+            grad = next(grads_found) if has_grad else None
             back.append(None if grad is None else There(grad))
         return (None, None, *back)
 
@@ -160,40 +160,40 @@ class _Mode(TorchDispatchMode):
 def _run(func, args, kwargs):
     """One operation, on the CPU."""
     torch._C._set_only_lift_cpu_tensors(True)  # each thread has its own, backward passes too
-    there: list[There] = []
-    here: list[torch.Tensor] = []
+    on_device: list[There] = []
+    on_cpu: list[torch.Tensor] = []
 
     def plain(each: object) -> object:
         if isinstance(each, There):
-            there.append(each)
+            on_device.append(each)
             return each.held
         if isinstance(each, torch.Tensor) and each.dim():
-            here.append(each)
+            on_cpu.append(each)
         return each
 
-    wanted = kwargs.get("device")
+    device = kwargs.get("device")
     args = [_mapped(plain, each) for each in args]
     kwargs = {name: _mapped(plain, each) for name, each in kwargs.items()}
-    if wanted is not None:
+    if device is not None:
         kwargs["device"] = torch.device("cpu")
         kwargs.pop("non_blocking", None)
-    if there and here and func not in (*COPIES, ATEN._to_copy.default):
-        sizes = ", ".join(str(tuple(each.shape)) for each in here)
+    if on_device and on_cpu and func not in (*COPIES, ATEN._to_copy.default):
+        sizes = ", ".join(str(tuple(each.shape)) for each in on_cpu)
         raise RuntimeError(f"{func}: tensors of sizes {sizes} are on the CPU, others are not")
-    is_there = bool(there) if wanted is None else torch.device(wanted).type == KIND
-    if is_there and torch.Tag.nondeterministic_seeded in func.tags:
+    is_on_device = bool(on_device) if device is None else torch.device(device).type == KIND
+    if is_on_device and torch.Tag.nondeterministic_seeded in func.tags:
         with RANDOM.drawing():
             out = func(*args, **kwargs)
     else:
         out = func(*args, **kwargs)
-    if not is_there:
+    if not is_on_device:
         return out
-    known = {id(each.held): each for each in there}
+    wrappers = {id(each.held): each for each in on_device}
 
     def wrapped(each: object) -> object:
         if not isinstance(each, torch.Tensor) or isinstance(each, There):
             return each
-        return known[id(each)] if id(each) in known else There(each)
+        return wrappers[id(each)] if id(each) in wrappers else There(each)
 
     return _mapped(wrapped, out)
 

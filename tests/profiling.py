@@ -18,10 +18,10 @@ class Profile(NamedTuple):
 
 
 def profiled(call: Callable[[], object]) -> Profile:
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
-        kept = call()
-    del kept
-    events = seen.profiler.kineto_results.events()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        result = call()
+    del result
+    events = profiler.profiler.kineto_results.events()
     memory = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
     changes = [change for _, change in memory]
     return Profile(

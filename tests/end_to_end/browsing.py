@@ -74,13 +74,13 @@ class Tab:
 
 def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
     """Pieces of a text, whose marks of spaces are not in it."""
-    found, at = [], 0
+    tokens_found, position = [], 0
     for piece in pieces:
         bare = piece.strip("▁")
-        at = text.index(bare, at)
-        found.append(Token(text=piece, start=at, end=at + len(bare)))
-        at += len(bare)
-    return tuple(found)
+        position = text.index(bare, position)
+        tokens_found.append(Token(text=piece, start=position, end=position + len(bare)))
+        position += len(bare)
+    return tuple(tokens_found)
 
 
 def one_text(
@@ -104,8 +104,8 @@ def open_tab(context: BrowserContext, folder: Path) -> Tab:
     tab = Tab(context.new_page(), folder)
     tab.page.on(
         "console",
-        lambda said: (
-            tab.complaints.append(said.text) if said.type in ("error", "warning") else None
+        lambda message: (
+            tab.complaints.append(message.text) if message.type in ("error", "warning") else None
         ),
     )
     tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
@@ -135,8 +135,8 @@ def tab(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
     context = chromium.new_context(
         viewport={"width": 1280, "height": 1000}, accept_downloads=True, color_scheme="light"
     )
-    found = open_tab(context, tmp_path)
-    yield found
+    opened = open_tab(context, tmp_path)
+    yield opened
     context.close()
-    assert not found.complaints, found.complaints
-    assert not found.outside(), found.outside()
+    assert not opened.complaints, opened.complaints
+    assert not opened.outside(), opened.outside()

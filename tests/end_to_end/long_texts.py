@@ -18,7 +18,7 @@ def text_of_length(length: int) -> Text:
 
 def long_document(length: int, *, layers: int = 12, heads: int = 12) -> Document:
     """A decoder of this size that read a text of this length."""
-    seen = [
+    attention = [
         OneAttention("decoder", layer, tuple(range(heads)), summary(length, heads, layer))
         for layer in range(layers)
     ]
@@ -26,7 +26,7 @@ def long_document(length: int, *, layers: int = 12, heads: int = 12) -> Document
         title="A long text",
         task="language modelling",
         model=f"{layers} × {heads} heads",
-        examples=(example_of(seen, text_of_length(length)),),
+        examples=(example_of(attention, text_of_length(length)),),
     )
 
 
@@ -34,10 +34,10 @@ def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
     """Of a causal layer whose heads share their weights among a sink, near keys and topics."""
     draw = np.random.default_rng(seed)
     sink, near, topic = draw.dirichlet((0.7, 0.7, 0.7), heads).T[:, :, None]
-    place, width = np.arange(length), draw.uniform(1, 200, heads)[:, None]
-    spread = near * np.log1p(np.minimum(width, place)) + topic * np.log1p(place)
+    position, width = np.arange(length), draw.uniform(1, 200, heads)[:, None]
+    spread = near * np.log1p(np.minimum(width, position)) + topic * np.log1p(position)
     entropy = spread * 0.8 * np.exp(draw.normal(0, 0.08, (heads, length)))
-    received = topic * draw.lognormal(0, 1.2, (heads, length)) / (place + 1) + near
+    received = topic * draw.lognormal(0, 1.2, (heads, length)) / (position + 1) + near
     received[:, :1] += sink * length
     received *= length / received.sum(axis=1, keepdims=True)
     bucket = max(1, 1 << int(np.ceil(np.log2(length / 64))))
@@ -50,7 +50,7 @@ def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
     tiles *= bucket / tiles.sum(axis=-1, keepdims=True)
     back = (draw.exponential(1, (heads, length, top)) * width[..., None]).astype(int)
     is_first = draw.random((heads, length, top)) < sink[..., None]
-    keys = np.where(is_first, 0, np.maximum(place[:, None] - back, 0))
+    keys = np.where(is_first, 0, np.maximum(position[:, None] - back, 0))
     keys[:, :, 1:][keys[:, :, 1:] == keys[:, :, :-1]] = -1
     weights = -np.sort(-draw.dirichlet(np.full(top + 2, 0.5), (heads, length))[..., :top])
     return Summary(
@@ -58,7 +58,7 @@ def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
         entropy=_tensor(entropy),
         top_keys=torch.as_tensor(keys),
         top_weights=_tensor(np.where(keys < 0, 0, weights)),
-        distance=_tensor(near * width + topic * place / 2 + sink * place),
+        distance=_tensor(near * width + topic * position / 2 + sink * position),
         first=_tensor(np.broadcast_to(sink, (heads, length))),
         received=_tensor(received),
         pooled=_tensor(tiles),

@@ -75,34 +75,34 @@ class Processes:
 
     def __init__(self, home, recipes, path, *, folders=None, stop_at=(0, 0)):
         self.home, self.path, self.stop_at = home, path, stop_at
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            port = found.getsockname()[1]
-        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         self.children = []
         # The first comes last, so that it knows the others.
         for rank, each in reversed([*enumerate(recipes)]):
-            here = None if folders is None else folders[rank]
-            environment = {**place, "RANK": str(rank), "WORLD_SIZE": str(len(recipes))}
+            folder = None if folders is None else folders[rank]
+            environment = {**address, "RANK": str(rank), "WORLD_SIZE": str(len(recipes))}
             (home / f"came{rank}").unlink(missing_ok=True)
             child = os.fork()
             if child == 0:
-                self._train(each, environment, rank, here)
+                self._train(each, environment, rank, folder)
             self.children.insert(0, child)
 
-    def _train(self, each: Recipe, environment: dict[str, str], rank: int, here: Path | None):
+    def _train(self, each: Recipe, environment: dict[str, str], rank: int, folder: Path | None):
         os.environ.update(environment)
-        if here is not None:
-            os.chdir(here)
+        if folder is not None:
+            os.chdir(folder)
         log = os.open(self.home / f"log{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 2)
         code = 1
         try:
             with process_group() as world:
                 (self.home / f"came{rank}").touch()
-                update, whom = self.stop_at
+                update, index = self.stop_at
                 # Only the first is told of updates.
-                pid = [os.getpid(), *self.children][whom] if world.is_first else 0
+                pid = [os.getpid(), *self.children][index] if world.is_first else 0
                 train(each, self.path, reporter=Stopping(update, pid))
             code = 0
         except Interrupted:
@@ -148,9 +148,9 @@ class Stopping(ConsoleReporter):
 def run(home: Path, size: int, path: Path, table: Recipe, **options: object) -> dict[str, object]:
     """Train by so many processes; how they ended and what they said."""
     began = time.monotonic()
-    together = Processes(home, [table] * size, path, **options)
-    codes = together.wait()
-    return {"codes": codes, "errors": together.errors(), "seconds": time.monotonic() - began}
+    processes = Processes(home, [table] * size, path, **options)
+    codes = processes.wait()
+    return {"codes": codes, "errors": processes.errors(), "seconds": time.monotonic() - began}
 
 
 def curve(path: Path) -> list[float]:
@@ -163,7 +163,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 def curves(home: Path) -> object:
     """Losses of each task by one process and by several."""
-    found = {}
+    results = {}
     for task, *counts in (
         ("translation", 1, 2, 4),
         ("masked_language_modelling", 1, 3),
@@ -172,8 +172,8 @@ def curves(home: Path) -> object:
         paths = {size: home / f"{task}{size}" for size in counts}
         ends = {size: run(home, size, path, table) for size, path in paths.items()}
         losses = {size: curve(path) for size, path in paths.items()}
-        found[task] = {"ends": ends, "losses": losses}
-    return found
+        results[task] = {"ends": ends, "losses": losses}
+    return results
 
 
 def resumed(home: Path) -> object:
@@ -183,15 +183,15 @@ def resumed(home: Path) -> object:
         run(home, 4, home / "whole", table),
         run(home, 4, home / "begun", table, stop_at=(11, 0)),
     ]
-    found = {"ends": ends, "curve": curve(home / "whole"), "same": {}, "curves": {}}
-    found["stopped"] = Run.open(home / "begun").newest_checkpoint().step
+    results = {"ends": ends, "curve": curve(home / "whole"), "same": {}, "curves": {}}
+    results["stopped"] = Run.open(home / "begun").newest_checkpoint().step
     for size in (1, 2, 4):
         path = home / f"by{size}"
         shutil.copytree(home / "begun", path)
         ends.append(run(home, size, path, table))
-        found["curves"][size] = curve(path)
-        found["same"][size] = contents(path) == contents(home / "whole")
-    return found
+        results["curves"][size] = curve(path)
+        results["same"][size] = contents(path) == contents(home / "whole")
+    return results
 
 
 def sharded(home: Path) -> object:
@@ -204,42 +204,42 @@ def sharded(home: Path) -> object:
         run(home, 2, paths["two"], table),
         run(home, 2, paths["begun"], table, stop_at=(11, 1)),
     ]
-    found = {"same": {}, "curves": {name: curve(paths[name]) for name in paths}, "ends": ends}
+    results = {"same": {}, "curves": {name: curve(paths[name]) for name in paths}, "ends": ends}
     for size in (1, 2):
         path = home / f"by{size}"
         shutil.copytree(home / "begun", path)
         ends.append(run(home, size, path, table))
-        found["curves"][f"by{size}"] = curve(path)
-        found["same"][size] = contents(path) == contents(home / "two")
-    return found
+        results["curves"][f"by{size}"] = curve(path)
+        results["same"][size] = contents(path) == contents(home / "two")
+    return results
 
 
 def killed(home: Path, kills: int = 3) -> object:
     """A training whose processes are killed at random moments, until it has finished."""
     table = recipe(home, updates=20, validate_every=4, ema=0.9)
-    whole = run(home, 3, home / "whole", table)
-    dice, done, late, errors, failures = random.Random(5), 0, 0.0, [], []
-    while done < kills:
+    baseline = run(home, 3, home / "whole", table)
+    dice, num_kills, longest_wait, errors, failures = random.Random(5), 0, 0.0, [], []
+    while num_kills < kills:
         path = home / "run"
-        together = Processes(home, [table] * 3, path)
-        together.wait_until_all_came()
-        time.sleep(dice.uniform(0, whole["seconds"]))
-        whom = dice.choice([*together.children, None])
-        for child in together.children if whom is None else [whom]:
+        processes = Processes(home, [table] * 3, path)
+        processes.wait_until_all_came()
+        time.sleep(dice.uniform(0, baseline["seconds"]))
+        chosen = dice.choice([*processes.children, None])
+        for child in processes.children if chosen is None else [chosen]:
             os.kill(child, signal.SIGKILL)
         began = time.monotonic()
-        codes = together.wait()
-        late = max(late, time.monotonic() - began)
-        done += any(codes)
-        errors.append((codes, together.errors()))
+        codes = processes.wait()
+        longest_wait = max(longest_wait, time.monotonic() - began)
+        num_kills += any(codes)
+        errors.append((codes, processes.errors()))
         if is_run(path):
             Run.open(path)
-        if not any(codes) or done == kills:
+        if not any(codes) or num_kills == kills:
             end = run(home, 3, path, table)
             if contents(path) != contents(home / "whole"):
-                failures.append(f"other bytes after {done} kills: {end}")
+                failures.append(f"other bytes after {num_kills} kills: {end}")
             shutil.rmtree(path)
-    return {"kills": done, "late": late, "errors": errors, "failures": failures}
+    return {"kills": num_kills, "late": longest_wait, "errors": errors, "failures": failures}
 
 
 def refused(home: Path) -> object:
@@ -259,13 +259,13 @@ def refused(home: Path) -> object:
         "recipe": ([plain, recipe(home, seed=2)], home / "run", None),
         "folder": ([plain] * 2, Path("run"), [home / "here", home / "elsewhere"]),
     }
-    found = {}
+    results = {}
     for name, (recipes, path, folders) in cases.items():
-        together = Processes(home, recipes, path, folders=folders)
-        codes = together.wait()
-        found[name] = {"codes": codes, "errors": together.errors()}
-        found[name]["left"] = is_run(home / "run")
-    return found
+        processes = Processes(home, recipes, path, folders=folders)
+        codes = processes.wait()
+        results[name] = {"codes": codes, "errors": processes.errors()}
+        results[name]["left"] = is_run(home / "run")
+    return results
 
 
 def stateful(home: Path) -> Recipe:

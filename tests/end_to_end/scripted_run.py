@@ -147,8 +147,8 @@ def main(home: Path) -> None:
     report = Report(home / "whole")
     kill_at_every_call(report, home / "run", fault.calls)
     fill_the_disk_at_every_call(report, home / "run", fault.calls)
-    found = {"calls": fault.calls, "kills": report.kills, "failures": report.failures}
-    sys.stdout.write(json.dumps(found))
+    results = {"calls": fault.calls, "kills": report.kills, "failures": report.failures}
+    sys.stdout.write(json.dumps(results))
 
 
 if __name__ == "__main__":

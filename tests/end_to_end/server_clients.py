@@ -77,14 +77,14 @@ def serving(
         env={**os.environ, "OMP_NUM_THREADS": str(threads)},
     )
     assert process.stderr is not None
-    said = []
+    lines = []
     for line in process.stderr:
-        said.append(line)
-        if found := re.match(r"serving .* at http://\S+:(\d+) ", line):
+        lines.append(line)
+        if match := re.match(r"serving .* at http://\S+:(\d+) ", line):
             break
     else:
-        raise RuntimeError(f"the server did not start: {''.join(said)}")
-    server = Server(process, int(found[1]))
+        raise RuntimeError(f"the server did not start: {''.join(lines)}")
+    server = Server(process, int(match[1]))
     try:
         yield server
     finally:
@@ -208,13 +208,15 @@ def expects(*statuses: int, translation: str | None = None) -> Callable[[Reply],
         if reply.status not in statuses:
             return f"{reply.status} instead of {statuses}: {reply.body[:200]!r}"
         if reply.status != 200:
-            said = reply.json()
-            if not isinstance(said["error"]["code"], str) or not said["error"]["message"]:
+            refusal = reply.json()
+            if not isinstance(refusal["error"]["code"], str) or not refusal["error"]["message"]:
                 return f"no refusal: {reply.body[:200]!r}"
             return "a traceback" if b"Traceback" in reply.body or b"/src/" in reply.body else None
         if translation is not None:
-            found = reply.json()["translations"][0]["translation"]
-            return None if found == translation else f"{found!r} instead of {translation!r}"
+            translated = reply.json()["translations"][0]["translation"]
+            return (
+                None if translated == translation else f"{translated!r} instead of {translation!r}"
+            )
         return None
 
     return judge
@@ -222,12 +224,12 @@ def expects(*statuses: int, translation: str | None = None) -> Callable[[Reply],
 
 def good(port: int, sentences: Sequence[str]) -> list[Asked]:
     """Requests for translations, each with the answer it had when it was asked alone."""
-    found = []
+    requests = []
     for sentence in sentences:
         raw = request("/predict", {"text": sentence})
-        alone = ask(port, raw).json()["translations"][0]["translation"]
-        found.append((raw, expects(200, 503, translation=alone)))
-    return found
+        expected = ask(port, raw).json()["translations"][0]["translation"]
+        requests.append((raw, expects(200, 503, translation=expected)))
+    return requests
 
 
 def bad() -> list[Asked]:
@@ -292,16 +294,16 @@ async def mixed(server: Server, *, clients: int, seconds: float) -> tuple[Outcom
     requests = await asyncio.to_thread(good, server.port, _SENTENCES)
     memory: list[int] = []
 
-    async def look() -> None:
+    async def sample_memory() -> None:
         while True:
             memory.append(server.memory())
             await asyncio.sleep(0.5)
 
-    looking = asyncio.create_task(look())
+    sampler = asyncio.create_task(sample_memory())
     # As many good ones as bad ones.
-    share = [*requests * 4, *bad()]
-    outcome, gone = await asyncio.gather(
-        drive(server.port, share, clients=clients, seconds=seconds), rude(server.port, seconds)
+    requests = [*requests * 4, *bad()]
+    outcome, num_rude = await asyncio.gather(
+        drive(server.port, requests, clients=clients, seconds=seconds), rude(server.port, seconds)
     )
-    looking.cancel()
-    return outcome, gone, memory
+    sampler.cancel()
+    return outcome, num_rude, memory

@@ -113,22 +113,24 @@ def test_text_that_cannot_be_used(regard, tmp_path: Path, task, change, message)
 def test_every_command_that_reads_text_says_so(
     regard, trained, tmp_path: Path, text: bytes, message: str
 ) -> None:
-    written = checked(regard, tmp_path, "classification", text, message)
+    recipe_file = checked(regard, tmp_path, "classification", text, message)
     file = tmp_path / TINY["classification"].file
-    wanted = message.replace("FILE", re.escape(str(file)))
-    assert re.search(wanted, regard.refused("train", written, "--run", tmp_path / "run"))
+    expected = message.replace("FILE", re.escape(str(file)))
+    assert re.search(expected, regard.refused("train", recipe_file, "--run", tmp_path / "run"))
     assert not (tmp_path / "run").exists()
     run = trained("classification") / "run"
-    assert re.search(wanted, regard.refused("evaluate", run, "--source", file))
+    assert re.search(expected, regard.refused("evaluate", run, "--source", file))
 
 
 def test_a_label_unknown_at_test_time(regard, trained, tmp_path: Path) -> None:
     file = put(
         tmp_path, "classification", spoiled("classification", "\tbad", "\tgreat"), into="odd-"
     )
-    wanted = f"{file}:8: label must be one met in training (bad, good); got 'great'. Correct it, or"
+    expected = (
+        f"{file}:8: label must be one met in training (bad, good); got 'great'. Correct it, or"
+    )
     run = trained("classification") / "run"
-    assert wanted in regard.refused("evaluate", run, "--source", file)
+    assert expected in regard.refused("evaluate", run, "--source", file)
     put(tmp_path, "classification")
     done = regard("data", "check", recipe(tmp_path, "classification", data={"valid": file.name}))
     assert done.code == 1
@@ -150,20 +152,20 @@ def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path) -> N
 @pytest.mark.filterwarnings("ignore:.*must hold .* bytes of figures:regard.runs.files.RunWarning")
 def test_weights_of_another_architecture(regard, trained, tmp_path: Path) -> None:
     run = Path(shutil.copytree(trained("classification") / "run", tmp_path / "run"))
-    other = trained("tagging") / "run"
-    before = regard.refused("evaluate", with_weights(run, other), stdin=b"")
-    assert re.search(re.escape(str(run)) + " must hold weights of the model that its rec", before)
-    assert re.search("got .*They are of different trainings: restore the whole folder", before)
+    other_run = trained("tagging") / "run"
+    message = regard.refused("evaluate", with_weights(run, other_run), stdin=b"")
+    assert re.search(re.escape(str(run)) + " must hold weights of the model that its rec", message)
+    assert re.search("got .*They are of different trainings: restore the whole folder", message)
     shutil.rmtree(run / "checkpoints")
-    shutil.copytree(other / "checkpoints", run / "checkpoints")
-    kept = (run / "checkpoints" / "000000002" / "model.safetensors").read_bytes()
-    again = regard.refused("train", "--resume", "--run", run)
+    shutil.copytree(other_run / "checkpoints", run / "checkpoints")
+    weights = (run / "checkpoints" / "000000002" / "model.safetensors").read_bytes()
+    resumed = regard.refused("train", "--resume", "--run", run)
     assert (
-        "000000002 must hold weights of the model that its recipe and tokenizer describe" in again
+        "000000002 must hold weights of the model that its recipe and tokenizer describe" in resumed
     )
-    assert (run / "checkpoints" / "000000002" / "model.safetensors").read_bytes() == kept
-    written = trained("classification") / "recipe.toml"
-    refused = regard.refused("train", written, "--run", other)
+    assert (run / "checkpoints" / "000000002" / "model.safetensors").read_bytes() == weights
+    recipe_file = trained("classification") / "recipe.toml"
+    refused = regard.refused("train", recipe_file, "--run", other_run)
     assert "holds a run with other settings: task was" in refused
 
 

@@ -77,12 +77,12 @@ def test_evaluation_gives_figures_and_outputs_to_read(regard, run: Path) -> None
 
 def test_evaluation_comes_as_json(regard, run: Path) -> None:
     done = regard("evaluate", run, "--json", "--split", "valid", "--beam-size", 1)
-    found = json.loads(done.out)
-    assert found["regard"] == __version__
-    assert found["count"] == 30
-    assert found["scores"][0]["name"] == "BLEU"
-    assert len(found["outputs"]) == 10
-    assert found["speed"].keys() == {"per_second", "alone_ms", "peak_mib", "threads"}
+    report = json.loads(done.out)
+    assert report["regard"] == __version__
+    assert report["count"] == 30
+    assert report["scores"][0]["name"] == "BLEU"
+    assert len(report["outputs"]) == 10
+    assert report["speed"].keys() == {"per_second", "alone_ms", "peak_mib", "threads"}
 
 
 def test_two_runs_are_compared(regard, run: Path, other_run: Path) -> None:
@@ -120,8 +120,8 @@ def test_looking_draws_writes_and_opens_a_page(
     text = page.read_text("utf-8")
     assert "<!doctype html>" in text.lower()
     assert "我爱中国" in text
-    given = regard("look", run, "我爱中国", "--target", "I love China.", "--output", page)
-    assert given.out.startswith("我爱中国 → I love China.\n")
+    forced = regard("look", run, "我爱中国", "--target", "I love China.", "--output", page)
+    assert forced.out.startswith("我爱中国 → I love China.\n")
 
 
 def test_a_corpus_is_checked(regard, corpus: Path, run: Path) -> None:
@@ -130,9 +130,9 @@ def test_a_corpus_is_checked(regard, corpus: Path, run: Path) -> None:
     assert "pairs: 300; test: 300" in done.out
     assert re.search(r"^! .*whose source occurs in training", done.out, re.MULTILINE)
     clean = regard("data", "check", corpus / "small.toml", "--run", run, "--json")
-    found = json.loads(clean.out)
-    assert (found["pairs"], found["held_out"]) == (300, {"test": 30})
-    assert found["source"]["lengths"]["unit"] == "tokens"
+    report = json.loads(clean.out)
+    assert (report["pairs"], report["held_out"]) == (300, {"test": 30})
+    assert report["source"]["lengths"]["unit"] == "tokens"
 
 
 def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
@@ -140,9 +140,9 @@ def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").mkdir()  # a folder, such as a run's, is not meant
-    found = json.loads(regard("data", "check", "demo", "--json").out)
-    assert found["pairs"] == 2 * 300  # the phrasebook and everyday sentences
-    assert found["source"]["lengths"]["unit"] == "characters"
+    report = json.loads(regard("data", "check", "demo", "--json").out)
+    assert report["pairs"] == 2 * 300  # the phrasebook and everyday sentences
+    assert report["source"]["lengths"]["unit"] == "characters"
     assert len(regard("data", "sample", "demo", "-n", 3).out.splitlines()) == 3
 
 
@@ -180,16 +180,16 @@ def little_phrasebook(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
     names = {"train": "train.tsv", "valid": "test.tsv", "test": "test.tsv", "new": "test.tsv"}
     names["everyday"] = "train.tsv"
 
-    def some(split: str) -> list[Phrase]:
+    def read_split(split: str) -> list[Phrase]:
         lines = (corpus / names[split]).read_text("utf-8").splitlines()
-        found = [phrase(*line.split("\t")) for line in lines]
-        return [phrase("我爱中国", "I love China."), *found] if split == "test" else found
+        phrases = [phrase(*line.split("\t")) for line in lines]
+        return [phrase("我爱中国", "I love China."), *phrases] if split == "test" else phrases
 
     recipe = corpus / "demo.toml"
     settings = (corpus / "small.toml").read_text("utf-8")
     settings = settings.replace('"train.tsv"', '"phrasebook"').replace('test = "test.tsv"', "")
     recipe.write_text(settings.replace("updates = 80", "updates = 40"), "utf-8")
-    monkeypatch.setattr("regard.text.phrasebook.phrases", some)
+    monkeypatch.setattr("regard.text.phrasebook.phrases", read_split)
     monkeypatch.setattr("regard.cli.demo_training.packaged_recipe", lambda name: recipe)
     monkeypatch.setattr("regard.cli.demo_training._COMPILE", "")
 
@@ -219,21 +219,21 @@ def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path: Path
 
 def test_a_run_in_one_file_does_what_its_folder_does(regard, run: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "zhen.regard"
-    written = regard("export", run, bundle)
-    assert (written.code, written.out, written.err) == (0, "", f"wrote {bundle}\n")
+    exported = regard("export", run, bundle)
+    assert (exported.code, exported.out, exported.err) == (0, "", f"wrote {bundle}\n")
     lines = "我爱中国\n他爱你\n".encode()
     assert regard("predict", bundle, stdin=lines).out == regard("predict", run, stdin=lines).out
     assert regard("evaluate", bundle, "--json").code == 0
-    for given, page in ((run, "run.html"), (bundle, "bundle.html")):
-        assert regard("look", given, "我爱中国", "--out", tmp_path / page).code == 0
+    for path, page in ((run, "run.html"), (bundle, "bundle.html")):
+        assert regard("look", path, "我爱中国", "--out", tmp_path / page).code == 0
     assert (tmp_path / "run.html").read_bytes() == (tmp_path / "bundle.html").read_bytes()
     assert "there is something at" in regard.refused("export", run, bundle)
     assert "--to must be one of" in regard.refused("export", run, tmp_path / "x", "--to", "pickle")
-    whole = ("export", run, tmp_path / "x", "--precision", "int8")
-    assert "precision must be left out for bundle" in regard.refused(*whole)
+    words = ("export", run, tmp_path / "x", "--precision", "int8")
+    assert "precision must be left out for bundle" in regard.refused(*words)
 
 
-def test_the_version_is_told(regard) -> None:
+def test_the_version_is_printed(regard) -> None:
     assert regard("--version").out.strip() == __version__
 
 

@@ -80,9 +80,9 @@ def test_a_mistake_is_named(
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
     monkeypatch.chdir(tmp_path)
-    places = {"TINY": corpus / "tiny.toml", "RUN": run}
-    places |= {"TEST": corpus / "test.tsv", "TRAIN": corpus / "train.tsv"}
-    for name, path in places.items():
+    paths = {"TINY": corpus / "tiny.toml", "RUN": run}
+    paths |= {"TEST": corpus / "test.tsv", "TRAIN": corpus / "train.tsv"}
+    for name, path in paths.items():
         line = line.replace(name, str(path))
     assert message in regard.refused(*shlex.split(line), stdin=b"a\n")
 
@@ -141,11 +141,11 @@ LONG = "n" * 300
     ],
 )
 def test_a_path_that_is_none(regard, corpus: Path, run: Path, arguments: tuple[str, ...]) -> None:
-    known = [each.replace("CORPUS", str(corpus)).replace("RUN", str(run)) for each in arguments]
-    assert "File name too long" in regard.refused(*known)
-    odd = [each.replace(LONG, "a\0b") for each in known]
-    assert "an argument must hold no NUL character; got 'a\\x00b" in regard.refused(*odd)
-    under_a_file = [each.replace(LONG, str(corpus / "train.tsv" / "x")) for each in known]
+    words = [each.replace("CORPUS", str(corpus)).replace("RUN", str(run)) for each in arguments]
+    assert "File name too long" in regard.refused(*words)
+    with_nul = [each.replace(LONG, "a\0b") for each in words]
+    assert "an argument must hold no NUL character; got 'a\\x00b" in regard.refused(*with_nul)
+    under_a_file = [each.replace(LONG, str(corpus / "train.tsv" / "x")) for each in words]
     assert "x" in regard.refused(*under_a_file)
 
 

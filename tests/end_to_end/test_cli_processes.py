@@ -76,7 +76,7 @@ def test_a_pipe_is_answered_line_by_line_and_may_break(run: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_asked_to_stop_training_saves_and_says_how_to_go_on(
+def test_a_stopped_training_saves_and_says_how_to_resume(
     corpus: Path, tmp_path: Path, number: int
 ) -> None:
     command = [*REGARD, "train", str(corpus / "tiny.toml"), "--run", str(tmp_path / "run")]

@@ -32,14 +32,14 @@ QUICKER = {
 
 def different_blocks() -> dict[str, str]:
     """The different blocks of all pages; one that a page of the other language repeats is one."""
-    found: dict[str, str] = {}
-    seen: set[str] = set()
+    blocks_of_pages: dict[str, str] = {}
+    trees: set[str] = set()
     for page in sorted(PAGES):
         for number, code in enumerate(blocks(page, "python"), 1):
-            if (tree := ast.dump(ast.parse(code))) not in seen:
-                seen.add(tree)
-                found[f"{page.relative_to(ROOT)} {number}"] = code
-    return found
+            if (tree := ast.dump(ast.parse(code))) not in trees:
+                trees.add(tree)
+                blocks_of_pages[f"{page.relative_to(ROOT)} {number}"] = code
+    return blocks_of_pages
 
 
 BLOCKS = different_blocks()

@@ -17,7 +17,7 @@ def test_samples_differ_by_seed_and_come_again_with_it(regard, run: Path) -> Non
     assert len(first.splitlines()) == 4
 
 
-def test_given_outputs_are_scored(regard, run: Path, tmp_path: Path) -> None:
+def test_outputs_are_scored(regard, run: Path, tmp_path: Path) -> None:
     best = json.loads(regard("predict", run, "--output-format", "jsonl", stdin=LINE).out)
     pair = f"我爱中国\t{best['translation']}\n".encode()
     score, log_prob, target = regard("predict", run, "--score", stdin=pair).out.split("\t")
@@ -27,14 +27,14 @@ def test_given_outputs_are_scored(regard, run: Path, tmp_path: Path) -> None:
     file = tmp_path / "pairs.jsonl"
     file.write_text('{"source": "我", "target": "I"}\n\n', "utf-8")
     done = regard("predict", run, file, "--score", "--output-format", "jsonl")
-    found = [json.loads(line) for line in done.out.splitlines()]
-    assert len(found[0]["log_probs"]) == len(found[0]["tokens"])
-    assert "score" not in found[1]
+    records = [json.loads(line) for line in done.out.splitlines()]
+    assert len(records[0]["log_probs"]) == len(records[0]["tokens"])
+    assert "score" not in records[1]
 
 
-def test_evaluation_searches_as_told(regard, run: Path) -> None:
-    found = [
+def test_evaluation_searches_by_the_options(regard, run: Path) -> None:
+    scores = [
         json.loads(regard("evaluate", run, "--json", *options).out)["scores"]
         for options in ([], ["--method", "sample", "--temperature", 3])
     ]
-    assert found[0] != found[1]
+    assert scores[0] != scores[1]

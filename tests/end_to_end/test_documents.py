@@ -28,8 +28,8 @@ Trained = Callable[[str], tuple[Path, Path]]
 def question(number: int) -> dict[str, Any]:
     cat = f"the cat of {NAMES[number % 5]}"
     story = f"Once there was {NAMES[number % 6]} the {number}th. The {cat[4:]} slept."
-    asked = f"Who slept beside {NAMES[number % 4]}?"
-    return {"context": story, "question": asked, "answers": ["the cat", cat]}
+    text = f"Who slept beside {NAMES[number % 4]}?"
+    return {"context": story, "question": text, "answers": ["the cat", cat]}
 
 
 def document(number: int) -> str:
@@ -50,9 +50,9 @@ def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     def run(recipe: str) -> tuple[Path, Path]:
         folder, test = home / recipe, home / f"{recipe}-test.jsonl"
         if not folder.exists():
-            made = [*map(question if recipe == "generation-copy" else summarised, range(40))]
-            test.write_text("".join(f"{json.dumps(each)}\n" for each in made[:12]), "utf-8")
-            lines = [{k: v for k, v in each.items() if k != "summaries"} for each in made]
+            records = [*map(question if recipe == "generation-copy" else summarised, range(40))]
+            test.write_text("".join(f"{json.dumps(each)}\n" for each in records[:12]), "utf-8")
+            lines = [{k: v for k, v in each.items() if k != "summaries"} for each in records]
             text = "".join(f"{json.dumps(each)}\n" for each in lines)
             (home / "train.jsonl").write_text(text, "utf-8")
             settings = {**_TRAINING, **RECIPES[recipe]}
@@ -64,7 +64,7 @@ def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return run
 
 
-def test_evaluation_begins_with_rouge_beside_sentences(regard, trained: Trained) -> None:
+def test_evaluation_begins_with_rouge_and_that_of_sentences(regard, trained: Trained) -> None:
     run, test = trained("generation-copy")
     done = regard("evaluate", run, "--source", test, "--method", "greedy")
     assert done.code == 0, done
@@ -86,8 +86,8 @@ def test_a_json_line_is_a_record_wherever_it_is_read(regard, trained: Trained, t
     )
     assert typed == as_json
     for line in lines:
-        looked = regard("look", run, line, "--out", tmp_path / "page.html")
-        assert looked.out.startswith("Who slept beside Anna? ‖ The cat of Anna slept."), looked
+        drawing = regard("look", run, line, "--out", tmp_path / "page.html")
+        assert drawing.out.startswith("Who slept beside Anna? ‖ The cat of Anna slept."), drawing
     message = regard.refused("predict", run, stdin=b'{"text": "A cat."}\n')
     assert "stdin:1: expected the key 'document' or 'context'; found 'text'" in message
     scored = regard("predict", run, "--score", stdin=json.dumps(record).encode())
@@ -96,45 +96,45 @@ def test_a_json_line_is_a_record_wherever_it_is_read(regard, trained: Trained, t
 
 
 @pytest.mark.parametrize("recipe", WRITERS)
-def test_a_summary_stands_beside_sentences_and_chance(regard, trained: Trained, recipe) -> None:
+def test_a_summary_is_compared_with_sentences_and_chance(regard, trained: Trained, recipe) -> None:
     run, test = trained(recipe)
     done = regard("evaluate", run, "--source", test, "--json")
     assert done.code == 0, done
-    found = json.loads(done.out)
-    names = [score["name"] for score in found["scores"]]
+    report = json.loads(done.out)
+    names = [score["name"] for score in report["scores"]]
     assert names[:3] == ["ROUGE-L", "ROUGE-1", "ROUGE-2"]
-    assert all(score["margin"] is not None for score in found["scores"][:3])
-    assert "nrefs:2" in found["scores"][0]["signature"]
-    baselines = {one["name"]: one for one in found["baselines"]}
+    assert all(score["margin"] is not None for score in report["scores"][:3])
+    assert "nrefs:2" in report["scores"][0]["signature"]
+    baselines = {baseline["name"]: baseline for baseline in report["baselines"]}
     assert list(baselines)[:4] == [
         "the first sentence",
         "the first 2 words",
         "the sentence nearest to all",
         "TextRank's first sentence",
     ]
-    assert all(0 < one["p_value"] <= 1 for one in baselines.values())
-    (table,) = found["tables"]
+    assert all(0 < baseline["p_value"] <= 1 for baseline in baselines.values())
+    (table,) = report["tables"]
     assert [row[0] for row in table["rows"]] == ["1-grams", "2-grams", "3-grams", "4-grams"]
-    assert len(found["outputs"]) == 10
+    assert len(report["outputs"]) == 10
 
 
 @pytest.mark.parametrize(("recipe", "layer"), [(WRITERS[0], 1), (WRITERS[1], 0)])
-def test_what_was_copied_is_told_and_drawn(regard, trained, tmp_path, recipe, layer) -> None:
+def test_copied_words_are_printed_and_drawn(regard, trained, tmp_path, recipe, layer) -> None:
     run, _ = trained(recipe)
     line = json.dumps({"document": document(3)}).encode()
     done = regard("predict", run, "--attention", "--output-format", "jsonl", stdin=line)
     assert done.code == 0, done
     answer = json.loads(done.out)
     assert len(answer["copied_from"]) == len(answer["output_tokens"]) == len(answer["attention"])
-    looked = regard("look", run, document(3), "--out", tmp_path / "page.html")
-    assert looked.code == 0, looked
+    drawing = regard("look", run, document(3), "--out", tmp_path / "page.html")
+    assert drawing.code == 0, drawing
     if answer["translation"]:
-        assert "copied, from which character on: " in looked.out
+        assert "copied, from which character on: " in drawing.out
     page = (tmp_path / "page.html").read_text("utf-8")
     assert f'"opening":{{"kind":"cross","layer":{layer},"head":"mean"}}' in page
 
 
-def test_sentences_are_taken_out_as_they_stand(regard, trained: Trained) -> None:
+def test_sentences_are_extracted_unchanged(regard, trained: Trained) -> None:
     run, test = trained("sentence-extraction")
     done = regard("predict", run, test, "--output-format", "jsonl")
     assert done.code == 0, done
@@ -142,7 +142,7 @@ def test_sentences_are_taken_out_as_they_stand(regard, trained: Trained) -> None
         answer = json.loads(line)
         assert answer["summary"] in document(number)
         assert len(answer["sentences"]) == len(answer["probabilities"]) == 3
-    found = regard("evaluate", run, "--source", test)
-    assert found.code == 0, found
-    assert "beside it, TextRank's first sentence" in found.out
-    assert "nearest to the summary, which is not known" in found.out
+    evaluated = regard("evaluate", run, "--source", test)
+    assert evaluated.code == 0, evaluated
+    assert "beside it, TextRank's first sentence" in evaluated.out
+    assert "nearest to the summary, which is not known" in evaluated.out

@@ -180,15 +180,15 @@ def bundled(run: Path) -> Path:
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    status = run_command([str(argument) for argument in arguments])
-    found = capsys.readouterr()
-    assert CONTROL.search(found.out + found.err) is None
-    assert status in (0, 2)
-    if not status:
-        return found.out
-    *others, last = found.err.splitlines()
+    code = run_command([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert CONTROL.search(captured.out + captured.err) is None
+    assert code in (0, 2)
+    if not code:
+        return captured.out
+    *warnings, last = captured.err.splitlines()
     assert last.startswith("error: ")
-    assert not any(line.startswith("error: ") for line in others)
+    assert not any(line.startswith("error: ") for line in warnings)
     return last
 
 
@@ -200,13 +200,13 @@ def test_a_run_whose_checksums_fit_is_refused_in_a_line_or_answers(run, capsys, 
     with suppress(TypeError, KeyError, RecursionError):  # where a checksum has no place
         fit(run)
     Path("text.txt").write_text("Anna sleeps in the garden.\n", "utf-8")
-    for place in (run, bundled(run)):
-        said = asked(capsys, "predict", place, "text.txt")
+    for path in (run, bundled(run)):
+        printed = asked(capsys, "predict", path, "text.txt")
         if refusal is None:
-            assert not said.startswith("error")
+            assert not printed.startswith("error")
         else:
-            assert re.search(refusal, said), said
-        asked(capsys, "info", place)
+            assert re.search(refusal, printed), printed
+        asked(capsys, "info", path)
     asked(capsys, "runs", ".")
     asked(capsys, "runs", ".", "--json")
 
@@ -223,10 +223,10 @@ def test_what_is_no_plain_file_is_not_waited_for(run, capsys, name):
 def test_a_weight_that_is_not_finite_is_named_whichever_it_is(run):
     path = run / "model.safetensors"
     tensors = safetensors.torch.load(path.read_bytes())
-    for place, name in enumerate(tensors):
-        bad = {other: tensor.clone() for other, tensor in tensors.items()}
-        bad[name].view(-1)[-1] = (float("nan"), float("inf"), -float("inf"))[place % 3]
-        path.write_bytes(safetensors.torch.save(bad))
+    for index, name in enumerate(tensors):
+        broken = {other: tensor.clone() for other, tensor in tensors.items()}
+        broken[name].view(-1)[-1] = (float("nan"), float("inf"), -float("inf"))[index % 3]
+        path.write_bytes(safetensors.torch.save(broken))
         fit(run)
         with pytest.raises(RunError, match=f"got NaN or infinity in {re.escape(name)}\\."):
             Predictor.load(run)

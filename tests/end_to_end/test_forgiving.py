@@ -43,11 +43,11 @@ def test_a_file_alone_is_trained_on_as_what_it_is(trained) -> None:
 def test_files_behind_a_run_are_evaluated(regard, trained) -> None:
     home, _ = trained
     more = table(home / "more.csv", 300, 20)
-    told = [
+    counts = [
         json.loads(regard("evaluate", home / "run", *files, "--json").out)["count"]
         for files in ((), (more,), (more, home / "v.csv"), ("--source", more))
     ]
-    assert told == [60, 20, 80, 20]
+    assert counts == [60, 20, 80, 20]
     message = regard.refused("evaluate", home / "run", more, "--source", more)
     assert "--source and --target must be left out where files are named without them" in message
 
@@ -81,10 +81,10 @@ def test_answers_to_several_files_go_into_one(regard, trained) -> None:
 
 def test_info_says_what_a_run_is(regard, trained) -> None:
     home, _ = trained
-    told = json.loads(regard("info", home / "run", "--json").out)
-    assert told["job"] == "classification"
-    assert told["test text"] == [str(home / "t.csv")]
-    assert "accuracy" in told["figures"]
+    info = json.loads(regard("info", home / "run", "--json").out)
+    assert info["job"] == "classification"
+    assert info["test text"] == [str(home / "t.csv")]
+    assert "accuracy" in info["figures"]
     lines = regard("info", home / "run").out.splitlines()
     assert any(line.startswith("model") and "parameters" in line for line in lines)
     message = regard.refused("info", home / "rnu")
@@ -92,7 +92,7 @@ def test_info_says_what_a_run_is(regard, trained) -> None:
     assert f"regard predict {home / 'run'} FILE" in lines[-3]
 
 
-def test_a_check_guesses_takes_settings_and_ends_in_zero(regard, trained) -> None:
+def test_a_check_infers_takes_settings_and_exits_with_zero(regard, trained) -> None:
     home, _ = trained
     done = regard("data", "check", home / "all.csv")
     assert done.code == 0, done
@@ -111,8 +111,8 @@ def test_the_encoding_of_training_is_that_of_later_commands(regard, tmp_path) ->
     new.write_bytes("żółć 3 nowa\n".encode("cp1250"))
     limits = ("--set", "training.updates=1", "--set", "training.epochs=none")
     limits += ("--set", "training.least_updates=0", "--run", tmp_path / "run")
-    begun = regard("train", "classification-bag", path, "--encoding", "cp1250", *limits)
-    assert begun.code == 0, begun
+    trained = regard("train", "classification-bag", path, "--encoding", "cp1250", *limits)
+    assert trained.code == 0, trained
     done = regard("evaluate", tmp_path / "run")
     assert (done.code, "zły" in done.out) == (0, True), done
     assert regard("predict", tmp_path / "run", new).code == 0

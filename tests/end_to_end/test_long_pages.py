@@ -22,9 +22,9 @@ def shown() -> Document:
 
 @pytest.fixture(scope="module")
 def file(shown: Document, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("long") / "page.html"
-    found.write_text(page(shown), encoding="utf-8")
-    return found
+    file = tmp_path_factory.mktemp("long") / "page.html"
+    file.write_text(page(shown), encoding="utf-8")
+    return file
 
 
 def opened(tab: Tab, file: Path, state: str = "") -> Tab:
@@ -57,7 +57,7 @@ def test_pooled_squares_are_hatched_and_named_on_the_canvas(tab: Tab, file: Path
     assert "a square is the share that 64 tokens give 64 tokens" in tab.text(".what")
 
 
-def test_a_kept_head_is_not_blank_where_nothing_was_kept(
+def test_a_stored_head_is_not_blank_where_nothing_was_stored(
     tab: Tab, file: Path, shown: Document
 ) -> None:
     layer = shown.examples[0].summaries[0]
@@ -85,19 +85,21 @@ def test_views_of_links_open_at_a_head_that_has_some(
         assert not tab.page.locator("section .hint").is_visible()
     tab.press("m")  # who asks for the mean is told
     if view == "arcs":
-        kept = sum(len(one.top_heads) for one in shown.examples[0].summaries)
-        assert f"They were of {kept} of 12 heads" in tab.text("section .hint")
+        num_kept = sum(
+            len(layer_summary.top_heads) for layer_summary in shown.examples[0].summaries
+        )
+        assert f"They were of {num_kept} of 12 heads" in tab.text("section .hint")
         assert not tab.page.locator(".legend").is_visible()
 
 
-def test_heads_say_how_much_was_kept_of_them(tab: Tab, file: Path, shown: Document) -> None:
+def test_heads_say_how_much_was_stored_of_them(tab: Tab, file: Path, shown: Document) -> None:
     layer = shown.examples[0].summaries[0]
     opened(tab, file, "view=arcs&layer=1&head=mean")
     titles = tab.ask("[...document.querySelectorAll('[data-group=head] label')].map(l => l.title)")
     for head in range(6):
         count = dict(zip(layer.top_heads, layer.top_counts, strict=True)).get(head, 0)
-        says = f"{count} largest weight{'' if count == 1 else 's'} of each token kept"
-        assert titles[head + 1] == (says if count else "")
+        title = f"{count} largest weight{'' if count == 1 else 's'} of each token kept"
+        assert titles[head + 1] == (title if count else "")
     head, count = layer.top_heads[0], layer.top_counts[0]
     opened(tab, file, f"view=arcs&layer=1&head={head + 1}")
     caption = tab.text("section .caption")

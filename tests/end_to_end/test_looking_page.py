@@ -62,9 +62,9 @@ def test_each_line_of_a_file_is_an_example(regard, home: Path) -> None:
 def test_a_long_text_is_shown_in_the_parts_it_is_translated_in(regard, home: Path) -> None:
     done = regard("look", "regard-demo", "我爱中国。" * 8, "--out", "a.html")
     assert done.out.count(" → ") > 1
-    whole = regard("look", "regard-demo", "我爱中国。" * 20, "--target", "I love China.")
-    assert whole.out.count(" → ") == 1
-    assert "cross 0" in whole.out
+    in_one_part = regard("look", "regard-demo", "我爱中国。" * 20, "--target", "I love China.")
+    assert in_one_part.out.count(" → ") == 1
+    assert "cross 0" in in_one_part.out
 
 
 def test_a_folder_s_layers_are_a_table(regard, home: Path) -> None:
@@ -76,11 +76,11 @@ def test_a_folder_s_layers_are_a_table(regard, home: Path) -> None:
 
 def test_a_text_for_a_folder_is_written_named_or_piped(regard, home: Path) -> None:
     (home / "text.txt").write_text("我爱中国", "utf-8")
-    ways = [("--model", "bert", "我爱中国"), ("bert", "我爱中国"), ("bert", "text.txt")]
-    written, *others = [regard("look", *words).out for words in ways]
-    assert written.startswith("我爱中国")
-    assert others == [written, written]
-    assert regard("look", "bert", stdin="我爱中国\n".encode()).out == written
+    commands = [("--model", "bert", "我爱中国"), ("bert", "我爱中国"), ("bert", "text.txt")]
+    expected, *others = [regard("look", *words).out for words in commands]
+    assert expected.startswith("我爱中国")
+    assert others == [expected, expected]
+    assert regard("look", "bert", stdin="我爱中国\n".encode()).out == expected
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_cannot_be_looked_into_is_named(words: str, message: str, regard, h
     assert message in regard.refused("look", *shlex.split(words))
 
 
-def test_a_long_text_is_cut_where_that_is_asked_for(regard, home: Path) -> None:
+def test_a_long_text_is_cut_with_truncate(regard, home: Path) -> None:
     (home / "long.txt").write_text("我爱中国" * 9, "utf-8")
     done = regard("look", "--model", "bert", "long.txt", "--truncate")
     assert done.out.splitlines()[0] == ("我爱中国" * 9)[:18]

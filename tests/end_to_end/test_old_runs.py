@@ -60,53 +60,55 @@ def _from_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "runs_33c24e5" / "texts")
 
 
-def is_like(found: object, recorded: object, rel: float = 1e-3) -> bool:
+def is_like(value: object, recorded: object, rel: float = 1e-3) -> bool:
     """Whether JSON is the same, but for roundings."""
-    if isinstance(recorded, dict) and isinstance(found, dict):
+    if isinstance(recorded, dict) and isinstance(value, dict):
         names = recorded.keys() - CHANGING
-        return names == found.keys() - CHANGING and all(
-            is_like(found[name], recorded[name], rel) for name in names
+        return names == value.keys() - CHANGING and all(
+            is_like(value[name], recorded[name], rel) for name in names
         )
-    if isinstance(recorded, list) and isinstance(found, list):
-        pairs = zip(found, recorded, strict=False)
-        return len(found) == len(recorded) and all(is_like(*pair, rel) for pair in pairs)
+    if isinstance(recorded, list) and isinstance(value, list):
+        pairs = zip(value, recorded, strict=False)
+        return len(value) == len(recorded) and all(is_like(*pair, rel) for pair in pairs)
     if isinstance(recorded, float):
-        return found == pytest.approx(recorded, rel=rel, abs=2e-5)
-    return found == recorded
+        return value == pytest.approx(recorded, rel=rel, abs=2e-5)
+    return value == recorded
 
 
-def has_like_words(found: str, recorded: str) -> bool:
+def has_like_words(printed: str, recorded: str) -> bool:
     """Whether text is the same, but for the last digit of its fractions."""
-    fractions = [list(map(float, NUMBER.findall(text))) for text in (found, recorded)]
-    words = [NUMBER.sub("#", text) for text in (found, recorded)]
+    fractions = [list(map(float, NUMBER.findall(text))) for text in (printed, recorded)]
+    words = [NUMBER.sub("#", text) for text in (printed, recorded)]
     return words[0] == words[1] and fractions[0] == pytest.approx(fractions[1], rel=1e-3, abs=0.011)
 
 
 @pytest.mark.parametrize(("name", "command", "recorded"), COMMANDS)
-def test_a_command_says_what_it_said(regard, runs: Path, tmp_path: Path, name, command, recorded):
+def test_a_command_prints_what_it_printed(
+    regard, runs: Path, tmp_path: Path, name, command, recorded
+):
     run, page = str(runs / name / "run"), str(tmp_path / "page.html")
     done = regard(*(word.replace("RUN.html", page).replace("RUN", run) for word in command))
     assert done.code == 0, done
-    found = done.out.replace(run, "RUN")
+    printed = done.out.replace(run, "RUN")
     if "jsonl" in command or "--json" in command:
-        pairs = zip(found.splitlines(), recorded.splitlines(), strict=True)
+        pairs = zip(printed.splitlines(), recorded.splitlines(), strict=True)
         for line, before in pairs:
             assert is_like(json.loads(line), json.loads(before)), (line, before)
     else:
-        assert has_like_words(found, recorded), (found, recorded)
+        assert has_like_words(printed, recorded), (printed, recorded)
     if command[0] == "look":
         assert Path(page).read_text("utf-8").startswith("<!")
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_training_that_was_interrupted_goes_on_to_where_it_went(runs: Path, name: str):
-    before = Run.open(runs / name / "run").summary
+def test_an_interrupted_training_resumes_to_its_recorded_end(runs: Path, name: str):
+    expected = Run.open(runs / name / "run").summary
     begun = runs / name / "begun"
     recipe = recipe_from_table(Run.open(begun).recipe)
     summary = train(recipe, begun, reporter=ConsoleReporter(quiet=True)).summary
-    assert summary["updates"] == before["updates"]
+    assert summary["updates"] == expected["updates"]
     # Adam makes steps of what is hardly more than a rounding.
-    assert is_like(summary["validation"], before["validation"], rel=5e-3)
+    assert is_like(summary["validation"], expected["validation"], rel=5e-3)
 
 
 def requests_of(name: str) -> tuple[str, Path, dict[str, Any]]:
@@ -123,8 +125,8 @@ async def posted(app: Any, *requests: tuple[str, dict[str, Any]]) -> list[list[A
     """Answers of a server to requests, each a path and its members."""
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        found = [(await client.post(path, json=members)).json() for path, members in requests]
-        return [each.get("answers") or each["translations"] for each in found]
+        replies = [(await client.post(path, json=members)).json() for path, members in requests]
+        return [each.get("answers") or each["translations"] for each in replies]
 
 
 def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypatch):
@@ -134,32 +136,32 @@ def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypa
     names = {name: f"served-{name.replace('/', '-')}" for name in RECORDED}
     folders = [(runs / name / "run").rename(runs / folder) for name, folder in names.items()]
     assert regard("serve", *folders).code == 0
-    asked = [requests_of(name) for name in RECORDED]
+    requests_by_run = [requests_of(name) for name in RECORDED]
     requests = [
         (path, {"run": names[name], **members})
-        for name, (path, _, members) in zip(RECORDED, asked, strict=True)
+        for name, (path, _, members) in zip(RECORDED, requests_by_run, strict=True)
     ]
     answers = asyncio.run(posted(make_app(Service(served, Limits())), *requests))
-    for name, found in zip(RECORDED, answers, strict=True):
+    for name, replies in zip(RECORDED, answers, strict=True):
         recorded = next(each["out"] for each in RECORDED[name] if "jsonl" in each["command"])
-        before = [json.loads(line) for line in recorded.splitlines()]
-        for each, old in zip(found, before[: len(found)], strict=True):
+        expected = [json.loads(line) for line in recorded.splitlines()]
+        for each, old in zip(replies, expected[: len(replies)], strict=True):
             assert is_like(each, old), (name, each, old)
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("5dc9e81")])
-def test_an_answer_is_the_same_record_wherever_it_is_asked_for(regard, tmp_path, name):
+def test_an_answer_is_the_same_record_from_command_server_and_python(regard, tmp_path, name):
     with zipfile.ZipFile(FIXTURES / f"runs_{name}.zip") as packed:
         packed.extractall(tmp_path)
     run = tmp_path / "run"
     path, file, members = requests_of(name)
     writes, continues = "/translation" in name or "/generation" in name, path == "/continue"
     options = ["--max-tokens", 8] if continues else ["--n-best", 2] * writes
-    shown = ["--attention"] * writes
+    attention = ["--attention"] * writes
     if continues:
         file = tmp_path / file
         file.write_text(f"{members['text']}\n", "utf-8")
-    done = regard("predict", run, file, "--output-format", "jsonl", *options, *shown)
+    done = regard("predict", run, file, "--output-format", "jsonl", *options, *attention)
     records = [json.loads(line) for line in done.out.splitlines()]
     if writes:
         members |= {"n_best": 2, "alignments": True}
@@ -180,20 +182,24 @@ def test_an_answer_is_the_same_record_wherever_it_is_asked_for(regard, tmp_path,
     assert_alike(plain, without)
     if not continues:
         # Nor does an answer depend on its company.
-        alone = [load(run).predict([text], **decoding)[0].to_dict() for text in texts]
-        assert_alike(alone, without)
+        single = [load(run).predict([text], **decoding)[0].to_dict() for text in texts]
+        assert_alike(single, without)
         options = [*options, "--output-format", "jsonl", "--output", tmp_path / "answers"]
         assert regard("predict", run, "--input", file, *options).code == 0
         (out,) = (tmp_path / "answers").glob("*.jsonl")
         assert_alike(map(json.loads, out.read_text("utf-8").splitlines()), without)
 
 
-def assert_alike(found: Iterable[object], records: list[dict[str, Any]]) -> None:
-    for one, other in zip(found, records, strict=True):
-        plain, wanted = json.loads(json.dumps(one)), dict(other)
-        assert list(plain) == list(wanted)
-        for got, want in zip(flat(plain), flat(wanted), strict=True):
-            assert got == (pytest.approx(want, abs=2e-6, rel=0) if type(want) is float else want)
+def assert_alike(outputs: Iterable[object], records: list[dict[str, Any]]) -> None:
+    for one, other in zip(outputs, records, strict=True):
+        plain, expected = json.loads(json.dumps(one)), dict(other)
+        assert list(plain) == list(expected)
+        for value, expected_value in zip(flat(plain), flat(expected), strict=True):
+            assert value == (
+                pytest.approx(expected_value, abs=2e-6, rel=0)
+                if type(expected_value) is float
+                else expected_value
+            )
 
 
 def flat(value: Any) -> list[Any]:

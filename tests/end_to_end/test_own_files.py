@@ -39,24 +39,24 @@ def about(example: object, task: type[AnyTask]) -> str:
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
     """Texts of each learned vocabulary, and then those of each baseline of an evaluation."""
-    found: list[list[Any]] = []
+    calls: list[list[Any]] = []
 
-    def watch(where: Any, name: str, given: Any, make: Any = lambda function: function) -> None:
-        really = getattr(where, name)
+    def record(where: Any, name: str, texts_of: Any, make: Any = lambda function: function) -> None:
+        original = getattr(where, name)
 
-        def watched(*arguments: Any, **rest: Any) -> Any:
-            found.append(list(given(*arguments, **rest)))
-            return really(*arguments, **rest)
+        def recorded(*arguments: Any, **rest: Any) -> Any:
+            calls.append(list(texts_of(*arguments, **rest)))
+            return original(*arguments, **rest)
 
-        monkeypatch.setattr(where, name, make(watched))
+        monkeypatch.setattr(where, name, make(recorded))
 
     for entry in TASKS.values():
-        if entry.task.learn.__name__ != "watched":  # of another entry too
-            watch(entry.task, "learn", lambda recipe, examples: examples, staticmethod)
+        if entry.task.learn.__name__ != "recorded":  # of another entry too
+            record(entry.task, "learn", lambda recipe, examples: examples, staticmethod)
         if not entry.is_written:
-            watch(entry.task, "baselines", lambda task, known, examples: known)
-    watch(evaluation, "evaluate", lambda *_, training_targets, **rest: training_targets)
-    return found
+            record(entry.task, "baselines", lambda task, known, examples: known)
+    record(evaluation, "evaluate", lambda *_, training_targets, **rest: training_targets)
+    return calls
 
 
 @pytest.mark.parametrize("task", TINY)
@@ -81,9 +81,9 @@ def test_a_part_of_it_is_held_out_to_test_on(
     learned, by_baselines = known
     writes = TASKS[task].is_written
     assert by_baselines == [pair.target if writes else pair for pair in learned]
-    again = regard("train", tmp_path / "recipe.toml", "--run", tmp_path / "run")
-    assert again.code == 0, again
-    assert "going on from update 2" in again.err
+    resumed = regard("train", tmp_path / "recipe.toml", "--run", tmp_path / "run")
+    assert resumed.code == 0, resumed
+    assert "going on from update 2" in resumed.err
     next_line = trained.err.splitlines()[-1]
     assert (
         f"next: regard predict {tmp_path / 'run'}, regard evaluate {tmp_path / 'run'}" in next_line
@@ -91,7 +91,7 @@ def test_a_part_of_it_is_held_out_to_test_on(
     assert ("look" in next_line) == TASKS[task].is_shown
 
 
-def test_a_run_that_began_without_goes_on_without(regard, tmp_path: Path) -> None:
+def test_a_run_that_began_without_a_test_part_resumes_without(regard, tmp_path: Path) -> None:
     begin(regard, tmp_path, "classification", "--set", "training.updates=4")
     run = tmp_path / "run"
     table = Run.open(run).recipe
@@ -121,8 +121,8 @@ def test_vocabularies_of_recipes_fit_the_text(regard, tmp_path: Path) -> None:
     file.write_text(TINY["pair_matching"].text(60), "utf-8")
     settings = ["model.hidden_dim=8", "model.embed_dim=8", "data.first=2", "data.second=1"]
     settings += ["training.updates=1", "training.epochs=none"]
-    given = [word for each in settings for word in ("--set", each)]
-    trained = regard("train", "pair-matching", file, "--run", tmp_path / "run", *given)
+    options = [word for each in settings for word in ("--set", each)]
+    trained = regard("train", "pair-matching", file, "--run", tmp_path / "run", *options)
     assert trained.code == 0, trained
     assert re.search(
         r"^tokenizer.vocab_size: [\d,]+, not 8,000, since the text allows no more$",
@@ -130,7 +130,7 @@ def test_vocabularies_of_recipes_fit_the_text(regard, tmp_path: Path) -> None:
         re.MULTILINE,
     ), trained
     refused = regard.refused(
-        *("train", "pair-matching", file, "--run", tmp_path / "other", *given),
+        *("train", "pair-matching", file, "--run", tmp_path / "other", *options),
         *("--set", "tokenizer.may_shrink=false"),
     )
     assert "vocab_size must be at most" in refused

@@ -136,8 +136,8 @@ def pooled(weights: np.ndarray) -> np.ndarray:
 
 
 def cells(tab: Tab, selector: str) -> list[list[int]]:
-    found = f"[...document.querySelectorAll('.matrix td{selector}')]"
-    return tab.ask(f"{found}.map(c => [Number(c.dataset.row), Number(c.dataset.column)])")
+    selected = f"[...document.querySelectorAll('.matrix td{selector}')]"
+    return tab.ask(f"{selected}.map(c => [Number(c.dataset.row), Number(c.dataset.column)])")
 
 
 FIRST_ROW = (
@@ -250,7 +250,7 @@ def test_a_document_that_is_none_is_named(tab: Tab, tmp_path: Path, data: str, s
     tab.complaints.clear()
 
 
-def test_damaged_bytes_are_told_and_other_views_go_on(tab: Tab, medium: Document) -> None:
+def test_damaged_bytes_are_reported_and_other_views_work(tab: Tab, medium: Document) -> None:
     example = medium.examples[0]
     first = example.summaries[0]
     assert first.rows is not None
@@ -271,9 +271,9 @@ def test_many_heads_are_met_on_the_grid_and_opened_by_mouse(tab: Tab, medium: Do
     tab.open(medium)
     assert tab.page.locator(".heads button").count() == 15
     cell = tab.page.locator('.heads [data-layer="1"][data-head="3"]')
-    wanted = medium.examples[0].summaries[1].measures["entropy"][3]
-    assert f"{wanted:.2f}" == cell.inner_text()
-    assert cell.get_attribute("aria-label") == f"Decoder, layer 2, head 4: Entropy {wanted:.3g}"
+    entropy = medium.examples[0].summaries[1].measures["entropy"][3]
+    assert f"{entropy:.2f}" == cell.inner_text()
+    assert cell.get_attribute("aria-label") == f"Decoder, layer 2, head 4: Entropy {entropy:.3g}"
     cell.hover()
     tab.page.wait_for_selector(".readout .thumbnail")
     assert "layer 2 · head 4" in tab.text(".readout h3")
@@ -310,8 +310,11 @@ def point_at(tab: Tab, *, row: int, column: int, length: int, click: bool = Fals
     box = canvas.bounding_box()
     assert box is not None
     width, height = box["width"] - 132 - 26, box["height"] - 118 - 8
-    place = {"x": 132 + (column + 0.5) * width / length, "y": 118 + (row + 0.5) * height / length}
-    canvas.click(position=place) if click else canvas.hover(position=place)
+    position = {
+        "x": 132 + (column + 0.5) * width / length,
+        "y": 118 + (row + 0.5) * height / length,
+    }
+    canvas.click(position=position) if click else canvas.hover(position=position)
 
 
 def test_everything_is_reached_by_keyboard(tab: Tab, medium: Document) -> None:
@@ -346,7 +349,7 @@ def test_a_link_restores_the_state_and_back_returns_to_the_grid(
     tab.open(medium)
     tab.click('.heads [data-layer="2"][data-head="1"]')
     point_at(tab, row=30, column=11, length=97, click=True)
-    wanted = {
+    expected = {
         "view": "map",
         "kind": "decoder",
         "layer": "3",
@@ -354,14 +357,14 @@ def test_a_link_restores_the_state_and_back_returns_to_the_grid(
         "row": "31",
         "column": "12",
     }
-    assert wanted.items() <= address(tab).items()
-    other = open_tab(chromium.new_context(), tmp_path)
-    other.page.goto(tab.page.url)
-    other.settled()
-    assert other.ask(CHOSEN) == ["decoder", "2", "1", "log"]
-    other.wait("() => document.querySelector('.readout')?.innerText.includes('31 looks at')")
-    assert other.complaints == []
-    other.page.context.close()
+    assert expected.items() <= address(tab).items()
+    other_tab = open_tab(chromium.new_context(), tmp_path)
+    other_tab.page.goto(tab.page.url)
+    other_tab.settled()
+    assert other_tab.ask(CHOSEN) == ["decoder", "2", "1", "log"]
+    other_tab.wait("() => document.querySelector('.readout')?.innerText.includes('31 looks at')")
+    assert other_tab.complaints == []
+    other_tab.page.context.close()
     tab.page.go_back()
     tab.page.wait_for_selector("main.view[data-view=grid]")
 
@@ -381,14 +384,16 @@ def test_a_link_to_what_is_not_there_opens_something(
 
 def test_search_finds_tokens_and_goes_from_one_to_the_next(tab: Tab, medium: Document) -> None:
     tab.open(medium, "#view=map&layer=1&head=1")
-    places = [at for at, token in enumerate(medium.examples[0].output_tokens) if "模" in token.text]
+    positions = [
+        index for index, token in enumerate(medium.examples[0].output_tokens) if "模" in token.text
+    ]
     tab.press("/")
     tab.page.keyboard.type("模")
     tab.settled()
-    assert tab.text(".finding .count") == f"{len(places)} found"
-    for place in (places[0], places[1]):
+    assert tab.text(".finding .count") == f"{len(positions)} found"
+    for position in (positions[0], positions[1]):
         tab.press("Enter")
-        tab.wait("row => location.hash.includes(`row=${row}&`)", place + 1)
+        tab.wait("row => location.hash.includes(`row=${row}&`)", position + 1)
     tab.page.locator("#find").fill("MODEL ")  # whatever the case
     models = [token for token in medium.examples[0].output_tokens if "model" in token.text]
     tab.settled()
@@ -433,7 +438,7 @@ def test_twelve_layers_of_4096_tokens_are_small_and_open_at_once(tab: Tab, long:
     assert tab.ask("document.querySelectorAll('*').length") < 1500
 
 
-def test_kept_top_keys_are_told_at_any_length(tab: Tab, long: Document) -> None:
+def test_stored_top_keys_are_listed_at_any_length(tab: Tab, long: Document) -> None:
     summary = next(one for one in long.examples[0].summaries if one.top_heads)
     assert summary.top_keys is not None
     assert summary.top_weights is not None
@@ -441,11 +446,11 @@ def test_kept_top_keys_are_told_at_any_length(tab: Tab, long: Document) -> None:
     tab.open(long, f"#view=map&layer={summary.layer + 1}&head={head + 1}&row=2001")
     tab.page.wait_for_selector(".readout ol li")
     keys, weights = summary.top_keys.values()[0, 2000], summary.top_weights.values()[0, 2000]
-    wanted = [weight for key, weight in zip(keys, weights, strict=True) if key >= 0]
+    expected = [weight for key, weight in zip(keys, weights, strict=True) if key >= 0]
     listed = tab.ask(
         "[...document.querySelectorAll('.readout li data')].map(one => Number(one.value))"
     )
-    assert listed == pytest.approx(wanted)
+    assert listed == pytest.approx(expected)
     assert "the others were not kept" in tab.text(".readout")
     tab.page.locator("canvas.map").hover(position={"x": 400, "y": 400})
     for _ in range(4):
@@ -478,22 +483,22 @@ def test_32768_tokens_open_zoom_and_pan_without_a_node_for_each(tab: Tab) -> Non
     tab.wait("() => location.hash.includes('zoom=')")
 
 
-def test_exact_rows_come_from_who_is_asked(tab: Tab) -> None:
-    kept = watched_document(640, 1, 2, rows=False)
+def test_exact_rows_come_from_the_server_of_rows(tab: Tab) -> None:
+    shown = watched_document(640, 1, 2, rows=False)
     draw = np.random.default_rng(5).random((640, 640))
-    asked = []
+    requests = []
 
     def rows(example, kind, layer, head, queries):
-        asked.append((example, kind, layer, head))
+        requests.append((example, kind, layer, head))
         return draw[list(queries)]
 
     server = RowServer(rows)
-    tab.open(kept, "#view=map&layer=1&head=2&row=101&column=8", rows=server.address)
+    tab.open(shown, "#view=map&layer=1&head=2&row=101&column=8", rows=server.address)
     tab.wait(
         "wanted => Number(document.querySelector('.readout .weight')?.innerText) === wanted",
         float(f"{draw[100, 7]:.3g}"),
     )
-    assert set(asked) == {(0, "decoder", 0, 1)}
+    assert set(requests) == {(0, "decoder", 0, 1)}
     assert "not kept" not in tab.text(".readout")
     tab.page.locator("canvas.map").hover(position={"x": 400, "y": 400})
     for _ in range(4):
@@ -525,17 +530,17 @@ def test_keys_held_down_do_not_wear_out_the_address(tab: Tab, medium: Document) 
     tab.wait("() => location.hash.includes('row=62') || location.hash.includes('row=61')")
 
 
-def test_other_measures_and_changes_stand_beside_the_attention(tab: Tab) -> None:
-    shown = document()
+def test_other_measures_and_changes_are_shown_with_the_attention(tab: Tab) -> None:
+    original = document()
     first = replace(
-        shown.examples[0],
+        original.examples[0],
         importances=(
             Importance(method="attention", values=(0.5, 0.1, 0.2, 0.2), output=1),
             Importance(method="leave one out", values=(-2.0, 1, 0, 0), output=1, correlation=0.4),
         ),
         changes=(Change(edit="head 2 muted", output="I hate China.", score=-1.5),),
     )
-    tab.open(replace(shown, examples=(first,)), "#view=trust")
+    tab.open(replace(original, examples=(first,)), "#view=trust")
     assert "What mattered for “love”" in tab.text("section h2")
     weights = "[...document.querySelectorAll('.measure:last-child .shaded')].map(t => %s)"
     assert tab.ask(weights % "t.style.getPropertyValue('--w')") == [
@@ -545,5 +550,5 @@ def test_other_measures_and_changes_stand_beside_the_attention(tab: Tab) -> None
     assert tab.text(".measure:last-child data") == "0.4"
     assert tab.text(".changes mark") == "hate"
     assert "−1.5" in tab.text(".changes tbody tr:last-child")
-    tab.open(shown)
+    tab.open(original)
     assert tab.page.locator("[data-view=trust]").count() == 0

@@ -48,23 +48,23 @@ def chinese(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
     context = chromium.new_context(
         viewport={"width": 1280, "height": 1000}, accept_downloads=True, locale="zh-CN"
     )
-    found = open_tab(context, tmp_path)
-    yield found
+    opened = open_tab(context, tmp_path)
+    yield opened
     context.close()
-    assert not found.complaints, found.complaints
-    assert not found.outside(), found.outside()
+    assert not opened.complaints, opened.complaints
+    assert not opened.outside(), opened.outside()
 
 
 def translation() -> Document:
-    whole = every_kind()
-    example = whole.examples[0]
+    document = every_kind()
+    example = document.examples[0]
     options = (
         Extension(text="I", probability=0.7, outcome="kept"),
         Extension(text="", probability=0.2, outcome="ended"),
         Extension(text="a", probability=0.1),
     )
-    held = Beginning(parent=-1, text="", log_prob=-0.5, extensions=options)
-    steps = ((held,), *[(replace(held, parent=0),)] * 3)
+    beginning = Beginning(parent=-1, text="", log_prob=-0.5, extensions=options)
+    steps = ((beginning,), *[(replace(beginning, parent=0),)] * 3)
     answers = (SearchAnswer(text="I love China.", score=-0.25, log_prob=-1.0, is_finished=False),)
     search = SearchTree(
         beam_size=1,
@@ -77,7 +77,7 @@ def translation() -> Document:
     importance = Importance(method="leave one out", values=(0.1, 0.4, 0.0, 0.2), correlation=0.5)
     example = replace(example, search=search, changes=changes, importances=(importance,))
     return replace(
-        whole,
+        document,
         title="我爱中国",
         model="transformer, 1,234 parameters",
         examples=(example, replace(example, label="test", output="I love China!")),

@@ -34,9 +34,9 @@ def plain(text: str) -> Text:
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])
 def test_a_model_with_one_text_has_one_line_of_text(tab: Tab, kind: str) -> None:
     tab.open(alone(plain("only one text"), kind=kind), "#view=words&layer=1&head=1")
-    shown = "[...document.querySelectorAll('.texts dt')].filter((t) => t.checkVisibility())"
-    assert tab.ask(f"{shown}.map((t) => t.textContent)") == ["text"]
-    assert tab.ask(f"{shown}[0].nextElementSibling.textContent") == "only one text"
+    visible = "[...document.querySelectorAll('.texts dt')].filter((t) => t.checkVisibility())"
+    assert tab.ask(f"{visible}.map((t) => t.textContent)") == ["text"]
+    assert tab.ask(f"{visible}[0].nextElementSibling.textContent") == "only one text"
     assert [tab.text(f".{side}") for side in ("across", "down")] == ["text →", "text ↓"]
     for view in ("words", "arcs"):
         tab.open(alone(plain("only one text"), kind=kind), f"#view={view}&layer=1&head=1")
@@ -124,7 +124,7 @@ QUESTION, CONTEXT = Text.of(list("何时成立")), Text.of(list("成立于1902�
 WEIGHTS = [[1.0 if row == column - 5 else 0.1 for column in range(8)] for row in range(4)]
 
 
-def test_the_answer_stands_in_its_text_and_the_question_beside_it(tab: Tab) -> None:
+def test_the_answer_is_marked_in_its_text_with_the_question_next_to_it(tab: Tab) -> None:
     example = Example(
         source=CONTEXT.text,
         output=QUESTION.text,
@@ -138,16 +138,16 @@ def test_the_answer_stands_in_its_text_and_the_question_beside_it(tab: Tab) -> N
     )
     document = Document(title="何时成立", task="question answering", model="", examples=(example,))
     tab.open(document)
-    said = tab.page.inner_text("main.view")
-    assert "Beside it" in said
-    assert "何时成立" in said
+    text = tab.page.inner_text("main.view")
+    assert "Beside it" in text
+    assert "何时成立" in text
     tagged = tab.page.locator("ruby.tagged > span").all_inner_texts()
     assert "".join(tagged) == "1902年"
     tab.press("2")
-    shown = tab.page.inner_text("body")
-    assert "One text looks at the other." in shown
-    assert "looking" in shown
-    assert "looked at" in shown
+    body = tab.page.inner_text("body")
+    assert "One text looks at the other." in body
+    assert "looking" in body
+    assert "looked at" in body
 
 
 PARTS = ("⟨class⟩", "1,1", "1,2")
@@ -192,9 +192,9 @@ def test_an_answer_shows_its_picture_and_where_the_class_token_looks(tab: Tab):
 def test_a_part_that_is_pointed_at_shows_what_it_looks_at(tab: Tab):
     tab.open(picture_document(), "#view=image")
     assert figures(tab, 1) == ["0.7", "0.1"]
-    said = tab.page.inner_text(".caption")
-    assert said.startswith("The class token, whose state becomes the label,")
-    assert "0.2 goes to the class token" in said
+    caption = tab.page.inner_text(".caption")
+    assert caption.startswith("The class token, whose state becomes the label,")
+    assert "0.2 goes to the class token" in caption
     tab.click("svg.picture .part >> nth=1")
     tab.page.wait_for_function(
         "document.querySelector('.caption').textContent.startsWith('Part 1,2')"

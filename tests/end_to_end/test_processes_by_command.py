@@ -63,7 +63,7 @@ def wait_until(is_so, process, seconds=100):
         time.sleep(0.05)
 
 
-def test_a_killed_process_is_told_of_once_and_ctrl_c_stops_all(started, tmp_path):
+def test_a_killed_process_is_reported_once_and_ctrl_c_stops_all(started, tmp_path):
     run = tmp_path / "run"
     first = started("--processes", "2")
     wait_until(lambda: updates(run) >= 20, first)
@@ -88,7 +88,7 @@ def test_a_killed_process_is_told_of_once_and_ctrl_c_stops_all(started, tmp_path
     assert Run.open(run).newest_checkpoint().step > saved
 
 
-def test_torchrun_goes_on_by_itself_after_a_kill(started, tmp_path):
+def test_torchrun_resumes_by_itself_after_a_kill(started, tmp_path):
     run = tmp_path / "run"
     torchrun = ("torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1", "-m", "--")
     whole = started(launcher=torchrun, updates=160)
@@ -100,7 +100,7 @@ def test_torchrun_goes_on_by_itself_after_a_kill(started, tmp_path):
     assert Run.open(run).summary["updates"] == 160
 
 
-def test_what_is_wrong_is_said_once(started):
+def test_an_error_is_reported_once(started):
     broken = started("--processes", "2", "--set", "model.hidden_dimm=8")
     _, said = broken.communicate(timeout=60)
     assert broken.returncode == 2

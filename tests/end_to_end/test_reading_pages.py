@@ -56,7 +56,7 @@ def test_every_saved_picture_says_what_it_is_of(tab: Tab, view: str) -> None:
 # Tokens.
 
 
-def test_pieces_of_one_character_are_told_apart(tab: Tab) -> None:
+def test_pieces_of_one_character_are_numbered(tab: Tab) -> None:
     text = Text.of(["åĮ", "Ĺ", "äº", "¬"], "北京", [(0, 1), (0, 1), (1, 2), (1, 2)])
     example = one_text(text, np.eye(4).tolist())
     tab.open(Document(title="", task="", model="", examples=(example,)), "#view=words")
@@ -118,8 +118,10 @@ def test_close_values_of_heads_differ_in_colour(tab: Tab) -> None:
     example = shown.examples[0]
     summary = replace(example.summaries[0], measures={"entropy": (8.30, 8.37, 8.44)})
     tab.open(replace(shown, examples=(replace(example, summaries=(summary,)),)), "#view=grid")
-    shares = "[...document.querySelectorAll('.heads .cell')].map(cell => cell.style.getPropertyValue('--w'))"  # noqa: E501
-    assert [float(share) for share in tab.ask(shares)] == pytest.approx([0, 0.5, 1], abs=0.01)
+    intensities = "[...document.querySelectorAll('.heads .cell')].map(cell => cell.style.getPropertyValue('--w'))"  # noqa: E501
+    assert [float(intensity) for intensity in tab.ask(intensities)] == pytest.approx(
+        [0, 0.5, 1], abs=0.01
+    )
     assert tab.text(".legend .key").split()[0] == "8.3"
 
 

@@ -17,8 +17,8 @@ def home(corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     shutil.copytree(run, tmp_path / "runs" / "ende")
     pairs = (corpus / "train.tsv").read_text("utf-8").splitlines()
     (tmp_path / "pairs.tsv").write_text("\n".join(pairs) + "\n", "utf-8")
-    for place, name in enumerate(("train.en", "train.de")):
-        side = [line.split("\t")[place] for line in pairs]
+    for column, name in enumerate(("train.en", "train.de")):
+        side = [line.split("\t")[column] for line in pairs]
         (tmp_path / name).write_text("\n".join(side) + "\n", "utf-8")
     rows = [f"The room was {n % 7} steps away,{('good', 'bad')[n % 2]}" for n in range(40)]
     (tmp_path / "reviews.csv").write_text("\n".join(["review,label", *rows]) + "\n", "utf-8")
@@ -36,7 +36,7 @@ def test_it_shows_both_ways_in() -> None:
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("line", commands(README))
 def test_its_commands_work(line: str, regard, home: Path) -> None:
-    said, _, command = line.rpartition("|")
+    piped, _, command = line.rpartition("|")
     words = shlex.split(command)
     assert words.pop(0) == "regard"
     if words[0] == "train":  # the same words, a training of seconds
@@ -47,7 +47,7 @@ def test_its_commands_work(line: str, regard, home: Path) -> None:
         else:
             words[words.index("runs/ende")] = "runs/short"
             words += ["--set", "training.updates=2", "--set", "tokenizer.vocab_size=950"]
-    stdin = shlex.split(said)[1].encode() + b"\n" if said else b""
+    stdin = shlex.split(piped)[1].encode() + b"\n" if piped else b""
     done = regard(*words, stdin=stdin)
     assert done.code == 0, done
     assert done.out or words[0] == "train"

@@ -36,8 +36,8 @@ SENTENCES = ("我爱中国", "他昨天去北京了", "我们明天去学校", "
 
 @pytest.fixture(scope="module")
 def server(run: Path) -> Iterator[Server]:
-    with serving(run) as found:
-        yield found
+    with serving(run) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -49,49 +49,51 @@ def impatient(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         "serve({'run': Predictor.load(sys.argv[1])}, port=0, limits=Limits(patience=0.5),"
         " ready=lambda a: print(f'serving run at {a} ', file=sys.stderr, flush=True))\n"
     )
-    with serving(run, script=script) as found:
-        yield found
+    with serving(run, script=script) as server:
+        yield server
 
 
 def test_alignments_documents_and_rows_are_those_of_the_run(server: Server, run: Path):
     look = Predictor.load(run).attention("我爱中国", "I love China.")
-    asked: dict[str, object] = {"text": "我爱中国", "target": "I love China."}
-    document = ask(server.port, request("/attention", asked)).json()
+    question: dict[str, object] = {"text": "我爱中国", "target": "I love China."}
+    document = ask(server.port, request("/attention", question)).json()
     assert (document["format"], len(document["examples"])) == ("regard.attention", 1)
     assert document["examples"][0]["output"] == "I love China."
     (layer, weights) = next((m.layer, m.weights[0]) for m in look.maps if m.kind == "cross")
-    asked["layer"] = layer
-    rows = ask(server.port, request("/attention/rows", {**asked, "head": 0})).json()
+    question["layer"] = layer
+    rows = ask(server.port, request("/attention/rows", {**question, "head": 0})).json()
     assert rows["weights"] == [pytest.approx(row, abs=1e-5) for row in weights.tolist()]
-    tile = {**asked, "head": 0, "queries": [2, 0], "keys": [1, 3]}
-    found = ask(server.port, request("/attention/rows", tile)).json()["weights"]
-    assert found == [pytest.approx(row, abs=1e-5) for row in weights[[2, 0], 1:3].tolist()]
+    tile = {**question, "head": 0, "queries": [2, 0], "keys": [1, 3]}
+    weights_of_tile = ask(server.port, request("/attention/rows", tile)).json()["weights"]
+    assert weights_of_tile == [
+        pytest.approx(row, abs=1e-5) for row in weights[[2, 0], 1:3].tolist()
+    ]
     aligned = request("/predict", {"text": "我爱中国", "alignments": True})
     answer = ask(server.port, aligned).json()["translations"][0]
     assert len(answer["attention"]) == len(answer["output_tokens"])
-    for wrong in ({"layer": 70, "head": 0}, {"head": 70}, {"queries": [99]}):
-        reply = ask(server.port, request("/attention/rows", {**asked, **wrong}))
+    for changed in ({"layer": 70, "head": 0}, {"head": 70}, {"queries": [99]}):
+        reply = ask(server.port, request("/attention/rows", {**question, **changed}))
         assert expects(422)(reply) is None
         assert "must be" in reply.json()["error"]["message"]
 
 
 def test_under_load_every_request_has_its_answer_and_memory_stays(server: Server):
     asyncio.run(mixed(server, clients=100, seconds=1.0))  # what it keeps is there now
-    before = batch_sizes(server.port)
-    outcome, gone, memory = asyncio.run(mixed(server, clients=100, seconds=4.0))
+    first_batches = batch_sizes(server.port)
+    outcome, num_rude, memory = asyncio.run(mixed(server, clients=100, seconds=4.0))
     assert not outcome.lost
     assert not outcome.wrong
-    assert gone > 10
+    assert num_rude > 10
     assert {200, 400, 404, 405, 413, 415, 422} <= set(outcome.statuses) <= {
         200, 400, 404, 405, 413, 415, 422, 503,
     }  # fmt: skip
-    assert mean_batch(before, batch_sizes(server.port)) >= 4
+    assert mean_batch(first_batches, batch_sizes(server.port)) >= 4
     assert statistics.median(memory[-3:]) < memory[0] + 40 * 2**20
     assert expects(200)(ask(server.port, request("/health"))) is None
     assert b"regard_queue_sentences 0" in ask(server.port, request("/metrics")).body
 
 
-def test_answers_come_at_once_on_a_connection_that_is_kept(server: Server):
+def test_answers_come_at_once_on_a_persistent_connection(server: Server):
     async def latencies() -> list[float]:
         client, found = Client(server.port), []
         for _ in range(30):
@@ -108,25 +110,25 @@ def test_answers_come_at_once_on_a_connection_that_is_kept(server: Server):
 def raw_answer(port: int, sent: bytes, wait: float = 20.0) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=wait) as line:
         line.sendall(sent)
-        found = b""
+        received = b""
         while part := line.recv(65536):
-            found += part
-        return found
+            received += part
+        return received
 
 
 def test_what_is_no_http_is_refused_in_the_same_form(impatient: Server):
     for sent in (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET" * 40_000):
-        found = raw_answer(impatient.port, sent)
-        head, _, body = found.partition(b"\r\n\r\n")
+        received = raw_answer(impatient.port, sent)
+        head, _, body = received.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400 ")
         assert json.loads(body)["error"]["code"] == "bad_request"
 
 
 def test_clients_that_send_slowly_or_nothing_are_let_go(impatient: Server):
     head = request("/predict", {"text": "ab"}, Content_Length="1000")
-    found = raw_answer(impatient.port, head)
-    assert found.startswith(b"HTTP/1.1 408 ")
-    assert b"request must arrive within 0.5 s" in found
+    received = raw_answer(impatient.port, head)
+    assert received.startswith(b"HTTP/1.1 408 ")
+    assert b"request must arrive within 0.5 s" in received
     for silent in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"):
         start = time.monotonic()
         with suppress(ConnectionResetError):
@@ -193,11 +195,11 @@ def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, m
     assert "--port must be from 0 to 65535" in regard.refused("serve", run, "--port", 99999)
     assert "token must be printable ASCII" in regard.refused("serve", run, "--token", "é")
     monkeypatch.setattr("regard.cli.serve.find_spec", lambda name: None)
-    said = regard.refused("serve", run)
-    assert said.endswith("Install them: pip install 'regard[serve]'.")
+    message = regard.refused("serve", run)
+    assert message.endswith("Install them: pip install 'regard[serve]'.")
 
 
-def test_no_connection_breaks_when_the_server_is_told_to_stop(run: Path):
+def test_no_connection_breaks_when_the_server_stops(run: Path):
     """Sixty clients, a new connection for each request, in the moment of SIGTERM."""
     raw = request("/predict", {"text": "我爱中国"}, Connection="close")
     outcomes: Counter[str] = Counter()

@@ -13,19 +13,19 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def server(run: Path, other_run: Path) -> Iterator[Server]:
-    with serving(run, other_run) as found:
-        yield found
+    with serving(run, other_run) as server:
+        yield server
 
 
 @pytest.fixture
 def inspector(chromium: Browser, server: Server, tmp_path: Path) -> Iterator[Tab]:
     """The page, opened; it must ask nobody but its server."""
     context = chromium.new_context(viewport={"width": 1280, "height": 1000})
-    found = open_tab(context, tmp_path)
-    found.page.goto(address(server))
-    found.page.wait_for_selector("#told:not(:empty)")
-    yield found
-    assert all(each.startswith((address(server), "data:", "blob:")) for each in found.requests)
+    opened = open_tab(context, tmp_path)
+    opened.page.goto(address(server))
+    opened.page.wait_for_selector("#told:not(:empty)")
+    yield opened
+    assert all(each.startswith((address(server), "data:", "blob:")) for each in opened.requests)
     context.close()
 
 
@@ -79,15 +79,15 @@ def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(inspector: Tab):
     assert inspector.page.locator("#failure").is_hidden()
 
 
-def test_a_server_with_a_token_asks_for_it(chromium: Browser, run: Path, tmp_path: Path):
+def test_a_server_with_a_token_requires_it(chromium: Browser, run: Path, tmp_path: Path):
     with serving(run, options=["--token", "s3cret"]) as server:
         context = chromium.new_context()
-        found = open_tab(context, tmp_path)
-        found.page.goto(address(server))
-        found.page.wait_for_selector("#failure:not([hidden])")
-        assert "token must be the server's; got none." in found.text("#failure")
-        found.page.fill("#text", "我爱中国")
-        found.page.fill("#token", "s3cret")
-        found.page.press("#token", "Enter")
-        found.page.wait_for_selector("#regard h1")
+        opened = open_tab(context, tmp_path)
+        opened.page.goto(address(server))
+        opened.page.wait_for_selector("#failure:not([hidden])")
+        assert "token must be the server's; got none." in opened.text("#failure")
+        opened.page.fill("#text", "我爱中国")
+        opened.page.fill("#token", "s3cret")
+        opened.page.press("#token", "Enter")
+        opened.page.wait_for_selector("#regard h1")
         context.close()

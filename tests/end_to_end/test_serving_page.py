@@ -11,18 +11,18 @@ PAGE = (DOCS / "serving.md").read_text("utf-8")
 
 
 def test_its_routes_are_those_of_the_server() -> None:
-    told = set(re.findall(r"`(?:POST |GET )?(/[a-z/]+)`", PAGE))
+    documented = set(re.findall(r"`(?:POST |GET )?(/[a-z/]+)`", PAGE))
     app = make_app(Service({}, Limits()))
-    there = {route.path for route in app.routes}  # type: ignore[attr-defined]
-    assert told <= there
+    paths = {route.path for route in app.routes}  # type: ignore[attr-defined]
+    assert documented <= paths
     undocumented = {"/health/ready", "/health/live", "/openapi.json", "/"}
-    assert {path for path in there if path.count(".") == 0} - undocumented <= told
+    assert {path for path in paths if path.count(".") == 0} - undocumented <= documented
 
 
 def test_its_statuses_figures_and_answers_are_right() -> None:
     rows = re.findall(r"^\| ([\d, ]+) \|", PAGE, re.MULTILINE)
-    told = {int(status) for row in rows for status in row.split(",")}
-    assert told == set(_CODES) - {500}
+    documented = {int(status) for row in rows for status in row.split(",")}
+    assert documented == set(_CODES) - {500}
     limits = Limits()
     assert f"({limits.patience:g} s)" in PAGE
     assert f"{limits.max_texts:,} texts" in PAGE

@@ -66,10 +66,10 @@ def build(home: Path, *options: str, **own: object) -> Path:
 def chapters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All that is written, with names and docstrings in the place of the reference."""
     home = tmp_path_factory.mktemp("chapters")
-    shown = ("attention", "attention.scores", "attention.masks", "layers", "models", "tasks")
+    packages = ("attention", "attention.scores", "attention.masks", "layers", "models", "tasks")
     reference = {
         f"reference/regard.{part}{ending}": "\n\n".join(_described(f"regard.{part}"))
-        for part in shown
+        for part in packages
         for ending in (".md", ".zh.md")
     }
     pages.assemble(ROOT, home / "docs", reference | measured.pages())
@@ -88,7 +88,7 @@ def _described(package: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "found"),
+    ("page", "targets"),
     [
         (
             "index.html",
@@ -115,18 +115,18 @@ def _described(package: str) -> list[str]:
     ],
 )
 def test_a_search_finds_the_chapter_or_the_how_to_first(
-    chromium: Browser, chapters: Path, tmp_path: Path, page: str, found: dict[str, str]
+    chromium: Browser, chapters: Path, tmp_path: Path, page: str, targets: dict[str, str]
 ):
     tab = open_tab(chromium.new_context(offline=True), tmp_path)
     first = tab.page.locator(".md-search-result__item .md-search-result__link").first
-    for words, place in found.items():
+    for words, target in targets.items():
         tab.page.goto((chapters / page).as_uri())
         tab.page.keyboard.press("/")
         tab.page.keyboard.type(words)
         tab.page.keyboard.press("Shift")
         first.wait_for(timeout=30_000)
         leads_to = (first.get_attribute("href") or "").partition("?")[0]
-        assert leads_to == (chapters / page).parent.joinpath(place).as_uri(), words
+        assert leads_to == (chapters / page).parent.joinpath(target).as_uri(), words
 
 
 def test_it_is_whole(site: Path):
@@ -135,11 +135,11 @@ def test_it_is_whole(site: Path):
 
 
 @pytest.mark.parametrize(
-    ("page", "words", "found"),
+    ("page", "words", "title"),
     [("index.html", "hypotheses", "Beams"), ("zh/index.html", "候选", "束搜索")],
 )
 def test_its_search_works_from_disk_without_a_network(
-    chromium: Browser, site: Path, tmp_path: Path, page: str, words: str, found: str
+    chromium: Browser, site: Path, tmp_path: Path, page: str, words: str, title: str
 ):
     context = chromium.new_context(offline=True)
     try:
@@ -151,7 +151,7 @@ def test_its_search_works_from_disk_without_a_network(
         result = tab.page.locator(".md-search-result__item h1, .md-search-result__item h2").first
         result.wait_for(timeout=30_000)
         # Words are parted by spaces of no width, which the segmenter put there.
-        assert found in result.inner_text().replace("\u200b", "")
+        assert title in result.inner_text().replace("\u200b", "")
         leads_to = tab.page.locator(".md-search-result__link").first.get_attribute("href") or ""
         assert leads_to.partition("?")[0] == (site / page).parent.joinpath("beam.html").as_uri()
         assert tab.outside() == []

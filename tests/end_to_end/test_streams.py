@@ -28,7 +28,7 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('REGARD predict "$1" <&-', NO_STDIN.format("Bad file descriptor")),
         ('echo a | REGARD predict "$1" >&-', CLOSED),
@@ -38,9 +38,9 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         ("REGARD trian 2>&-", ""),
     ],
 )
-def test_what_would_be_lost_is_an_error(run: Path, line: str, said: str) -> None:
+def test_what_would_be_lost_is_an_error(run: Path, line: str, message: str) -> None:
     done = shell(line, run)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_would_be_lost_is_an_error(run: Path, line: str, said: str) -> None
         'REGARD predict "$1" "$2" --beam-size 1 <&-',
     ],
 )
-def test_what_is_not_asked_for_may_be_closed(run: Path, tmp_path: Path, line: str) -> None:
+def test_unused_streams_may_be_closed(run: Path, tmp_path: Path, line: str) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     done = shell(line, run, tmp_path / "a.txt")
     assert (done.returncode, done.stderr) == (0, "")
@@ -60,7 +60,7 @@ def test_what_is_not_asked_for_may_be_closed(run: Path, tmp_path: Path, line: st
 # The processes have no shape checks; what is evaluated here is only to be read.
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("streams", [">/dev/full", "2>/dev/full", "<&- >&- 2>&-"])
-def test_a_training_goes_on(regard: Command, corpus: Path, tmp_path: Path, streams: str) -> None:
+def test_a_training_is_resumed(regard: Command, corpus: Path, tmp_path: Path, streams: str) -> None:
     done = shell(f'REGARD train "$1" --run "$2" {streams}', corpus / "tiny.toml", tmp_path / "run")
     assert (done.returncode, done.stdout) == (0, "")
     assert ("done: 2 updates" in done.stderr) == ("2>" not in streams)

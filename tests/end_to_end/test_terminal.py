@@ -126,16 +126,16 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "shown"), COMMANDS)
+@pytest.mark.parametrize(("line", "expected"), COMMANDS)
 def test_a_command_works_there(
-    line: str, shown: list[str], terminal: Terminal, runs: Path, brackets: Path, tmp_path: Path
+    line: str, expected: list[str], terminal: Terminal, runs: Path, brackets: Path, tmp_path: Path
 ) -> None:
-    places = {"RUNS": str(runs), "LINES": str(brackets), "OUT": str(tmp_path / "out")}
-    words = [re.sub("RUNS|LINES|OUT", lambda m: places[m[0]], word) for word in line.split()]
+    paths = {"RUNS": str(runs), "LINES": str(brackets), "OUT": str(tmp_path / "out")}
+    words = [re.sub("RUNS|LINES|OUT", lambda m: paths[m[0]], word) for word in line.split()]
     code = terminal.run(*words, *(SHORT if words[0] == "train" else ()))
     assert code == 0 or words[0] == "data"
     screen = " ".join(terminal.screen.split())
-    assert all(" ".join(each.replace("OUT", places["OUT"]).split()) in screen for each in shown)
+    assert all(" ".join(each.replace("OUT", paths["OUT"]).split()) in screen for each in expected)
     if "LINES" in line:
         assert bars_at_once(terminal.screen) == 1
         assert (tmp_path / "out").exists()

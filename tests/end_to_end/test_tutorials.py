@@ -36,16 +36,18 @@ def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def check(said: str, expected: str) -> None:
+def check(printed: str, expected: str) -> None:
     flags = ELLIPSIS | NORMALIZE_WHITESPACE
-    assert OutputChecker().check_output(expected, said, flags), f"{expected}\n--- but said\n{said}"
+    assert OutputChecker().check_output(expected, printed, flags), (
+        f"{expected}\n--- but said\n{printed}"
+    )
 
 
 def run_command(line: str, regard: Command) -> str:
-    said, _, command = line.removeprefix("!").rpartition("|")
+    piped, _, command = line.removeprefix("!").rpartition("|")
     words = shlex.split(command)
     assert words.pop(0) == "regard"
-    stdin = shlex.split(said)[1].encode() + b"\n" if said else b""
+    stdin = shlex.split(piped)[1].encode() + b"\n" if piped else b""
     done = regard(*words, stdin=stdin)
     assert done.code == 0, done
     return done.out
@@ -63,23 +65,23 @@ def run_cell(source: str, name: str, python: FreshPython, regard: Command) -> st
 
 
 def code_cells(name: str) -> list[dict[str, Any]]:
-    kept = json.loads(notebook(text_of(name)))
-    return [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
+    notebook_cells = json.loads(notebook(text_of(name)))
+    return [cell for cell in notebook_cells["cells"] if cell["cell_type"] == "code"]
 
 
 def different_programs() -> list[str]:
     """The pages, those apart whose other language has the same code but for comments."""
-    seen, found = set(), []
+    programs, names = set(), []
     for name in NAMES:
         program = []
         for cell in code_cells(name):
             source = "".join(cell["source"])
             is_python = not source.startswith(("!", "%%"))
             program.append((ast.dump(ast.parse(source)) if is_python else source, *cell["outputs"]))
-        if (told := repr(program)) not in seen:
-            seen.add(told)
-            found.append(name)
-    return found
+        if (text := repr(program)) not in programs:
+            programs.add(text)
+            names.append(name)
+    return names
 
 
 @pytest.mark.parametrize("name", different_programs())
@@ -88,9 +90,9 @@ def test_a_tutorial_does_what_it_says_as_a_notebook(name: str, regard, home: Pat
     assert len(code) == sum(kind != "text" for kind in commands_and_code(name))
     with process() as python:
         for cell in code:
-            said = run_cell("".join(cell["source"]), name, python, regard)
+            printed = run_cell("".join(cell["source"]), name, python, regard)
             for output in cell["outputs"]:
-                check(said, "".join(output["text"]))
+                check(printed, "".join(output["text"]))
 
 
 def commands_and_code(name: str) -> list[str]:

@@ -325,7 +325,7 @@ def test_flow_without_a_search_still_shows_where_the_model_looked(tab: Tab) -> N
 # Compare.
 
 
-def test_heads_are_compared_and_their_difference_is_told(tab: Tab) -> None:
+def test_heads_are_compared_and_their_difference_is_described(tab: Tab) -> None:
     opened(tab, "view=compare&kind=cross&layer=1&head=1")
     assert texts(tab, ".sides figcaption") == ["A", "B", "B − A"]
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
@@ -359,7 +359,7 @@ def test_two_documents_stand_side_by_side(tab: Tab) -> None:
     tab.wait("before => location.hash !== before", before)
 
 
-def test_texts_of_other_lengths_have_no_difference_and_edits_are_told(tab: Tab) -> None:
+def test_texts_of_other_lengths_have_no_difference_and_edits_are_listed(tab: Tab) -> None:
     short = Example(
         source="我",
         output="I",
@@ -377,7 +377,7 @@ def test_texts_of_other_lengths_have_no_difference_and_edits_are_told(tab: Tab) 
     assert "score −1.500" in texts(tab, ".versions small")
 
 
-def test_what_an_edit_did_to_the_probabilities_stands_beside_the_maps(tab: Tab) -> None:
+def test_probabilities_before_and_after_an_edit_are_shown_with_the_maps(tab: Tab) -> None:
     whole = example()
     assert whole.search is not None
     muted = replace(whole.search, probabilities=(0.8, 0.1, 0.6, 0.95, None))
@@ -463,7 +463,7 @@ def as_plain(found: tuple[Token, ...]) -> list[dict[str, Any]]:
     return [{"text": token.text, "start": token.start, "end": token.end} for token in found]
 
 
-def test_tokens_without_places_are_joined_by_their_marks(tab: Tab) -> None:
+def test_tokens_without_offsets_are_joined_by_their_marks(tab: Tab) -> None:
     joined = tab.ask(
         f"""lists => {{
           {bundle("data/maps.js")}

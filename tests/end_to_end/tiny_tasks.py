@@ -60,13 +60,13 @@ def squad(records: list[dict[str, Any]]) -> str:
                     "context": record["context"],
                     "qas": [
                         {
-                            "id": f"q{first + place}",
+                            "id": f"q{first + offset}",
                             "question": record["question"],
                             "answers": [{"text": text} for text in record["answers"]],
                         }
                     ],
                 }
-                for place, record in enumerate(records[first : first + 2])
+                for offset, record in enumerate(records[first : first + 2])
             ],
         }
         for first in range(0, len(records), 2)

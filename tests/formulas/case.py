@@ -68,11 +68,11 @@ class Case(NamedTuple):
         return [*self.inputs, *self.of_score, *self.of_bias, *self.of_sink]
 
     def as_dtype(self, dtype: torch.dtype, *, requires_grad: bool = False) -> "Case":
-        made = {
+        copies = {
             name: [t.detach().to(dtype, copy=True) for t in getattr(self, name)]
             for name in ("inputs", "of_score", "of_bias", "of_sink")
         }
-        case = self._replace(**made)
+        case = self._replace(**copies)
         for tensor in case.leaves:
             tensor.requires_grad_(requires_grad)
         return case
@@ -85,21 +85,21 @@ class Case(NamedTuple):
     def backends(self, *, lse: bool = False, gradients: bool = False) -> list[str]:
         """The paths that serve this call."""
         case = self.as_dtype(self.inputs[0].dtype, requires_grad=gradients)
-        found = []
+        served = []
         for name in BACKENDS:
             try:
                 explain(*case.inputs, **case.options(), return_lse=lse, backend=name)
             except SettingError:
                 continue
-            found.append(name)
-        return found
+            served.append(name)
+        return served
 
     def attend(
         self, *, backend: str | None = None, lse: bool = False, gradients: bool = False
     ) -> "Answer":
         case = self.as_dtype(self.inputs[0].dtype, requires_grad=gradients)
-        found = attend(*case.inputs, **case.options(), return_lse=lse, backend=backend)
-        context, total = found if isinstance(found, tuple) else (found, None)
+        result = attend(*case.inputs, **case.options(), return_lse=lse, backend=backend)
+        context, total = result if isinstance(result, tuple) else (result, None)
         return case._answer(context, total, gradients)
 
     def formula(self, *, lse: bool = False, gradients: bool = False) -> "Answer":
@@ -109,18 +109,18 @@ class Case(NamedTuple):
 
     def loops(self) -> "Answer":
         case = self.as_dtype(torch.float64)
-        apart = steps(self.sizes)
+        distances = steps(self.sizes)
         bias = BIASES[self.bias] if self.bias else None
-        found = attend_by_loops(
+        result = attend_by_loops(
             *case.inputs,
             SCORES[self.score].loops(case.of_score),
             visible=self.seen,
-            bias=bias and bias.added(case.inputs[0], apart, *case.of_bias),
+            bias=bias and bias.added(case.inputs[0], distances, *case.of_bias),
             weighting="softmax" if self.weighting == "sink" else self.weighting,
             sink=case.of_sink[0] if case.of_sink else None,
-            value_bias=bias and bias.moved and bias.moved(apart, *case.of_bias),
+            value_bias=bias and bias.moved and bias.moved(distances, *case.of_bias),
         )
-        return Answer(found.context, found.lse, None)
+        return Answer(result.context, result.lse, None)
 
     def options(self) -> dict[str, object]:
         return {
@@ -134,15 +134,15 @@ class Case(NamedTuple):
         query, key, value = self.inputs
         key, value = (t.repeat_interleave(self.sizes.H // self.sizes.G, 1) for t in (key, value))
         scores = SCORES[self.score].dense(query, key, self.of_score)
-        apart = steps(self.sizes)
+        distances = steps(self.sizes)
         bias = BIASES[self.bias] if self.bias else None
         if bias is not None:
-            scores = scores + bias.added(query, apart, *self.of_bias)
+            scores = scores + bias.added(query, distances, *self.of_bias)
         scores = scores.masked_fill(~self.seen, -torch.inf)
         weights = weigh(self.weighting, scores, *self.of_sink)
         context = weights @ value
         if bias is not None and bias.moved is not None:
-            moved = bias.moved(apart, *self.of_bias)
+            moved = bias.moved(distances, *self.of_bias)
             context = context + (weights.unsqueeze(-2) @ moved).squeeze(-2)
         if self.of_sink:
             column = self.of_sink[0].reshape(-1, 1, 1).expand(*scores.shape[:-1], 1)
@@ -156,10 +156,10 @@ class Case(NamedTuple):
         # The same numbers for every dtype and path.
         seeded = torch.Generator().manual_seed(1)
         grads = [torch.randn(out.shape, generator=seeded).to(out.dtype) for out in outs]
-        found = torch.autograd.grad(
+        gradients_found = torch.autograd.grad(
             outs, self.leaves, grads, allow_unused=True, materialize_grads=True
         )
-        return Answer(context, lse, found)
+        return Answer(context, lse, gradients_found)
 
 
 class Answer(NamedTuple):

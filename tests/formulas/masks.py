@@ -44,9 +44,9 @@ def _causal_from_the_first(sizes: Sizes) -> tuple[Mask, Tensor]:
 
 def _window(sizes: Sizes) -> tuple[Mask, Tensor]:
     before, after = (int(torch.randint(0, 5, ())) for _ in range(2))
-    place = _grid(sizes)[2] + sizes.M - sizes.N
+    query = _grid(sizes)[2] + sizes.M - sizes.N
     key = _grid(sizes)[3]
-    return window(before=before, after=after), (key >= place - before) & (key <= place + after)
+    return window(before=before, after=after), (key >= query - before) & (key <= query + after)
 
 
 def _window_elsewhere(sizes: Sizes) -> tuple[Mask, Tensor]:
@@ -78,8 +78,8 @@ def _prefix(sizes: Sizes) -> tuple[Mask, Tensor]:
 
 def _dense(sizes: Sizes) -> tuple[Mask, Tensor]:
     shape = (sizes.B, sizes.H, sizes.N, sizes.M)
-    kept = torch.randint(0, 2, (4,)).tolist()
-    seen = torch.rand([n if keep else 1 for n, keep in zip(shape, kept, strict=True)]) > 0.4
+    is_full = torch.randint(0, 2, (4,)).tolist()
+    seen = torch.rand([n if full else 1 for n, full in zip(shape, is_full, strict=True)]) > 0.4
     return dense(seen), seen
 
 

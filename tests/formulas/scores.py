@@ -34,11 +34,11 @@ class ScoreCase(NamedTuple):
 
     def tensors(self, sizes: Sizes, dtype: torch.dtype) -> list[Tensor]:
         """Tensors that the score can be made with."""
-        made = [draw(shape, sizes, torch.float64) for shape in self.shapes]
+        drawn = [draw(shape, sizes, torch.float64) for shape in self.shapes]
         if self.is_positive:
-            made = [0.7 + tensor.abs() for tensor in made]
+            drawn = [0.7 + tensor.abs() for tensor in drawn]
         # Matrices that leave scores of order one.
-        pairs = zip(self.shapes, made, strict=True)
+        pairs = zip(self.shapes, drawn, strict=True)
         return [(t / sizes.D if "DD" in shape else t).to(dtype) for shape, t in pairs]
 
     def of_head(self, head: int, tensors: list[Tensor]) -> list[Tensor]:
@@ -71,14 +71,14 @@ def _apart(q: Tensor, k: Tensor, bandwidth: Tensor | float) -> Tensor:
 
 
 def _box(q: Tensor, k: Tensor, radius: Tensor | float) -> Tensor:
-    apart = _apart(q, k, radius)
-    return torch.where(apart <= 1, 0 * apart, -torch.inf)
+    distance = _apart(q, k, radius)
+    return torch.where(distance <= 1, 0 * distance, -torch.inf)
 
 
 def _epanechnikov(q: Tensor, k: Tensor, radius: Tensor | float) -> Tensor:
-    apart = _apart(q, k, radius)
-    inside = apart < 1
-    return torch.where(inside, (1 - torch.where(inside, apart, 0)).log(), -torch.inf)
+    distance = _apart(q, k, radius)
+    inside = distance < 1
+    return torch.where(inside, (1 - torch.where(inside, distance, 0)).log(), -torch.inf)
 
 
 def _cosine(q: Tensor, k: Tensor, temperature: Tensor | float) -> Tensor:

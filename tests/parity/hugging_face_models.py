@@ -173,17 +173,17 @@ def inputs(name: str, side: str = "none") -> dict[str, Tensor]:
     family = FAMILIES[name]
     if family.kind == "images":
         return {"pixel_values": torch.randn(B, 3, 12, 12)}
-    written = {"decoder_input_ids": torch.randint(3, V, (B, T))}
+    targets = {"decoder_input_ids": torch.randint(3, V, (B, T))}
     if family.kind == "sounds":
-        return {"input_features": torch.randn(B, 8, 22), **written}
+        return {"input_features": torch.randn(B, 8, 22), **targets}
     mask = padding(side)
     ids = torch.randint(3, V, (B, N)).masked_fill(mask == 0, family.pad_id)
-    given = {"input_ids": ids, "attention_mask": mask}
+    batch = {"input_ids": ids, "attention_mask": mask}
     if family.kind == "pairs":
-        return {**given, **written}
+        return {**batch, **targets}
     if name in WRITERS:
-        given["position_ids"] = places(mask)
-    return given
+        batch["position_ids"] = places(mask)
+    return batch
 
 
 def places(mask: Tensor) -> Tensor:
@@ -191,9 +191,9 @@ def places(mask: Tensor) -> Tensor:
     return (mask.cumsum(-1) - 1).clamp_min(0)
 
 
-def real(name: str, given: dict[str, Tensor]) -> Tensor:
+def real(name: str, batch: dict[str, Tensor]) -> Tensor:
     if FAMILIES[name].kind == "text":
-        return given["attention_mask"].bool()
-    if "decoder_input_ids" in given:
-        return torch.ones_like(given["decoder_input_ids"], dtype=torch.bool)
+        return batch["attention_mask"].bool()
+    if "decoder_input_ids" in batch:
+        return torch.ones_like(batch["decoder_input_ids"], dtype=torch.bool)
     return torch.ones(B, 10, dtype=torch.bool)

@@ -22,17 +22,19 @@ def folder_of(tmp_path):
     def make(family):
         (tmp_path / "config.json").write_text(json.dumps({"model_type": family}))
         if family == "bert":
-            made = BertWordPieceTokenizer()
-            made.train_from_iterator(TEXTS, vocab_size=120, min_frequency=1, show_progress=False)
-            made.save_model(str(tmp_path))
+            tokenizer = BertWordPieceTokenizer()
+            tokenizer.train_from_iterator(
+                TEXTS, vocab_size=120, min_frequency=1, show_progress=False
+            )
+            tokenizer.save_model(str(tmp_path))
         elif family == "marian":
             _marian(tmp_path)
         else:
-            made = ByteLevelBPETokenizer()
-            made.train_from_iterator(
+            tokenizer = ByteLevelBPETokenizer()
+            tokenizer.train_from_iterator(
                 TEXTS, vocab_size=300, special_tokens=ENDS, show_progress=False
             )
-            made.save_model(str(tmp_path))
+            tokenizer.save_model(str(tmp_path))
         return tmp_path
 
     return make
@@ -45,8 +47,8 @@ def _marian(folder):
     )
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     vocab = {"</s>": 0, "<unk>": 1}
-    for place in range(pieces.get_piece_size()):
-        vocab.setdefault(pieces.id_to_piece(place), len(vocab))
+    for piece_id in range(pieces.get_piece_size()):
+        vocab.setdefault(pieces.id_to_piece(piece_id), len(vocab))
     vocab["<pad>"] = len(vocab)
     for side in ("source", "target"):
         (folder / f"{side}.spm").write_bytes(model.getvalue())
@@ -74,14 +76,14 @@ def test_ids_are_those_of_transformers_and_texts_come_back(family, folder_of, tm
     assert tokenizer.decode(ids) == text
     assert tokenizer.vocab_size == len(theirs)
     special = (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id, tokenizer.mask_id)
-    shown = tuple(None if i is None else theirs.convert_ids_to_tokens(i) for i in special)
-    assert shown == SPECIAL[family]
+    names = tuple(None if i is None else theirs.convert_ids_to_tokens(i) for i in special)
+    assert names == SPECIAL[family]
     tokenizer.save(tmp_path / "again")
     (tmp_path / "again" / "config.json").write_bytes((folder / "config.json").read_bytes())
     assert CheckpointTokenizer.load(tmp_path / "again").encode(text) == ids
 
 
-def test_pairs_have_segments_and_pieces_have_places(folder_of):
+def test_pairs_have_segments_and_pieces_have_offsets(folder_of):
     tokenizer = CheckpointTokenizer.load(folder_of("bert"))
     segments = tokenizer.segments("I love", "the dog")
     assert segments == sorted(segments)

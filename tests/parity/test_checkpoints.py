@@ -114,28 +114,28 @@ def logits_of_ours(model, family):
         return [*rows, model.follows(states)] if family == "bert" else rows
 
 
-def assert_same(found, wanted):
-    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+def assert_same(logits, expected):
+    torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("family", slow_but(["bert", "gpt2", "marian"], sorted(FAMILIES)))
 def test_a_checkpoint_has_the_same_logits_here_and_when_it_is_written_back(family, tmp_path):
     model = theirs(family)
     model.save_pretrained(tmp_path / "theirs")
-    wanted = logits_of_theirs(model, family)
+    expected = logits_of_theirs(model, family)
     checkpoint = load_checkpoint(tmp_path / "theirs")
     assert checkpoint.layout == family
     assert checkpoint.unused == ()
     assert checkpoint.absent == ()
-    assert_same(logits_of_ours(checkpoint.model, family), wanted)
+    assert_same(logits_of_ours(checkpoint.model, family), expected)
 
     save_checkpoint(
         checkpoint.model, tmp_path / "ours", layout=family, settings=checkpoint.settings
     )
-    again, found = type(model).from_pretrained(tmp_path / "ours", output_loading_info=True)
-    assert not found["missing_keys"]
-    assert not found["unexpected_keys"]
-    assert_same(logits_of_theirs(again.eval(), family), wanted)
+    reloaded, info = type(model).from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    assert_same(logits_of_theirs(reloaded.eval(), family), expected)
 
 
 def test_a_decoder_trained_here_generates_the_same_there(tmp_path):
@@ -153,7 +153,7 @@ def test_a_decoder_trained_here_generates_the_same_there(tmp_path):
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_a_body_alone_is_read_and_what_is_missing_is_told(family, tmp_path):
+def test_a_body_alone_is_read_and_missing_members_are_named(family, tmp_path):
     model = theirs(family)
     body = model.bert if family == "bert" else model.transformer
     body.save_pretrained(tmp_path)
@@ -173,8 +173,8 @@ def test_shards_and_half_precision_are_read(tmp_path):
         logits_of_ours(load_checkpoint(tmp_path).model, "gpt2"), logits_of_theirs(model, "gpt2")
     )
     model.half().save_pretrained(tmp_path / "half")
-    found = load_checkpoint(tmp_path / "half").model
-    assert_same(logits_of_ours(found, "gpt2"), logits_of_theirs(model.float(), "gpt2"))
+    loaded = load_checkpoint(tmp_path / "half").model
+    assert_same(logits_of_ours(loaded, "gpt2"), logits_of_theirs(model.float(), "gpt2"))
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path, folder):
         ({"vocab_size": 10**18}, DataError, "must describe the model of the weights"),
     ],
 )
-def test_what_has_no_place_here_is_named(folder, settings, error, message):
+def test_what_cannot_be_held_is_named(folder, settings, error, message):
     change(folder, **settings)
     with pytest.raises(error, match=message):
         load_checkpoint(folder)
@@ -267,7 +267,7 @@ def test_an_index_may_not_point_outside(folder):
         load_checkpoint(folder)
 
 
-def test_a_model_that_a_layout_has_no_place_for_is_not_written(tmp_path):
+def test_a_model_that_a_layout_cannot_hold_is_not_written(tmp_path):
     rotary = Decoder(DecoderConfig(positions="rotary"), vocab_size=V)
     with pytest.raises(SettingError, match=r"model\.positions must be 'learned' in this layout"):
         save_checkpoint(rotary, tmp_path, layout="gpt2")

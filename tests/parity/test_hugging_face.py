@@ -34,14 +34,14 @@ NAMES = {"encoder": "encoder_attentions", "decoder": "decoder_attentions"}
 
 def eager_weights(name, output):
     """The weights (B, H, N, M) of every kind and layer, as the model gives them."""
-    found = {"cross": output.get("cross_attentions")}
+    by_kind = {"cross": output.get("cross_attentions")}
     if FAMILIES[name].kind in ("pairs", "sounds"):
-        found |= {kind: output[key] for kind, key in NAMES.items()}
+        by_kind |= {kind: output[key] for kind, key in NAMES.items()}
     else:
-        found["decoder" if name in WRITERS else "encoder"] = output.attentions
+        by_kind["decoder" if name in WRITERS else "encoder"] = output.attentions
     return {
         (kind, layer): weights
-        for kind, layers in found.items()
+        for kind, layers in by_kind.items()
         for layer, weights in enumerate(layers or ())
     }
 
@@ -61,70 +61,70 @@ def assert_summary_is_of(summary, weights, counted):
         assert_close(getattr(summary, field)[chosen], expected[chosen], **CLOSE)
 
 
-def counted_of(name, given, kind):
-    if kind == "encoder" and "attention_mask" in given:
-        return given["attention_mask"].bool()
+def counted_of(name, batch, kind):
+    if kind == "encoder" and "attention_mask" in batch:
+        return batch["attention_mask"].bool()
     if kind == "encoder":
         return torch.ones(B, 11 if FAMILIES[name].kind == "sounds" else 10, dtype=torch.bool)
-    return real(name, given)
+    return real(name, batch)
 
 
 @pytest.mark.parametrize(("name", "side"), SIDES)
 def test_outputs_and_summaries_are_those_of_the_eager_model(name, side):
-    model, given = make(name), inputs(name, side)
+    model, batch = make(name), inputs(name, side)
     with torch.no_grad():
-        want = model(**given, output_attentions=True)
-        with rg.watch(model, top=3) as seen:
-            out = model(**given)
-    chosen = real(name, given)
-    assert_close(out[0][chosen], want[0][chosen], **CLOSE)
-    weights = eager_weights(name, want)
-    assert {(each.kind, each.layer) for each in seen} == set(weights)
-    for each in seen:
+        expected = model(**batch, output_attentions=True)
+        with rg.watch(model, top=3) as watched:
+            out = model(**batch)
+    chosen = real(name, batch)
+    assert_close(out[0][chosen], expected[0][chosen], **CLOSE)
+    weights = eager_weights(name, expected)
+    assert {(each.kind, each.layer) for each in watched} == set(weights)
+    for each in watched:
         summary = each.summary
         assert max(summary.bucket) == 1
-        counted = counted_of(name, given, each.kind)
+        counted = counted_of(name, batch, each.kind)
         assert_summary_is_of(summary, weights[each.kind, each.layer], counted)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_cached_generation_is_that_of_the_eager_model_and_joined(name):
-    model, given = make(name), inputs(name, "left")
-    given = {key: given[key] for key in ("input_ids", "attention_mask")}
+    model, batch = make(name), inputs(name, "left")
+    batch = {key: batch[key] for key in ("input_ids", "attention_mask")}
     options = {"max_new_tokens": 7, "do_sample": False, "pad_token_id": FAMILIES[name].pad_id}
     with torch.no_grad():
-        want = model.generate(**given, **options)
-        with rg.watch(model, top=1) as seen:
-            out = model.generate(**given, **options)
-        assert out.tolist() == want.tolist()
+        expected = model.generate(**batch, **options)
+        with rg.watch(model, top=1) as watched:
+            out = model.generate(**batch, **options)
+        assert out.tolist() == expected.tolist()
         if FAMILIES[name].kind == "pairs":
-            whole = {**given, "decoder_input_ids": out[:, :-1]}
+            full_batch = {**batch, "decoder_input_ids": out[:, :-1]}
         else:
-            mask = torch.cat([given["attention_mask"], torch.ones(B, 6, dtype=torch.long)], dim=1)
-            whole = {
+            mask = torch.cat([batch["attention_mask"], torch.ones(B, 6, dtype=torch.long)], dim=1)
+            full_batch = {
                 "input_ids": out[:, :-1],
                 "attention_mask": mask,
                 "position_ids": places(mask),
             }
-        weights = eager_weights(name, model(**whole, output_attentions=True))
-    assert Counter((each.kind, each.layer, each.call) for each in seen) == Counter(
+        weights = eager_weights(name, model(**full_batch, output_attentions=True))
+    assert Counter((each.kind, each.layer, each.call) for each in watched) == Counter(
         (kind, layer, 0) for kind, layer in weights
     )
-    for each in seen:
-        counted = counted_of(name, whole, each.kind)
+    for each in watched:
+        counted = counted_of(name, full_batch, each.kind)
         assert_summary_is_of(each.summary, weights[each.kind, each.layer], counted)
 
 
 @pytest.mark.parametrize("cache", ["static", None])
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "t5"])
 def test_generation_with_other_caches(name, cache):
-    model, given = make(name), inputs(name, "left")
-    given = {key: given[key] for key in ("input_ids", "attention_mask")}
+    model, batch = make(name), inputs(name, "left")
+    batch = {key: batch[key] for key in ("input_ids", "attention_mask")}
     options = {"max_new_tokens": 5, "do_sample": False, "pad_token_id": 0}
     options |= {"use_cache": False} if cache is None else {"cache_implementation": cache}
-    want = model.generate(**given, **options)
+    expected = model.generate(**batch, **options)
     rg.use(model)
-    assert model.generate(**given, **options).tolist() == want.tolist()
+    assert model.generate(**batch, **options).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -147,13 +147,13 @@ def test_dropout_of_the_model_is_the_engines_in_training():
     for layer in model.bert.encoder.layer:
         layer.attention.self.dropout.p = 0.5
     rg.use(model)
-    given = inputs("bert")
+    batch = inputs("bert")
     with torch.no_grad():
-        still = [model(**given).logits for _ in range(2)]
+        in_evaluation = [model(**batch).logits for _ in range(2)]
         model.train()
-        moved = [model(**given).logits for _ in range(2)]
-    assert torch.equal(*still)
-    assert not torch.allclose(*moved)
+        in_training = [model(**batch).logits for _ in range(2)]
+    assert torch.equal(*in_evaluation)
+    assert not torch.allclose(*in_training)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -166,24 +166,26 @@ def test_nothing_goes_through_the_eager_function_or_takes_its_memory(name, monke
     for home in {type(module).__module__ for module in model.modules()}:
         if hasattr(sys.modules[home], "eager_attention_forward"):
             monkeypatch.setattr(sys.modules[home], "eager_attention_forward", refuse)
-    given = inputs(name)
+    batch = inputs(name)
     with torch.no_grad(), pytest.raises(ZeroDivisionError):
-        model(**given)
-    long, kind = 997, FAMILIES[name].kind
+        model(**batch)
+    length, kind = 997, FAMILIES[name].kind
     if kind == "text":
-        given = {"input_ids": torch.randint(3, V, (1, long))}
+        batch = {"input_ids": torch.randint(3, V, (1, length))}
     elif kind == "pairs":
-        given = {key: torch.randint(3, V, (1, long)) for key in ("input_ids", "decoder_input_ids")}
+        batch = {
+            key: torch.randint(3, V, (1, length)) for key in ("input_ids", "decoder_input_ids")
+        }
     elif kind == "sounds":
-        given = {**inputs(name), "decoder_input_ids": torch.randint(3, V, (B, long))}
+        batch = {**inputs(name), "decoder_input_ids": torch.randint(3, V, (B, length))}
 
-    def look():
-        with torch.no_grad(), rg.watch(model) as seen:
-            model(**given)
-        return seen
+    def watch():
+        with torch.no_grad(), rg.watch(model) as watched:
+            model(**batch)
+        return watched
 
-    found = profiled(look)
-    assert len(look()) == 2 * (3 if kind in ("pairs", "sounds") else 1)
+    profile = profiled(watch)
+    assert len(watch()) == 2 * (3 if kind in ("pairs", "sounds") else 1)
     # The weights of all heads of one layer; a T5 makes so much of its position bias by itself.
     if name != "t5":
-        assert found.largest < H * long * long * 4 / 2
+        assert profile.largest < H * length * length * 4 / 2

@@ -46,18 +46,18 @@ def test_a_mask_that_its_owner_changed_is_read_anew():
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "qwen3", "llama4"])
 def test_texts_packed_into_one_row_do_not_see_each_other(name):
-    model, given = make(name), {"input_ids": torch.randint(3, V, (1, N)), "use_cache": False}
-    given["position_ids"] = torch.tensor([[*range(5), *range(8)]])
+    model, batch = make(name), {"input_ids": torch.randint(3, V, (1, N)), "use_cache": False}
+    batch["position_ids"] = torch.tensor([[*range(5), *range(8)]])
     with torch.no_grad():
-        want = model(**given)[0]
-        with rg.watch(model) as seen:
-            out = model(**given)[0]
-    assert_close(out, want, **CLOSE)
-    assert seen[0].summary.pooled[..., 5:, :5].eq(0).all()
+        expected = model(**batch)[0]
+        with rg.watch(model) as watched:
+            out = model(**batch)[0]
+    assert_close(out, expected, **CLOSE)
+    assert watched[0].summary.pooled[..., 5:, :5].eq(0).all()
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_weights_are_given_to_who_asks_for_them(name):
+def test_weights_are_returned_on_request(name):
     model, given = make(name), inputs(name, "right")
     with torch.no_grad():
         want = model(**given, output_attentions=True)
@@ -153,18 +153,18 @@ def heads():
 
 
 @pytest.mark.parametrize(
-    ("causal", "said", "is_causal"),
+    ("causal", "argument", "is_causal"),
     [(None, None, False), (None, True, True), (True, None, True), (True, False, False)],
 )
-def test_no_mask_means_what_the_call_or_the_module_says(causal, said, is_causal):
+def test_no_mask_means_what_the_call_or_the_module_says(causal, argument, is_causal):
     module = elsewhere() if causal is None else elsewhere(is_causal=causal)
     query, key, value = heads()
-    out, rows = attention(module.eval(), query, key, value, None, is_causal=said)
+    out, rows = attention(module.eval(), query, key, value, None, is_causal=argument)
     mask = rg.causal(first=0) if is_causal else None
     assert_close(out, rg.attend(query, key, value, mask=mask).transpose(1, 2))
     assert out.is_contiguous()
     assert rows is None
-    one, _ = attention(module, query[:, :, :1], key, value, None, is_causal=said)
+    one, _ = attention(module, query[:, :, :1], key, value, None, is_causal=argument)
     assert_close(one, rg.attend(query[:, :, :1], key, value).transpose(1, 2))
 
 

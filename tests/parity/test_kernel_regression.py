@@ -20,22 +20,24 @@ pytestmark = [
 def observed():
     """Where something was seen, what it was, and where to guess it, in two dimensions."""
     rng = np.random.default_rng(0)
-    places, asked = rng.uniform(-2, 2, (200, 2)), rng.uniform(-2, 2, (31, 2))
-    return places, np.sin(3 * places[:, 0]) + places[:, 1] ** 2 + rng.normal(0, 0.1, 200), asked
+    points, queries = rng.uniform(-2, 2, (200, 2)), rng.uniform(-2, 2, (31, 2))
+    return points, np.sin(3 * points[:, 0]) + points[:, 1] ** 2 + rng.normal(0, 0.1, 200), queries
 
 
-def guess(score, places, seen, asked):
+def guess(score, points, values, queries):
     """The regression as attention: queries are where to guess, keys where something was seen."""
-    query, key, value = (torch.from_numpy(array) for array in (asked, places, seen[:, None]))
+    query, key, value = (torch.from_numpy(array) for array in (queries, points, values[:, None]))
     return attend(query, key, value, score=score)[:, 0].numpy()
 
 
 @pytest.mark.parametrize("bandwidth", [0.05, 0.3, 2.0])
 def test_local_constant_regression_of_statsmodels(observed, bandwidth):
-    places, seen, asked = observed
-    places, asked = places[:, :1], asked[:, :1]
-    want, _ = KernelReg(seen, places, "c", reg_type="lc", bw=[bandwidth]).fit(asked)
-    np.testing.assert_allclose(guess(Gaussian(bandwidth), places, seen, asked), want, rtol=1e-7)
+    points, values, queries = observed
+    points, queries = points[:, :1], queries[:, :1]
+    expected, _ = KernelReg(values, points, "c", reg_type="lc", bw=[bandwidth]).fit(queries)
+    np.testing.assert_allclose(
+        guess(Gaussian(bandwidth), points, values, queries), expected, rtol=1e-7
+    )
 
 
 def test_a_bandwidth_for_each_dimension(observed):
@@ -57,7 +59,7 @@ def test_a_bandwidth_for_each_dimension(observed):
 )
 @pytest.mark.parametrize("bandwidth", [0.2, 1.0])
 def test_kernels_of_statsmodels(observed, score, kernel, bandwidth):
-    places, seen, asked = observed
-    want = [kernel(bandwidth).smooth(places[:, 0], seen, x) for x in asked[:, 0]]
-    out = guess(score(bandwidth), places[:, :1], seen, asked[:, :1])
-    np.testing.assert_allclose(out, want, rtol=1e-7)
+    points, values, queries = observed
+    expected = [kernel(bandwidth).smooth(points[:, 0], values, x) for x in queries[:, 0]]
+    out = guess(score(bandwidth), points[:, :1], values, queries[:, :1])
+    np.testing.assert_allclose(out, expected, rtol=1e-7)

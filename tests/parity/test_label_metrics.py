@@ -30,16 +30,18 @@ def drawn(kinds, count, seed):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
 def test_labels_score_as_in_scikit_learn(seed):
-    given, right = drawn("abcd", 97, seed), drawn("abce", 97, seed + 100)
-    assert accuracy(given, right) == pytest.approx(100 * accuracy_score(right, given))
-    assert macro_f1(given, right) == pytest.approx(
-        100 * f1_score(right, given, average="macro", zero_division=0)
+    predicted, true = drawn("abcd", 97, seed), drawn("abce", 97, seed + 100)
+    assert accuracy(predicted, true) == pytest.approx(100 * accuracy_score(true, predicted))
+    assert macro_f1(predicted, true) == pytest.approx(
+        100 * f1_score(true, predicted, average="macro", zero_division=0)
     )
-    peer = precision_recall_fscore_support(right, given, zero_division=0)
-    for place, score in enumerate(by_label(given, right)):
-        found = (score.precision, score.recall, score.f1, score.count)
-        assert found == pytest.approx([*(100 * each[place] for each in peer[:3]), peer[3][place]])
-    assert sum(confusion(given, right).values()) == 97
+    expected = precision_recall_fscore_support(true, predicted, zero_division=0)
+    for index, score in enumerate(by_label(predicted, true)):
+        figures = (score.precision, score.recall, score.f1, score.count)
+        assert figures == pytest.approx(
+            [*(100 * each[index] for each in expected[:3]), expected[3][index]]
+        )
+    assert sum(confusion(predicted, true).values()) == 97
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -50,24 +52,24 @@ def test_entities_are_those_of_seqeval(seed):
 
 
 def test_entity_f1_is_that_of_seqeval():
-    given = [drawn(TAGS, 11, seed) for seed in range(30)]
-    right = [drawn(TAGS, 11, seed + 1000) for seed in range(30)]
-    for ours, theirs in zip(given, right, strict=True):
-        ours[:6] = theirs[:6]
-    assert entity_scores(given, right)[0].f1 == pytest.approx(100 * entity_f1(right, given))
+    predicted = [drawn(TAGS, 11, seed) for seed in range(30)]
+    true = [drawn(TAGS, 11, seed + 1000) for seed in range(30)]
+    for predicted_tags, true_tags in zip(predicted, true, strict=True):
+        predicted_tags[:6] = true_tags[:6]
+    assert entity_scores(predicted, true)[0].f1 == pytest.approx(100 * entity_f1(true, predicted))
 
 
 @pytest.mark.parametrize("scheme", [IOBES, BILOU])
 def test_entity_f1_of_whole_schemes_is_that_of_strict_seqeval(scheme):
-    known = ["B-A", "I-A", "E-A", "S-A"] if scheme is IOBES else ["B-A", "I-A", "L-A", "U-A"]
-    given = [as_known(drawn(TAGS, 11, seed), known) for seed in range(30)]
-    right = [as_known(drawn(TAGS, 11, seed + 1000), known) for seed in range(30)]
-    right[:15] = [mine[:6] + theirs[6:] for mine, theirs in zip(given, right[:15], strict=False)]
-    right = [as_known(tags, known) for tags in right]
-    peer = entity_f1(
-        *([list(tags) for tags in all_] for all_ in (right, given)), mode="strict", scheme=scheme
+    tag_set = ["B-A", "I-A", "E-A", "S-A"] if scheme is IOBES else ["B-A", "I-A", "L-A", "U-A"]
+    predicted = [as_known(drawn(TAGS, 11, seed), tag_set) for seed in range(30)]
+    true = [as_known(drawn(TAGS, 11, seed + 1000), tag_set) for seed in range(30)]
+    true[:15] = [mine[:6] + theirs[6:] for mine, theirs in zip(predicted, true[:15], strict=False)]
+    true = [as_known(tags, tag_set) for tags in true]
+    expected = entity_f1(
+        *([list(tags) for tags in all_] for all_ in (true, predicted)), mode="strict", scheme=scheme
     )
-    assert entity_scores(given, right)[0].f1 == pytest.approx(100 * peer)
+    assert entity_scores(predicted, true)[0].f1 == pytest.approx(100 * expected)
 
 
 def test_counts_that_differ_are_named():

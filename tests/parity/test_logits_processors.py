@@ -38,9 +38,9 @@ def tokens():
 )
 def test_rules_are_their_processors(rule, theirs, log_probs, tokens):
     for length in (1, 2, T):
-        seen = tokens[:, :length]
-        ours = rule(log_probs, Written(seen, torch.zeros(R, dtype=torch.long)))
-        torch.testing.assert_close(ours, theirs()(seen, log_probs.clone()))
+        prefix = tokens[:, :length]
+        ours = rule(log_probs, Written(prefix, torch.zeros(R, dtype=torch.long)))
+        torch.testing.assert_close(ours, theirs()(prefix, log_probs.clone()))
 
 
 @pytest.mark.parametrize("count", [1, 4, V])

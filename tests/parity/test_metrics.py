@@ -51,7 +51,7 @@ def test_figures_signatures_and_intervals(tmp_path, language):
     first, second, outputs, _ = corpus(language, 1)
     pairs = list(zip(first, second, strict=True))
     tokenizer = {"zh": "zh", "en": "13a"}[language]
-    told = sacrebleu_says(
+    reported = sacrebleu_says(
         tmp_path,
         {"ref1": first, "ref2": second, "out": outputs},
         *("-m", "bleu", "chrf", "-tok", tokenizer, "--confidence", "--confidence-n", "200"),
@@ -60,7 +60,7 @@ def test_figures_signatures_and_intervals(tmp_path, language):
         bleu(outputs, pairs, target_language=language, resamples=200),
         chrf(outputs, pairs, resamples=200),
     ]
-    for theirs, score in zip(told, ours, strict=True):
+    for theirs, score in zip(reported, ours, strict=True):
         assert theirs["name"] == score.name
         assert sorted(theirs["signature"].split("|")) == sorted(score.signature.split("|"))
         assert theirs["score"] == pytest.approx(score.value, abs=1e-5)
@@ -71,14 +71,14 @@ def test_figures_signatures_and_intervals(tmp_path, language):
 def test_lower_cased_bleu_and_ter(tmp_path):
     first, _, outputs, _ = corpus("en", 2)
     files = {"ref1": first, "out": outputs}
-    told = sacrebleu_says(tmp_path, files, "-m", "bleu", "-lc", "-tok", "none", "--force")
+    reported = sacrebleu_says(tmp_path, files, "-m", "bleu", "-lc", "-tok", "none", "--force")
     score = bleu(outputs, first, lowercase=True, tokenize="none")
-    assert (told["score"], told["signature"]) == (
+    assert (reported["score"], reported["signature"]) == (
         pytest.approx(score.value, abs=1e-5),
         score.signature,
     )
-    told = sacrebleu_says(tmp_path, files, "-m", "ter")
-    assert told["score"] == pytest.approx(ter(outputs, first).value, abs=1e-5)
+    reported = sacrebleu_says(tmp_path, files, "-m", "ter")
+    assert reported["score"] == pytest.approx(ter(outputs, first).value, abs=1e-5)
 
 
 @pytest.mark.parametrize(("option", "test"), [("ar", "randomisation"), ("bs", "bootstrap")])
@@ -86,14 +86,14 @@ def test_paired_tests(tmp_path, option, test):
     first, second, outputs, others = corpus("en", 3)
     # The command cannot write the bootstrap of chrF as JSON.
     metrics = {"ar": ["bleu", "chrf"], "bs": ["bleu"]}[option]
-    told = sacrebleu_says(
+    reported = sacrebleu_says(
         tmp_path,
         {"ref1": first, "ref2": second, "out1": outputs, "out2": others},
         *(f"--paired-{option}", f"--paired-{option}-n", "300", "-m", *metrics),
     )
     pairs = list(zip(first, second, strict=True))
-    for one in compare(outputs, others, pairs, test=test, trials=300, metrics=metrics):
-        theirs = [system[one.name] for system in told]
-        assert theirs[0]["score"] == pytest.approx(one.first, abs=1e-5)
-        assert theirs[1]["score"] == pytest.approx(one.second, abs=1e-5)
-        assert theirs[1]["p_value"] == pytest.approx(one.p_value, abs=1e-5)
+    for comparison in compare(outputs, others, pairs, test=test, trials=300, metrics=metrics):
+        theirs = [system[comparison.name] for system in reported]
+        assert theirs[0]["score"] == pytest.approx(comparison.first, abs=1e-5)
+        assert theirs[1]["score"] == pytest.approx(comparison.second, abs=1e-5)
+        assert theirs[1]["p_value"] == pytest.approx(comparison.p_value, abs=1e-5)

@@ -71,78 +71,78 @@ FAMILIES = READERS | WRITERS | PAIRS
 def make(name):
     torch.manual_seed(0)
     model, config, options = FAMILIES[name]
-    made = getattr(hf, model)(getattr(hf, config)(**options)).eval()
+    instance = getattr(hf, model)(getattr(hf, config)(**options)).eval()
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in instance.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
-    return made
+    return instance
 
 
 def inputs(name, side="right"):
     mask = padding(side)
     ids = torch.randint(3, V, (B, N)).masked_fill(mask == 0, 1)
-    given = {"input_ids": ids, "attention_mask": mask}
+    batch = {"input_ids": ids, "attention_mask": mask}
     if name in PAIRS:
-        given["decoder_input_ids"] = torch.randint(3, V, (B, T))
-    return given
+        batch["decoder_input_ids"] = torch.randint(3, V, (B, T))
+    return batch
 
 
-def model_that_gives(model, given):
+def model_that_gives(model, batch):
     """Its outputs with all weights: those of Falcon need the mask of its eager attention."""
     model.config._attn_implementation = "eager"
-    return model(**given, output_attentions=True)
+    return model(**batch, output_attentions=True)
 
 
 def weights_of(name, output):
     """The weights by kind and layer, as the model gives them."""
-    found = {"cross": output.get("cross_attentions")}
+    by_kind = {"cross": output.get("cross_attentions")}
     if name in PAIRS:
-        found |= {kind: output[f"{kind}_attentions"] for kind in ("encoder", "decoder")}
+        by_kind |= {kind: output[f"{kind}_attentions"] for kind in ("encoder", "decoder")}
     else:
-        found["decoder" if name in WRITERS else "encoder"] = output.attentions
-    return {(kind, n): each for kind, all_ in found.items() for n, each in enumerate(all_ or ())}
+        by_kind["decoder" if name in WRITERS else "encoder"] = output.attentions
+    return {(kind, n): each for kind, all_ in by_kind.items() for n, each in enumerate(all_ or ())}
 
 
 def from_band(weights, others, is_global, reach):
     """Longformer's own weights as its documentation describes them, number by number."""
-    found = torch.zeros(B, H, N, N)
-    seen_by_all = [row.nonzero().flatten().tolist() for row in is_global]
-    x = max(map(len, seen_by_all))
+    matrix = torch.zeros(B, H, N, N)
+    global_keys = [row.nonzero().flatten().tolist() for row in is_global]
+    x = max(map(len, global_keys))
     for b in range(B):
         for query in range(N):
-            for number, key in enumerate(seen_by_all[b]):
-                found[b, :, query, key] += weights[b, :, query, number]
+            for number, key in enumerate(global_keys[b]):
+                matrix[b, :, query, key] += weights[b, :, query, number]
             for step in range(-reach, reach + 1):
                 if 0 <= query + step < N:
-                    found[b, :, query, query + step] += weights[b, :, query, x + reach + step]
-        for number, query in enumerate(seen_by_all[b]):
+                    matrix[b, :, query, query + step] += weights[b, :, query, x + reach + step]
+        for number, query in enumerate(global_keys[b]):
             for key in range(N):
-                found[b, :, query, key] = others[b, :, key, number]
-    return found
+                matrix[b, :, query, key] = others[b, :, key, number]
+    return matrix
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 @torch.no_grad()
 def test_what_is_watched_is_exactly_what_output_attentions_gives(name):
-    model, given = make(name), inputs(name)
-    plain = model(**given)
-    with rg.watch(model, keep=True, top=3) as seen:
-        out = model(**given)
-    want = model_that_gives(model, given)
+    model, batch = make(name), inputs(name)
+    plain = model(**batch)
+    with rg.watch(model, keep=True, top=3) as watched:
+        out = model(**batch)
+    eager = model_that_gives(model, batch)
     assert list(out) == list(plain)
     assert_close(out[0], plain[0], atol=1e-5, rtol=1e-5)
-    expected = weights_of(name, want)
+    expected = weights_of(name, eager)
     if name in ("longformer", "led"):
         none = torch.zeros(B, N, dtype=torch.bool)
         expected |= {
-            place: from_band(weights, None, none, 2)
-            for place, weights in expected.items()
-            if place[0] == "encoder"
+            key: from_band(weights, None, none, 2)
+            for key, weights in expected.items()
+            if key[0] == "encoder"
         }
-    assert {(each.kind, each.layer) for each in seen} == set(expected)
-    for each in seen:
+    assert {(each.kind, each.layer) for each in watched} == set(expected)
+    for each in watched:
         weights = expected[each.kind, each.layer]
-        rows = seen.rows(each.layer, range(weights.shape[-2]), each.kind)
+        rows = watched.rows(each.layer, range(weights.shape[-2]), each.kind)
         assert torch.equal(rows, weights)
         assert_close(each.summary.top_weights, weights.topk(3).values, atol=0, rtol=0)
         entropy = -(weights * weights.clamp_min(1e-30).log()).sum(-1)
@@ -151,16 +151,16 @@ def test_what_is_watched_is_exactly_what_output_attentions_gives(name):
             "read from output_attentions: the model makes all N×M weights, "
             f"{4 * weights.numel():,} bytes here",
         )
-    assert "the model makes all N×M weights" in repr(seen)
-    assert not hasattr(model(**given), "attentions") or model(**given).attentions is None
+    assert "the model makes all N×M weights" in repr(watched)
+    assert not hasattr(model(**batch), "attentions") or model(**batch).attentions is None
 
 
 def test_every_attention_is_named_by_the_module_that_makes_it():
     def names(name):
         model = make(name)
-        with torch.no_grad(), rg.watch(model) as seen:
+        with torch.no_grad(), rg.watch(model) as watched:
             model(**inputs(name))
-        return [each.name for each in seen]
+        return [each.name for each in watched]
 
     assert names("deberta") == [f"deberta.encoder.layer.{n}.attention.self" for n in (0, 1)]
     assert names("gpt_neo") == [f"transformer.h.{n}.attn.attention" for n in (0, 1)]
@@ -174,42 +174,42 @@ def test_every_attention_is_named_by_the_module_that_makes_it():
 
 @pytest.mark.parametrize("name", ["longformer", "led"])
 @torch.no_grad()
-def test_places_that_see_all_and_are_seen_by_all_are_put_where_they_are(name):
-    model, given = make(name), inputs(name)
+def test_global_positions_are_put_at_their_rows_and_columns(name):
+    model, batch = make(name), inputs(name)
     is_global = torch.zeros(B, N, dtype=torch.bool)
     is_global[0, [0, 3]] = is_global[1, [2, 7, 12]] = True
-    given["global_attention_mask"] = is_global.long()
-    want = model(**given, output_attentions=True)
-    with rg.watch(model, keep=True, kinds="encoder") as seen:
-        model(**given)
-    local, whole = (
-        (want.encoder_attentions, want.encoder_global_attentions)
+    batch["global_attention_mask"] = is_global.long()
+    expected = model(**batch, output_attentions=True)
+    with rg.watch(model, keep=True, kinds="encoder") as watched:
+        model(**batch)
+    local, global_weights = (
+        (expected.encoder_attentions, expected.encoder_global_attentions)
         if name == "led"
-        else (want.attentions, want.global_attentions)
+        else (expected.attentions, expected.global_attentions)
     )
     for layer in (0, 1):
-        rows = seen.rows(layer, range(N))
-        assert torch.equal(rows, from_band(local[layer], whole[layer], is_global, 2))
-        real = given["attention_mask"].bool()[:, None].expand(B, H, N)
+        rows = watched.rows(layer, range(N))
+        assert torch.equal(rows, from_band(local[layer], global_weights[layer], is_global, 2))
+        real = batch["attention_mask"].bool()[:, None].expand(B, H, N)
         assert_close(rows.sum(-1)[real], torch.ones(int(real.sum())))
 
 
 @pytest.mark.parametrize("name", WRITERS)
 @torch.no_grad()
 def test_the_steps_of_a_generation_are_joined(name):
-    model, given = make(name), {"input_ids": torch.randint(3, V, (1, 5))}
+    model, batch = make(name), {"input_ids": torch.randint(3, V, (1, 5))}
     options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
-    want = model.generate(**given, **options)
-    with rg.watch(model, keep=True) as seen:
-        out = model.generate(**given, **options)
-    assert out.tolist() == want.tolist()
-    assert [(each.kind, each.layer, each.call) for each in seen] == [
+    expected = model.generate(**batch, **options)
+    with rg.watch(model, keep=True) as watched:
+        out = model.generate(**batch, **options)
+    assert out.tolist() == expected.tolist()
+    assert [(each.kind, each.layer, each.call) for each in watched] == [
         ("decoder", 0, 0),
         ("decoder", 1, 0),
     ]
-    whole = model_that_gives(model, {"input_ids": out[:, :-1]}).attentions
+    expected_weights = model_that_gives(model, {"input_ids": out[:, :-1]}).attentions
     for layer in (0, 1):
-        assert_close(seen.rows(layer, range(8)), whole[layer], atol=1e-5, rtol=1e-5)
+        assert_close(watched.rows(layer, range(8)), expected_weights[layer], atol=1e-5, rtol=1e-5)
 
 
 def test_what_gives_no_weights_is_refused_with_the_reason():
@@ -232,18 +232,20 @@ def test_what_gives_no_weights_is_refused_with_the_reason():
 
 
 def test_its_attention_is_neither_served_nor_edited():
-    said = "BloomForCausalLM, which computes its own. It can be watched, and neither served nor ed"
-    with pytest.raises(SettingError, match=said):
+    message = (
+        "BloomForCausalLM, which computes its own. It can be watched, and neither served nor ed"
+    )
+    with pytest.raises(SettingError, match=message):
         rg.use(make("bloom"))
-    with pytest.raises(SettingError, match=said), rg.edit(make("bloom")):
+    with pytest.raises(SettingError, match=message), rg.edit(make("bloom")):
         pass
 
 
 def test_it_is_explained_where_a_token_stands_in_for_another():
-    model, given = make("deberta"), {"input_ids": torch.randint(3, V, (1, N))}
+    model, batch = make("deberta"), {"input_ids": torch.randint(3, V, (1, N))}
     with pytest.raises(SettingError, match="replacement must be a token, such as the mask, for a"):
-        rg.faithfulness(model, given)
-    found = rg.faithfulness(model, given, (4, None), replacement=2)
-    weights = torch.stack(model(**given, output_attentions=True).attentions)
-    assert_close(found.evidence["attention"], weights.mean((0, 2))[0, 4])
-    assert found.evidence["removed"].abs().max() > 1e-3
+        rg.faithfulness(model, batch)
+    explained = rg.faithfulness(model, batch, (4, None), replacement=2)
+    weights = torch.stack(model(**batch, output_attentions=True).attentions)
+    assert_close(explained.evidence["attention"], weights.mean((0, 2))[0, 4])
+    assert explained.evidence["removed"].abs().max() > 1e-3

@@ -35,10 +35,12 @@ def lines(count, seed):
 
 
 def bert(folder):
-    made = BertWordPieceTokenizer()
+    learner = BertWordPieceTokenizer()
     texts = lines(50, 1)
-    made.train_from_iterator(texts, 90, 1, special_tokens=["a", *BERT_SPECIAL], show_progress=False)
-    made.save_model(str(folder))
+    learner.train_from_iterator(
+        texts, 90, 1, special_tokens=["a", *BERT_SPECIAL], show_progress=False
+    )
+    learner.save_model(str(folder))
     tokenizer = hf.BertTokenizerFast(str(folder / "vocab.txt"))
     config = hf.BertConfig(
         **SIZES,
@@ -52,11 +54,11 @@ def bert(folder):
 
 def bytes_of(folder, kind, special):
     """A tokenizer of byte pairs, learned into a folder."""
-    made = ByteLevelBPETokenizer()
-    made.train_from_iterator(
+    learner = ByteLevelBPETokenizer()
+    learner.train_from_iterator(
         lines(50, 1), vocab_size=300, special_tokens=special, show_progress=False
     )
-    made.save_model(str(folder))
+    learner.save_model(str(folder))
     return kind(str(folder / "vocab.json"), str(folder / "merges.txt"))
 
 
@@ -111,11 +113,11 @@ def home(tmp_path_factory):
     pairs = [f"{a}\t{b}\t{a[:3] == b[:3]}" for a, b in zip(text, lines(60, 3), strict=True)]
     (folder / "pairs.tsv").write_text("\n".join(pairs), encoding="utf-8")
     (folder / "text.txt").write_text("\n".join(lines(300, 4)), encoding="utf-8")
-    asked = [
+    questions = [
         json.dumps({"question": "the cat?", "context": line, "answers": [line.split()[2]]})
         for line in text
     ]
-    (folder / "asked.jsonl").write_text("\n".join(asked), encoding="utf-8")
+    (folder / "asked.jsonl").write_text("\n".join(questions), encoding="utf-8")
     return folder
 
 
@@ -172,25 +174,27 @@ def test_a_tagger_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_
     words = ["the", "catdog", "ran", "on", "中国", "very", "."]
     with torch.enable_grad():
         labeller = train(recipe_of("tagging", name), tmp_path / "run").predictor
-    seen = []
-    used = labeller.preparation.of(labeller.model)
-    used.output.register_forward_pre_hook(lambda _, given: seen.append(given[0][0]))
+    states = []
+    prepared = labeller.preparation.of(labeller.model)
+    prepared.output.register_forward_pre_hook(lambda _, args: states.append(args[0][0]))
     labeller.predict([{"tokens": words}])
     text = joined_words(words)
     tokenizer = hf.AutoTokenizer.from_pretrained(home / name)
-    read = tokenizer(text)
-    firsts = [read.char_to_token(text.index(word)) for word in words]
-    firsts = [at - (read.tokens()[at - 1] == "Ġ") for at in firsts]  # a space may be a piece
+    encoded = tokenizer(text)
+    firsts = [encoded.char_to_token(text.index(word)) for word in words]
+    firsts = [
+        position - (encoded.tokens()[position - 1] == "Ġ") for position in firsts
+    ]  # a space may be a piece
     theirs = states_of_theirs(home / name, text)[firsts]
-    torch.testing.assert_close(seen[0], theirs, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(states[0], theirs, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_a_writer_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_path, name):
-    made = recipe_of("generation", name, model={"type": "transformer", "num_decoder_layers": 1})
+    recipe = recipe_of("generation", name, model={"type": "transformer", "num_decoder_layers": 1})
     with torch.enable_grad():
-        predictor = train(made, tmp_path / "run").predictor
+        predictor = train(recipe, tmp_path / "run").predictor
     text, model = "the cat ran on 中国 very, xyz.", predictor.model.eval()
     ids = torch.tensor([[*predictor.tokenizer.source.encode(text), EOS_ID]])
     memory, _ = model._encode(ids, torch.tensor([ids.shape[1]]), None)
@@ -210,22 +214,24 @@ def test_a_writer_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_
 def test_a_pooler_begins_with_that_of_its_checkpoint(home, recipe_of, tmp_path):
     folder, text = tmp_path / "whole", "the cat ran on 中国 very."
     shutil.copytree(home / "bert", folder)
-    whole = hf.BertModel.from_pretrained(home / "bert")  # which has a pooler, unlike that for words
-    whole.pooler.dense.weight.copy_(0.3 * torch.randn_like(whole.pooler.dense.weight))
-    whole.pooler.dense.bias.copy_(0.3 * torch.randn_like(whole.pooler.dense.bias))
-    whole.save_pretrained(folder)
+    full_model = hf.BertModel.from_pretrained(
+        home / "bert"
+    )  # which has a pooler, unlike that for words
+    full_model.pooler.dense.weight.copy_(0.3 * torch.randn_like(full_model.pooler.dense.weight))
+    full_model.pooler.dense.bias.copy_(0.3 * torch.randn_like(full_model.pooler.dense.bias))
+    full_model.save_pretrained(folder)
     head = {"pooling": "first", "pooler": True}
     with torch.enable_grad():
-        made = recipe_of("classification", str(folder), head=head)
-        labeller = train(made, tmp_path / "run").predictor
+        recipe = recipe_of("classification", str(folder), head=head)
+        labeller = train(recipe, tmp_path / "run").predictor
         bare = train(recipe_of("classification", "bert", head=head), tmp_path / "bare").predictor
-    seen = []
-    used = labeller.preparation.of(labeller.model)
-    used.output.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    states = []
+    prepared = labeller.preparation.of(labeller.model)
+    prepared.output.register_forward_pre_hook(lambda _, args: states.append(args[0]))
     labeller.predict([text])
-    read = hf.AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
-    theirs = whole.eval()(**read).pooler_output
-    torch.testing.assert_close(seen[0], theirs, atol=1e-5, rtol=1e-5)
+    encoded = hf.AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    theirs = full_model.eval()(**encoded).pooler_output
+    torch.testing.assert_close(states[0], theirs, atol=1e-5, rtol=1e-5)
     # A folder without one leaves it as new.
     assert bare.model.pooler.bias.abs().max() <= SIZES["hidden_size"] ** -0.5
 
@@ -234,11 +240,11 @@ def test_a_pooler_begins_with_that_of_its_checkpoint(home, recipe_of, tmp_path):
 @pytest.mark.parametrize("task", ["question_answering", "pair_matching"])
 def test_pairs_begin_with_the_states_of_a_checkpoint(home, recipe_of, tmp_path, task):
     first, second = "the cat?", "the dog sat on 中国."
-    made = recipe_of(task, "bert", model={"type": "transformer"})
+    recipe = recipe_of(task, "bert", model={"type": "transformer"})
     with torch.enable_grad():
-        labeller = train(made, tmp_path / "run").predictor
-    job = labeller.task
-    batch = job.collate(job.encode([job.request(f"{first}\t{second}", "here")]))
+        labeller = train(recipe, tmp_path / "run").predictor
+    task = labeller.task
+    batch = task.collate(task.encode([task.request(f"{first}\t{second}", "here")]))
     ours = labeller.model.reader(batch["ids"], batch["lengths"], **batch["reading"])[0]
     theirs = states_of_theirs(home / "bert", first, second)
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
@@ -262,13 +268,13 @@ def test_the_run_alone_is_enough_after_training(home, recipe_of, tmp_path):
     for task, name in (("classification", "bert"), ("language_modelling", "gpt2")):
         folder = Path(shutil.copytree(home / name, tmp_path / name))
         training = {**FEW, "learning_rate": 0.01, "pretrained": str(folder)}
-        made = recipe_of(task, name, training=training)
-        trained = train(made, tmp_path / task)
-        asked = ["the dog ran on 中国."]
-        said = trained.predictor.predict(asked)
+        recipe = recipe_of(task, name, training=training)
+        trained = train(recipe, tmp_path / task)
+        texts = ["the dog ran on 中国."]
+        predictions = trained.predictor.predict(texts)
         shutil.rmtree(folder)
-        assert Predictor.load(tmp_path / task).predict(asked) == said
-        train(made, tmp_path / task)  # and to go on with it
+        assert Predictor.load(tmp_path / task).predict(texts) == predictions
+        train(recipe, tmp_path / task)  # and to go on with it
     # What begins with such a run has its tokenizer too.
     after = train(
         recipe_of("language_modelling", str(tmp_path / "language_modelling")),
@@ -284,12 +290,12 @@ def test_a_borrowed_tokenizer_is_theirs_on_our_reserved_ids(home, name, tmp_path
     text = "the cat ran on 中国 very fast."
     ids = ours.encode(text)
     assert [ours.theirs[i] for i in ids] == theirs(text, add_special_tokens=False)["input_ids"]
-    called = theirs.convert_ids_to_tokens(ours.theirs)
-    assert ours.names == ["<pad>", "<unk>", "<s>", "</s>", *called[4:]]
+    names = theirs.convert_ids_to_tokens(ours.theirs)
+    assert ours.names == ["<pad>", "<unk>", "<s>", "</s>", *names[4:]]
     assert ours.theirs[EOS_ID] == (theirs.eos_token_id if name != "bert" else theirs.sep_token_id)
     if name != "gpt2":
-        wanted = (theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id)
-        assert (ours.theirs[PAD_ID], ours.theirs[UNK_ID], ours.theirs[BOS_ID]) == wanted
+        expected = (theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id)
+        assert (ours.theirs[PAD_ID], ours.theirs[UNK_ID], ours.theirs[BOS_ID]) == expected
         assert ours.decode(ours.encode("the cat ran.")) == "the cat ran."
     assert sorted(set(ours.theirs)) == list(range(len(theirs)))
     assert {"the", "very"} <= {text[p.start : p.end] for p in ours.pieces(text)}
@@ -301,8 +307,8 @@ def test_a_borrowed_tokenizer_is_theirs_on_our_reserved_ids(home, name, tmp_path
     assert len(spans) == len(ids)
     assert decoded[slice(*spans[0])] == "the"
     ours.save(tmp_path)
-    again = load_tokenizer(tmp_path)
-    assert (again.encode(text), again.vocab_size) == (ids, ours.vocab_size)
+    reloaded = load_tokenizer(tmp_path)
+    assert (reloaded.encode(text), reloaded.vocab_size) == (ids, ours.vocab_size)
 
 
 HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}

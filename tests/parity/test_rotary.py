@@ -13,12 +13,12 @@ B, H, N, D = 2, 3, 7, 10
 def test_halves_are_the_pairs_of_llama():
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     config = llama.LlamaConfig(hidden_size=H * D, num_attention_heads=H)
-    places = torch.arange(5, 5 + N)[None].expand(B, N)
+    positions = torch.arange(5, 5 + N)[None].expand(B, N)
     query, key = torch.randn(B, H, N, D), torch.randn(B, H, N, D)
-    cosines, sines = llama.LlamaRotaryEmbedding(config)(query, places)
-    want = llama.apply_rotary_pos_emb(query, key, cosines, sines)
+    cosines, sines = llama.LlamaRotaryEmbedding(config)(query, positions)
+    expected = llama.apply_rotary_pos_emb(query, key, cosines, sines)
     rotary = RotaryPositions(D, pairs="halves")
-    for heads, theirs in zip((query, key), want, strict=True):
+    for heads, theirs in zip((query, key), expected, strict=True):
         torch.testing.assert_close(rotary(heads, first=5), theirs, atol=1e-5, rtol=0)
 
 

@@ -31,9 +31,9 @@ def test_the_figure_is_that_of_rouge_score(kind: str) -> None:
     scorer = rouge_scorer.RougeScorer([kind])
     outputs, first, second = (texts(seed, 40) for seed in (1, 2, 3))
     references = list(zip(first, second, strict=True))
-    found = of_each(outputs, references)
-    for output, known, value in zip(outputs, references, found, strict=True):
-        wanted = max(scorer.score(one, output)[kind].fmeasure for one in known)
-        assert value == pytest.approx(100 * wanted)
-    assert len(set(found)) > 10
-    assert of_all(outputs, references).value == pytest.approx(sum(found) / len(found))
+    scores = of_each(outputs, references)
+    for output, answers, value in zip(outputs, references, scores, strict=True):
+        expected = max(scorer.score(answer, output)[kind].fmeasure for answer in answers)
+        assert value == pytest.approx(100 * expected)
+    assert len(set(scores)) > 10
+    assert of_all(outputs, references).value == pytest.approx(sum(scores) / len(scores))

@@ -48,13 +48,13 @@ def formula(query, key, value, **options):
 
 def assert_same(ours, theirs, inputs, dtype):
     torch.testing.assert_close(ours, theirs, **TOLERANCE[dtype])
-    wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
-    if not wanted:
+    differentiated = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
+    if not differentiated:
         return
     grad = torch.randn_like(ours)
     torch.testing.assert_close(
-        torch.autograd.grad(ours, wanted, grad),
-        torch.autograd.grad(theirs, wanted, grad),
+        torch.autograd.grad(ours, differentiated, grad),
+        torch.autograd.grad(theirs, differentiated, grad),
         **TOLERANCE[dtype],
     )
 
@@ -96,11 +96,13 @@ MASK_SHAPES = [
 def test_a_mask_may_broadcast_in_every_way(shape, is_bool, backend):
     query, key, value = (torch.randn(2, 3, n, 8).requires_grad_() for n in (67, 130, 130))
     mask = torch.rand(shape) > 0.4 if is_bool else torch.randn(shape)
-    given = {"mask": mask} if is_bool else {"bias": mask}
-    out = attend(query, key, value, **given, backend=backend)
+    options = {"mask": mask} if is_bool else {"bias": mask}
+    out = attend(query, key, value, **options, backend=backend)
     # Torch's formula takes a mask of two axes at least.
-    want = formula(query, key, value, attn_mask=mask.expand(torch.broadcast_shapes(shape, (1, 1))))
-    assert_same(out, want, [query, key, value], torch.float32)
+    expected = formula(
+        query, key, value, attn_mask=mask.expand(torch.broadcast_shapes(shape, (1, 1)))
+    )
+    assert_same(out, expected, [query, key, value], torch.float32)
 
 
 def test_a_float_mask_of_infinities_is_a_bias():
@@ -214,35 +216,37 @@ def chosen_masks(name, is_bool, **sizes):
 
 
 def as_ours(masks, B=2):
-    seen, bias = None, None
+    visible, bias = None, None
     for name, mask in masks.items():
         if name == "key_padding_mask":
             lifted = mask[:, None, None]
         else:
             lifted = mask if mask.dim() == 2 else mask.unflatten(0, (B, H))
         if mask.dtype == torch.bool:
-            seen = dense(~lifted) if seen is None else seen & dense(~lifted)
+            visible = dense(~lifted) if visible is None else visible & dense(~lifted)
         else:
             bias = lifted if bias is None else bias + lifted
-    return {"mask": seen, "bias": bias}
+    return {"mask": visible, "bias": bias}
 
 
 @pairwise(name=LAYERS, masks=MASKS, is_bool=[True, False])
 def test_our_layer_gives_torchs_numbers_and_gradients(name, masks, is_bool):
     peer = torchs(batch_first=True, **LAYERS[name])
-    kept = nn.MultiheadAttention(C, H, dropout=0.2, batch_first=True).eval()
-    assert MultiHeadAttention.from_torch(kept).dropout == 0.2
-    assert not MultiHeadAttention.from_torch(kept).training
+    in_evaluation = nn.MultiheadAttention(C, H, dropout=0.2, batch_first=True).eval()
+    assert MultiHeadAttention.from_torch(in_evaluation).dropout == 0.2
+    assert not MultiHeadAttention.from_torch(in_evaluation).training
     layer = MultiHeadAttention.from_torch(peer)
     inputs = states_for(peer, requires_grad=True)
-    given = chosen_masks(masks, is_bool)
+    torch_masks = chosen_masks(masks, is_bool)
     for need_weights in (True, False):
-        want, _ = peer(*inputs, **given, need_weights=need_weights)
-        out, _ = layer(*inputs, **as_ours(given))
-        assert_same(out, want, inputs, torch.float64)
-    theirs = torch.autograd.grad(peer(*inputs, **given)[0].square().sum(), list(peer.parameters()))
+        expected, _ = peer(*inputs, **torch_masks, need_weights=need_weights)
+        out, _ = layer(*inputs, **as_ours(torch_masks))
+        assert_same(out, expected, inputs, torch.float64)
+    theirs = torch.autograd.grad(
+        peer(*inputs, **torch_masks)[0].square().sum(), list(peer.parameters())
+    )
     ours = torch.autograd.grad(
-        layer(*inputs, **as_ours(given))[0].square().sum(), list(layer.parameters())
+        layer(*inputs, **as_ours(torch_masks))[0].square().sum(), list(layer.parameters())
     )
     # The gradients under torch's names, brought to ours as weights are.
     holder = MultiHeadAttention.from_torch(peer)
@@ -261,54 +265,56 @@ def test_the_engine_in_torchs_module_gives_its_answers_weights_and_gradients(nam
     if not batch_first:
         inputs = [tensor.transpose(0, 1) for tensor in inputs]
     inputs = [tensor.detach().requires_grad_() for tensor in inputs]
-    given = chosen_masks(masks, is_bool)
+    torch_masks = chosen_masks(masks, is_bool)
     for options in ({}, {"average_attn_weights": False}, {"need_weights": False}):
-        want, rows = peer(*inputs, **given, **options)
-        out, ours_rows = ours(*inputs, **given, **options)
-        assert_same(out, want, inputs, torch.float64)
+        expected, rows = peer(*inputs, **torch_masks, **options)
+        out, ours_rows = ours(*inputs, **torch_masks, **options)
+        assert_same(out, expected, inputs, torch.float64)
         assert (rows is None) == (ours_rows is None)
         if rows is not None:
             torch.testing.assert_close(ours_rows, rows)
     grads = [
-        torch.autograd.grad(module(*inputs, **given)[0].square().sum(), list(module.parameters()))
+        torch.autograd.grad(
+            module(*inputs, **torch_masks)[0].square().sum(), list(module.parameters())
+        )
         for module in (peer, ours)
     ]
-    for one, other in zip(*grads, strict=True):
-        torch.testing.assert_close(other, one)
+    for expected_gradient, gradient in zip(*grads, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 @pairwise(name=["plain", "vdim", "bias_kv and zero attn"], masks=MASKS, average=[True, False])
 def test_inputs_without_a_batch(name, masks, average):
     peer = torchs(**(LAYERS | ADDED)[name])
     inputs = [tensor[0] for tensor in states_for(peer, B=1)]
-    given = chosen_masks(masks, is_bool=True, B=1)
-    if "key_padding_mask" in given:
-        given["key_padding_mask"] = given["key_padding_mask"][0]
-    found = [
-        module(*inputs, **given, average_attn_weights=average)
+    torch_masks = chosen_masks(masks, is_bool=True, B=1)
+    if "key_padding_mask" in torch_masks:
+        torch_masks["key_padding_mask"] = torch_masks["key_padding_mask"][0]
+    outputs = [
+        module(*inputs, **torch_masks, average_attn_weights=average)
         for module in (peer, on_the_engine(peer))
     ]
-    torch.testing.assert_close(found[1], found[0])
+    torch.testing.assert_close(outputs[1], outputs[0])
 
 
-@pytest.mark.parametrize("given", [{}, ADDED["bias_kv"], ADDED["zero attn"]], ids=str)
+@pytest.mark.parametrize("options", [{}, ADDED["bias_kv"], ADDED["zero attn"]], ids=str)
 @pytest.mark.parametrize("is_bool", [True, False])
 @pytest.mark.parametrize("need_weights", [True, False])
-def test_a_causal_hint_beside_a_mask_is_the_mask(need_weights, is_bool, given):
-    peer = torchs(batch_first=True, **given)
+def test_a_causal_hint_with_a_mask_is_the_mask(need_weights, is_bool, options):
+    peer = torchs(batch_first=True, **options)
     states, *_ = states_for(peer)
     future = torch.ones(5, 5, dtype=torch.bool).triu(1)
     mask = future if is_bool else torch.zeros(5, 5).double().masked_fill(future, float("-inf"))
     # Without weights torch hides the added keys too; with them it follows the mask, as we do.
-    want, _ = peer(states, states, states, attn_mask=mask, is_causal=True)
+    expected, _ = peer(states, states, states, attn_mask=mask, is_causal=True)
     ours = on_the_engine(peer)
     out, _ = ours(states, states, states, attn_mask=mask, is_causal=True, need_weights=need_weights)
-    torch.testing.assert_close(out, want)
-    alone, _ = ours(states, states, states, is_causal=True, need_weights=need_weights)
-    torch.testing.assert_close(alone, want)
-    if not given:
+    torch.testing.assert_close(out, expected)
+    without_mask, _ = ours(states, states, states, is_causal=True, need_weights=need_weights)
+    torch.testing.assert_close(without_mask, expected)
+    if not options:
         layer = MultiHeadAttention.from_torch(peer)
-        torch.testing.assert_close(layer(states, mask=causal())[0], want)
+        torch.testing.assert_close(layer(states, mask=causal())[0], expected)
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -316,12 +322,12 @@ def test_a_causal_hint_beside_a_mask_is_the_mask(need_weights, is_bool, given):
 def test_dtypes_of_layers(dtype, need_weights):
     peer = torchs(dtype, batch_first=True)
     inputs = states_for(peer, 3, 10, 8, dtype)
-    want, rows = copy.deepcopy(peer).double()(*(tensor.double() for tensor in inputs))
+    expected, rows = copy.deepcopy(peer).double()(*(tensor.double() for tensor in inputs))
     out, ours_rows = on_the_engine(peer)(*inputs, need_weights=need_weights)
     mixed, _ = MultiHeadAttention.from_torch(peer)(*inputs)
     assert out.dtype == mixed.dtype == dtype
-    for found in (out, mixed):
-        torch.testing.assert_close(found, want.to(dtype), **TOLERANCE[dtype])
+    for output in (out, mixed):
+        torch.testing.assert_close(output, expected.to(dtype), **TOLERANCE[dtype])
     if need_weights:
         assert ours_rows.dtype == dtype
         torch.testing.assert_close(ours_rows, rows.to(dtype), **TOLERANCE[dtype])
@@ -342,7 +348,7 @@ def test_automatic_precision():
             assert (grad - whole).norm() < 0.03 * whole.norm()
 
 
-def test_an_encoder_layer_with_a_hook_asks_the_attention_in_it():
+def test_an_encoder_layer_with_a_hook_calls_the_attention_in_it():
     encoder = nn.TransformerEncoderLayer(C, H, C, batch_first=True).double().eval()
     states = torch.rand(2, 4, C).double()
     mask = torch.zeros(4, 4, dtype=torch.bool)

@@ -43,12 +43,12 @@ def test_an_encoder_with_padding_does_not_go_around_the_engine(training, norm_fi
     states = torch.randn(2, 4, 12).double()
     calls = []
     with torch.set_grad_enabled(training), observe(calls.append):
-        want = theirs(states, src_key_padding_mask=HIDDEN)
+        expected = theirs(states, src_key_padding_mask=HIDDEN)
         out = ours(states, src_key_padding_mask=HIDDEN)
     assert len(calls) == 2
-    seen = ~HIDDEN
-    length = want.shape[1]  # torch's shortcut cuts what is padding everywhere
-    torch.testing.assert_close(out[:, :length][seen[:, :length]], want[seen[:, :length]])
+    is_real = ~HIDDEN
+    length = expected.shape[1]  # torch's shortcut cuts what is padding everywhere
+    torch.testing.assert_close(out[:, :length][is_real[:, :length]], expected[is_real[:, :length]])
 
 
 def test_a_decoder_with_a_causal_hint():
@@ -63,7 +63,7 @@ def test_a_decoder_with_a_causal_hint():
     torch.testing.assert_close(ours(target, memory, **options), theirs(target, memory, **options))
 
 
-def test_weights_are_kept_and_saved_as_before():
+def test_weights_are_saved_as_before():
     theirs, ours = both(lambda: nn.TransformerEncoderLayer(12, 2, 16, batch_first=True))
     assert list(ours.state_dict()) == list(theirs.state_dict())
     ours.load_state_dict(theirs.state_dict())

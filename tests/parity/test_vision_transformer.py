@@ -36,23 +36,25 @@ def copied(peer) -> VisionTransformer:
         patch=PATCH, model_dim=C, num_heads=H, num_layers=LAYERS, ffn_dim=F, dropout=0.0
     )
     model = VisionTransformer(config, size=(SIDE, SIDE), channels=P, num_classes=K).double()
-    given = {name.removeprefix("vit."): weight for name, weight in peer.state_dict().items()}
+    tensors = {name.removeprefix("vit."): weight for name, weight in peer.state_dict().items()}
 
     def fill(target, *names):
         for part in ("weight", "bias"):
-            rows = [given[f"{name}.{part}"] for name in names]
+            rows = [tensors[f"{name}.{part}"] for name in names]
             getattr(target, part).data = torch.cat(rows).clone()
 
     fill(model.patches, "embeddings.patch_embeddings.projection")
-    model.first.data = given["embeddings.cls_token"].flatten().clone()
-    model.positions.table.data = given["embeddings.position_embeddings"][0].clone()
+    model.first.data = tensors["embeddings.cls_token"].flatten().clone()
+    model.positions.table.data = tensors["embeddings.position_embeddings"][0].clone()
     for number, block in enumerate(model.layers):
-        at = next(name for name in given if name.endswith(f".{number}.layernorm_before.weight"))
-        at = at.removesuffix(".layernorm_before.weight")
+        prefix = next(
+            name for name in tensors if name.endswith(f".{number}.layernorm_before.weight")
+        )
+        prefix = prefix.removesuffix(".layernorm_before.weight")
         inside = {
-            name.removeprefix(f"{at}.").removesuffix(".weight"): name.removesuffix(".weight")
-            for name in given
-            if name.startswith(f"{at}.") and name.endswith(".weight")
+            name.removeprefix(f"{prefix}.").removesuffix(".weight"): name.removesuffix(".weight")
+            for name in tensors
+            if name.startswith(f"{prefix}.") and name.endswith(".weight")
         }
         linear = [inside[name] for name in inside if "layernorm" not in name]
         query, key, value, output, wide, narrow = linear

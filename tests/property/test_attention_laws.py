@@ -52,8 +52,8 @@ def test_visible_weights_sum_to_one_and_hidden_ones_are_zero(seed, queries, keys
     query, key, _ = draw_inputs(seed, queries, keys)
     mask = draw_mask(seed, queries, keys)
     rows, lse = rg.weights(query, key, score=score, mask=mask), log_sum_exp(query, key, score, mask)
-    seen = mask.bind(2, 3, queries, keys).dense().expand(rows.shape)
-    assert rows[~seen].eq(0).all()
+    visible = mask.bind(2, 3, queries, keys).dense().expand(rows.shape)
+    assert rows[~visible].eq(0).all()
     torch.testing.assert_close(rows.sum(-1), (lse > -torch.inf).double())
 
 

@@ -49,13 +49,13 @@ def model(kind):
     name = kind.split()[0]
     if name in MODELS:
         config, architecture = MODELS[name].config, MODELS[name].load()
-        made = architecture(config(**KINDS[kind]), source_vocab=VOCAB, target_vocab=VOCAB)
+        instance = architecture(config(**KINDS[kind]), source_vocab=VOCAB, target_vocab=VOCAB)
     else:
         config, architecture = LANGUAGE_MODELS[name].config, LANGUAGE_MODELS[name].load()
-        made = architecture(config(**KINDS[kind]), vocab_size=VOCAB)
-    for parameter in made.parameters():
+        instance = architecture(config(**KINDS[kind]), vocab_size=VOCAB)
+    for parameter in instance.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
-    return made.eval()
+    return instance.eval()
 
 
 def batch(seed):
@@ -72,15 +72,15 @@ def start(kind, ids, lengths):
 
 def at_once(kind, ids, tokens):
     """The log-probabilities of a whole answer to one source or prompt, without any cache."""
-    made = model(kind)
+    instance = model(kind)
     with torch.no_grad():
         if kind.split()[0] in MODELS:
             target = torch.tensor([[BOS, *tokens[:-1]]])
-            states, _ = made(ids[None], torch.tensor([len(ids)]), target)
+            states, _ = instance(ids[None], torch.tensor([len(ids)]), target)
         else:
             text = torch.cat([ids, torch.tensor(tokens[:-1], dtype=torch.long)])
-            states = made(text[None])[:, len(ids) - 1 :]
-        log_probs = made.project(states).float().log_softmax(-1)[0]
+            states = instance(text[None])[:, len(ids) - 1 :]
+        log_probs = instance.project(states).float().log_softmax(-1)[0]
     return log_probs[torch.arange(len(tokens)), torch.tensor(tokens)]
 
 
@@ -102,14 +102,14 @@ def found_by(kind, ids, lengths, **changed):
 
 @every_kind
 @every_batch
-def test_what_any_search_says_of_its_answer_is_what_the_whole_text_says(kind, seed):
+def test_the_log_probability_of_any_search_is_that_of_the_whole_text(kind, seed):
     ids, lengths = batch(seed)
     for answers in found_by(kind, ids, lengths):
-        for row, length, found in zip(ids, lengths.tolist(), answers, strict=True):
-            for one in found:
-                said = [*one.tokens, *[EOS] * one.is_finished]
-                whole = at_once(kind, row[:length], said)
-                assert abs(float(whole.sum()) - one.log_prob) < SAME
+        for row, length, hypotheses in zip(ids, lengths.tolist(), answers, strict=True):
+            for hypothesis in hypotheses:
+                tokens = [*hypothesis.tokens, *[EOS] * hypothesis.is_finished]
+                log_probs = at_once(kind, row[:length], tokens)
+                assert abs(float(log_probs.sum()) - hypothesis.log_prob) < SAME
 
 
 @every_kind
@@ -136,62 +136,66 @@ def test_without_a_cache_the_same_tokens_are_chosen(kind, seed):
     draws = Draw(seeds=seeds, top_k=9)
     for draw in (None, draws):
         cached = {row: [] for row in range(len(ids))}
-        for one in stream(model(kind).step, start(kind, ids, lengths), draw=draw, **common):
-            cached[one.sentence].append(one.token)
+        for step in stream(model(kind).step, start(kind, ids, lengths), draw=draw, **common):
+            cached[step.sentence].append(step.token)
         for row, length in enumerate(lengths.tolist()):
-            for place, token in enumerate(cached[row]):
-                log_probs = everything(kind, ids[row, :length], cached[row][:place])
+            for position, token in enumerate(cached[row]):
+                log_probs = everything(kind, ids[row, :length], cached[row][:position])
                 if draw is None:
-                    wanted = int(log_probs.argmax())
+                    expected = int(log_probs.argmax())
                 else:
-                    wanted = int(draws(log_probs, torch.tensor([row]), place)[1])
-                near = (log_probs[0] - log_probs.max()).abs() < TIE
-                assert token == wanted or (draw is None and near[token])
+                    expected = int(draws(log_probs, torch.tensor([row]), position)[1])
+                is_tied = (log_probs[0] - log_probs.max()).abs() < TIE
+                assert token == expected or (draw is None and is_tied[token])
 
 
 @every_kind
 def test_a_beam_of_one_is_greedy(kind):
     ids, lengths = batch(7)
     common = {"batch_size": len(ids), "bos_id": BOS, "eos_id": EOS, "max_lengths": LONGEST}
-    one = beam(model(kind).step, start(kind, ids, lengths), beam_size=1, **common)
+    beams = beam(model(kind).step, start(kind, ids, lengths), beam_size=1, **common)
     best = greedy(model(kind).step, start(kind, ids, lengths), **common)
-    assert [found.tokens for (found,) in one] == [found.tokens for found in best]
+    assert [hypothesis.tokens for (hypothesis,) in beams] == [
+        hypothesis.tokens for hypothesis in best
+    ]
 
 
 def everything(kind, ids, tokens):
     """The log-probabilities of all tokens that may come next, without any cache."""
-    made = model(kind)
+    instance = model(kind)
     with torch.no_grad():
         if kind.split()[0] in MODELS:
-            states, _ = made(ids[None], torch.tensor([len(ids)]), torch.tensor([[BOS, *tokens]]))
+            states, _ = instance(
+                ids[None], torch.tensor([len(ids)]), torch.tensor([[BOS, *tokens]])
+            )
         else:
-            states = made(torch.cat([ids, torch.tensor(tokens, dtype=torch.long)])[None])
-        return made.project(states[:, -1]).float().log_softmax(-1)
+            states = instance(torch.cat([ids, torch.tensor(tokens, dtype=torch.long)])[None])
+        return instance.project(states[:, -1]).float().log_softmax(-1)
 
 
 @every_kind
 def test_answers_to_a_batch_are_those_to_each_alone(kind):
     ids, lengths = batch(5)
-    whole = list(found_by(kind, ids, lengths, rules=RULES))
+    batched = list(found_by(kind, ids, lengths, rules=RULES))
     for row, length in enumerate(lengths.tolist()):
-        alone = found_by(kind, ids[row : row + 1, :length], lengths[row : row + 1], rules=RULES)
-        for together, (found,) in zip(whole, alone, strict=True):
-            for one, other in zip(together[row], found, strict=True):
-                assert abs(one.score - other.score) < SAME
-                if one.tokens != other.tokens:
-                    assert abs(one.score - other.score) < TIE, "other words, and no tie"
+        single = found_by(kind, ids[row : row + 1, :length], lengths[row : row + 1], rules=RULES)
+        for batch_outputs, (hypotheses,) in zip(batched, single, strict=True):
+            for hypothesis, reference in zip(batch_outputs[row], hypotheses, strict=True):
+                assert abs(hypothesis.score - reference.score) < SAME
+                if hypothesis.tokens != reference.tokens:
+                    assert abs(hypothesis.score - reference.score) < TIE, "other words, and no tie"
 
 
 @every_kind
-def test_a_forced_beginning_goes_on_as_a_search_from_there(kind):
+def test_a_forced_prefix_continues_as_a_search_from_there(kind):
     ids = torch.randint(4, VOCAB, (3, 5), generator=torch.Generator().manual_seed(8))
     lengths = torch.tensor([5, 3, 1])
     prefixes = [[11, 4], [], [9]]
     common = {"batch_size": 3, "bos_id": BOS, "eos_id": EOS, "max_lengths": LONGEST}
     forced = greedy(model(kind).step, start(kind, ids, lengths), rules=[Prefix(prefixes)], **common)
-    for row, (prefix, one) in enumerate(zip(prefixes, forced, strict=True)):
-        assert list(one.tokens[: len(prefix)]) == prefix
-        said = [*one.tokens, *[EOS] * one.is_finished]
-        for place in range(len(prefix), len(said)):
-            log_probs = everything(kind, ids[row, : lengths[row]], said[:place])[0]
-            assert float(log_probs.max() - log_probs[said[place]]) < TIE
+    for row, (prefix, hypothesis) in enumerate(zip(prefixes, forced, strict=True)):
+        assert list(hypothesis.tokens[: len(prefix)]) == prefix
+        tokens = [*hypothesis.tokens, *[EOS] * hypothesis.is_finished]
+        for position in range(len(prefix), len(tokens)):
+            log_probs = everything(kind, ids[row, : lengths[row]], tokens[:position])[0]
+            assert float(log_probs.max() - log_probs[tokens[position]]) < TIE

@@ -74,8 +74,8 @@ DEVICES = [
 @pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     if request.param == "pretended":
-        with pretended() as found:
-            yield found
+        with pretended() as device:
+            yield device
         return
     yield torch.device("cuda", 0)
 
@@ -85,35 +85,35 @@ def small(name: str, model: dict[str, Any], head: dict[str, Any]) -> dict[str, A
     table = tomllib.loads(packaged_recipe(name).read_text("utf-8"))
     task = table.get("task", "translation")
     tiny = TINY[task].table
-    wanted = {**table.get("model", {}), **model}
+    settings = {**table.get("model", {}), **model}
     kinds = TASKS[task].models
-    known = hints_of(kinds[wanted.get("type", next(iter(kinds)))].config)
-    wanted |= {key: SIZES[key] for key in SIZES.keys() & known.keys() if key != "num_key_heads"}
+    fields = hints_of(kinds[settings.get("type", next(iter(kinds)))].config)
+    settings |= {key: SIZES[key] for key in SIZES.keys() & fields.keys() if key != "num_key_heads"}
     if "num_key_heads" in table.get("model", {}):
-        wanted["num_key_heads"] = 1
-    if "max_length" in wanted:
-        wanted["max_length"] = max(32, wanted["max_length"])
-    wanted = {key: each for key, each in wanted.items() if key in known or key == "type"}
-    found = {"task": task, "model": wanted, "training": TRAINING, "data": tiny.get("data", {})}
+        settings["num_key_heads"] = 1
+    if "max_length" in settings:
+        settings["max_length"] = max(32, settings["max_length"])
+    settings = {key: each for key, each in settings.items() if key in fields or key == "type"}
+    recipe = {"task": task, "model": settings, "training": TRAINING, "data": tiny.get("data", {})}
     if (kind := TASKS[task].head) is not None:
         small_head = {key: SIZES[key] for key in SIZES.keys() & hints_of(kind).keys()}
-        found["head"] = {**table.get("head", {}), **head, **small_head}
+        recipe["head"] = {**table.get("head", {}), **head, **small_head}
     if TASKS[task].decoding is not None and task != "language_modelling":
-        found["decoding"] = {"max_ratio": 0.1, "beam_size": 2}
+        recipe["decoding"] = {"max_ratio": 0.1, "beam_size": 2}
     if task == "language_modelling":
-        found["decoding"] = {"max_tokens": 6}
+        recipe["decoding"] = {"max_tokens": 6}
     if "tokenizer" in tiny:
         shared = {"shared": True} if table.get("tokenizer", {}).get("shared") else {}
-        found["tokenizer"] = {"type": "words", **shared}
+        recipe["tokenizer"] = {"type": "words", **shared}
     if table.get("model", {}).get("copy"):
-        found["tokenizer"] = {"type": "words", "shared": True}
-    return found
+        recipe["tokenizer"] = {"type": "words", "shared": True}
+    return recipe
 
 
 @cache
 def learned(name: str) -> tuple[AnyTask, list[Any], torch.nn.Module]:
     """The task of a recipe, examples of it, and a model with random weights."""
-    kept = torch.get_rng_state()
+    random_state = torch.get_rng_state()
     torch.manual_seed(3)
     base, model, head = MORE.get(name, (name, {}, {}))
     table = small(base, model, head)
@@ -127,9 +127,9 @@ def learned(name: str) -> tuple[AnyTask, list[Any], torch.nn.Module]:
         examples = kind.read_parts(recipe).train
         recipe = kind.resolved(recipe, None, examples)
         task = kind.learn(recipe, examples)
-    made = task, examples[:4], task.build_model()
-    torch.set_rng_state(kept)
-    return made
+    result = task, examples[:4], task.build_model()
+    torch.set_rng_state(random_state)
+    return result
 
 
 NAMES = [*packaged_recipes(), *MORE]
@@ -137,20 +137,20 @@ NAMES = [*packaged_recipes(), *MORE]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_loss_and_gradient_are_those_of_the_cpu(name: str, device: torch.device):
-    task, examples, here = learned(name)
-    there = deepcopy(here).to(device)
+    task, examples, on_cpu = learned(name)
+    on_device = deepcopy(on_cpu).to(device)
     batch = task.collate(
         task.encode(examples, training=True)[:4], generator=torch.Generator().manual_seed(5)
     )
-    found = []
-    for model, given in ((here, batch), (there, moved(batch, device))):
+    results = []
+    for model, inputs in ((on_cpu, batch), (on_device, moved(batch, device))):
         model.train()
         model.zero_grad()
         torch.manual_seed(7)
-        loss, terms = task.backward(model, given, smoothing=0.0)
+        loss, terms = task.backward(model, inputs, smoothing=0.0)
         grads = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
-        found.append((loss.cpu(), terms, grads))
-    (loss, terms, grads), (other_loss, other_terms, other_grads) = found
+        results.append((loss.cpu(), terms, grads))
+    (loss, terms, grads), (other_loss, other_terms, other_grads) = results
     assert terms == other_terms
     assert grads.keys() == other_grads.keys()
     if name == "rnn-hard":  # it draws what it looks at, from the device's random numbers
@@ -229,34 +229,36 @@ SEARCHES = [
     ],
 )
 def test_every_search_finds_what_it_finds_on_the_cpu(model, search, device):
-    task, examples, here = learned(model)
-    there = Predictor(deepcopy(here).to(device), task)
-    decoding = there.decoding.changed(**search)
+    task, examples, on_cpu = learned(model)
+    on_device = Predictor(deepcopy(on_cpu).to(device), task)
+    decoding = on_device.decoding.changed(**search)
     texts = [example.source for example in examples[:2]]
-    found = [
+    outputs = [
         each.translate(texts, decoding=decoding, attention=model != "conv-seq2seq")
-        for each in (Predictor(here, task), there)
+        for each in (Predictor(on_cpu, task), on_device)
     ]
-    for one, other in zip(*found, strict=True):
-        assert [each.text for each in other] == [each.text for each in one]
-        assert [each.score for each in other] == pytest.approx([e.score for e in one], rel=1e-3)
+    for expected, output in zip(*outputs, strict=True):
+        assert [each.text for each in output] == [each.text for each in expected]
+        assert [each.score for each in output] == pytest.approx(
+            [e.score for e in expected], rel=1e-3
+        )
 
 
-def test_given_pairs_are_scored_there(device):
-    task, examples, here = learned("transformer-tiny")
+def test_pairs_are_scored_on_the_device(device):
+    task, examples, on_cpu = learned("transformer-tiny")
     pairs = [(each.source, each.target) for each in examples[:3]]
-    there = Predictor(deepcopy(here).to(device), task)
-    found, wanted = (score_pairs(each, pairs) for each in (there, Predictor(here, task)))
-    for one, other in zip(found, wanted, strict=True):
-        assert one.score == pytest.approx(other.score, rel=1e-3)
+    on_device = Predictor(deepcopy(on_cpu).to(device), task)
+    scores, expected = (score_pairs(each, pairs) for each in (on_device, Predictor(on_cpu, task)))
+    for score, reference in zip(scores, expected, strict=True):
+        assert score.score == pytest.approx(reference.score, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["language-model-characters", "language-model-recurrent"])
-def test_a_language_model_goes_on_there(name, device):
-    task, _, here = learned(name)
-    made = [Predictor(model, task) for model in (here, deepcopy(here).to(device))]
-    one, other = (each.predict("Anna sat")[0].text() for each in made)
-    assert one == other
-    decoding = made[0].decoding.changed(method="greedy")
-    one, other = ("".join(each.stream("Anna sat", decoding)) for each in made)
-    assert one == other
+def test_a_language_model_continues_a_text_on_the_device(name, device):
+    task, _, on_cpu = learned(name)
+    predictors = [Predictor(model, task) for model in (on_cpu, deepcopy(on_cpu).to(device))]
+    expected, output = (each.predict("Anna sat")[0].text() for each in predictors)
+    assert expected == output
+    decoding = predictors[0].decoding.changed(method="greedy")
+    expected, output = ("".join(each.stream("Anna sat", decoding)) for each in predictors)
+    assert expected == output

@@ -72,11 +72,11 @@ def test_any_text_is_a_mask_or_refused_and_nothing_is_run(text: str) -> None:
     _HOOKED.clear()
     _WATCHING[0] = True
     try:
-        found: Mask | None = parse_mask(text)
+        mask: Mask | None = parse_mask(text)
     except SettingError:
-        found = None
+        mask = None
     finally:
         _WATCHING[0] = False
     # ``ast`` asks the interpreter for a syntax tree, by an event called "compile".
     assert not {"exec", "import", "open"} & set(_HOOKED)
-    assert found is None or repr(parse_mask(repr(found))) == repr(found)
+    assert mask is None or repr(parse_mask(repr(mask))) == repr(mask)

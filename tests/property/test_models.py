@@ -78,10 +78,10 @@ def model(kind):
     sizes = {"source_vocab": VOCAB, "target_vocab": VOCAB, "shared_vocab": True}
     if kind in WRITERS:
         sizes = {"vocab_size": VOCAB}
-    made = entry.load()(entry.config(**SIZES[name] | KINDS[kind]), **sizes)
-    for parameter in made.parameters():
+    instance = entry.load()(entry.config(**SIZES[name] | KINDS[kind]), **sizes)
+    for parameter in instance.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
-    return made.eval()
+    return instance.eval()
 
 
 @st.composite
@@ -134,10 +134,10 @@ def assert_same(one, other):
 @given(batches())
 def test_a_known_target_at_once_is_the_same_as_step_by_step(kind, batch):
     source, lengths, target = batch
-    for found, ids, length, tokens in zip(
+    for log_probs, ids, length, tokens in zip(
         stepwise(kind, *batch), source, lengths.tolist(), target, strict=True
     ):
-        assert_same(found, alone(kind, ids[:length], tokens))
+        assert_same(log_probs, alone(kind, ids[:length], tokens))
 
 
 @every_writer
@@ -158,8 +158,8 @@ def test_neither_padding_nor_other_rows_change_anything(kind, batch, more_source
     longer = torch.cat([source, torch.full((B, more_source), 7)], 1)
     later = torch.cat([target, torch.full((B, more_target), 7)], 1)
     for ids, tokens in ((source, target), (longer, later)):
-        for row, found in enumerate(log_probs_of(kind, ids, lengths, tokens)[:, :T]):
-            assert_same(found, alone(kind, source[row, : lengths[row]], target[row]))
+        for row, log_probs in enumerate(log_probs_of(kind, ids, lengths, tokens)[:, :T]):
+            assert_same(log_probs, alone(kind, source[row, : lengths[row]], target[row]))
 
 
 @every_writer
@@ -168,10 +168,10 @@ def test_neither_padding_nor_other_rows_change_anything(kind, batch, more_source
 def test_padding_changes_nothing_whether_lengths_are_known_or_not(kind, batch, width):
     ids, lengths, _ = batch
     padded = torch.cat([ids, torch.full((len(ids), width), 7)], 1)
-    for known in (None, lengths):
-        found = log_probs_of(kind, padded, known)
+    for given_lengths in (None, lengths):
+        log_probs = log_probs_of(kind, padded, given_lengths)
         for row, length in enumerate(lengths.tolist()):
-            assert_same(found[row, :length], log_probs_of(kind, ids[row : row + 1, :length])[0])
+            assert_same(log_probs[row, :length], log_probs_of(kind, ids[row : row + 1, :length])[0])
 
 
 @every_translator
@@ -188,43 +188,47 @@ def test_a_prefix_alone_is_the_prefix_of_the_whole(kind, batch, cut):
 @few
 @given(batches(), st.data())
 @torch.no_grad()
-def test_selected_rows_go_on_as_if_they_had_been_alone(kind, batch, data):
+def test_selected_rows_continue_as_if_they_had_been_alone(kind, batch, data):
     source, lengths, target = batch
     rows = torch.tensor(data.draw(st.lists(st.integers(0, len(source) - 1), min_size=1)))
     state = model(kind).start(source, lengths)
-    after = state.select(rows)
-    for place in (0, -1, 0):
-        expected, state = model(kind).step(target[:, place], state)
-        found, after = model(kind).step(target[rows, place], after)
-        assert_same(found, expected[rows])
+    selected_state = state.select(rows)
+    for position in (0, -1, 0):
+        expected, state = model(kind).step(target[:, position], state)
+        log_probs, selected_state = model(kind).step(target[rows, position], selected_state)
+        assert_same(log_probs, expected[rows])
 
 
 @every_kind
 @pytest.mark.parametrize("in_half", [False, True], ids=["whole", "half precision"])
 def test_every_parameter_learns(kind, in_half):
     # In training, where auxiliary losses are.
-    made, auxiliary = deepcopy(model(kind)).train(), None
+    instance, auxiliary = deepcopy(model(kind)).train(), None
     source, lengths = torch.randint(4, VOCAB, (3, 6)), torch.tensor([5, 2, 4])
     with torch.autocast("cpu", torch.bfloat16, enabled=in_half):
         if kind in TRANSLATORS:
-            states, auxiliary = made(source[:, :5], lengths, torch.randint(4, VOCAB, (3, 6)))
+            states, auxiliary = instance(source[:, :5], lengths, torch.randint(4, VOCAB, (3, 6)))
         else:
-            states = made(source)
-        loss = made.project(states).float().square().sum()
+            states = instance(source)
+        loss = instance.project(states).float().square().sum()
     (loss if auxiliary is None else loss + auxiliary).backward()
-    still = [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()]
+    without_gradient = [
+        n for n, p in instance.named_parameters() if p.grad is None or not p.grad.any()
+    ]
     # With embeddings as values nothing else of the encoder's is unused: keys are made of it.
-    assert still == []
+    assert without_gradient == []
 
 
 @every_writer
 def test_an_observer_sees_every_layer_in_training_and_decoding(kind):
-    made, ids, seen = model(kind), torch.randint(4, VOCAB, (3, 5)), []
-    with torch.no_grad(), observe(seen.append):
-        made(ids)
-        made.step(ids[:, 0], made.start(ids, torch.tensor([5, 2, 3])))
+    instance, ids, calls = model(kind), torch.randint(4, VOCAB, (3, 5)), []
+    with torch.no_grad(), observe(calls.append):
+        instance(ids)
+        instance.step(ids[:, 0], instance.start(ids, torch.tensor([5, 2, 3])))
     layers = 2 if kind.startswith("decoder") else 0
-    assert [(each.kind, each.layer) for each in seen] == [("decoder", i) for i in range(layers)] * 3
+    assert [(each.kind, each.layer) for each in calls] == [
+        ("decoder", i) for i in range(layers)
+    ] * 3
 
 
 @pytest.mark.parametrize("lengths", [[0, 3], [2, 6]])

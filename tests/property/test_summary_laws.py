@@ -20,7 +20,7 @@ def test_masses_add_up_to_the_counted_queries_that_see_something(
     query, key, _ = draw_inputs(seed, queries, keys)
     generator = torch.Generator().manual_seed(seed)
     counted = torch.rand(2, queries, generator=generator) > 0.3
-    found = summarize(
+    summary = summarize(
         query,
         key,
         score=score,
@@ -29,12 +29,12 @@ def test_masses_add_up_to_the_counted_queries_that_see_something(
         map=most,
         queries=counted,
     )
-    counts = found.counts.sum(-1).double()
-    for mass in (found.received.sum(-1), found.pooled.sum((-1, -2))):
+    counts = summary.counts.sum(-1).double()
+    for mass in (summary.received.sum(-1), summary.pooled.sum((-1, -2))):
         if getattr(weighting, "sink", None) is None:
             torch.testing.assert_close(mass, counts)
         assert (mass <= counts + 1e-9).all()
-    assert max(found.pooled.shape[-2:]) <= most
+    assert max(summary.pooled.shape[-2:]) <= most
 
 
 @QUICK
@@ -42,23 +42,23 @@ def test_masses_add_up_to_the_counted_queries_that_see_something(
 def test_entropy_is_between_nothing_and_that_of_even_weights(seed, queries, keys, score):
     query, key, _ = draw_inputs(seed, queries, keys)
     mask = draw_mask(seed, queries, keys)
-    found = summarize(query, key, score=score, mask=mask)
+    summary = summarize(query, key, score=score, mask=mask)
     visible = mask.bind(2, 3, queries, keys).dense().expand(2, 3, queries, keys).double().sum(-1)
-    assert (found.entropy >= 0).all()
-    assert (found.effective_keys <= visible + 1e-9).all()
-    assert ((found.top_keys >= 0).sum(-1) <= visible.clamp_max(8)).all()
+    assert (summary.entropy >= 0).all()
+    assert (summary.effective_keys <= visible + 1e-9).all()
+    assert ((summary.top_keys >= 0).sum(-1) <= visible.clamp_max(8)).all()
 
 
 @QUICK
 @given(SEEDS, SIZES, st.integers(9, 40), SCORES)
-def test_the_order_of_keys_changes_nothing_but_places(seed, queries, keys, score):
+def test_the_order_of_keys_changes_nothing_but_indices(seed, queries, keys, score):
     query, key, _ = draw_inputs(seed, queries, keys)
     order = torch.randperm(keys, generator=torch.Generator().manual_seed(seed))
-    found = summarize(query, key, score=score)
-    moved = summarize(query, key[:, :, order], score=score)
+    summary = summarize(query, key, score=score)
+    shuffled = summarize(query, key[:, :, order], score=score)
     for name in ("lse", "entropy", "top_weights"):
-        torch.testing.assert_close(getattr(moved, name), getattr(found, name))
-    torch.testing.assert_close(moved.received, found.received[..., order])
+        torch.testing.assert_close(getattr(shuffled, name), getattr(summary, name))
+    torch.testing.assert_close(shuffled.received, summary.received[..., order])
 
 
 @QUICK

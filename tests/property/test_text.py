@@ -63,11 +63,11 @@ def test_every_text_of_known_characters_comes_back_from_lists(type_, text):
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 @given(text=TEXTS)
-def test_places_of_pieces_cover_all_but_spaces(name, text):
+def test_offsets_of_pieces_cover_all_but_spaces(name, text):
     pieces = TOKENIZERS[name]().pieces(text)
     text = normalize(text)
-    covered = {place for piece in pieces for place in range(piece.start, piece.end)}
-    assert {place for place, char in enumerate(text) if char != " "} <= covered
+    covered = {position for piece in pieces for position in range(piece.start, piece.end)}
+    assert {position for position, char in enumerate(text) if char != " "} <= covered
     assert all(a.start <= b.start and a.end <= b.end for a, b in pairwise(pieces))
     for piece in pieces:
         if not piece.text.startswith("<0x"):
@@ -87,7 +87,7 @@ def test_one_text_and_a_batch_of_texts_have_the_same_ids(name, text):
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 @given(data=st.data())
-def test_any_ids_read_as_one_line_with_a_place_for_each(name, data):
+def test_any_ids_read_as_one_line_with_an_offset_for_each(name, data):
     tokenizer = TOKENIZERS[name]()
     ids = data.draw(st.lists(st.integers(0, tokenizer.vocab_size - 1), max_size=20))
     text, spans = tokenizer.decode_with_spans(ids)
@@ -108,7 +108,7 @@ def test_words_joined_are_the_text(text):
 
 
 @given(text=st.text(st.characters(max_codepoint=127)) | st.text("aZ'09 _-", max_size=30))
-def test_words_of_ascii_are_those_beside_another_script(text):
+def test_words_of_ascii_are_split_from_another_script(text):
     assert split_words(f"{text} é") == [*split_words(text), " é"]
 
 

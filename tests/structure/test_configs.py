@@ -32,8 +32,8 @@ def configs() -> list[type]:
     """The classes of settings: numbers, words and flags with defaults, by keyword only."""
     # What a command parses is checked by the class that it fills in, and a page is no setting.
     names = [name for name in modules() if not name.startswith(("regard.cli", "regard.viewer"))]
-    found = [one for name in names for one in own(importlib.import_module(name)).values()]
-    return [one for one in found if isinstance(one, type) and is_config(one)]
+    values = [value for name in names for value in own(importlib.import_module(name)).values()]
+    return [value for value in values if isinstance(value, type) and is_config(value)]
 
 
 def is_config(one: type) -> bool:
@@ -60,13 +60,13 @@ def kinds(hint: Any) -> set[Any]:
     return {hint}
 
 
-def made(config: type, **given: Any) -> Any:
+def made(config: type, **settings: Any) -> Any:
     """One of a class, with what it needs besides."""
     needed = {"TrainingConfig": {"updates": 7}}
     for name, values in needed.items():
         if f"{config.__module__}.{config.__qualname__}".endswith(name):
-            given = {**values, **given}
-    return config(**given)
+            settings = {**values, **settings}
+    return config(**settings)
 
 
 CONFIGS = configs()
@@ -193,8 +193,8 @@ CALLS: dict[str, Callable[[Any], object]] = {
 }
 
 
-def block(kind: str = "encoder", **given: Any) -> object:
-    return layers.TransformerBlock(kind, 0, model_dim=8, num_heads=2, ffn_dim=8, **given)
+def block(kind: str = "encoder", **options: Any) -> object:
+    return layers.TransformerBlock(kind, 0, model_dim=8, num_heads=2, ffn_dim=8, **options)
 
 
 def named_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -202,11 +202,11 @@ def named_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
     for package in packages():
         module = importlib.import_module(package)
         for public in getattr(module, "__all__", ()):
-            found = getattr(module, public)
-            made = found.__init__ if isinstance(found, type) else found
-            if dataclasses.is_dataclass(found) or not inspect.isfunction(inspect.unwrap(made)):
+            value = getattr(module, public)
+            function = value.__init__ if isinstance(value, type) else value
+            if dataclasses.is_dataclass(value) or not inspect.isfunction(inspect.unwrap(function)):
                 continue
-            for name, parameter in inspect.signature(inspect.unwrap(made)).parameters.items():
+            for name, parameter in inspect.signature(inspect.unwrap(function)).parameters.items():
                 if known := choices(parameter.annotation):
                     yield f"{package}.{public}.{name}", known
 

@@ -55,10 +55,10 @@ def test_what_names_a_device_would_be_found():
 
 
 def test_only_the_room_of_devices_names_one():
-    found = {}
+    named_by_file = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        place = path.relative_to(PACKAGE).as_posix()
+        file = path.relative_to(PACKAGE).as_posix()
         named = list(named_devices(ast.parse(path.read_text("utf-8"))))
-        if named and not place.startswith("devices/"):
-            found[place] = named
-    assert found.keys() == EXCEPTIONS.keys(), found
+        if named and not file.startswith("devices/"):
+            named_by_file[file] = named
+    assert named_by_file.keys() == EXCEPTIONS.keys(), named_by_file

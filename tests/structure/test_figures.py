@@ -46,11 +46,11 @@ def copies(tmp_path: Path) -> Path:
 
 def change(record: Path, what: str, field: str, text: str) -> None:
     """Put `text` into a field of the record's first figure whose name begins with `what`."""
-    kept = json.loads(record.read_text("utf-8"))
-    figure = next(figure for figure in kept["figures"] if figure["what"].startswith(what))
+    stored = json.loads(record.read_text("utf-8"))
+    figure = next(figure for figure in stored["figures"] if figure["what"].startswith(what))
     assert figure[field] != text
     figure[field] = text
-    record.write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
+    record.write_text(json.dumps(stored, ensure_ascii=False), "utf-8")
 
 
 def test_the_pages_show_the_figures_of_the_records():
@@ -117,7 +117,7 @@ def sentences() -> list[str]:
     return [*cells, *(group.says for group in tables.GROUPS), *claims]
 
 
-def test_sentences_quote_figures_that_have_a_place(sentences: list[str]):
+def test_sentences_quote_figures_that_exist(sentences: list[str]):
     names = {name for sentence in sentences for name in re.findall(r"{(\w+)\.", sentence)}
     assert names <= tables.QUOTED.keys()
 
@@ -153,7 +153,7 @@ def test_a_row_that_is_no_better_says_so(ours: str, is_less_better: bool, word: 
     assert short_table.word(row, {"x": quoting.Numbers.of(figure)}, 0) == word
 
 
-def test_what_is_not_measured_is_said_to_be_so_and_has_no_row(copies: Path):
+def test_what_is_not_measured_is_marked_and_has_no_row(copies: Path):
     (copies / "records" / "training_speed.json").unlink()
     done = run_tables("--pages", copies, "--records", copies / "records")
     assert done.returncode == 0, done.stderr

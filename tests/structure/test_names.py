@@ -9,13 +9,15 @@ import regard
 
 
 def modules() -> list[str]:
-    found = pkgutil.walk_packages(regard.__path__, "regard.")
-    return sorted({"regard", *(info.name for info in found if not info.name.endswith("__main__"))})
+    packages_found = pkgutil.walk_packages(regard.__path__, "regard.")
+    return sorted(
+        {"regard", *(info.name for info in packages_found if not info.name.endswith("__main__"))}
+    )
 
 
 def packages() -> list[str]:
-    found = pkgutil.walk_packages(regard.__path__, "regard.")
-    return sorted({"regard", *(info.name for info in found if info.ispkg)})
+    packages_found = pkgutil.walk_packages(regard.__path__, "regard.")
+    return sorted({"regard", *(info.name for info in packages_found if info.ispkg)})
 
 
 def own(module: ModuleType) -> dict[str, object]:
@@ -70,8 +72,8 @@ def _docstrings() -> Iterator[tuple[str, str | None]]:
         for public, value in own(module).items():
             yield f"{name}.{public}", value.__doc__
             members = vars(value).items() if inspect.isclass(value) else ()
-            for member, found in members:
-                if not member.startswith("_") and _is_described(found):
+            for member, value_of_member in members:
+                if not member.startswith("_") and _is_described(value_of_member):
                     yield f"{name}.{public}.{member}", inspect.getdoc(getattr(value, member))
 
 

@@ -23,10 +23,10 @@ def headings(text: str) -> list[str]:
 
 def blocks(text: str) -> list[tuple[str, list[str]]]:
     """Every block of code: its language, and its lines without their comments."""
-    found = re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    matches = re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     return [
         (language, [line.partition("  #")[0].rstrip() for line in code.splitlines()])
-        for language, code in found
+        for language, code in matches
     ]
 
 
@@ -66,13 +66,13 @@ def test_links_lead_to_files_that_are_there(page: str):
     path = ROOT / page
     for link in links(path.read_text("utf-8")):
         if "://" not in link and not link.startswith("#"):
-            place = path.parent / link.partition("#")[0]
-            assert place.exists() or is_generated(place), link
+            target = path.parent / link.partition("#")[0]
+            assert target.exists() or is_generated(target), link
 
 
-def is_generated(place: Path) -> bool:
+def is_generated(target: Path) -> bool:
     """Whether the documentation site makes that page; its own test says that it is there."""
-    inside = place.resolve().relative_to(ROOT / "docs")
+    inside = target.resolve().relative_to(ROOT / "docs")
     return f": {str(inside).replace('.zh.md', '.md')}\n" in SITE
 
 

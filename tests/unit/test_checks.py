@@ -38,7 +38,7 @@ def test_what_is_out_of_range_is_named(check, message):
         check()
 
 
-def test_values_and_settings_become_what_is_asked():
+def test_values_and_settings_are_converted():
     @dataclasses.dataclass
     class Model:
         size: int = 8

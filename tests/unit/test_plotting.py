@@ -37,7 +37,7 @@ def test_a_font_that_was_installed_after_matplotlib_looked_is_used(monkeypatch):
         assert family(figure) == ["sans-serif", "cmr10"]
 
 
-def test_boxes_are_told_once_where_no_font_has_the_characters(monkeypatch, tmp_path):
+def test_a_font_without_the_characters_warns_once(monkeypatch, tmp_path):
     monkeypatch.setattr(plotting, "CHINESE_FONTS", ())
     with pytest.warns(UserWarning, match="drawn as boxes") as caught:
         save(tmp_path / "a.png")

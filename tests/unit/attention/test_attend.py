@@ -82,8 +82,8 @@ def test_query_without_visible_keys_gets_zeros_and_finite_gradients(
     query, key, value = make_inputs(dtype=dtype, value_dim=11, requires_grad=True)
     mask, bias = torch.ones(5, 7, dtype=torch.bool), torch.zeros(5, 7, dtype=dtype)
     mask[2], bias[2] = False, float("-inf")
-    seen = {"mask": mask} if how == "mask" else {"bias": bias}
-    out = rg.attend(query, key, value, score=score, backend=backend, **seen)
+    options = {"mask": mask} if how == "mask" else {"bias": bias}
+    out = rg.attend(query, key, value, score=score, backend=backend, **options)
     (out * torch.randn_like(out)).sum().backward()
     assert out[..., 2, :].eq(0).all()
     assert query.grad[..., 2, :].eq(0).all()
@@ -136,13 +136,13 @@ def test_nan_in_a_query_or_in_a_key_it_sees_is_no_zero(poisoned, keys, mask):
 def test_whatever_is_in_hidden_keys_gradients_are_those_without_it(sizes, filling):
     B, H, N, M = sizes
     query, key, value = (torch.randn(B, H, n, 16) for n in (N, M, M))
-    wanted = []
+    results = []
     for end in (0.0, filling):
         key[:, :, M - 5 :] = end
         leaves = [t.clone().requires_grad_() for t in (query, key, value)]
         out = rg.attend(*leaves, mask=rg.lengths([M - 5] * B))
-        wanted.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
-    for clean, filled in zip(*wanted, strict=True):
+        results.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
+    for clean, filled in zip(*results, strict=True):
         torch.testing.assert_close(filled, clean)
 
 
@@ -166,9 +166,9 @@ def test_a_boolean_tensor_joins_a_mask_from_either_side():
 
 
 def test_a_mask_does_not_follow_later_changes_of_its_tensor():
-    seen = torch.ones(2, 2, dtype=torch.bool)
-    mask = rg.dense(seen)
-    seen[:] = False
+    visible = torch.ones(2, 2, dtype=torch.bool)
+    mask = rg.dense(visible)
+    visible[:] = False
     assert rg.weights(torch.ones(2, 3), torch.ones(2, 3), mask=mask).eq(0.5).all()
 
 
@@ -185,13 +185,13 @@ def test_a_backward_pass_under_autocast_is_that_of_the_forward_pass(options, que
     torch.manual_seed(1)
     query, key = 3 * torch.randn(1, 2, queries, 8), 3 * torch.randn(1, 2, 9, 8)
     leaves = [t.requires_grad_() for t in (query, key)]
-    found = []
+    gradients = []
     for is_enabled in (False, True):
         out = rg.attend(*leaves, mask=rg.lengths([7]), **options)
         with torch.autocast("cpu", torch.bfloat16, enabled=is_enabled):
-            found.append(torch.autograd.grad(out.square().sum(), leaves))
-    for one, other in zip(*found, strict=True):
-        assert torch.equal(one, other)
+            gradients.append(torch.autograd.grad(out.square().sum(), leaves))
+    for plain, under_autocast in zip(*gradients, strict=True):
+        assert torch.equal(plain, under_autocast)
 
 
 def test_an_infinite_value_reaches_those_who_see_it_as_it_is():

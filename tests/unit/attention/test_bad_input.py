@@ -158,24 +158,24 @@ class Work(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        given = {each.untyped_storage().data_ptr() for each in args if torch.is_tensor(each)}
+        storages = {each.untyped_storage().data_ptr() for each in args if torch.is_tensor(each)}
         for each in out if isinstance(out, (tuple, list)) else [out]:
             if torch.is_tensor(each) and each.is_floating_point():
-                is_view = each.untyped_storage().data_ptr() in given
+                is_view = each.untyped_storage().data_ptr() in storages
                 self.numbers = max(self.numbers, 0 if is_view else each.numel())
         return out
 
 
-@pytest.mark.parametrize(("given", "error", "message"), BAD)
-def test_the_error_says_what_and_how_before_any_work(given, error, message):
-    given = given() if callable(given) else given
+@pytest.mark.parametrize(("bad", "error", "message"), BAD)
+def test_the_error_says_what_and_how_before_any_work(bad, error, message):
+    bad = bad() if callable(bad) else bad
     for call in (rg.attend, rg.explain, rg.weights, rg.sample_key):
-        known = inspect.signature(call).parameters
-        if not given.keys() <= known.keys() or (call is rg.weights and given.keys() == {"key"}):
+        parameters = inspect.signature(call).parameters
+        if not bad.keys() <= parameters.keys() or (call is rg.weights and bad.keys() == {"key"}):
             continue
-        inputs = {name: tensor for name, tensor in make().items() if name in known}
+        inputs = {name: tensor for name, tensor in make().items() if name in parameters}
         with Work() as work, pytest.raises(error, match=message) as raised:
-            call(**{**inputs, **given})
+            call(**{**inputs, **bad})
         assert isinstance(raised.value, RegardError)
         # Not so much as one number for each query of one head.
         assert work.numbers < N
@@ -217,18 +217,18 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("call", [rg.attend, rg.explain])
-@pytest.mark.parametrize(("backend", "given", "reason"), REFUSED)
-def test_a_pinned_path_that_refuses_says_why(call, backend, given, reason):
-    given = {**make(), **given}
-    if "value" in given and given["key"] is LONG["key"]:
-        del given["value"]
-    if name := given.pop("requires", None):
-        given[name] = given[name].clone().requires_grad_()
-    want = (
+@pytest.mark.parametrize(("backend", "options", "reason"), REFUSED)
+def test_a_pinned_path_that_refuses_says_why(call, backend, options, reason):
+    options = {**make(), **options}
+    if "value" in options and options["key"] is LONG["key"]:
+        del options["value"]
+    if name := options.pop("requires", None):
+        options[name] = options[name].clone().requires_grad_()
+    expected = (
         f"backend must be able to serve the call; got '{backend}', but .*({reason}).*backend=None"
     )
-    with Work() as work, pytest.raises(SettingError, match=want):
-        call(**given, backend=backend)
+    with Work() as work, pytest.raises(SettingError, match=expected):
+        call(**options, backend=backend)
     assert work.numbers < N
 
 

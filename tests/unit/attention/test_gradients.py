@@ -29,9 +29,9 @@ def test_gradients_are_those_of_finite_differences_twice_for_softmax(
     case = Case.draw(sizes, torch.float64, **kind)
 
     def call(*leaves):
-        given = case.with_leaves(leaves)
-        options = {**given.options(), "dropout": dropout, "generator": seeded()}
-        return rg.attend(*given.inputs, **options)
+        drawn = case.with_leaves(leaves)
+        options = {**drawn.options(), "dropout": dropout, "generator": seeded()}
+        return rg.attend(*drawn.inputs, **options)
 
     leaves = [leaf.requires_grad_() for leaf in case.leaves]
     assert gradcheck(call, leaves, fast_mode=True)
@@ -46,8 +46,8 @@ def seeded():
 @pytest.mark.parametrize("needs", [(0,), (1,), (2,), (3,)])
 def test_only_what_needs_a_gradient_gets_one(make_inputs, needs):
     inputs = [*make_inputs(), torch.randn(11, dtype=torch.float64)]
-    for place in needs:
-        inputs[place].requires_grad_()
+    for index in needs:
+        inputs[index].requires_grad_()
     *qkv, w = inputs
     rg.attend(*qkv, score=rg.Additive(w)).sum().backward()
     assert [t.grad is not None for t in inputs] == [i in needs for i in range(4)]
@@ -73,14 +73,16 @@ COMPILED = {
 )
 def test_second_gradients_of_backends_are_those_of_the_tiled_engine(backend, options):
     def second(backend):
-        given = [t.clone().requires_grad_() for t in inputs]
-        out = rg.attend(*given, backend=backend, generator=seeded(), **options)
-        grads = torch.autograd.grad(out.square().sum(), given, create_graph=True)
-        return torch.autograd.grad(sum(grad.square().sum() for grad in grads), given)
+        leaves = [t.clone().requires_grad_() for t in inputs]
+        out = rg.attend(*leaves, backend=backend, generator=seeded(), **options)
+        grads = torch.autograd.grad(out.square().sum(), leaves, create_graph=True)
+        return torch.autograd.grad(sum(grad.square().sum() for grad in grads), leaves)
 
     inputs = [torch.randn(2, 3, 9, 5) for _ in range(3)]
-    for one, other in zip(second(backend), second("tiled"), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4 * float(other.abs().max()), rtol=1e-4)
+    for gradient, reference in zip(second(backend), second("tiled"), strict=True):
+        torch.testing.assert_close(
+            gradient, reference, atol=1e-4 * float(reference.abs().max()), rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("mask", [None, rg.window(before=4), rg.prefix(3) | rg.causal()])
@@ -90,16 +92,18 @@ def test_gradients_of_compiled_loops_are_those_of_differences(backend, mask):
     inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
     grad = torch.randn(1, 4, 29, 3).double()
 
-    def total(*given):
-        *inputs, bias = given
+    def total(*tensors):
+        *inputs, bias = tensors
         options = {"bias": bias, "mask": mask, "dropout": 0.2, "generator": seeded()}
         return grad.mul(rg.attend(*inputs, backend=backend, **options, **COMPILED[backend])).sum()
 
-    for place, slope in enumerate(torch.autograd.grad(total(*inputs), inputs)):
-        way, step = torch.randn(shapes[place]), 5e-3
+    for index, slope in enumerate(torch.autograd.grad(total(*inputs), inputs)):
+        direction, step = torch.randn(shapes[index]), 5e-3
         ends = [
-            total(*(t + s * way if i == place else t for i, t in enumerate(inputs)))
+            total(*(t + s * direction if i == index else t for i, t in enumerate(inputs)))
             for s in (step, -step)
         ]
         difference = (ends[0] - ends[1]) / (2 * step)
-        torch.testing.assert_close(difference, (slope * way).sum().double(), atol=5e-3, rtol=1e-3)
+        torch.testing.assert_close(
+            difference, (slope * direction).sum().double(), atol=5e-3, rtol=1e-3
+        )

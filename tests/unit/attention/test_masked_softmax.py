@@ -15,14 +15,14 @@ B, H, N, M = 2, 3, 5, 7
 
 def by_loops(scores, lengths):
     """``exp(score) / sum of exp(scores)`` over the first keys of each row, one after the other."""
-    found = torch.zeros(B, N, M, dtype=torch.float64)
+    weights = torch.zeros(B, N, M, dtype=torch.float64)
     for b in range(B):
         for n in range(N):
             real = range(int(lengths[b, n]))
             total = sum(exp(scores[b, n, m]) for m in real)
             for m in real:
-                found[b, n, m] = exp(scores[b, n, m]) / total
-    return found
+                weights[b, n, m] = exp(scores[b, n, m]) / total
+    return weights
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_hidden_scores_that_are_no_numbers_reach_nothing():
     broken[:, :, 5:] = float("nan")
     broken[:, :, 6] = float("inf")
     broken.requires_grad_()
-    found = rg.masked_softmax(broken, 5)
-    assert_close(found, rg.masked_softmax(scores, 5))
-    found.square().sum().backward()
+    weights = rg.masked_softmax(broken, 5)
+    assert_close(weights, rg.masked_softmax(scores, 5))
+    weights.square().sum().backward()
     assert broken.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(
-    ("lengths", "said"),
+    ("lengths", "message"),
     [
         ([1, 2, 3], r"lengths must have shape \(B,\) = \(2,\) or \(B, N\) = \(2, 5\); got \(3,\)"),
         ([1, 8], "lengths must be at most M = 7; got 8"),
@@ -89,6 +89,6 @@ def test_hidden_scores_that_are_no_numbers_reach_nothing():
     ],
 )
 @pytest.mark.usefixtures("unchecked_shapes")
-def test_lengths_that_fit_nothing_are_errors(lengths, said):
-    with pytest.raises(ShapeError, match=said):
+def test_lengths_that_fit_nothing_are_errors(lengths, message):
+    with pytest.raises(ShapeError, match=message):
         rg.masked_softmax(torch.zeros(B, N, M), lengths)

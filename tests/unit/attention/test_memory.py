@@ -89,12 +89,12 @@ def test_memory_stays_within_the_formula_and_far_from_a_matrix(name, requires_gr
         out = rg.attend(*inputs, backend=backend, **options)
         return (out, *torch.autograd.grad(out.sum(), inputs)) if requires_grad else (out,)
 
-    seen = profiled(call)
+    profile = profiled(call)
     # The output is as large as the queries.
     bound = 2 * plan.bytes + 3 * size_of([*inputs, inputs[0]]) + FIXED
-    assert 0 < seen.peak <= bound
+    assert 0 < profile.peak <= bound
     if backend != "short":
         # A matrix has H · N · M numbers; no tensor comes near, nor do all together.
         matrix = 4 * inputs[0].shape[1] * N * inputs[1].shape[2]
-        assert seen.largest < matrix / 4
+        assert profile.largest < matrix / 4
         assert bound < matrix

@@ -26,46 +26,46 @@ def test_the_observer_sees_enough_to_work_the_weights_out_again(make_inputs):
     assert (call.kind, call.layer) == ("cross", 3)
 
 
-def test_looking_does_not_change_a_bit(make_inputs):
+def test_observing_does_not_change_a_bit(make_inputs):
     inputs = make_inputs(dtype=torch.float32)
     plain = attend(*inputs)
-    with observe(lambda seen: None):
+    with observe(lambda call: None):
         assert torch.equal(attend(*inputs), plain)
 
 
 def test_a_boolean_tensor_is_seen_as_a_mask(make_inputs):
-    seen = []
-    with observe(seen.append):
+    calls = []
+    with observe(calls.append):
         attend(*make_inputs(), mask=torch.ones(5, 7, dtype=torch.bool))
-    assert seen[0].mask.draw(1, 2)
+    assert calls[0].mask.draw(1, 2)
 
 
-def test_without_a_place_the_kind_is_empty(make_inputs):
-    seen = []
-    with observe(seen.append):
+def test_without_a_layer_the_kind_is_empty(make_inputs):
+    calls = []
+    with observe(calls.append):
         attend(*make_inputs())
         with at("encoder", 1):
             pass
         attend(*make_inputs())
-    assert [(call.kind, call.layer) for call in seen] == [("", -1), ("", -1)]
+    assert [(call.kind, call.layer) for call in calls] == [("", -1), ("", -1)]
 
 
-def test_nobody_watches_after_the_block_even_if_it_failed(make_inputs):
-    seen = []
+def test_nothing_is_observed_after_the_block_even_if_it_failed(make_inputs):
+    calls = []
     try:
-        with observe(seen.append), at("decoder", 0):
+        with observe(calls.append), at("decoder", 0):
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         pass
     attend(*make_inputs())
-    assert seen == []
+    assert calls == []
     assert current_place() == ("", -1)
 
 
-def test_another_thread_is_not_watched(make_inputs):
-    seen = []
-    with observe(seen.append):
+def test_another_thread_is_not_observed(make_inputs):
+    calls = []
+    with observe(calls.append):
         thread = threading.Thread(target=lambda: attend(*make_inputs()))
         thread.start()
         thread.join()
-    assert seen == []
+    assert calls == []

@@ -89,13 +89,13 @@ def test_a_score_is_named_by_settings_and_learns():
 
 @pytest.mark.parametrize("flag", ["has_like_heads", "is_dot_product", "gives_new_tiles"])
 def test_a_score_that_claims_too_much_is_caught(flag):
-    held = {}
+    cache = {}
 
     def tile(self, query, key, *tensors):
         heads = torch.arange(1.0, query.shape[1] + 1)[:, None, None]
         scores = query @ key.mT * (heads.to(query) if flag == "has_like_heads" else 1)
-        place = (query.shape, key.shape)
-        return held.setdefault(place, 0 * scores) if flag == "gives_new_tiles" else scores
+        shapes = (query.shape, key.shape)
+        return cache.setdefault(shapes, 0 * scores) if flag == "gives_new_tiles" else scores
 
     body = {"tile": tile, flag: True}
     if flag == "is_dot_product":

@@ -17,8 +17,10 @@ def test_rows_are_those_of_the_definition(name):
 
 def test_sparse_weightings_leave_keys_out_that_softmax_does_not():
     scores = torch.tensor([[0.0, -0.9, -1.5, -2.5]])
-    kept = [(w.rows(scores) > 0).sum().item() for w in (Hard(), Sparsemax(), Entmax15(), Softmax())]
-    assert kept == [1, 2, 3, 4]
+    num_visible = [
+        (w.rows(scores) > 0).sum().item() for w in (Hard(), Sparsemax(), Entmax15(), Softmax())
+    ]
+    assert num_visible == [1, 2, 3, 4]
 
 
 def test_hard_attention_gives_the_best_keys_value_and_trains_values_only(make_inputs):
@@ -44,11 +46,11 @@ def test_a_sink_of_a_class_made_from_softmax_counts(make_inputs):
         pass
 
     query, key, value = make_inputs()
-    found, right = (
+    outputs, expected = (
         attend(query, key, value, weighting=kind(sink=0.5)) for kind in (Named, Softmax)
     )
-    torch.testing.assert_close(found, right)
-    assert not torch.allclose(found, attend(query, key, value))
+    torch.testing.assert_close(outputs, expected)
+    assert not torch.allclose(outputs, attend(query, key, value))
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

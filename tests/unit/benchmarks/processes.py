@@ -16,17 +16,17 @@ _FORKS.set_forkserver_preload(["torch", "torch._dynamo"])  # an optimizer import
 
 
 def run_module(
-    module: str, arguments: list[str], *, cwd: Path, env: dict[str, str], said: Path
+    module: str, arguments: list[str], *, cwd: Path, env: dict[str, str], log: Path
 ) -> CompletedProcess[str]:
     """Run ``python -m MODULE ARGUMENTS`` in a fork; what it prints is kept in a file."""
-    process = _FORKS.Process(target=_start, args=(module, arguments, cwd, env, said))
+    process = _FORKS.Process(target=_start, args=(module, arguments, cwd, env, log))
     process.start()
     process.join()
-    return CompletedProcess([module, *arguments], process.exitcode, "", said.read_text("utf-8"))
+    return CompletedProcess([module, *arguments], process.exitcode, "", log.read_text("utf-8"))
 
 
-def _start(module: str, arguments: list[str], cwd: Path, env: dict[str, str], said: Path) -> None:
-    with said.open("wb") as file:
+def _start(module: str, arguments: list[str], cwd: Path, env: dict[str, str], log: Path) -> None:
+    with log.open("wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
     os.chdir(cwd)

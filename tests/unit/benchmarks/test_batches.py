@@ -17,8 +17,8 @@ def test_reading_a_drawn_order_again_gives_the_same_batches():
     drawn = batches.draw(source, target, updates=20, budget=256)
     order = [n for batch in drawn for n in batch]
     lengths = [(len(source[n]), len(target[n])) for n in order]
-    again = [[order[n] for n in batch] for batch in batches.fill(lengths, budget=256)]
-    assert again == drawn
+    filled = [[order[n] for n in batch] for batch in batches.fill(lengths, budget=256)]
+    assert filled == drawn
 
 
 def test_every_batch_reaches_the_budget_and_would_not_without_its_last_pair():

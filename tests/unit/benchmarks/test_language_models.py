@@ -47,6 +47,6 @@ def test_nanogpt_s_iterations_are_timed_without_those_that_evaluate(tmp_path):
         "for n in range(5):\n"
         "    print(f'iter {n}: loss 1.0, time {n}.00ms, mfu 1.00%')\n"
     )
-    found = nanogpt.train(tmp_path, iterations=4, threads=1)
-    assert found["milliseconds"] == [1.0, 2.0, 3.0]
+    timed = nanogpt.train(tmp_path, iterations=4, threads=1)
+    assert timed["milliseconds"] == [1.0, 2.0, 3.0]
     assert (tmp_path / "flags").read_text() == "4True"

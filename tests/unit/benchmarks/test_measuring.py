@@ -67,7 +67,7 @@ def put_rows(tmp_path: Path):
     return put
 
 
-def test_a_row_goes_into_the_record_beside_those_from_before(put_rows):
+def test_a_row_is_added_to_the_earlier_rows_of_a_record(put_rows):
     recipes = {"a": {"epochs": 1}, "b": {"betas": (0.9, 0.98)}, "c": {}}
     record = put_rows({"b": {"score": "2"}}, recipes)
     assert record["details"]["not measured"] == ["a", "c"]
@@ -94,7 +94,7 @@ def test_a_row_of_another_recipe_does_not_stay_in_the_record(put_rows):
 def speed(monkeypatch, capsys):
     """Runs the command of a benchmark of two works; what was measured, recorded and printed."""
 
-    def run(*told, peer=None):
+    def run(*options, peer=None):
         records, measured = [], []
 
         def measure(work, threads, rounds):
@@ -102,9 +102,11 @@ def speed(monkeypatch, capsys):
             line = measuring.Figure(what=work, ours="1", beside="2")
             yield f"{work}, {threads}", [1.0], [line]
 
-        monkeypatch.setattr(measuring, "write_record", lambda *a, **told: records.append(told))
+        monkeypatch.setattr(
+            measuring, "write_record", lambda *a, **options: records.append(options)
+        )
         monkeypatch.setattr(measuring, "before_timing", lambda rounds, is_dry: {})
-        monkeypatch.setattr("sys.argv", ["a benchmark", *told])
+        monkeypatch.setattr("sys.argv", ["a benchmark", *options])
         measuring.measure_speed(
             "made_up",
             title="A test",
@@ -131,19 +133,19 @@ def test_speed_is_measured_of_every_work_with_each_number_of_threads(speed):
     }
 
 
-@pytest.mark.parametrize("told", [("--dry",), ("--only", "b")])
-def test_what_is_tried_or_measured_in_part_leaves_no_record(speed, told):
-    measured, records, _ = speed("--threads", "1", *told)
+@pytest.mark.parametrize("options", [("--dry",), ("--only", "b")])
+def test_what_is_tried_or_measured_in_part_leaves_no_record(speed, options):
+    measured, records, _ = speed("--threads", "1", *options)
     assert measured[-1] == ("b", 1, 5)
     assert not records
 
 
 def test_without_its_peer_speed_leaves_no_record(speed):
-    _, records, said = speed("--threads", "1", peer="no_such_package")
+    _, records, printed = speed("--threads", "1", peer="no_such_package")
     assert not records
-    assert "no_such_package is left out" in said
+    assert "no_such_package is left out" in printed
 
 
 def test_a_side_prints_what_it_measured_and_nothing_else(speed):
-    measured, records, said = speed("--side", "a", "3")
-    assert (measured, records, json.loads(said)) == ([], [], ["a", "3"])
+    measured, records, printed = speed("--side", "a", "3")
+    assert (measured, records, json.loads(printed)) == ([], [], ["a", "3"])

@@ -48,8 +48,8 @@ def clone(tmp_path: Path):
     """A repository with a script; a function that writes the script anew, and the first commit."""
 
     def git(*arguments: str) -> str:
-        told = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
-        done = subprocess.run(told, cwd=tmp_path, capture_output=True, text=True, check=True)
+        words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     def write(text: str) -> None:

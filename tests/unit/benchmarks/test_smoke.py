@@ -128,7 +128,7 @@ def _run(script: str, corpora: Path, folder: Path) -> None:
             "OMP_NUM_THREADS": "1",
             "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
         },
-        said=folder / f"{script}.said",
+        log=folder / f"{script}.log",
     )
     assert done.returncode == 0, done.stderr[-3000:]
 

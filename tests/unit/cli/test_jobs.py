@@ -33,22 +33,22 @@ def test_a_typo_offers_the_recipe_whatever_files_follow(here):
         parse_arguments(["xyzzy", "a.tsv"]).resolve({})
 
 
-def test_files_alone_are_what_they_are_taken_for(here, capsys):
+def test_the_task_of_files_alone_is_inferred(here, capsys):
     recipe = parse_arguments(["mine.tsv"]).resolve({"training.epochs": 3})
     assert (recipe.task, recipe.training["epochs"]) == ("classification", 3)
     assert recipe.files("train") == [here / "mine.tsv"]
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("mine.tsv is taken for texts with labels: column 1 has texts of")
-    assert said[1].endswith("regard train classification-convolution mine.tsv")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("mine.tsv is taken for texts with labels: column 1 has texts of")
+    assert lines[1].endswith("regard train classification-convolution mine.tsv")
 
 
-def test_what_is_not_sure_is_an_error_where_nobody_can_be_asked(here, capsys):
+def test_an_uncertain_task_is_an_error_without_a_terminal(here, capsys):
     with pytest.raises(SettingError, match=r"two.tsv must be for one job; it may be for 3"):
         parse_arguments(["two.tsv"]).resolve({})
     assert "--set data.text=1 --set data.label=3" in capsys.readouterr().err
 
 
-def test_one_job_that_is_not_sure_is_told_in_the_singular(here, monkeypatch):
+def test_one_uncertain_task_is_described_in_the_singular(here, monkeypatch):
     task = InferredTask("texts with labels", "it has two columns", "classification-convolution")
     monkeypatch.setattr(
         inferring, "infer_tasks", lambda path: InferredTasks((task,), is_sure=False)
@@ -57,7 +57,7 @@ def test_one_job_that_is_not_sure_is_told_in_the_singular(here, monkeypatch):
         parse_arguments(["mine.tsv"]).resolve({})
 
 
-def test_what_is_not_sure_is_asked_at_a_terminal(here, capsys, monkeypatch):
+def test_an_uncertain_task_is_asked_for_at_a_terminal(here, capsys, monkeypatch):
     class Terminal:
         def __init__(self, text):
             self.text = text
@@ -102,7 +102,7 @@ def test_a_folder_and_a_pattern_are_what_their_first_file_is(here, name):
     assert [file.name for file in recipe.files("train")] == ["0.tsv", "1.tsv"]
 
 
-def test_tables_of_arrow_are_told_by_their_columns(here):
+def test_tables_of_arrow_are_recognised_by_their_columns(here):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = [line.split("\t") for line in LABELLED.splitlines()]

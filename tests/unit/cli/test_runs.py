@@ -26,21 +26,21 @@ def test_a_table(home, capsys):
     (home / "runs" / "notes").mkdir()
     (home / "runs" / "b" / "run.json").write_text("{}")
     assert run_command(["runs"]) == 0
-    said = capsys.readouterr()
-    assert "loss 1 at 10" in said.out
-    assert "10 of 10" in said.out
-    assert [line.split()[0] for line in said.out.splitlines() if "tiny" in line] == ["a"]
-    assert [line.split()[-1] for line in said.out.splitlines() if line.startswith(" b ")] == [
+    captured = capsys.readouterr()
+    assert "loss 1 at 10" in captured.out
+    assert "10 of 10" in captured.out
+    assert [line.split()[0] for line in captured.out.splitlines() if "tiny" in line] == ["a"]
+    assert [line.split()[-1] for line in captured.out.splitlines() if line.startswith(" b ")] == [
         "damaged"
     ]
-    assert "warning: runs/b/run.json must carry the checksum" in said.err
-    assert "folders without a run: notes" in said.err
+    assert "warning: runs/b/run.json must carry the checksum" in captured.err
+    assert "folders without a run: notes" in captured.err
 
 
 def test_json(home, capsys):
     assert run_command(["runs", "runs", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [(run["run"], run["best"], run["state"]) for run in found] == [
+    runs = json.loads(capsys.readouterr().out)
+    assert [(run["run"], run["best"], run["state"]) for run in runs] == [
         ("runs/a", 1.0, "stopped"),
         ("runs/b", 2.0, "stopped"),
     ]

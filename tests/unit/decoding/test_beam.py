@@ -59,15 +59,17 @@ def beam_by_hand(table, markov, *, beam_size, n_best, max_length, penalty):
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_a_wide_beam_finds_what_trying_all_answers_finds(markov, penalty):
     tables = markov.random_tables(7, seed=3)
-    for table, found in zip(
+    for table, answers in zip(
         tables,
         search(markov, tables, max_lengths=5, beam_size=250, n_best=13, length_penalty=penalty),
         strict=True,
     ):
-        best = sorted(all_answers(table, markov, 5, penalty), key=lambda one: -one[1])[:13]
-        assert [one.tokens for one in found] == [tokens for tokens, _ in best]
-        assert [one.score for one in found] == pytest.approx([score for _, score in best], abs=1e-5)
-        assert all(one.is_finished for one in found)
+        best = sorted(all_answers(table, markov, 5, penalty), key=lambda answer: -answer[1])[:13]
+        assert [answer.tokens for answer in answers] == [tokens for tokens, _ in best]
+        assert [answer.score for answer in answers] == pytest.approx(
+            [score for _, score in best], abs=1e-5
+        )
+        assert all(answer.is_finished for answer in answers)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -76,14 +78,14 @@ def test_agrees_with_plain_loops_that_stop_later(markov, beam_size, n_best, pena
     tables = markov.random_tables(31, seed=beam_size)
     limits = torch.randint(1, 11, (31,))
     sizes = {"beam_size": beam_size, "n_best": n_best}
-    found = search(markov, tables, max_lengths=limits, length_penalty=penalty, **sizes)
-    for table, limit, answers in zip(tables, limits.tolist(), found, strict=True):
+    outputs = search(markov, tables, max_lengths=limits, length_penalty=penalty, **sizes)
+    for table, limit, answers in zip(tables, limits.tolist(), outputs, strict=True):
         expected = beam_by_hand(table, markov, max_length=limit, penalty=penalty, **sizes)
-        assert [(one.tokens, one.is_finished) for one in answers] == [
+        assert [(answer.tokens, answer.is_finished) for answer in answers] == [
             (tokens, finished) for tokens, _, finished in expected
         ]
         scores = [score for _, score, _ in expected]
-        assert [one.score for one in answers] == pytest.approx(scores, abs=1e-5)
+        assert [answer.score for answer in answers] == pytest.approx(scores, abs=1e-5)
 
 
 def test_a_beam_of_one_is_greedy(markov):
@@ -97,38 +99,38 @@ def test_a_beam_of_one_is_greedy(markov):
 
 def test_equal_candidates_go_to_the_earlier_beginning_then_the_lower_id(markov):
     tables = torch.full((1, 5, 5, 5), 0.2).log()
-    found = search(
+    answers = search(
         markov, tables, beam_size=4, n_best=4, max_lengths=2, min_length=1, forbidden=[markov.bos]
     )[0]
-    assert [one.tokens for one in found] == [(1,), (1, 1), (1, 2), (1, 3)]
+    assert [answer.tokens for answer in answers] == [(1,), (1, 1), (1, 2), (1, 3)]
 
 
 def test_ties_at_the_edge_of_the_beam_take_the_lowest_ids(markov):
     tables = torch.full((1, 997, 997), 1 / 997).log().unsqueeze(1).expand(-1, 997, -1, -1)
-    found = search(markov, tables, beam_size=3, n_best=3, max_lengths=1, min_length=1)[0]
-    assert [one.tokens for one in found] == [(1,), (2,), (3,)]
+    answers = search(markov, tables, beam_size=3, n_best=3, max_lengths=1, min_length=1)[0]
+    assert [answer.tokens for answer in answers] == [(1,), (2,), (3,)]
 
 
 def test_stops_as_soon_as_nothing_can_catch_up(markov):
     tables = torch.full((1, 5, 5, 5), 0.001).log()
     tables[..., markov.eos] = math.log(0.99)
     counting = markov.counting
-    found = search(markov, tables, step=counting, max_lengths=50, beam_size=4)[0]
+    answers = search(markov, tables, step=counting, max_lengths=50, beam_size=4)[0]
     assert counting.rows == [1]
-    assert found[0].tokens == ()
+    assert answers[0].tokens == ()
     search(markov, tables, step=counting, max_lengths=50, beam_size=4, n_best=4)
     assert len(counting.rows) > 2
 
 
-def test_goes_on_while_a_longer_answer_can_just_overtake(markov):
+def test_continues_while_a_longer_answer_can_just_overtake(markov):
     tables = torch.full((1, 5, 5, 5), -50.0)
     tables[0, markov.bos, markov.bos, markov.eos] = -1.0
     tables[0, markov.bos, markov.bos, 1] = -1.99
     tables[0, markov.bos, 1, markov.eos] = 0.0
     settings = {"beam_size": 2, "length_penalty": Average()}
     assert search(markov, tables, max_lengths=1, **settings)[0][0].tokens == ()
-    found = search(markov, tables, max_lengths=2, **settings)[0][0]
-    assert (found.tokens, found.score) == ((1,), pytest.approx(-0.995))
+    best = search(markov, tables, max_lengths=2, **settings)[0][0]
+    assert (best.tokens, best.score) == ((1,), pytest.approx(-0.995))
 
 
 def test_sentences_that_stop_leave_the_batch(markov):
@@ -136,9 +138,9 @@ def test_sentences_that_stop_leave_the_batch(markov):
     tables[1] = torch.full((5, 5, 5), 0.001).log()
     tables[1, ..., markov.eos] = math.log(0.99)
     tables[0, ..., markov.eos] = tables[2, ..., markov.eos] = -30.0
-    found = search(markov, tables, step=markov.counting, max_lengths=4, beam_size=2)
+    outputs = search(markov, tables, step=markov.counting, max_lengths=4, beam_size=2)
     assert markov.counting.rows == [3, 4, 4, 4]
-    assert [answers[0].is_finished for answers in found] == [False, True, False]
+    assert [answers[0].is_finished for answers in outputs] == [False, True, False]
 
 
 def test_unfinished_beginnings_fill_up_after_the_finished(markov):
@@ -146,23 +148,23 @@ def test_unfinished_beginnings_fill_up_after_the_finished(markov):
     tables[..., markov.eos] = -30.0
     tables[0, markov.bos, 1, markov.eos] = 0.0
     tables[0, markov.bos, markov.bos, 1] = 0.0
-    found = search(markov, tables, max_lengths=4, beam_size=3, n_best=3)[0]
-    assert [one.is_finished for one in found] == [True, False, False]
-    assert found[0].tokens == (1,)
-    assert all(len(one.tokens) == 4 for one in found[1:])
+    answers = search(markov, tables, max_lengths=4, beam_size=3, n_best=3)[0]
+    assert [answer.is_finished for answer in answers] == [True, False, False]
+    assert answers[0].tokens == (1,)
+    assert all(len(answer.tokens) == 4 for answer in answers[1:])
 
 
 def test_a_sentence_without_a_possible_token_ends_there(markov):
     tables = markov.random_tables(2)
     tables[0, :, markov.bos] = tables[0, :, markov.bos].masked_fill(torch.arange(5) != 1, -math.inf)
     tables[0, :, 1] = -math.inf
-    found = search(markov, tables, beam_size=3, n_best=2)[0]
-    assert [(one.tokens, one.is_finished) for one in found] == [((1,), False)]
+    answers = search(markov, tables, beam_size=3, n_best=2)[0]
+    assert [(answer.tokens, answer.is_finished) for answer in answers] == [((1,), False)]
 
 
 def test_a_beam_may_be_wider_than_the_vocabulary(markov):
-    found = search(markov, markov.random_tables(2), beam_size=40, n_best=40, max_lengths=2)
-    assert all(len(answers) == 1 + 3 + 9 for answers in found)
+    outputs = search(markov, markov.random_tables(2), beam_size=40, n_best=40, max_lengths=2)
+    assert all(len(answers) == 1 + 3 + 9 for answers in outputs)
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,16 @@ PHRASES = [[[2]], [[1, 2], [3]], [[3, 3, 1]], [[1, 2], [2, 1]], [[1, 1], [1]], [
 
 def test_a_wide_beam_finds_the_best_answers_that_hold_the_phrases(markov):
     tables = markov.random_tables(len(PHRASES), seed=9)
-    found = search(
+    outputs = search(
         markov, tables, PHRASES, max_lengths=5, beam_size=250, n_best=5, length_penalty=0.0
     )
-    for table, phrases, answers in zip(tables, PHRASES, found, strict=True):
+    for table, phrases, answers in zip(tables, PHRASES, outputs, strict=True):
         best = sorted(all_answers(markov, table, phrases, 5), reverse=True)[:5]
-        ended = [one for one in answers if one.is_finished]
-        assert [one.tokens for one in ended] == [tokens for _, tokens in best]
-        assert [one.log_prob for one in ended] == pytest.approx([p for p, _ in best], abs=1e-5)
+        ended = [answer for answer in answers if answer.is_finished]
+        assert [answer.tokens for answer in ended] == [tokens for _, tokens in best]
+        assert [answer.log_prob for answer in ended] == pytest.approx(
+            [p for p, _ in best], abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5, 11])
@@ -59,11 +61,11 @@ def test_every_answer_holds_all_phrases_however_narrow_the_beam(markov, beam_siz
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_phrases_are_held_where_there_is_just_room(markov, beam_size):
     tables = markov.random_tables(11, seed=2)
-    found = search(markov, tables, [[[3, 1], [2, 2]]] * 11, max_lengths=5, beam_size=beam_size)
-    for (one,) in found:
-        assert contains(one.tokens, (3, 1))
-        assert contains(one.tokens, (2, 2))
-    assert any(one.is_finished for (one,) in found)
+    outputs = search(markov, tables, [[[3, 1], [2, 2]]] * 11, max_lengths=5, beam_size=beam_size)
+    for (answer,) in outputs:
+        assert contains(answer.tokens, (3, 1))
+        assert contains(answer.tokens, (2, 2))
+    assert any(answer.is_finished for (answer,) in outputs)
 
 
 def test_without_phrases_it_is_the_plain_beam(markov):
@@ -93,8 +95,8 @@ def test_phrases_are_found_anywhere_in_a_beginning():
     tokens = torch.randint(0, 3, (2, 31, 5), generator=generator)
     phrases = [[(0, 1), (2,), (1, 1, 1)], [(2, 0, 1), (0,), (1, 2)]]
     padded = torch.tensor([[[*p, *[-1] * (3 - len(p))] for p in each] for each in phrases])
-    for each, rows, found in zip(phrases, tokens.tolist(), holds(tokens, padded), strict=True):
-        assert found.tolist() == [[contains(row, phrase) for phrase in each] for row in rows]
+    for each, rows, held in zip(phrases, tokens.tolist(), holds(tokens, padded), strict=True):
+        assert held.tolist() == [[contains(row, phrase) for phrase in each] for row in rows]
 
 
 @pytest.mark.parametrize(

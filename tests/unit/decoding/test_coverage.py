@@ -52,12 +52,12 @@ def coverage_by_hand(model, source, answer, layers):
     total = [0.0] * source.shape[1]
     with torch.no_grad():
         state = model.start(source, torch.tensor([source.shape[1]]))
-        said = (*answer.tokens, *[EOS] * answer.is_finished)
-        for last in (BOS, *said[:-1]):
-            seen = []
-            with observe(seen.append):
+        tokens = (*answer.tokens, *[EOS] * answer.is_finished)
+        for last in (BOS, *tokens[:-1]):
+            calls = []
+            with observe(calls.append):
                 _, state = model.step(torch.tensor([last]), state)
-            cross = [s for s in seen if s.kind == "cross" and (not layers or s.layer in layers)]
+            cross = [s for s in calls if s.kind == "cross" and (not layers or s.layer in layers)]
             maps = [
                 weights(s.query, s.key, score=s.score, mask=s.mask, bias=s.bias).reshape(
                     -1, source.shape[1]
@@ -74,15 +74,15 @@ def coverage_by_hand(model, source, answer, layers):
 @pytest.mark.parametrize("layers", [None, [0]])
 def test_the_score_is_that_of_the_paper(kind, layers, source):
     model, weight = made(kind), 0.7
-    found = search(model, source, weight, layers=layers, length_penalty=0.5)
-    for row, length, answers in zip(source, LENGTHS.tolist(), found, strict=True):
-        order = [(not one.is_finished, -one.score) for one in answers]
+    outputs = search(model, source, weight, layers=layers, length_penalty=0.5)
+    for row, length, answers in zip(source, LENGTHS.tolist(), outputs, strict=True):
+        order = [(not hypothesis.is_finished, -hypothesis.score) for hypothesis in answers]
         assert order == sorted(order)
-        for one in answers:
-            penalty = ((5 + len(one.tokens) + one.is_finished) / 6) ** 0.5
-            covered = coverage_by_hand(model, row[None, :length], one, layers)
-            wanted = one.log_prob / penalty + weight * covered
-            assert one.score == pytest.approx(wanted, abs=1e-4)
+        for hypothesis in answers:
+            penalty = ((5 + len(hypothesis.tokens) + hypothesis.is_finished) / 6) ** 0.5
+            covered = coverage_by_hand(model, row[None, :length], hypothesis, layers)
+            expected = hypothesis.log_prob / penalty + weight * covered
+            assert hypothesis.score == pytest.approx(expected, abs=1e-4)
 
 
 def test_without_weight_it_is_the_plain_beam(source):
@@ -93,7 +93,7 @@ def test_without_weight_it_is_the_plain_beam(source):
     assert search(model, source, 0.0) == beam(model.step, state, n_best=5, **common)
 
 
-def test_whoever_else_watches_sees_the_same_calls(source):
+def test_other_observers_see_the_same_calls(source):
     model, seen = made("transformer"), []
     with observe(seen.append):
         search(model, source, 0.2)

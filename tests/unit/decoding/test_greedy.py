@@ -26,12 +26,12 @@ def by_hand(table, markov, max_length):
 def test_takes_the_likeliest_token_each_time(markov):
     tables = markov.random_tables(29)
     limits = torch.randint(1, 12, (29,))
-    found = search(markov, tables, max_lengths=limits)
-    for table, limit, one in zip(tables, limits.tolist(), found, strict=True):
+    hypotheses = search(markov, tables, max_lengths=limits)
+    for table, limit, hypothesis in zip(tables, limits.tolist(), hypotheses, strict=True):
         tokens, log_prob, finished = by_hand(table, markov, limit)
-        assert (one.tokens, one.is_finished) == (tokens, finished)
-        assert one.log_prob == pytest.approx(log_prob, abs=1e-5)
-    assert {one.is_finished for one in found} == {True, False}
+        assert (hypothesis.tokens, hypothesis.is_finished) == (tokens, finished)
+        assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-5)
+    assert {hypothesis.is_finished for hypothesis in hypotheses} == {True, False}
 
 
 def test_score_is_the_log_probability_over_the_penalty_with_the_end_counted(markov):
@@ -57,9 +57,9 @@ def test_longest_length_counts_the_end(markov):
 def test_shortest_length_holds_back_the_end_and_only_that(markov):
     tables = markov.random_tables(13)
     tables[..., markov.eos] = 5.0
-    assert all(one.tokens == () for one in search(markov, tables))
-    held = search(markov, tables, min_length=3)
-    assert all(len(one.tokens) == 3 and one.is_finished for one in held)
+    assert all(hypothesis.tokens == () for hypothesis in search(markov, tables))
+    hypotheses = search(markov, tables, min_length=3)
+    assert all(len(hypothesis.tokens) == 3 and hypothesis.is_finished for hypothesis in hypotheses)
 
 
 def test_forbidden_tokens_never_come(markov):
@@ -76,7 +76,7 @@ def test_finished_sentences_leave_the_batch(markov):
     assert sizes[-1] < 20
 
 
-def test_no_graph_is_kept(markov):
+def test_no_graph_is_retained(markov):
     tables = markov.random_tables(2).requires_grad_()
 
     def watched(token, state):

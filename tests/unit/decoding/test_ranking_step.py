@@ -31,9 +31,9 @@ class Ranked:
     def best(self, token, state, count, hidden):
         self.asked.append(count)
         log_probs, state = step(token, state)
-        shown = log_probs.clone()
-        shown[:, list(hidden)] = -torch.inf
-        values, tokens = shown.sort(dim=1, descending=True, stable=True)
+        allowed = log_probs.clone()
+        allowed[:, list(hidden)] = -torch.inf
+        values, tokens = allowed.sort(dim=1, descending=True, stable=True)
         values = torch.nn.functional.pad(values, (0, count), value=-torch.inf)[:, :count]
         tokens = torch.nn.functional.pad(tokens, (0, count))[:, :count]
         return values, tokens.where(values != -torch.inf, 0), state
@@ -98,7 +98,7 @@ def test_a_beam_finds_the_same(seed):
         (beam, {"beam_size": 4, "ranking": Required([[[4]]] * 5)}),
     ],
 )
-def test_rules_and_other_rankings_are_asked_for_all_numbers(search, settings):
+def test_rules_and_other_rankings_request_all_numbers(search, settings):
     tables, ranked = random_tables(5), Ranked()
     assert run(search, tables, step=ranked, **settings) == run(search, tables, **settings)
     assert set(ranked.asked) == {None}

@@ -25,8 +25,8 @@ def test_the_answers_are_the_same_and_can_be_followed_through_the_steps(markov, 
         path = [*answer.tokens, *([markov.eos] if answer.is_finished else [])]
         total = 0.0
         for number, token in enumerate(path):
-            held = {one.tokens: one for one in recorder.steps[number]}
-            beginning = held[answer.tokens[:number]]
+            beginnings = {beginning.tokens: beginning for beginning in recorder.steps[number]}
+            beginning = beginnings[answer.tokens[:number]]
             assert beginning.log_prob == pytest.approx(total, abs=1e-5)
             total += dict(beginning.options)[token]
         assert total == pytest.approx(answer.log_prob, abs=1e-5)
@@ -37,11 +37,11 @@ def test_options_are_the_likeliest_tokens_that_are_allowed(markov):
     recorder = Recorder(markov.step, top=2, forbidden=(1,))
     recorded(greedy, recorder, markov, tables, max_lengths=1)
     (first,) = recorder.steps[0]
-    wanted = tables[0, markov.bos, markov.bos].clone()
-    wanted[1] = -torch.inf
-    assert [token for token, _ in first.options] == wanted.topk(2).indices.tolist()
+    expected = tables[0, markov.bos, markov.bos].clone()
+    expected[1] = -torch.inf
+    assert [token for token, _ in first.options] == expected.topk(2).indices.tolist()
     likely = [log_prob for _, log_prob in first.options]
-    assert likely == pytest.approx(wanted.topk(2).values.tolist())
+    assert likely == pytest.approx(expected.topk(2).values.tolist())
     assert (first.tokens, first.log_prob) == ((), 0.0)
 
 

@@ -33,37 +33,37 @@ def log_probs():
 
 
 def hidden(log_probs, rule, written):
-    kept = rule(log_probs, written)
-    assert torch.equal(kept[kept != -torch.inf], log_probs[kept != -torch.inf])
-    return [{t for t in range(V) if row[t] == -math.inf} for row in kept.tolist()]
+    filtered = rule(log_probs, written)
+    assert torch.equal(filtered[filtered != -torch.inf], log_probs[filtered != -torch.inf])
+    return [{t for t in range(V) if row[t] == -math.inf} for row in filtered.tolist()]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 13])
 def test_ngrams_that_would_come_twice_are_hidden(size, log_probs, written):
-    for row, found in zip(
+    for row, excluded in zip(
         written.tokens.tolist(), hidden(log_probs, NoRepeatedNgrams(size), written), strict=True
     ):
         ngrams = [tuple(row[i : i + size]) for i in range(T - size + 1)]
-        assert found == {t for t in range(V) if (*row, t)[T + 1 - size :] in ngrams}
+        assert excluded == {t for t in range(V) if (*row, t)[T + 1 - size :] in ngrams}
 
 
 def test_the_end_of_an_avoided_phrase_is_hidden(log_probs, written):
     phrases = [(3,), (1, 2), (5, 0, 4), (6, 6), tuple(range(V)) * 2]
-    for row, found in zip(
+    for row, excluded in zip(
         written.tokens.tolist(), hidden(log_probs, Avoid(phrases), written), strict=True
     ):
-        wanted = {p[-1] for p in phrases for t in (p[-1],) if (*row, t)[-len(p) :] == p}
-        assert found == wanted
+        expected = {p[-1] for p in phrases for t in (p[-1],) if (*row, t)[-len(p) :] == p}
+        assert excluded == expected
 
 
 @pytest.mark.parametrize("penalty", [0.5, 1.7])
 def test_what_is_written_is_penalised_once(penalty, log_probs, written):
-    kept = RepetitionPenalty(penalty)(log_probs, written)
+    penalised = RepetitionPenalty(penalty)(log_probs, written)
     for row, before, after in zip(
-        written.tokens.tolist(), log_probs.tolist(), kept.tolist(), strict=True
+        written.tokens.tolist(), log_probs.tolist(), penalised.tolist(), strict=True
     ):
-        wanted = [value * (penalty if t in row else 1) for t, value in enumerate(before)]
-        assert after == pytest.approx(wanted, rel=1e-6)
+        expected = [value * (penalty if t in row else 1) for t, value in enumerate(before)]
+        assert after == pytest.approx(expected, rel=1e-6)
 
 
 def test_rules_change_nothing_they_are_given(log_probs, written):
@@ -80,32 +80,32 @@ def searches(markov, tables, **settings):
 
 
 @pytest.mark.parametrize("min_length", [0, 3])
-def test_every_search_keeps_every_rule(markov, min_length):
+def test_every_search_respects_every_rule(markov, min_length):
     tables = markov.random_tables(13, seed=5)
     prefixes = [[], [2], [3, 1, 2], *[[1]] * 10]
     rules = [Prefix(prefixes), NoRepeatedNgrams(2), Avoid([[1, 1], [3, 3], [1, 3]])]
-    for found in searches(markov, tables, rules=rules, min_length=min_length):
-        for prefix, answers in zip(prefixes, found, strict=True):
-            for one in answers:
-                assert list(one.tokens[: len(prefix)]) == prefix
-                pairs = list(itertools.pairwise(one.tokens))
+    for outputs in searches(markov, tables, rules=rules, min_length=min_length):
+        for prefix, answers in zip(prefixes, outputs, strict=True):
+            for answer in answers:
+                assert list(answer.tokens[: len(prefix)]) == prefix
+                pairs = list(itertools.pairwise(answer.tokens))
                 assert len(set(pairs)) == len(pairs)
                 assert not {(1, 1), (3, 3), (1, 3)} & set(pairs)
-                assert len(one.tokens) >= min_length or not one.is_finished
+                assert len(answer.tokens) >= min_length or not answer.is_finished
 
 
 def test_a_repetition_penalty_counts_in_the_log_probability(markov):
     tables = markov.random_tables(17, seed=2)
     rule = RepetitionPenalty(1.5)
-    for found in searches(markov, tables, rules=[rule]):
-        for table, answers in zip(tables, found, strict=True):
-            for one in answers:
-                path = (markov.bos, markov.bos, *one.tokens, *[markov.eos] * one.is_finished)
+    for outputs in searches(markov, tables, rules=[rule]):
+        for table, answers in zip(tables, outputs, strict=True):
+            for answer in answers:
+                path = (markov.bos, markov.bos, *answer.tokens, *[markov.eos] * answer.is_finished)
                 total = 0.0
-                for place, (a, b, token) in enumerate(zip(path, path[1:], path[2:], strict=False)):
-                    repeated = token in one.tokens[:place]
+                for index, (a, b, token) in enumerate(zip(path, path[1:], path[2:], strict=False)):
+                    repeated = token in answer.tokens[:index]
                     total += table[a, b, token].item() * (1.5 if repeated else 1)
-                assert one.log_prob == pytest.approx(total, abs=1e-5)
+                assert answer.log_prob == pytest.approx(total, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_repetition_penalty_counts_in_the_log_probability(markov):
         ({"rules": [Avoid([[1, 9]])]}, "phrases to avoid must hold tokens from 0 to 4; got 9"),
     ],
 )
-def test_rules_that_cannot_be_kept_are_refused_by_every_search(markov, settings, message):
+def test_rules_that_cannot_be_satisfied_are_refused_by_every_search(markov, settings, message):
     tables = markov.random_tables(2)
     for search in (greedy, beam, sample):
         with pytest.raises(SettingError, match=message):

@@ -19,14 +19,14 @@ def chi_square(counts, probs, total):
     """How far counts are from what was expected, in deviations of the chi-square distribution."""
     possible = [(counts[key], p * total) for key, p in probs.items() if p > 0]
     assert sum(counts.values()) == sum(count for count, _ in possible), "an impossible token"
-    value = sum((count - wanted) ** 2 / wanted for count, wanted in possible)
+    value = sum((count - expected) ** 2 / expected for count, expected in possible)
     return (value - (len(possible) - 1)) / math.sqrt(2 * max(1, len(possible) - 1))
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_answers_come_as_often_as_their_probability_says(markov, temperature):
     tables = markov.random_tables(1, seed=4, sharpness=1.0)
-    found = draw(
+    samples = draw(
         markov, tables, num_samples=4000, max_lengths=2, temperature=temperature, seeds=11
     )[0]
     by_step = (tables[0] / temperature).softmax(-1)
@@ -38,9 +38,9 @@ def test_answers_come_as_often_as_their_probability_says(markov, temperature):
                 p *= by_step[markov.bos, first, second].item()
             probs[first, second] = p
     counts = Counter()
-    for one in found:
-        said = (*one.tokens, *[markov.eos] * one.is_finished, None)
-        counts[said[0], said[1]] += 1
+    for answer in samples:
+        tokens = (*answer.tokens, *[markov.eos] * answer.is_finished, None)
+        counts[tokens[0], tokens[1]] += 1
     assert chi_square(counts, probs, 4000) < 4
 
 
@@ -53,28 +53,32 @@ def test_random_numbers_are_even_and_have_nothing_to_do_with_their_neighbours():
     counts = torch.histc(first, 100, 0, 1)
     assert ((counts - 100).square() / 100).sum() < 99 + 4 * math.sqrt(198)
     square = first.view(100, 100)
-    for one, other in ((first, second), (square[1:], square[:-1]), (square[:, 1:], square[:, :-1])):
-        together = torch.stack([one.flatten(), other.flatten()])
-        assert abs(float(together.corrcoef()[0, 1])) < 4 / 100
+    for numbers, neighbours in (
+        (first, second),
+        (square[1:], square[:-1]),
+        (square[:, 1:], square[:, :-1]),
+    ):
+        pairs = torch.stack([numbers.flatten(), neighbours.flatten()])
+        assert abs(float(pairs.corrcoef()[0, 1])) < 4 / 100
 
 
 def test_a_sample_does_not_depend_on_its_batch_or_on_how_many_there_are(markov):
     tables = markov.random_tables(17, seed=6)
     seeds, limits = torch.arange(17) * 7, torch.randint(3, 9, (17,))
-    whole = draw(markov, tables, num_samples=5, seeds=seeds, max_lengths=limits, top_p=0.9)
-    assert len({one.tokens for answers in whole for one in answers}) > 20
+    batched = draw(markov, tables, num_samples=5, seeds=seeds, max_lengths=limits, top_p=0.9)
+    assert len({answer.tokens for answers in batched for answer in answers}) > 20
     for rows in (torch.tensor([3]), torch.tensor([16, 0, 5, 5])):
-        given = {"seeds": seeds[rows], "max_lengths": limits[rows], "top_p": 0.9}
-        part = draw(markov, tables[rows], num_samples=3, **given)
-        assert part == [whole[row][:3] for row in rows.tolist()]
+        settings = {"seeds": seeds[rows], "max_lengths": limits[rows], "top_p": 0.9}
+        part = draw(markov, tables[rows], num_samples=3, **settings)
+        assert part == [batched[row][:3] for row in rows.tolist()]
 
 
 def test_other_seeds_give_other_samples_and_the_same_give_the_same(markov):
     tables = markov.random_tables(1, sharpness=0.5)
-    found = [draw(markov, tables, num_samples=9, seeds=seed)[0] for seed in (0, 0, 1, 2**63 + 1)]
-    assert found[0] == found[1] != found[2]
-    assert found[3] == found[2]
-    assert len({one.tokens for one in found[0]}) > 4
+    samples = [draw(markov, tables, num_samples=9, seeds=seed)[0] for seed in (0, 0, 1, 2**63 + 1)]
+    assert samples[0] == samples[1] != samples[2]
+    assert samples[3] == samples[2]
+    assert len({answer.tokens for answer in samples[0]}) > 4
 
 
 def test_log_probabilities_are_the_models_whatever_is_drawn_from(markov):
@@ -96,20 +100,20 @@ def test_drawing_from_one_token_is_greedy(markov, settings):
     assert [one for (one,) in draw(markov, tables, **settings)] == plain
 
 
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.62, 0.9, 0.999])
-def test_a_nucleus_is_the_fewest_tokens_with_the_share(share):
+@pytest.mark.parametrize("mass", [0.05, 0.3, 0.62, 0.9, 0.999])
+def test_a_nucleus_is_the_fewest_tokens_with_the_share(mass):
     log_probs = torch.randn(31, 13, generator=torch.Generator().manual_seed(3)) * 2
     log_probs = log_probs.double().log_softmax(1)
-    kept = nucleus(log_probs, share)
-    for before, after in zip(log_probs.exp().tolist(), kept.exp().tolist(), strict=True):
-        wanted, total = set(), 0.0
+    filtered = nucleus(log_probs, mass)
+    for before, after in zip(log_probs.exp().tolist(), filtered.exp().tolist(), strict=True):
+        expected, total = set(), 0.0
         for token in sorted(range(13), key=lambda t: -before[t]):
-            if total >= share:
+            if total >= mass:
                 break
-            wanted.add(token)
+            expected.add(token)
             total += before[token]
-        assert {t for t in range(13) if after[t] > 0} == wanted
-        assert total >= share
+        assert {t for t in range(13) if after[t] > 0} == expected
+        assert total >= mass
 
 
 def test_the_likeliest_tokens_are_kept():

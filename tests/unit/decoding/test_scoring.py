@@ -18,29 +18,33 @@ def test_answers_of_a_search_are_scored_as_the_search_did(markov, rules):
     settings = {"rules": rules, "length_penalty": Average(0.7)}
     for search, width in ((beam, {"beam_size": 1}), (sample, {})):
         answers = markov.run(search, tables, max_lengths=2, **settings, **width)
-        found = [one for (one,) in answers]
+        hypotheses = [hypothesis for (hypothesis,) in answers]
         for finished in (True, False):
-            rows = [row for row, one in enumerate(found) if one.is_finished == finished]
+            rows = [
+                row
+                for row, hypothesis in enumerate(hypotheses)
+                if hypothesis.is_finished == finished
+            ]
             assert rows
-            tokens = [found[row].tokens for row in rows]
+            tokens = [hypotheses[row].tokens for row in rows]
             scored = score(markov, tables[rows], tokens, ends=finished, **settings)
-            for row, one in zip(rows, scored, strict=True):
-                assert one.tokens == found[row].tokens
-                assert one.log_prob == pytest.approx(found[row].log_prob, abs=1e-5)
-                assert one.score == pytest.approx(found[row].score, abs=1e-5)
+            for row, hypothesis in zip(rows, scored, strict=True):
+                assert hypothesis.tokens == hypotheses[row].tokens
+                assert hypothesis.log_prob == pytest.approx(hypotheses[row].log_prob, abs=1e-5)
+                assert hypothesis.score == pytest.approx(hypotheses[row].score, abs=1e-5)
 
 
 def test_every_token_has_its_own_log_probability(markov):
     tables = markov.random_tables(3)
     answers = [[], [1, 2, 3, 3], [2]]
-    for table, answer, one in zip(tables, answers, score(markov, tables, answers), strict=True):
+    for table, answer, scored in zip(tables, answers, score(markov, tables, answers), strict=True):
         path = (markov.bos, markov.bos, *answer, markov.eos)
-        wanted = [table[s].item() for s in zip(path, path[1:], path[2:], strict=False)]
-        assert one.log_probs == pytest.approx(wanted, abs=1e-6)
-        assert one.log_prob == pytest.approx(sum(wanted), abs=1e-5)
+        expected = [table[s].item() for s in zip(path, path[1:], path[2:], strict=False)]
+        assert scored.log_probs == pytest.approx(expected, abs=1e-6)
+        assert scored.log_prob == pytest.approx(sum(expected), abs=1e-5)
 
 
-def test_nothing_is_scored_where_nothing_is_said(markov):
+def test_nothing_is_scored_without_sentences(markov):
     assert score(markov, markov.random_tables(0), []) == []
     (one,) = score(markov, markov.random_tables(1), [[]], ends=False)
     assert (one.log_probs, one.log_prob, one.score) == ((), 0.0, 0.0)

@@ -25,18 +25,18 @@ def test_a_stream_has_the_tokens_of_the_search(markov, rules, is_drawn):
     common = {"rules": rules, "max_lengths": torch.randint(1, 9, (23,))}
     seeds = torch.arange(23)
     draw = Draw(seeds=seeds, top_p=0.9) if is_drawn else None
-    found = markov.run(stream, tables, draw=draw, **common)
-    tokens, totals = collected(found, 23, markov.eos)
+    streamed = markov.run(stream, tables, draw=draw, **common)
+    tokens, totals = collected(streamed, 23, markov.eos)
     if is_drawn:
         answers = markov.run(sample, tables, seeds=seeds, top_p=0.9, **common)
-        wanted = [one for (one,) in answers]
+        expected = [answer for (answer,) in answers]
     else:
-        wanted = markov.run(greedy, tables, **common)
-    assert tokens == [[*one.tokens, *[markov.eos] * one.is_finished] for one in wanted]
-    assert totals == pytest.approx([one.log_prob for one in wanted], abs=1e-5)
+        expected = markov.run(greedy, tables, **common)
+    assert tokens == [[*answer.tokens, *[markov.eos] * answer.is_finished] for answer in expected]
+    assert totals == pytest.approx([answer.log_prob for answer in expected], abs=1e-5)
 
 
-def test_the_model_goes_on_only_when_asked_and_keeps_no_graph(markov):
+def test_the_model_continues_only_on_request_and_retains_no_graph(markov):
     tables = markov.random_tables(2).requires_grad_()
     tables.data[..., markov.eos] = -30.0
     steps = []

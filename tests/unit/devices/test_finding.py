@@ -48,7 +48,7 @@ def test_a_device_that_is_none_is_refused(nothing, name, message):
         find_device(name, setting="--device")
 
 
-def test_a_torch_without_cuda_and_a_machine_without_driver_are_told_apart(nothing, monkeypatch):
+def test_a_torch_without_cuda_and_a_machine_without_driver_are_distinguished(nothing, monkeypatch):
     monkeypatch.setattr(finding.torch.version, "hip", None)
     monkeypatch.setattr(finding.torch.version, "cuda", None)
     with pytest.raises(SettingError, match=r"built without CUDA. Install one .* auto, which takes"):
@@ -67,7 +67,7 @@ def test_a_gpu_beyond_the_last_is_refused(gpus, monkeypatch):
         find_device("cuda:1")
 
 
-def test_a_gpu_is_told_to_give_the_same_bits_each_time(gpus, monkeypatch):
+def test_a_gpu_is_set_to_give_the_same_bits_each_time(gpus, monkeypatch):
     find_device("cuda")
     assert finding.os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
@@ -81,7 +81,7 @@ def test_a_model_is_where_its_weights_are():
     assert device_of(norm.to("meta")) == torch.device("meta")
 
 
-def test_people_are_told_of_threads_and_memory(monkeypatch):
+def test_threads_and_memory_are_printed(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert describe_device(CPU) == "cpu, 2 threads"
     about = type("About", (), {"name": "NVIDIA H100", "total_memory": 79 * 2**30})

@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
         MemoryError(),
     ],
 )
-def test_what_is_said_of_memory_is_told_with_a_cure(error):
+def test_errors_of_memory_name_a_cure(error):
     assert is_out_of_memory(error)
     with (
         pytest.raises(OutOfMemory, match="batch must fit; got a large one"),
@@ -48,19 +48,19 @@ def test_other_errors_stay_as_they_are(error):
 def test_work_is_done_in_parts_that_fit_each_once_and_in_order():
     done, tried = [], []
 
-    def work(things):
-        tried.append(len(things))
-        if len(things) > 3:
+    def work(items):
+        tried.append(len(items))
+        if len(items) > 3:
             raise torch.OutOfMemoryError
-        done.extend(things)
+        done.extend(items)
 
     in_halves(work, range(10), CPU)
     assert done == list(range(10))
     assert tried == [10, 5, 3, 2, 5, 3, 2]
 
 
-def test_one_thing_that_does_not_fit_is_an_error_with_a_cure():
-    def work(things):
+def test_one_item_that_does_not_fit_is_an_error_with_a_cure():
+    def work(items):
         raise MemoryError
 
     with pytest.raises(OutOfMemory, match=r"a text must fit into the memory of cpu, .* --device"):

@@ -11,8 +11,8 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def device():
-    with pretended() as found:
-        yield found
+    with pretended() as device:
+        yield device
 
 
 def test_a_device_has_random_numbers_of_its_own(device):
@@ -43,7 +43,7 @@ def test_inside_no_number_is_used_up(device):
     assert all(torch.equal(after[kind], before[kind]) for kind in before)
 
 
-def test_only_other_devices_are_told_to_repeat_themselves(device):
+def test_only_other_devices_are_set_to_be_deterministic(device):
     with repeatable(CPU):
         assert not torch.are_deterministic_algorithms_enabled()
     with repeatable(device):

@@ -57,16 +57,16 @@ def test_an_example_is_read(task, kind, name, text, tmp_path, learned):
         if task == "language_modelling":
             assert lines
             return
-        found = learned(task)
+        task_of = learned(task)
         if task == "regression":
-            found.names = ("area", "floor")
-        assert all(found.parse_line(Line(line, "stdin:1"), "") is not None for line in lines)
+            task_of.names = ("area", "floor")
+        assert all(task_of.parse_line(Line(line, "stdin:1"), "") is not None for line in lines)
     elif kind == "json":
-        body, found = json.loads(text), learned(task)
+        body, task_of = json.loads(text), learned(task)
         if task == "regression":
-            found.names = ("area", "floor")
-        asked = body.get("records") or body.get("texts") or [body["text"]]
-        assert all(found.request(one, "record 1") is not None for one in asked)
+            task_of.names = ("area", "floor")
+        requests = body.get("records") or body.get("texts") or [body["text"]]
+        assert all(task_of.request(request, "record 1") is not None for request in requests)
     else:
         file = tmp_path / name
         file.write_text(text, encoding="utf-8")
@@ -76,13 +76,13 @@ def test_an_example_is_read(task, kind, name, text, tmp_path, learned):
 
 
 def test_every_job_has_examples_of_each_way():
-    seen = {}
+    ways_of_task = {}
     for task, kind, name, _ in (block.values for block in blocks()):
-        seen.setdefault(task, set()).add("ask" if name == "stdin" else kind)
-    assert set(seen) == set(TASKS)
-    for task, ways in seen.items():
+        ways_of_task.setdefault(task, set()).add("ask" if name == "stdin" else kind)
+    assert set(ways_of_task) == set(TASKS)
+    for task, kinds in ways_of_task.items():
         expected = {"text", "ask"} if task == "language_modelling" else {"text", "ask", "json"}
-        assert ways == expected, task
+        assert kinds == expected, task
 
 
 def test_the_chinese_page_has_the_same_examples():

@@ -30,8 +30,8 @@ def typed(text: str) -> list[str]:
 
 def commands(text: str) -> list[list[str]]:
     """The words of every ``regard`` command of a page, in blocks and in its sentences."""
-    found = [regard_of(line) for line in [*typed(text), *_SAID.findall(text)]]
-    return [words for words in found if words and not _LEFT_OUT.search(" ".join(words))]
+    command_words = [regard_of(line) for line in [*typed(text), *_SAID.findall(text)]]
+    return [words for words in command_words if words and not _LEFT_OUT.search(" ".join(words))]
 
 
 def regard_of(line: str) -> list[str]:
@@ -51,11 +51,11 @@ def test_a_file_can_be_read_as_it_is_shown(page: Path, tmp_path: Path, capsys):
     assert recipes
     for words in recipes:
         # Sentence pairs are looked at without a recipe.
-        given = [] if name == "pairs.tsv" and "translation" in page.name else words[1:2]
-        code = run_command(["data", "check", *given, str(tmp_path / name)])
-        said = capsys.readouterr()
-        assert code in (0, 1), said.err
-        assert "cannot be read" not in said.out
+        recipe = [] if name == "pairs.tsv" and "translation" in page.name else words[1:2]
+        code = run_command(["data", "check", *recipe, str(tmp_path / name)])
+        captured = capsys.readouterr()
+        assert code in (0, 1), captured.err
+        assert "cannot be read" not in captured.out
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
@@ -72,5 +72,5 @@ def test_both_languages_show_the_same_file_and_commands():
         if not page.name.endswith(".zh.md"):
             texts = [each.read_text("utf-8") for each in (page, page.with_suffix(".zh.md"))]
             assert _FILE.findall(texts[0]) == _FILE.findall(texts[1])
-            shown = [[regard_of(line) for line in typed(text)] for text in texts]
-            assert shown[0] == shown[1]
+            commands_of = [[regard_of(line) for line in typed(text)] for text in texts]
+            assert commands_of[0] == commands_of[1]

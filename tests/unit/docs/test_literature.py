@@ -64,7 +64,7 @@ _NO_PARTS = {
 
 
 def _cited() -> set[tuple[str, str]]:
-    found = set()
+    cited = set()
     for row in ROWS:
         source = ""
         for item in row["source"].split("; "):
@@ -75,8 +75,8 @@ def _cited() -> set[tuple[str, str]]:
                 continue
             source = number[1] if number else source
             parts = item[number.end() :] if number else item
-            found |= {(source, part) for part in parts.split(", ")}
-    return found
+            cited |= {(source, part) for part in parts.split(", ")}
+    return cited
 
 
 @pytest.mark.parametrize("source", PARTS)
@@ -115,7 +115,7 @@ def test_every_test_named_is_in_its_file():
     assert absent == []
 
 
-def test_every_item_is_said_in_both_languages_and_has_its_place():
+def test_every_item_is_in_both_languages_and_has_its_chapter():
     for row in ROWS:
         assert row["item"], row
         assert row["条目"], row

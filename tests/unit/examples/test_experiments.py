@@ -48,8 +48,10 @@ def test_only_the_recurrence_starts_more_kernels_for_longer_inputs():
 
 def test_paths_found_by_the_gradient_are_the_closed_forms():
     for n in (2, 9, 10):
-        found = {name: architectures.path(layer, n) for name, layer in architectures.LAYERS.items()}
-        assert list(found.values()) == [math.ceil((n - 1) / 2), n, 1, 1]
+        lengths = {
+            name: architectures.path(layer, n) for name, layer in architectures.LAYERS.items()
+        }
+        assert list(lengths.values()) == [math.ceil((n - 1) / 2), n, 1, 1]
 
 
 def test_memory_is_quadratic_as_written_and_linear_by_attend():
@@ -64,16 +66,16 @@ def test_memory_is_quadratic_as_written_and_linear_by_attend():
 
 def test_a_recurrence_vanishes_below_radius_one_and_explodes_above():
     for radius in (0.5, 0.9):
-        found = gradients.norms(gradients.MODELS[f"RNN, radius {radius}"], 40, 16)
-        assert gradients.factor(found) == pytest.approx(radius, abs=0.01)
+        norms = gradients.norms(gradients.MODELS[f"RNN, radius {radius}"], 40, 16)
+        assert gradients.factor(norms) == pytest.approx(radius, abs=0.01)
     assert gradients.factor(gradients.norms(gradients.MODELS["RNN, radius 1.5"], 40, 16)) > 1.05
     flat = gradients.norms(gradients.MODELS["RNN, radius 1.5"], 20, 16, input_scale=1.0)
     assert gradients.factor(flat) < 1
 
 
 def test_attention_is_as_near_to_the_first_input_as_to_any():
-    found = gradients.norms(gradients.attention, 40, 16)
-    assert gradients.factor(found) == pytest.approx(1, abs=1e-2)
+    norms = gradients.norms(gradients.attention, 40, 16)
+    assert gradients.factor(norms) == pytest.approx(1, abs=1e-2)
     plain, biased = (
         gradients.factor(gradients.norms(gradients.MODELS[name], 40, 16))
         for name in ("LSTM", "LSTM, forget bias 1")
@@ -82,13 +84,13 @@ def test_attention_is_as_near_to_the_first_input_as_to_any():
 
 
 def test_norms_are_those_of_the_jacobian():
-    found = gradients.norms(lambda width: gradients.rnn(width, 0.7), 5, 3)
+    norms = gradients.norms(lambda width: gradients.rnn(width, 0.7), 5, 3)
     torch.manual_seed(0)
     model = gradients.rnn(3, 0.7)
     inputs = 0.01 * torch.randn(5, 3).double()
     jacobian = torch.autograd.functional.jacobian(model, inputs)
     expected = [float(jacobian[:, 4 - back].norm()) for back in range(5)]
-    assert found.tolist() == pytest.approx(expected)
+    assert norms.tolist() == pytest.approx(expected)
 
 
 def test_the_softmax_of_dot_products_saturates_and_its_gradient_vanishes():

@@ -142,7 +142,7 @@ def classifier(
         "head": {"pooling": "first", "pooler": True, **(head or {})},
     }
     texts = [
-        LabelledText(text, f"{place % 3}", None, "t:1") for place, (_, text) in enumerate(PAIRS)
+        LabelledText(text, f"{index % 3}", None, "t:1") for index, (_, text) in enumerate(PAIRS)
     ]
     return write_run(path, table, texts)
 

@@ -117,11 +117,11 @@ def called(rows: list[list[int]]) -> list[list[str]]:
 def test_a_translator_gives_the_same_log_probabilities(tmp_path, options):
     model, translator = made_translator(tmp_path, options)
     sources, targets = random_ids([7, 1, 13, 5], SOURCE), random_ids([11, 3, 2, 17], TARGET)
-    found = translator.score_batch(called(sources), called(targets))
-    assert torch.tensor(found[0].log_probs).std() > 0.3  # neither even nor sure
-    for source, target, theirs in zip(sources, targets, found, strict=True):
-        begun = torch.tensor([[BOS_ID, *target]])
-        states, _ = model(torch.tensor([source]), torch.tensor([len(source)]), begun)
+    scored = translator.score_batch(called(sources), called(targets))
+    assert torch.tensor(scored[0].log_probs).std() > 0.3  # neither even nor sure
+    for source, target, theirs in zip(sources, targets, scored, strict=True):
+        decoder_input = torch.tensor([[BOS_ID, *target]])
+        states, _ = model(torch.tensor([source]), torch.tensor([len(source)]), decoder_input)
         log_probs = model.project(states)[0].log_softmax(-1)
         ours = log_probs[range(len(target) + 1), [*target, EOS_ID]]
         assert ours.tolist() == pytest.approx(theirs.log_probs, abs=2e-5)
@@ -129,7 +129,7 @@ def test_a_translator_gives_the_same_log_probabilities(tmp_path, options):
 
 @pytest.mark.parametrize("options", DECODERS.values(), ids=DECODERS)
 @torch.no_grad()
-def test_a_language_model_goes_on_alike(tmp_path, options):
+def test_a_language_model_continues_alike(tmp_path, options):
     model = shaken(
         Decoder(DecoderConfig(**{**SIZES, "num_layers": 2, **options}), vocab_size=TARGET)
     )
@@ -141,7 +141,7 @@ def test_a_language_model_goes_on_alike(tmp_path, options):
         ours = log_probs[range(len(text) - 1), text[1:]]
         assert ours.tolist() == pytest.approx(theirs.log_probs, abs=2e-5)
     for end in (EOS_ID, PAD_ID):
-        found = generator.generate_batch(
+        generated = generator.generate_batch(
             called(texts),
             sampling_topk=1,
             max_length=LONGEST,
@@ -156,7 +156,7 @@ def test_a_language_model_goes_on_alike(tmp_path, options):
             eos_id=end,
             max_lengths=LONGEST,
         )
-        for ours, theirs in zip(answers, found, strict=True):
+        for ours, theirs in zip(answers, generated, strict=True):
             assert called([list(ours.tokens)]) == theirs.sequences
 
 
@@ -178,17 +178,17 @@ def test_what_is_written_in_int8_leaves_the_model_as_it_is(tmp_path):
 def test_a_model_reads_the_end_of_sources_where_training_did(tmp_path):
     model = small_model()
     source, target = random_ids([5, 3], TARGET)
-    found = []
-    for source_end, given in ((True, source), (False, [*source, EOS_ID])):
+    log_probs = []
+    for source_end, ids in ((True, source), (False, [*source, EOS_ID])):
         spec = translator_spec(model, names(TARGET), names(TARGET), source_end=source_end)
         folder = saved(spec, tmp_path / f"{source_end}")
         translator = ctranslate2.Translator(folder, intra_threads=1)
-        found.append(translator.score_batch(called([given]), called([target]))[0].log_probs)
-    assert found[0] == pytest.approx(found[1])
+        log_probs.append(translator.score_batch(called([ids]), called([target]))[0].log_probs)
+    assert log_probs[0] == pytest.approx(log_probs[1])
 
 
 @pytest.mark.parametrize(
-    ("config", "named"),
+    ("config", "expected"),
     [
         (TransformerConfig(positions="alibi"), "model.positions = 'alibi'; train with"),
         (TransformerConfig(positions="relative", score="dot"), "model.score = 'dot'; train with"),
@@ -200,9 +200,9 @@ def test_a_model_reads_the_end_of_sources_where_training_did(tmp_path):
         (DecoderConfig(positions="alibi"), None),
     ],
 )
-def test_the_option_that_has_no_place_is_named(config, named):
-    found = unheld(config)
-    assert found is None if named is None else found.startswith(named)
+def test_the_unsupported_option_is_named(config, expected):
+    unsupported = unheld(config)
+    assert unsupported is None if expected is None else unsupported.startswith(expected)
 
 
 def test_no_piece_has_the_name_of_a_reserved_id():

@@ -21,16 +21,16 @@ def test_a_bundle_of_every_task_has_its_weights_and_says_what_it_is(runs, tmp_pa
     export_run(run, "bundle", out)
     own, bundled = Predictor.load(run), Predictor.load(out)
     assert bundled.recipe == own.recipe
-    for (one, weights), (other, same) in zip(
+    for (name_, weights), (bundled_name, bundled_weights) in zip(
         own.model.state_dict().items(), bundled.model.state_dict().items(), strict=True
     ):
-        assert one == other
-        assert weights.equal(same)
+        assert name_ == bundled_name
+        assert weights.equal(bundled_weights)
     readme = zipfile.ZipFile(out).read("README.md").decode()
     assert readme.startswith(f"# A run of regard: {own.recipe.task}\n")
     parameters = sum(each.numel() for each in own.model.parameters())
-    for said in (f"{parameters:,} parameters", "- updates: 24", "- loss: ", "regard predict"):
-        assert said in readme
+    for expected in (f"{parameters:,} parameters", "- updates: 24", "- loss: ", "regard predict"):
+        assert expected in readme
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ REFUSED = {
     ("form", "name", "reason"),
     [(form, *each) for form, reasons in REFUSED.items() for each in reasons.items()],
 )
-def test_runs_that_a_form_has_no_place_for_are_refused_by_their_option(
+def test_runs_that_a_form_cannot_hold_are_refused_by_their_option(
     runs, tmp_path, form, name, reason
 ):
     with pytest.raises(SettingError, match=f"got '{form}', but {reason}.*that hold it: --to bund"):

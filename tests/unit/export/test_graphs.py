@@ -70,39 +70,39 @@ def calls_of(predictor, texts):
     """The inputs and outputs of the model while lines are answered, at once and one by one."""
     lines = list(read_lines(TEXTS / texts))[:5]
     examples = [predictor.task.parse_line(line, Path(texts).suffix) for line in lines]
-    given, found = [], []
+    inputs, outputs = [], []
 
-    def note(model, ordered, named, out):
+    def record(model, ordered, named, out):
         tensors = {name: each for name, each in named.items() if isinstance(each, torch.Tensor)}
-        given.append({"ids": ordered[0], "lengths": ordered[1], **tensors})
+        inputs.append({"ids": ordered[0], "lengths": ordered[1], **tensors})
         if isinstance(model, MaskedLanguageModel):
             out = model.project(out)
         if isinstance(out, torch.Tensor):
             out = (out,)
-        found.append(out[:1] if named.get("return_penalty") else out)
+        outputs.append(out[:1] if named.get("return_penalty") else out)
 
-    with torch.no_grad(), predictor.model.register_forward_hook(note, with_kwargs=True):
-        for some in (examples, examples[:1]):
-            predictor.answers(some)
-    return given, found
+    with torch.no_grad(), predictor.model.register_forward_hook(record, with_kwargs=True):
+        for batch in (examples, examples[:1]):
+            predictor.answers(batch)
+    return inputs, outputs
 
 
 @pytest.mark.slow
 def test_programs_of_torch_give_the_tasks_own_logits_without_regard(runs, tmp_path):
-    given, found = {}, {}
+    inputs, outputs = {}, {}
     for name, texts in HEADS.items():
         run = runs / name / "run"
         predictor = Predictor.load(run)
-        calls, found[name] = calls_of(predictor, texts)
+        calls, outputs[name] = calls_of(predictor, texts)
         order = list(head_graph(predictor).inputs)
         assert set(order) == set(calls[0])
-        given[name] = [tuple(call[each] for each in order) for call in calls]
+        inputs[name] = [tuple(call[each] for each in order) for call in calls]
         export_run(run, "torch", tmp_path / name)
         assert HERE not in (tmp_path / name / "model.pt2").read_bytes()
-    torch.save(given, tmp_path / "given.pt")
+    torch.save(inputs, tmp_path / "given.pt")
     subprocess.run([sys.executable, "-c", ALONE], check=True, cwd=tmp_path)
     theirs = torch.load(tmp_path / "found.pt")
-    for name, ours in found.items():
+    for name, ours in outputs.items():
         torch.testing.assert_close(theirs[name], ours, atol=1e-5, rtol=1e-5, msg=name)
 
 
@@ -110,14 +110,14 @@ def test_programs_of_torch_give_the_tasks_own_logits_without_regard(runs, tmp_pa
 def test_an_onnx_graph_gives_the_tasks_own_logits(runs, tmp_path):
     name = "question-answering-transformer"
     run = runs / name / "run"
-    given, found = calls_of(Predictor.load(run), HEADS[name])
+    inputs, outputs = calls_of(Predictor.load(run), HEADS[name])
     export_run(run, "onnx", tmp_path / "out")
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx")
-    assert {each.name for each in session.get_inputs()} == set(given[0])
-    for each, ours in zip(given, found, strict=True):
+    assert {each.name for each in session.get_inputs()} == set(inputs[0])
+    for each, ours in zip(inputs, outputs, strict=True):
         theirs = session.run(None, {name: tensor.numpy() for name, tensor in each.items()})
-        for one, other in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(other, one, atol=1e-4)
+        for expected, output in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(output, expected, atol=1e-4)
     assert {"batch", "length"} <= {axis for each in session.get_inputs() for axis in each.shape}
     assert HERE not in (tmp_path / "out" / "model.onnx").read_bytes()
 
@@ -133,8 +133,8 @@ def test_an_onnx_graph_reads_words_from_their_parts_and_by_recurrence(name, tmp_
     export_run(tmp_path / "run", "onnx", tmp_path / "out")
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx")
     (tmp_path / "ask.txt").write_text("菜好\n慢\n很好吃的 bad 菜太快了\n", "utf-8")
-    given, found = calls_of(predictor, tmp_path / "ask.txt")
-    for each, ours in zip(given, found, strict=True):
+    inputs, outputs = calls_of(predictor, tmp_path / "ask.txt")
+    for each, ours in zip(inputs, outputs, strict=True):
         (theirs,) = session.run(None, {name: tensor.numpy() for name, tensor in each.items()})
         np.testing.assert_allclose(theirs, ours[0], atol=1e-4)
 
@@ -154,8 +154,8 @@ def test_both_say_what_they_are_and_bring_the_tokenizer(runs, tmp_path):
         out = tmp_path / form
         export_run(run, form, out)
         assert {path.name for path in out.iterdir()} == {"README.md", "tokenizer", model}
-        kept = {path.name for path in (run / "tokenizer").iterdir()} - {"checksums.json"}
-        assert {path.name for path in (out / "tokenizer").iterdir()} == kept
+        expected = {path.name for path in (run / "tokenizer").iterdir()} - {"checksums.json"}
+        assert {path.name for path in (out / "tokenizer").iterdir()} == expected
         page = (out / "README.md").read_text()
         assert page.startswith("# A run of regard: tagging\n")
         assert "- `ids`: int64 batch × length: token ids" in page
@@ -194,9 +194,9 @@ LANGUAGE_MODELS = {
 def by_torch(graph):
     program = graph.traced().module()
 
-    def run(given):
-        found = program(*(given[name] for name in graph.inputs))
-        return dict(zip(graph.outputs, found, strict=True))
+    def run(inputs):
+        outputs = program(*(inputs[name] for name in graph.inputs))
+        return dict(zip(graph.outputs, outputs, strict=True))
 
     return run
 
@@ -207,13 +207,13 @@ def nothing_yet(graph, batch):
     return {name: torch.zeros(batch, s[1], 0, s[3]) for name, s in shapes.items()}
 
 
-def check_steps(step, given, state, model, past, token):
+def check_steps(step, inputs_of, state, model, past, token):
     """Four steps by a graph beside the model's own; ``given`` puts a token for it."""
     for _ in range(4):
         ours, state = model.step(token[:, -1], state)
-        found = step(given(token) | past)
-        torch.testing.assert_close(found.pop("log_probs"), ours, atol=1e-4, rtol=0)
-        past = {name.replace("present", "past"): each for name, each in found.items()}
+        outputs = step(inputs_of(token) | past)
+        torch.testing.assert_close(outputs.pop("log_probs"), ours, atol=1e-4, rtol=0)
+        past = {name.replace("present", "past"): each for name, each in outputs.items()}
         token = torch.randint(2, 11, (len(token), 1))
 
 
@@ -224,12 +224,12 @@ def check_translator(options):
     graphs = step_graphs(SimpleNamespace(model=model))
     encode, step = (by_torch(graph) for graph in graphs)
     for sizes in SIZES:
-        source, real = torch.randint(3, 11, (len(sizes), max(sizes))), torch.tensor(sizes)
-        read = {"source": source, "source_lengths": real}
+        source, lengths = torch.randint(3, 11, (len(sizes), max(sizes))), torch.tensor(sizes)
+        read = {"source": source, "source_lengths": lengths}
         read |= encode(read)
         past, token = nothing_yet(graphs[1], len(source)), torch.randint(2, 11, (len(source), 1))
-        given = lambda token, read=read: {"token": token[:, 0]} | read  # noqa: E731
-        check_steps(step, given, model.start(source, real), model, past, token)
+        inputs_of = lambda token, read=read: {"token": token[:, 0]} | read  # noqa: E731
+        check_steps(step, inputs_of, model.start(source, lengths), model, past, token)
 
 
 def check_language_model(options):
@@ -237,14 +237,14 @@ def check_language_model(options):
     model = Decoder(config, vocab_size=11).eval()
     (graph,) = step_graphs(SimpleNamespace(model=model))
     for sizes in SIZES:
-        width, real = max(sizes), torch.tensor(sizes)
+        width, lengths = max(sizes), torch.tensor(sizes)
         prompts = torch.randint(3, 11, (len(sizes), width))
-        padding = width - real
+        padding = width - lengths
         # Ours is padded on the right, and reads its last token with the first step.
         turned = (torch.arange(width) - padding[:, None]) % width
         past, token = nothing_yet(graph, len(prompts)), prompts.gather(1, turned)
-        given = lambda ids, padding=padding: {"ids": ids, "padding": padding}  # noqa: E731
-        check_steps(by_torch(graph), given, model.start(prompts, real), model, past, token)
+        inputs_of = lambda ids, padding=padding: {"ids": ids, "padding": padding}  # noqa: E731
+        check_steps(by_torch(graph), inputs_of, model.start(prompts, lengths), model, past, token)
 
 
 @pytest.mark.slow

@@ -41,14 +41,14 @@ def test_the_card_is_what_the_hub_reads(tmp_path):
     assert f"{sum(p.numel() for p in predictor.model.parameters()):,} parameters" in card
 
 
-def test_a_reader_that_is_told_more_than_ids_is_refused(tmp_path):
+def test_a_reader_with_inputs_besides_ids_is_refused(tmp_path):
     table = {
         "task": "question_answering",
         "data": {"train": "questions.jsonl", "max_length": 30, "stride": 9, "max_question": 20},
         "tokenizer": {"type": "characters"},
         "model": ENCODER,
     }
-    asked = [Question("Who?", "He is here.", (Answer("He", 0),))]
-    write_run(tmp_path / "run", table, asked)
+    questions = [Question("Who?", "He is here.", (Answer("He", 0),))]
+    write_run(tmp_path / "run", table, questions)
     with pytest.raises(SettingError, match="which is told what both texts share, and encoders"):
         export_run(tmp_path / "run", "huggingface", tmp_path / "out")

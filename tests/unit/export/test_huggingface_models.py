@@ -57,20 +57,20 @@ def exported(folder, kind):
 )
 def test_a_language_model_has_the_same_logits_there_again_there_and_here(tmp_path, layout, model):
     predictor = language_model(tmp_path / "run", **model)
-    (theirs, again), backs = exported(tmp_path, "AutoModelForCausalLM")
+    (theirs, reloaded), imported = exported(tmp_path, "AutoModelForCausalLM")
     assert theirs.config.model_type == layout
     ids = torch.randint(4, predictor.task.tokenizer.vocab_size, (3, 11))
     with torch.no_grad():
-        wanted = predictor.model.project(predictor.model(ids))
-        found = [each(input_ids=ids).logits for each in (theirs, again)]
-        found += [back.project(back(ids)) for back in backs]
-    for each in found:
-        torch.testing.assert_close(each, wanted, atol=1e-4, rtol=0)
+        expected = predictor.model.project(predictor.model(ids))
+        outputs = [each(input_ids=ids).logits for each in (theirs, reloaded)]
+        outputs += [model_of_ours.project(model_of_ours(ids)) for model_of_ours in imported]
+    for each in outputs:
+        torch.testing.assert_close(each, expected, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parity
 @pytest.mark.parametrize("one_line", [True, False])
-def test_generate_goes_on_as_ours_does(tmp_path, one_line):
+def test_generate_continues_as_ours_does(tmp_path, one_line):
     model = LLAMA | {"tie_embeddings": False}  # a table of its own says something else than before
     predictor = language_model(tmp_path / "run", decoding={"one_line": one_line}, **model)
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
@@ -80,9 +80,9 @@ def test_generate_goes_on_as_ours_does(tmp_path, one_line):
         batch = tokenizer([prompt], return_tensors="pt")
         assert batch["input_ids"].tolist() == [[3, *predictor.task.tokenizer.encode(prompt)]]
         (ids,) = theirs.generate(**batch).tolist()
-        (found,) = predictor.predict(prompt)
+        (prediction,) = predictor.predict(prompt)
         text = tokenizer.decode(ids[1:]).replace("</s>", "\n")
-        assert text.removesuffix("\n") == found.text().removesuffix("\n")
+        assert text.removesuffix("\n") == prediction.text().removesuffix("\n")
 
 
 @pytest.mark.parity
@@ -94,31 +94,31 @@ def test_generate_goes_on_as_ours_does(tmp_path, one_line):
         ({"type": "unigram"}, {"num_segments": 1}, False),
     ],
 )
-def test_a_masked_language_model_guesses_alike(tmp_path, tokenizer, model, asks):
+def test_a_masked_language_model_predicts_alike(tmp_path, tokenizer, model, asks):
     data = {"next_sentence": asks}
     predictor = masked_model(tmp_path / "run", data=data, tokenizer=tokenizer, **model)
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     kind = transformers.AutoModelForPreTraining
-    theirs, told = kind.from_pretrained(tmp_path / "out", output_loading_info=True)
-    assert not any(told.values())
+    theirs, info = kind.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(info.values())
     theirs.eval().save_pretrained(tmp_path / "again")
-    again = kind.from_pretrained(tmp_path / "again").eval()
-    back = load_checkpoint(tmp_path / "again").model
-    cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert ("token_type_ids" in cut("a")) == asks
+    reloaded = kind.from_pretrained(tmp_path / "again").eval()
+    imported = load_checkpoint(tmp_path / "again").model
+    tokenize = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert ("token_type_ids" in tokenize("a")) == asks
     task, ours = predictor.task, predictor.model
     for text in ("I love [MASK].", "This is [MASK] [MASK]! </s>", "[MASK]"):
         (encoded,) = task.encode([task.request(text, "here")])
-        batch, asked = task.collate([encoded]), cut(text, return_tensors="pt")
-        assert asked["input_ids"].tolist() == batch["ids"].tolist()
+        batch, inputs = task.collate([encoded]), tokenize(text, return_tensors="pt")
+        assert inputs["input_ids"].tolist() == batch["ids"].tolist()
         with torch.no_grad():
             states = ours(batch["ids"], batch["lengths"])
-            found = [each(**asked) for each in (theirs, again)]
-            words = [each.prediction_logits for each in found]
-            words.append(back.project(back(batch["ids"], batch["lengths"])))
+            outputs = [each(**inputs) for each in (theirs, reloaded)]
+            words = [each.prediction_logits for each in outputs]
+            words.append(imported.project(imported(batch["ids"], batch["lengths"])))
             for each in words:
                 torch.testing.assert_close(each, ours.project(states), atol=1e-4, rtol=0)
-            for each in found:
+            for each in outputs:
                 follows = each.seq_relationship_logits
                 torch.testing.assert_close(follows, ours.follows(states), atol=1e-4, rtol=0)
 
@@ -134,20 +134,20 @@ def test_a_masked_language_model_guesses_alike(tmp_path, tokenizer, model, asks)
 )
 def test_a_tagger_tags_alike(tmp_path, tokenizer, model):
     predictor = tagger(tmp_path / "run", tokenizer=tokenizer, **model)
-    (theirs, again), backs = exported(tmp_path, "AutoModelForTokenClassification")
+    (theirs, reloaded), imported = exported(tmp_path, "AutoModelForTokenClassification")
     assert theirs.config.id2label == dict(enumerate(predictor.task.tags))
     for _, text in PAIRS:
         batch = predictor.task.collate(predictor.task.encode([predictor.task.request(text, "")]))
         ids, lengths = batch["ids"], batch["lengths"]
         if tokenizer is not None:
-            cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-            assert cut(text)["input_ids"] == ids[0].tolist()
+            tokenize = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+            assert tokenize(text)["input_ids"] == ids[0].tolist()
         with torch.no_grad():
-            wanted = predictor.model(ids, lengths)
-            found = [each(input_ids=ids).logits for each in (theirs, again)]
-            found += [back(ids, lengths) for back in backs]
-        for each in found:
-            torch.testing.assert_close(each, wanted, atol=1e-4, rtol=0)
+            expected = predictor.model(ids, lengths)
+            outputs = [each(input_ids=ids).logits for each in (theirs, reloaded)]
+            outputs += [model_of_ours(ids, lengths) for model_of_ours in imported]
+        for each in outputs:
+            torch.testing.assert_close(each, expected, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parity
@@ -161,19 +161,22 @@ def test_a_tagger_tags_alike(tmp_path, tokenizer, model):
 )
 def test_a_classifier_classifies_alike(tmp_path, tokenizer, model):
     predictor = classifier(tmp_path / "run", tokenizer=tokenizer, **model)
-    (theirs, again), (_, back) = exported(tmp_path, "AutoModelForSequenceClassification")
-    cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    batch = cut([text for _, text in PAIRS], padding=True, return_tensors="pt")
-    found = predictor.predict([text for _, text in PAIRS])
+    (theirs, reloaded), (_, imported) = exported(tmp_path, "AutoModelForSequenceClassification")
+    tokenize = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    batch = tokenize([text for _, text in PAIRS], padding=True, return_tensors="pt")
+    predictions = predictor.predict([text for _, text in PAIRS])
     with torch.no_grad():
         for logits in (
             theirs(**batch).logits,
-            again(**batch).logits,
-            back(batch["input_ids"], batch["attention_mask"].sum(1)),
+            reloaded(**batch).logits,
+            imported(batch["input_ids"], batch["attention_mask"].sum(1)),
         ):
-            for row, answer in zip(logits.softmax(-1).tolist(), found, strict=True):
-                named = {theirs.config.id2label[place]: share for place, share in enumerate(row)}
-                assert named == pytest.approx(answer.probabilities, abs=1e-4)
+            for row, answer in zip(logits.softmax(-1).tolist(), predictions, strict=True):
+                probabilities = {
+                    theirs.config.id2label[index]: probability
+                    for index, probability in enumerate(row)
+                }
+                assert probabilities == pytest.approx(answer.probabilities, abs=1e-4)
 
 
 def a_batch(predictor):
@@ -207,18 +210,18 @@ def test_a_translator_has_the_same_logits_there_again_there_and_here(
     tmp_path, layout, model, tokenizer
 ):
     predictor = translator(tmp_path / "run", tokenizer=tokenizer, **model)
-    (theirs, again), backs = exported(tmp_path, "AutoModelForSeq2SeqLM")
+    (theirs, reloaded), imported = exported(tmp_path, "AutoModelForSeq2SeqLM")
     assert theirs.config.model_type == layout
     source, lengths, target = a_batch(predictor)
-    given = {"input_ids": source, "decoder_input_ids": target}
-    given["attention_mask"] = (torch.arange(source.shape[1]) < lengths[:, None]).long()
+    inputs = {"input_ids": source, "decoder_input_ids": target}
+    inputs["attention_mask"] = (torch.arange(source.shape[1]) < lengths[:, None]).long()
     with torch.no_grad():
-        wanted, *found = (
-            each.project(each(source, lengths, target)[0]) for each in (predictor.model, *backs)
+        expected, *outputs = (
+            each.project(each(source, lengths, target)[0]) for each in (predictor.model, *imported)
         )
-        found += [each(**given).logits for each in (theirs, again)]
-    for each in found:
-        torch.testing.assert_close(each, wanted, atol=1e-4, rtol=0)
+        outputs += [each(**inputs).logits for each in (theirs, reloaded)]
+    for each in outputs:
+        torch.testing.assert_close(each, expected, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parity
@@ -233,8 +236,8 @@ def test_generate_writes_what_our_search_writes(tmp_path, model, beam_size):
     theirs = opened(tmp_path / "out")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     sources = [source for source, _ in PAIRS[:3]]
-    found = predictor.translate(sources, beam_size=beam_size, length_penalty=0.0)
-    for source, (best, *_) in zip(sources, found, strict=True):
+    translations = predictor.translate(sources, beam_size=beam_size, length_penalty=0.0)
+    for source, (best, *_) in zip(sources, translations, strict=True):
         batch = tokenizer([source], return_tensors="pt")
         most = int(batch["input_ids"].shape[1] * predictor.decoding.max_ratio) + 10
         (ids,) = theirs.generate(

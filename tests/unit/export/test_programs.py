@@ -74,15 +74,15 @@ def greedy_translator(path, kind, **model):
 
 
 def translations_of(predictor, lines):
-    return [found[0].text for found in predictor.translate(lines)]
+    return [hypotheses[0].text for hypotheses in predictor.translate(lines)]
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
 def test_a_translator_for_ctranslate2(kind, tmp_path):
     predictor = greedy_translator(tmp_path / "run", kind, max_length=120)
     export_run(tmp_path / "run", "ctranslate2", tmp_path / "out")
-    found = run_readme(tmp_path / "out", LINES)
-    for theirs, ours in zip(found, translations_of(predictor, LINES), strict=True):
+    printed = run_readme(tmp_path / "out", LINES)
+    for theirs, ours in zip(printed, translations_of(predictor, LINES), strict=True):
         assert theirs.startswith(ours)  # regard stops sooner
 
 
@@ -115,7 +115,7 @@ def test_a_language_model(form, tmp_path):
     predictor = language_model(tmp_path / "run", decoding={"one_line": True})
     export_run(tmp_path / "run", form, tmp_path / "out")
     prompts = ["I love", "Does he"]
-    texts = [found.text() for found in predictor.predict(prompts)]
+    texts = [prediction.text() for prediction in predictor.predict(prompts)]
     assert run_readme(tmp_path / "out", prompts) == texts
 
 
@@ -141,8 +141,8 @@ def test_a_folder_for_transformers_without_a_tokenizer_of_theirs(tmp_path):
     predictor = greedy_translator(tmp_path / "run", "words", max_length=120)
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     before = 'import sys\nsys.modules["regard"] = None\n'
-    found = run_readme(tmp_path / "out", LINES, before=before)
-    for theirs, ours in zip(found, translations_of(predictor, LINES), strict=True):
+    printed = run_readme(tmp_path / "out", LINES, before=before)
+    for theirs, ours in zip(printed, translations_of(predictor, LINES), strict=True):
         assert theirs.startswith(ours)
 
 
@@ -160,9 +160,9 @@ def run_script_of_the_page(package, folder):
     script = next(code for code in codes if package in code)
     assert len(script.splitlines()) < 40
     lines = [*LINES, "Äpfel und Birnen", "«Tom»  sings", "你好 😀"]
-    found = run_code(ALONE + script, folder, lines)
-    assert len(set(found)) > 3
-    return lines, found
+    printed = run_code(ALONE + script, folder, lines)
+    assert len(set(printed)) > 3
+    return lines, printed
 
 
 @pytest.mark.slow
@@ -170,14 +170,14 @@ def test_the_script_of_the_page_for_ctranslate2_decodes_as_we_do(tmp_path):
     options = {"data": {"max_length": 100}, "decoding": {"max_ratio": 2.0}}
     predictor = translator(tmp_path / "run", tokenizer=TOKENIZERS["bpe"], max_length=120, **options)
     export_run(tmp_path / "run", "ctranslate2", tmp_path / "out")
-    lines, found = run_script_of_the_page("ctranslate2", tmp_path / "out")
-    for (ours, *_), theirs in zip(predictor.translate(lines), found, strict=True):
+    lines, printed = run_script_of_the_page("ctranslate2", tmp_path / "out")
+    for (ours, *_), theirs in zip(predictor.translate(lines), printed, strict=True):
         assert theirs == ours.text or not ours.is_finished  # where CTranslate2 goes on for longer
 
 
 @pytest.mark.slow
 def test_the_script_of_the_page_for_onnxruntime_decodes_as_we_do(transformer_for_onnxruntime):
     predictor, folder = transformer_for_onnxruntime
-    lines, found = run_script_of_the_page("onnxru", folder)
-    for (ours, *_), theirs in zip(predictor.translate(lines), found, strict=True):
+    lines, printed = run_script_of_the_page("onnxru", folder)
+    for (ours, *_), theirs in zip(predictor.translate(lines), printed, strict=True):
         assert theirs == ours.text or not ours.is_finished

@@ -56,31 +56,31 @@ def test_its_tokenizer_gives_the_same_ids_and_texts(tmp_path, tokenizer, ends):
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     theirs.save_pretrained(tmp_path / "again")
-    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
+    reloaded = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
     ours = predictor.tokenizer.source
     assert len(theirs) == ours.vocab_size
     for text in [*(text for pair in PAIRS for text in pair), *ODD]:
         ids = ours.encode(text)
-        wanted = [*ids, 3] if ends else ids
-        assert theirs(text)["input_ids"] == again(text)["input_ids"] == wanted
+        expected = [*ids, 3] if ends else ids
+        assert theirs(text)["input_ids"] == reloaded(text)["input_ids"] == expected
         if 1 not in ids:
-            assert theirs.decode(wanted, skip_special_tokens=True) == ours.decode(ids)
+            assert theirs.decode(expected, skip_special_tokens=True) == ours.decode(ids)
 
 
 @pytest.mark.parity
 @pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2"])
-def test_a_tokenizer_that_a_checkpoint_brought_goes_on_with_our_ids(tmp_path, kind):
+def test_a_tokenizer_from_a_checkpoint_keeps_our_ids(tmp_path, kind):
     lines = [text for pair in PAIRS for text in pair]
     if kind == "bert":
-        made = tokenizers.BertWordPieceTokenizer()
-        made.train_from_iterator(lines, vocab_size=200, show_progress=False)
+        learner = tokenizers.BertWordPieceTokenizer()
+        learner.train_from_iterator(lines, vocab_size=200, show_progress=False)
         names = {"cls_token": "[CLS]", "sep_token": "[SEP]"}
     else:
         signs = ["<|endoftext|>"] if kind == "gpt2" else ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-        made = tokenizers.ByteLevelBPETokenizer()
-        made.train_from_iterator(lines, 300, special_tokens=signs, show_progress=False)
+        learner = tokenizers.ByteLevelBPETokenizer()
+        learner.train_from_iterator(lines, 300, special_tokens=signs, show_progress=False)
         names = {"eos_token": signs[0]} if kind == "gpt2" else {}
-    made.save(str(tmp_path / "tokenizer.json"))
+    learner.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(names))
     ours = borrow_pieces(tmp_path)
     out = tmp_path / "out"

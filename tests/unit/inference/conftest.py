@@ -96,10 +96,10 @@ def letters_predictor(
     tokenizer = train_pair_tokenizer([LETTERS], [LETTERS], recipe.tokenizer)
     task = TranslationTask(recipe, tokenizer)
     torch.manual_seed(5)
-    made = Predictor(task.build_model(), task)
-    for parameter in made.model.parameters():
+    predictor = Predictor(task.build_model(), task)
+    for parameter in predictor.model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    return made
+    return predictor
 
 
 @pytest.fixture(params=sorted(MODELS))

@@ -22,16 +22,16 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
     predictor = Predictor(predictor.model, task)
     sources = [predictor.tokenizer.source.encode(phrase.source) for phrase in phrases]
     targets = [predictor.tokenizer.target.encode(phrase.target) for phrase in phrases]
-    found = dict(cross_maps(predictor, sources, targets))
-    assert sorted(found) == [0, 1]
-    for place, phrase in enumerate(phrases):
-        alone = predictor.attention(phrase.source, phrase.target).cross()
-        torch.testing.assert_close(found[place], alone)
-        assert found[place].shape[1] == len(sources[place]) + source_end
+    maps = dict(cross_maps(predictor, sources, targets))
+    assert sorted(maps) == [0, 1]
+    for index, phrase in enumerate(phrases):
+        single = predictor.attention(phrase.source, phrase.target).cross()
+        torch.testing.assert_close(maps[index], single)
+        assert maps[index].shape[1] == len(sources[index]) + source_end
     assert len(word_links(predictor, phrases)) == 2
 
 
-def test_one_layer_can_be_asked_for(predictor: Predictor, phrases: list[Phrase]) -> None:
+def test_one_layer_can_be_selected(predictor: Predictor, phrases: list[Phrase]) -> None:
     ids = [[predictor.tokenizer.source.encode(phrases[0].source)], [[5, 6]]]
     (_, first), *_ = cross_maps(predictor, *ids, layer=0)
     torch.testing.assert_close(first, predictor.attention(phrases[0].source, [5, 6]).cross(0))
@@ -43,7 +43,7 @@ def attends(monkeypatch: pytest.MonkeyPatch, rows: dict[int, list[list[float]]])
     """Make every model look as ``rows`` say, by the place of the pair."""
 
     def maps(*_: Any, **__: Any) -> Any:
-        return ((place, torch.tensor(weights)) for place, weights in rows.items())
+        return ((index, torch.tensor(weights)) for index, weights in rows.items())
 
     monkeypatch.setattr(alignment, "cross_maps", maps)
 
@@ -69,18 +69,18 @@ def test_errors_count_words_with_links_and_all_words(
     monkeypatch: pytest.MonkeyPatch, words: Predictor, pair: Any
 ) -> None:
     end = [0.0, 0.0, 1.0]
-    right = [[0.1, 0.8, 0.1], [0.5, 0.3, 0.2], [0.9, 0.1, 0.0], end]
-    attends(monkeypatch, {0: right})
+    rows = [[0.1, 0.8, 0.1], [0.5, 0.3, 0.2], [0.9, 0.1, 0.0], end]
+    attends(monkeypatch, {0: rows})
     assert word_links(words, [pair]) == [[(1, 0), (0, 1), (0, 2)]]
-    found = alignment_errors(words, [pair])
+    errors = alignment_errors(words, [pair])
     # The link of "the" is the only wrong one: 1 - (2 + 2) / (3 + 2).
-    assert (found.linked, found.overall) == (0.0, pytest.approx(0.2))
+    assert (errors.linked, errors.overall) == (0.0, pytest.approx(0.2))
     # The diagonal links x-a, the-b and y-b.
-    assert (found.diagonal_linked, found.diagonal_overall) == (1.0, 1.0)
+    assert (errors.diagonal_linked, errors.diagonal_overall) == (1.0, 1.0)
     assert "0.000 over output words that have a link (diagonal: 1.000), 0.200 over all" in str(
-        found
+        errors
     )
-    assert found.to_dict()["pairs"] == 1
+    assert errors.to_dict()["pairs"] == 1
 
 
 def test_a_word_that_looks_at_the_end_has_no_link(

@@ -40,13 +40,13 @@ def make_predictor(model: str, *, copy: bool = True) -> Predictor:
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_alignments_of_a_model_that_copies_are_the_weights_it_copies_by(model: str) -> None:
     predictor = make_predictor(model)
-    (found,) = predictor.translate([TEXTS[0]], attention=True)[0]
-    assert found.alignment is not None
-    look = predictor.attention(TEXTS[0], found.tokens)
-    wanted = look.cross(layer=COPYING[model])[:-1]
-    assert torch.allclose(found.alignment.weights, wanted, atol=1e-5)
+    (output,) = predictor.translate([TEXTS[0]], attention=True)[0]
+    assert output.alignment is not None
+    look = predictor.attention(TEXTS[0], output.tokens)
+    expected = look.cross(layer=COPYING[model])[:-1]
+    assert torch.allclose(output.alignment.weights, expected, atol=1e-5)
     if model == "transformer":
-        assert not torch.allclose(found.alignment.weights, look.cross()[:-1], atol=1e-5)
+        assert not torch.allclose(output.alignment.weights, look.cross()[:-1], atol=1e-5)
     others = predictor.translate([TEXTS[0]], attention=True, layers=[0])[0][0].alignment
     assert torch.allclose(others.weights, look.cross(layer=0)[:-1], atol=1e-5)
 
@@ -80,10 +80,10 @@ def test_a_word_is_a_copy_of_the_same_word_that_was_looked_at_most() -> None:
 def test_json_says_what_was_copied_from_where(model: str) -> None:
     predictor = make_predictor(model)
     (answer,) = predictor.answers([predictor.task.request(TEXTS[0], "")], attention=True)
-    said = answer.to_dict()
-    assert len(said["copied_from"]) == len(said["output_tokens"])
-    for place, token in zip(said["copied_from"], said["output_tokens"], strict=True):
-        assert place is None or said["source_tokens"][place] == token
+    record = answer.to_dict()
+    assert len(record["copied_from"]) == len(record["output_tokens"])
+    for position, token in zip(record["copied_from"], record["output_tokens"], strict=True):
+        assert position is None or record["source_tokens"][position] == token
     plain = make_predictor(model, copy=False)
-    (other,) = plain.answers([plain.task.request(TEXTS[0], "")], attention=True)
-    assert "copied_from" not in other.to_dict()
+    (without_copy,) = plain.answers([plain.task.request(TEXTS[0], "")], attention=True)
+    assert "copied_from" not in without_copy.to_dict()

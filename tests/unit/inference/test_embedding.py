@@ -61,23 +61,23 @@ def asked(model, texts):
 def test_a_text_has_the_same_vector_alone_and_among_others(name):
     model = predictor("translation", **WRITERS[name]) if name in WRITERS else predictor(name)
     embedder = Embedder(model)
-    together = embedder.embed(asked(model, TEXTS))
-    for text, one in zip(TEXTS, together, strict=True):
-        (alone,) = embedder.embed(asked(model, [text]))
-        assert alone.vector == pytest.approx(one.vector, rel=1e-4, abs=1e-5)
-    assert len({each.vector for each in together}) == 3
+    batched = embedder.embed(asked(model, TEXTS))
+    for text, one in zip(TEXTS, batched, strict=True):
+        (single,) = embedder.embed(asked(model, [text]))
+        assert single.vector == pytest.approx(one.vector, rel=1e-4, abs=1e-5)
+    assert len({each.vector for each in batched}) == 3
 
 
 def test_it_is_the_mean_of_the_states():
     model = predictor("classification")
-    (found,) = Embedder(model).embed(asked(model, TEXTS[:1]))
+    (embedding,) = Embedder(model).embed(asked(model, TEXTS[:1]))
     (encoded,) = model.task.encode(asked(model, TEXTS[:1]))
     with torch.no_grad():
         batch = model.task.collate([encoded])
         states = model.model.eval().reader(batch["ids"], batch["lengths"])
-    assert found.vector == pytest.approx(states[0].mean(0).tolist(), rel=1e-5)
-    assert found.to_dict() == {"embedding": found.vector}
-    assert [float(value) for value in found.text().split()] == list(found.vector)
+    assert embedding.vector == pytest.approx(states[0].mean(0).tolist(), rel=1e-5)
+    assert embedding.to_dict() == {"embedding": embedding.vector}
+    assert [float(value) for value in embedding.text().split()] == list(embedding.vector)
 
 
 def test_nothing_has_an_empty_vector_and_a_long_text_that_of_its_parts():

@@ -26,43 +26,43 @@ def report(**settings):
 
 
 def test_figures_have_intervals_and_signatures():
-    found = report()
-    assert [one.name for one in found.scores] == [
+    evaluation = report()
+    assert [score.name for score in evaluation.scores] == [
         "BLEU",
         "BLEU lower-cased",
         "chrF2",
         "exact match",
     ]
-    assert found.score("exact match") == 25
-    for one in found.scores:
-        assert one.margin > 0
-        assert "bs:50" in one.signature
+    assert evaluation.score("exact match") == 25
+    for score in evaluation.scores:
+        assert score.margin > 0
+        assert "bs:50" in score.signature
 
 
 def test_chinese_targets_are_counted_by_characters():
-    found = evaluate(["我爱中国。"], [["我爱中国。", "我热爱中国。"]], target_language="zh")
-    assert [one.name for one in found.scores] == ["BLEU", "chrF2", "exact match"]
-    assert "tok:zh" in found.scores[0].signature
+    evaluation = evaluate(["我爱中国。"], [["我爱中国。", "我热爱中国。"]], target_language="zh")
+    assert [score.name for score in evaluation.scores] == ["BLEU", "chrF2", "exact match"]
+    assert "tok:zh" in evaluation.scores[0].signature
 
 
-def test_trivial_outputs_are_scored_beside():
-    found = report(training_targets=["b", REFERENCES[3], REFERENCES[3], "a"])
-    copy, common = found.baselines
+def test_baselines_are_scored_with_the_outputs():
+    evaluation = report(training_targets=["b", REFERENCES[3], REFERENCES[3], "a"])
+    copy, common = evaluation.baselines
     assert copy.name == "the source itself"
     assert common.name == f"always {REFERENCES[3]!r}"
-    assert {one.name: one.value for one in common.scores}["exact match"] == 2.5
-    assert [one.name for one in copy.scores] == [one.name for one in found.scores]
+    assert {score.name: score.value for score in common.scores}["exact match"] == 2.5
+    assert [score.name for score in copy.scores] == [score.name for score in evaluation.scores]
     assert report(sources=None).baselines == ()
 
 
 def test_ten_outputs_to_read():
-    found = report().outputs
-    assert [one.kind for one in found] == ["best"] * 3 + ["worst"] * 3 + ["random"] * 4
-    assert len({one.index for one in found}) == 10
-    assert all(one.chrf == pytest.approx(100) for one in found[:3])
-    assert all(one.text == "???" for one in found[3:6])
-    assert all(one.references == (REFERENCES[one.index],) for one in found)
-    assert all(one.source == SOURCES[one.index] for one in found)
+    outputs = report().outputs
+    assert [output.kind for output in outputs] == ["best"] * 3 + ["worst"] * 3 + ["random"] * 4
+    assert len({output.index for output in outputs}) == 10
+    assert all(output.chrf == pytest.approx(100) for output in outputs[:3])
+    assert all(output.text == "???" for output in outputs[3:6])
+    assert all(output.references == (REFERENCES[output.index],) for output in outputs)
+    assert all(output.source == SOURCES[output.index] for output in outputs)
 
 
 def test_the_random_outputs_go_by_the_seed():
@@ -91,11 +91,11 @@ def test_quality_by_length_counts_words_otherwise():
 
 
 def test_a_report_is_json_and_lines():
-    found = report(training_targets=["a"])
-    read = json.loads(json.dumps(found.to_dict(), ensure_ascii=False))
+    evaluation = report(training_targets=["a"])
+    read = json.loads(json.dumps(evaluation.to_dict(), ensure_ascii=False))
     assert read["count"] == 40
-    assert read["scores"][0]["value"] == found.score("BLEU")
-    lines = str(found).splitlines()
+    assert read["scores"][0]["value"] == evaluation.score("BLEU")
+    lines = str(evaluation).splitlines()
     assert lines[0] == "40 sentences"
     assert any("baseline, always 'a'" in line for line in lines)
     assert any("???" in line for line in lines)
@@ -127,27 +127,29 @@ def test_what_does_not_pair_up_is_refused():
         report(edges=[5, 5])
 
 
-def test_summaries_have_rouge_what_they_take_over_and_chance_beside_every_baseline():
-    right = [f"king {n} had {n + 1} sons" for n in range(30)]
-    sources = [f"Once {text} . It rained ." for text in right]
-    made = [f"king {n} had sons had sons" for n in range(30)]
-    asked = {"sources": sources, "rouge": True, "resamples": 50}
-    found = evaluate(made, right, trivial={"rain": ["It rained ."] * 30, "all": made}, **asked)
-    assert [score.name for score in found.scores[:3]] == ["ROUGE-L", "ROUGE-1", "ROUGE-2"]
-    assert all(score.margin is not None for score in found.scores[:3])
-    rain, same = found.baselines
+def test_summaries_have_rouge_copied_ngrams_and_p_values_of_baselines():
+    references = [f"king {n} had {n + 1} sons" for n in range(30)]
+    sources = [f"Once {text} . It rained ." for text in references]
+    outputs = [f"king {n} had sons had sons" for n in range(30)]
+    options = {"sources": sources, "rouge": True, "resamples": 50}
+    evaluation = evaluate(
+        outputs, references, trivial={"rain": ["It rained ."] * 30, "all": outputs}, **options
+    )
+    assert [score.name for score in evaluation.scores[:3]] == ["ROUGE-L", "ROUGE-1", "ROUGE-2"]
+    assert all(score.margin is not None for score in evaluation.scores[:3])
+    rain, same = evaluation.baselines
     assert (rain.p_value, same.p_value) == (pytest.approx(1 / 10_001), 1)
-    (table,) = found.tables
+    (table,) = evaluation.tables
     assert table.rows[0] == ("1-grams", 0, 0, pytest.approx(100 / 3), 0)
-    assert any("n-grams new to the document" in line for line in found.lines())
-    assert "(p = 1.0000)" in str(found)
-    assert evaluate(made, right, sources=sources, resamples=0).baselines[0].p_value is None
+    assert any("n-grams new to the document" in line for line in evaluation.lines())
+    assert "(p = 1.0000)" in str(evaluation)
+    assert evaluate(outputs, references, sources=sources, resamples=0).baselines[0].p_value is None
 
 
 def test_a_comparison_of_summaries_begins_with_rouge():
-    right = ["a king ran", "a queen ran"]
-    found = compare(["a king", "a"], right, right, trials=50, rouge=True)
-    names = [one.name for one in found.comparisons]
+    references = ["a king ran", "a queen ran"]
+    comparison = compare(["a king", "a"], references, references, trials=50, rouge=True)
+    names = [score.name for score in comparison.comparisons]
     assert names == ["ROUGE-L", "ROUGE-1", "ROUGE-2", "BLEU", "chrF2"]
 
 
@@ -159,32 +161,32 @@ WRONG = [certain("ba"[n % 2]) for n in range(COUNT)]
 
 @pytest.fixture
 def task():
-    found = Classification.__new__(Classification)
-    found.labels = ["a", "b"]
-    return found
+    task = Classification.__new__(Classification)
+    task.labels = ["a", "b"]
+    return task
 
 
 def test_what_is_always_right_is_better_than_what_is_always_wrong(task):
-    found = compare_answers(task, WRONG, RIGHT, ANSWERED, trials=200)
-    by_name = {one.name: one for one in found.comparisons}
+    comparison = compare_answers(task, WRONG, RIGHT, ANSWERED, trials=200)
+    by_name = {figure.name: figure for figure in comparison.comparisons}
     assert (by_name["accuracy"].first, by_name["accuracy"].second) == (0.0, 100.0)
     assert by_name["accuracy"].p_value == pytest.approx(1 / 201)
-    assert (found.better, found.worse, found.equal) == (COUNT, 0, 0)
-    assert len(found.differences) == 4
+    assert (comparison.better, comparison.worse, comparison.equal) == (COUNT, 0, 0)
+    assert len(comparison.differences) == 4
 
 
 def test_a_lucky_answer_more_is_chance(task):
     almost = [WRONG[0], *RIGHT[1:]]
-    found = compare_answers(task, almost, RIGHT, ANSWERED, trials=200)
-    assert found.comparisons[0].p_value > 0.5
-    assert (found.better, found.worse, found.equal) == (1, 0, COUNT - 1)
-    assert "1 texts better, 0 worse, 59 equal" in str(found)
-    assert found.to_dict()["comparisons"][0]["difference"] > 0
+    comparison = compare_answers(task, almost, RIGHT, ANSWERED, trials=200)
+    assert comparison.comparisons[0].p_value > 0.5
+    assert (comparison.better, comparison.worse, comparison.equal) == (1, 0, COUNT - 1)
+    assert "1 texts better, 0 worse, 59 equal" in str(comparison)
+    assert comparison.to_dict()["comparisons"][0]["difference"] > 0
 
 
 def test_the_same_answers_do_not_differ(task):
-    found = compare_answers(task, RIGHT, RIGHT, ANSWERED, trials=3)
-    assert all(one.p_value == 1 for one in found.comparisons)
+    comparison = compare_answers(task, RIGHT, RIGHT, ANSWERED, trials=3)
+    assert all(figure.p_value == 1 for figure in comparison.comparisons)
     with pytest.raises(DataError, match="must have one answer for each example; got 59 and 60 for"):
         compare_answers(task, RIGHT[1:], RIGHT, ANSWERED)
 

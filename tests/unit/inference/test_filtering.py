@@ -49,11 +49,11 @@ def test_many_lines_come_in_groups(tmp_path: Path) -> None:
 
 def test_a_line_in_is_a_line_out(predictor: Predictor) -> None:
     text = "我爱中国。\n\n  \r\n😀\n".encode()
-    found = answered(predictor, text, beam_size=2)
-    assert [answer.where for answer in found] == ["in:1", "in:2", "in:3", "in:4"]
-    assert [answer.text() for answer in found[1:3]] == ["", ""]
-    assert found[0].text() == predictor.translate(["我爱中国。"], beam_size=2)[0][0].text
-    assert all("\n" not in answer.text() for answer in found)
+    outputs = answered(predictor, text, beam_size=2)
+    assert [answer.where for answer in outputs] == ["in:1", "in:2", "in:3", "in:4"]
+    assert [answer.text() for answer in outputs[1:3]] == ["", ""]
+    assert outputs[0].text() == predictor.translate(["我爱中国。"], beam_size=2)[0][0].text
+    assert all("\n" not in answer.text() for answer in outputs)
 
 
 def test_ten_thousand_characters_are_translated_in_parts(predictor: Predictor) -> None:
@@ -82,11 +82,11 @@ def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor: Predi
     text = "我\n".encode() + b"caf\xe9\n"
     with pytest.raises(DataError, match="in:2: not UTF-8 \\(byte 0xE9 at place 4\\)"):
         answered(predictor, text, beam_size=1)
-    found = answered(predictor, text, beam_size=1, skip_bad_lines=True)
-    assert found[0].problem is None
-    assert found[1].problem is not None
-    assert found[1].text() == ""
-    assert "problem" in found[1].to_dict()
+    outputs = answered(predictor, text, beam_size=1, skip_bad_lines=True)
+    assert outputs[0].problem is None
+    assert outputs[1].problem is not None
+    assert outputs[1].text() == ""
+    assert "problem" in outputs[1].to_dict()
 
 
 def test_the_source_is_read_from_its_column_or_key() -> None:
@@ -107,17 +107,17 @@ def test_the_source_is_read_from_its_column_or_key() -> None:
 
 def until_refused(groups: Iterator[list[T]], message: str) -> list[T]:
     """All that comes before an error."""
-    found: list[T] = []
+    outputs: list[T] = []
     with pytest.raises(DataError, match=message):
-        found.extend(each for group in groups for each in group)
-    return found
+        outputs.extend(each for group in groups for each in group)
+    return outputs
 
 
 def test_what_came_before_a_bad_line_is_answered_first(predictor: Predictor) -> None:
     lines = list(decode_lines(["我\n".encode()] * 599 + [b"\xff\n"], "in"))
     groups = answers([lines[:512], lines[512:]], predicting(predictor))
-    found = until_refused(groups, "in:600: not UTF-8")
-    assert [answer.where for answer in found] == [f"in:{number}" for number in range(1, 600)]
+    outputs = until_refused(groups, "in:600: not UTF-8")
+    assert [answer.where for answer in outputs] == [f"in:{number}" for number in range(1, 600)]
 
 
 def test_what_came_before_the_end_of_a_damaged_file_is_answered_first(tmp_path: Path) -> None:
@@ -151,18 +151,18 @@ def test_what_repeats_is_answered_once(
     predictor: Predictor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = enumerate(("我", "爱", "我", "爱", ""), 1)
-    every = [Line(text, f"in:{number}") for number, text in texts]
-    wanted = [
+    inputs = [Line(text, f"in:{number}") for number, text in texts]
+    expected = [
         each.text()
-        for line in every
+        for line in inputs
         for lines in answers([[line]], predicting(predictor))
         for each in lines
     ]
-    groups = [every[:3], every[3:]]
+    groups = [inputs[:3], inputs[3:]]
     counts = counting(predictor, monkeypatch)
-    found = [each for lines in answers(groups, predicting(predictor)) for each in lines]
-    assert [each.text() for each in found] == wanted
-    assert [each.where for each in found] == [f"in:{number}" for number in range(1, 6)]
+    outputs = [each for lines in answers(groups, predicting(predictor)) for each in lines]
+    assert [each.text() for each in outputs] == expected
+    assert [each.where for each in outputs] == [f"in:{number}" for number in range(1, 6)]
     assert counts == [2, 1]
     monkeypatch.setattr(filtering, "_CACHED", 1)
     counts.clear()

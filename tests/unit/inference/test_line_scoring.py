@@ -13,23 +13,25 @@ LINES = "我爱中国。\tI love China.\n\n他爱你\tHe does love you.\n".encod
 
 def scored(predictor, text=LINES, *, skip_bad_lines=False, **options):
     lines = list(decode_lines(text.splitlines(keepends=True), "in"))
-    found = answers([lines], scoring(predictor, **options), skip_bad_lines=skip_bad_lines)
-    return [one for group in found for one in group]
+    groups = answers([lines], scoring(predictor, **options), skip_bad_lines=skip_bad_lines)
+    return [score for group in groups for score in group]
 
 
 def test_scores_are_those_of_the_search(predictor) -> None:
     texts = ["我爱中国。", "他爱你", "我"]
     options = DecodingConfig(method="sample", n_best=30)
-    found = predictor.translate(texts, decoding=options)
-    written = [(each.source, one) for each in found for one in each if one.is_finished]
-    wanted = [one for _, one in written]
-    scores = score_pairs(predictor, [(source, one.text) for source, one in written])
+    translations = predictor.translate(texts, decoding=options)
+    written = [
+        (each.source, scored) for each in translations for scored in each if scored.is_finished
+    ]
+    expected = [scored for _, scored in written]
+    scores = score_pairs(predictor, [(source, scored.text) for source, scored in written])
     # A text may be cut into other tokens than were written.
-    same = [(a, b) for a, b in zip(scores, wanted, strict=True) if a.tokens == b.tokens]
+    same = [(a, b) for a, b in zip(scores, expected, strict=True) if a.tokens == b.tokens]
     assert len(same) > 4
-    for one, other in same:
-        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-3)
-        assert one.score == pytest.approx(other.score, abs=1e-3)
+    for scored, hypothesis in same:
+        assert scored.log_prob == pytest.approx(hypothesis.log_prob, abs=1e-3)
+        assert scored.score == pytest.approx(hypothesis.score, abs=1e-3)
     assert score_pairs(predictor, []) == []
 
 
@@ -69,9 +71,9 @@ def test_lines_that_cannot_be_scored(predictor, line, ending, message) -> None:
 
 
 def test_positions_that_a_model_has_not() -> None:
-    made = make_predictor("transformer", positions="learned", max_length=9)
-    assert len(scored(made, ("我" * 8 + "\tI").encode())) == 1
+    predictor = make_predictor("transformer", positions="learned", max_length=9)
+    assert len(scored(predictor, ("我" * 8 + "\tI").encode())) == 1
     with pytest.raises(DataError, match="in:1: source must be at most 8 tokens long; got 9"):
-        scored(made, ("我" * 9 + "\tI").encode())
+        scored(predictor, ("我" * 9 + "\tI").encode())
     with pytest.raises(DataError, match="in:1: target must be at most 8 tokens long; got 9"):
-        scored(made, ("我\t" + "I " * 9).encode())
+        scored(predictor, ("我\t" + "I " * 9).encode())

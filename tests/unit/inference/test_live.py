@@ -71,16 +71,18 @@ def test_the_page_holds_the_rounded_model(model: dict[str, object]) -> None:
 def test_its_weights_are_those_of_int8() -> None:
     if why_not() is not None:
         pytest.skip("no compiled loops")
-    ours = predictor(TRANSFORMER)
-    wanted = rounded(ours.model).state_dict()
-    met = 0
-    for name, module in in_precision(ours.model, "int8").named_modules(remove_duplicate=False):
+    translator = predictor(TRANSFORMER)
+    expected = rounded(translator.model).state_dict()
+    count = 0
+    for name, module in in_precision(translator.model, "int8").named_modules(
+        remove_duplicate=False
+    ):
         if isinstance(module, Int8Linear | Int8Embedding):
-            given_back = module.values.float() * module.scales[:, None]
-            torch.testing.assert_close(given_back, wanted[f"{name}.weight"], rtol=0, atol=0)
-            met += 1
+            dequantised = module.values.float() * module.scales[:, None]
+            torch.testing.assert_close(dequantised, expected[f"{name}.weight"], rtol=0, atol=0)
+            count += 1
     # What mixes embeddings stays in float32: a matrix of the look.
-    assert met == 3 + 2 * 4 + 2
+    assert count == 3 + 2 * 4 + 2
 
 
 def test_a_model_that_is_rounded_keeps_its_own_weights() -> None:
@@ -129,15 +131,15 @@ def test_subwords_have_scores_and_what_is_no_text_has_none(kind: str) -> None:
     assert packed["pieces"][packed["first_byte"]] == "<0x00>"
 
 
-def test_the_page_holds_the_model_and_asks_for_nothing() -> None:
-    made = live_page(predictor(TRANSFORMER), ["我爱中国", "</script><!--"])
-    found = re.search(r'<script type="application/json" id="regard-model">(.*?)</script>', made)
-    assert found is not None
-    packed = json.loads(found[1])
+def test_the_page_holds_the_model_and_requests_nothing() -> None:
+    page = live_page(predictor(TRANSFORMER), ["我爱中国", "</script><!--"])
+    script = re.search(r'<script type="application/json" id="regard-model">(.*?)</script>', page)
+    assert script is not None
+    packed = json.loads(script[1])
     assert packed["texts"] == ["我爱中国", "</script><!--"]
     assert packed["kind"] == "transformer"
-    assert "connect-src" not in made
-    assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|import)\(", made)
+    assert "connect-src" not in page
+    assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|import)\(", page)
 
 
 @pytest.mark.parametrize(

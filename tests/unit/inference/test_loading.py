@@ -23,15 +23,15 @@ JOBS = ["classification", "language_modelling", "question_answering", "tagging",
 def loaded(tmp_path_factory):
     """Runs of some jobs, in use."""
     home = tmp_path_factory.mktemp("runs")
-    found, silent = {}, ConsoleReporter(Console(file=StringIO()))
+    loaded, silent = {}, ConsoleReporter(Console(file=StringIO()))
     for name in JOBS:
         tiny = TINY[name]
         (home / tiny.file).write_text(tiny.text(120), "utf-8")
         table = {"task": name, **tiny.table, "training": TRAINING}
         table["data"] = {**tiny.table.get("data", {}), "train": str(home / tiny.file)}
         fit(with_test(recipe_from_table(table), home / name), home / name, reporter=silent)
-        found[name] = regard.load(home / name)
-    return found
+        loaded[name] = regard.load(home / name)
+    return loaded
 
 
 def asked(name):
@@ -78,7 +78,7 @@ def test_each_is_evaluated_on_what_was_held_out_and_on_a_file(name, loaded, tmp_
         assert loaded[name].evaluate().count > 0
 
 
-def test_data_in_memory_is_asked_and_evaluated(loaded):
+def test_data_in_memory_is_predicted_and_evaluated(loaded):
     model, texts = loaded["classification"], ["Anna sat", "Bert ran"]
     answers = model.predict(texts)
     assert model.predict(np.array(texts)) == model.predict([{"text": t} for t in texts]) == answers
@@ -104,8 +104,8 @@ def test_it_says_what_it_is(loaded):
 
 
 def test_its_attention_is_watched(loaded):
-    with regard.watch(loaded["translation"]) as seen:
+    with regard.watch(loaded["translation"]) as calls:
         loaded["translation"].predict(asked("translation"))
-    assert len(seen)
+    assert len(calls)
     with pytest.raises(SettingError, match="model must be a torch module or a loaded run; got 'x'"):
         regard.watch("x").__enter__()

@@ -33,15 +33,15 @@ def look() -> Look:
     )
 
 
-def test_an_example_has_tokens_places_and_every_head(look: Look) -> None:
-    shown = example(look, score=-0.5)
-    assert [token.text for token in shown.source_tokens] == ["我", "爱", "中", "国", END]
-    assert shown.source_tokens[-1] == Token(text=END, start=4, end=4)
-    assert [(t.start, t.end) for t in shown.output_tokens] == [(0, 1), (2, 6), (7, 12), (12, 12)]
-    assert [(m.kind, m.layer, m.head) for m in shown.maps] == [("cross", 0, 0), ("cross", 0, 1)]
-    assert shown.maps[1].rows[2] == (0.0, 0.1, 0.4, 0.5, 0.0)
-    assert shown.score == -0.5
-    assert shown.gold is None
+def test_an_example_has_tokens_offsets_and_every_head(look: Look) -> None:
+    document = example(look, score=-0.5)
+    assert [token.text for token in document.source_tokens] == ["我", "爱", "中", "国", END]
+    assert document.source_tokens[-1] == Token(text=END, start=4, end=4)
+    assert [(t.start, t.end) for t in document.output_tokens] == [(0, 1), (2, 6), (7, 12), (12, 12)]
+    assert [(m.kind, m.layer, m.head) for m in document.maps] == [("cross", 0, 0), ("cross", 0, 1)]
+    assert document.maps[1].rows[2] == (0.0, 0.1, 0.4, 0.5, 0.0)
+    assert document.score == -0.5
+    assert document.gold is None
 
 
 def test_gold_links_go_to_every_token_of_a_word() -> None:
@@ -78,30 +78,30 @@ def test_the_drawing_leaves_the_end_out_and_says_its_mass(look: Look) -> None:
 
 def test_a_source_read_without_its_end_has_no_token_for_it(look: Look) -> None:
     bare = AttentionMap("cross", 0, look.maps[0].weights[:, :, :4])
-    shown = example(replace(look, maps=[bare]))
-    assert [token.text for token in shown.source_tokens] == ["我", "爱", "中", "国"]
-    drawing = draw_attention(shown)
+    document = example(replace(look, maps=[bare]))
+    assert [token.text for token in document.source_tokens] == ["我", "爱", "中", "国"]
+    drawing = draw_attention(document)
     assert drawing.left_on_end is None
     assert str(drawing) == drawing.text
     assert drawing.text.splitlines()[0].split() == ["我", "爱", "中", "国"]
 
 
 def test_looking_shows_the_model_s_own_translation(predictor: Predictor) -> None:
-    shown = look_at(predictor, " 我爱 中国。")
+    document = look_at(predictor, " 我爱 中国。")
     translation = predictor.translate(["我爱 中国。"])[0][0]
-    assert (shown.source, shown.output) == ("我爱 中国。", translation.text)
-    assert shown.score == pytest.approx(translation.score, abs=1e-5)
+    assert (document.source, document.output) == ("我爱 中国。", translation.text)
+    assert document.score == pytest.approx(translation.score, abs=1e-5)
 
 
 def test_looking_at_a_given_target_adds_its_gold(
     predictor: Predictor, phrases: list[Phrase]
 ) -> None:
     phrase = phrases[0]
-    shown = look_at(predictor, phrase.source, phrase.target, phrase=phrase)
-    assert shown.output == phrase.target
-    assert shown.gold is not None
-    assert (2, 2) in shown.gold.sure
-    assert (3, 2) in shown.gold.sure
+    document = look_at(predictor, phrase.source, phrase.target, phrase=phrase)
+    assert document.output == phrase.target
+    assert document.gold is not None
+    assert (2, 2) in document.gold.sure
+    assert (3, 2) in document.gold.sure
     other = look_at(predictor, phrase.source, "You love China.", phrase=phrase)
     assert other.gold is None
 
@@ -115,22 +115,26 @@ def test_there_must_be_something_to_look_at(predictor: Predictor) -> None:
 
 def test_a_document_goes_through_json(predictor: Predictor, phrases: list[Phrase]) -> None:
     examples: list[Example] = [look_at(predictor, p.source, p.target, phrase=p) for p in phrases]
-    made = document(predictor, examples, title="Two")
-    assert (made.task, made.source_language, made.output_language) == ("translation", "zh", "en")
-    assert "parameters" in made.model
-    assert Document.from_json(made.to_json()) == made
+    written = document(predictor, examples, title="Two")
+    assert (written.task, written.source_language, written.output_language) == (
+        "translation",
+        "zh",
+        "en",
+    )
+    assert "parameters" in written.model
+    assert Document.from_json(written.to_json()) == written
 
 
 def test_rows_are_those_of_the_look(predictor: Predictor) -> None:
-    shown = document(predictor, [look_at(predictor, "我爱中国。", "I love China.")])
-    rows = rows_of(predictor, shown)
-    for kept in shown.examples[0].maps:
-        wanted = np.array(kept.rows)
-        found = rows(0, kept.kind, kept.layer, kept.head, [0, len(wanted) - 1])
-        assert found == pytest.approx(wanted[[0, -1]], abs=1e-3)
-    cross = [kept for kept in shown.examples[0].maps if kept.kind == "cross"]
-    layers = {kept.layer for kept in cross}
+    written = document(predictor, [look_at(predictor, "我爱中国。", "I love China.")])
+    rows = rows_of(predictor, written)
+    for map_ in written.examples[0].maps:
+        expected = np.array(map_.rows)
+        served = rows(0, map_.kind, map_.layer, map_.head, [0, len(expected) - 1])
+        assert served == pytest.approx(expected[[0, -1]], abs=1e-3)
+    cross = [map_ for map_ in written.examples[0].maps if map_.kind == "cross"]
+    layers = {map_.layer for map_ in cross}
     means = [np.mean([k.rows for k in cross if k.layer == layer], axis=0) for layer in layers]
-    found = rows(0, "cross", "mean", "mean", [1])
-    assert found[0] == pytest.approx(np.mean(means, axis=0)[1], abs=1e-3)
+    served = rows(0, "cross", "mean", "mean", [1])
+    assert served[0] == pytest.approx(np.mean(means, axis=0)[1], abs=1e-3)
     assert rows(0, "cross", 99, 0, [0]) is None

@@ -166,7 +166,7 @@ def test_a_task_that_says_nothing_of_its_own_shows_its_text_and_its_answer():
 
 
 def test_attention_that_is_not_between_its_words_is_left_out():
-    points = [Point((place,), 1.0, ("x",), "") for place in (0.1, 0.5, 0.7)]
+    points = [Point((value,), 1.0, ("x",), "") for value in (0.1, 0.5, 0.7)]
     model = {"type": "kernel_regression", "is_learned": True}
     labeller = a_labeller("regression", points, model)
     (example,) = look_into(labeller, "0.5").examples

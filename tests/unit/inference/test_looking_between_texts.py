@@ -42,19 +42,19 @@ def a_labeller(task, model, **sections):
     return Predictor(job.build_model(), job)
 
 
-def calls_of(labeller, asked):
+def calls_of(labeller, request):
     """Every call of attention by kind and layer, as the model makes them."""
-    job, calls = labeller.task, list[AttentionCall]()
-    batch = job.collate(job.encode([job.request(asked, "here")]))
+    task, calls = labeller.task, list[AttentionCall]()
+    batch = task.collate(task.encode([task.request(request, "here")]))
     with torch.no_grad(), observe(calls.append):
-        job.predict(labeller.model.eval(), batch)
-    found = {}
+        task.predict(labeller.model.eval(), batch)
+    weights_of = {}
     for call in calls:
-        given = {"score": call.score, "mask": call.mask, "bias": call.bias}
-        found[call.kind, call.layer] = weights(
-            call.query, call.key, weighting=call.weighting, **given
+        options = {"score": call.score, "mask": call.mask, "bias": call.bias}
+        weights_of[call.kind, call.layer] = weights(
+            call.query, call.key, weighting=call.weighting, **options
         )
-    return found
+    return weights_of
 
 
 def projections_of(example, kind="cross"):
@@ -67,28 +67,28 @@ def texts_of(tokens):
 
 def test_a_cross_encoder_looks_both_ways_in_its_row():
     labeller = a_labeller("question_answering", TRANSFORMER)
-    asked = ASKED["question_answering"]
-    first, second = look_into(labeller, asked).examples
+    request = ASKED["question_answering"]
+    first, second = look_into(labeller, request).examples
     assert (first.label, second.label) == ("question looks at text", "text looks at question")
     assert texts_of(first.output_tokens) == "何时成立？"
     assert texts_of(first.source_tokens) == CONTEXT
-    seen, q, n = calls_of(labeller, asked), 5, len(CONTEXT)
+    weights_of, q, n = calls_of(labeller, request), 5, len(CONTEXT)
     question, text = slice(1, 1 + q), slice(q + 2, q + 2 + n)
     for layer in range(3):
         for head in range(2):
-            whole = seen["encoder", layer][0, head]
+            row = weights_of["encoder", layer][0, head]
             for example, rows, columns in ((first, question, text), (second, text, question)):
                 near = {"atol": 1e-4, "rtol": 1e-3}
                 cross, own = (projections_of(example, kind) for kind in ("cross", "encoder"))
-                torch.testing.assert_close(cross[layer, head], whole[rows, columns], **near)
-                torch.testing.assert_close(own[layer, head], whole[columns, columns], **near)
-    (answer,) = labeller.predict([asked])
+                torch.testing.assert_close(cross[layer, head], row[rows, columns], **near)
+                torch.testing.assert_close(own[layer, head], row[columns, columns], **near)
+    (answer,) = labeller.predict([request])
     for example in (first, second):
         tokens = example.source_tokens if example is first else example.output_tokens
         marked = [t for t, tag in zip(tokens, example.answer.tags, strict=True) if tag]
         assert (marked[0].start, marked[-1].end) == (answer.start, answer.end)
-    assert look_at(labeller, asked) == first
-    document = look_into(labeller, asked)
+    assert look_at(labeller, request) == first
+    document = look_into(labeller, request)
     assert Document.from_json(document.to_json()) == document
     drawn = draw_answer(first)
     assert drawn == draw_answer(second)
@@ -111,15 +111,15 @@ def test_a_reader_that_matches_has_what_its_text_looks_at(task):
         [json.loads(ASKED[task]) if task == "multiple_choice" else ASKED[task]]
     )
     row = answer.place if task == "multiple_choice" else 0
-    asked = json.loads(ASKED[task]) if task == "multiple_choice" else ASKED[task]
-    seen = calls_of(labeller, asked)
+    request = json.loads(ASKED[task]) if task == "multiple_choice" else ASKED[task]
+    weights_of = calls_of(labeller, request)
     rows, columns = len(example.output_tokens), len(example.source_tokens)
-    found = projections_of(example)
-    assert set(found) == {(1, 0), (2, 0)}
+    projections = projections_of(example)
+    assert set(projections) == {(1, 0), (2, 0)}
     for layer in (1, 2):
         # A begin stands before the text that looks, an end behind what it looks at.
-        wanted = seen["cross", layer][row, 1 : 1 + rows, :columns]
-        torch.testing.assert_close(found[layer, 0], wanted, atol=1e-4, rtol=1e-3)
+        expected = weights_of["cross", layer][row, 1 : 1 + rows, :columns]
+        torch.testing.assert_close(projections[layer, 0], expected, atol=1e-4, rtol=1e-3)
     if task == "multiple_choice":
         assert texts_of(example.output_tokens) == f"何时？⟨end⟩{answer.answer}"
 
@@ -127,23 +127,29 @@ def test_a_reader_that_matches_has_what_its_text_looks_at(task):
 def test_esim_looks_once_each_way():
     labeller = a_labeller("pair_matching", ESIM)
     first, second = look_into(labeller, ASKED["pair_matching"]).examples
-    seen = calls_of(labeller, ASKED["pair_matching"])
-    near = {"atol": 1e-4, "rtol": 1e-3}
+    weights_of = calls_of(labeller, ASKED["pair_matching"])
+    tolerance = {"atol": 1e-4, "rtol": 1e-3}
     assert (set(projections_of(first)), set(projections_of(second))) == ({(0, 0)}, {(1, 0)})
-    torch.testing.assert_close(projections_of(first)[0, 0], seen["cross", 0][0, :3, 1:4], **near)
-    torch.testing.assert_close(projections_of(second)[1, 0], seen["cross", 1][0, 1:4, :3], **near)
+    torch.testing.assert_close(
+        projections_of(first)[0, 0], weights_of["cross", 0][0, :3, 1:4], **tolerance
+    )
+    torch.testing.assert_close(
+        projections_of(second)[1, 0], weights_of["cross", 1][0, 1:4, :3], **tolerance
+    )
     assert (first.output, first.source) == (second.source, second.output) == ("何时？", "成立于")
 
 
 def test_a_long_text_is_looked_at_in_the_window_of_its_answer():
     labeller = a_labeller("question_answering", TRANSFORMER, data={"max_length": 6, "stride": 3})
-    asked = ASKED["question_answering"]
-    first, _ = look_into(labeller, asked).examples
-    (answer,) = labeller.predict([asked])
-    places = [place for place, t in enumerate(first.source_tokens) if t.start == answer.start]
+    request = ASKED["question_answering"]
+    first, _ = look_into(labeller, request).examples
+    (answer,) = labeller.predict([request])
+    positions = [
+        position for position, t in enumerate(first.source_tokens) if t.start == answer.start
+    ]
     looked_at = projections_of(first)[0, 0].sum(0)
     assert len(looked_at) == len(CONTEXT)
-    assert looked_at[places[0]] > 0
+    assert looked_at[positions[0]] > 0
     assert int((looked_at > 0).sum()) == 6
 
 

@@ -13,19 +13,19 @@ SENTENCES = ["abc", "fed cab", "q", "the slant. a", "pqrst pqrst pqrst", "", "ba
 
 @every_model
 def test_scores_are_the_models_own(kind):
-    made = letters_predictor(kind)
+    translator = letters_predictor(kind)
     for beam_size in (1, 3):
-        found = made.translate(["fed cab"], beam_size=beam_size, length_penalty=0.0)[0][0]
-        source = torch.tensor([[*made.tokenizer.source.encode("fed cab"), 3]])
-        target = torch.tensor([[2, *found.tokens]])
+        output = translator.translate(["fed cab"], beam_size=beam_size, length_penalty=0.0)[0][0]
+        source = torch.tensor([[*translator.tokenizer.source.encode("fed cab"), 3]])
+        target = torch.tensor([[2, *output.tokens]])
         with torch.no_grad():
-            states, _ = made.model(source, torch.tensor([source.shape[1]]), target)
-            log_probs = made.model.project(states)[0].log_softmax(-1)
-        answer = [*found.tokens, 3] if found.is_finished else list(found.tokens)
+            states, _ = translator.model(source, torch.tensor([source.shape[1]]), target)
+            log_probs = translator.model.project(states)[0].log_softmax(-1)
+        answer = [*output.tokens, 3] if output.is_finished else list(output.tokens)
         expected = sum(log_probs[t, token].item() for t, token in enumerate(answer))
-        assert found.log_prob == pytest.approx(expected, abs=1e-3)
-        assert found.score == pytest.approx(found.log_prob)
-        assert found.text == made.tokenizer.target.decode(found.tokens)
+        assert output.log_prob == pytest.approx(expected, abs=1e-3)
+        assert output.score == pytest.approx(output.log_prob)
+        assert output.text == translator.tokenizer.target.decode(output.tokens)
 
 
 @pytest.mark.parametrize(
@@ -39,19 +39,19 @@ def test_an_output_is_cut_at_its_longest_and_fits_learned_positions(
     ratio, settings, text, longest, monkeypatch
 ):
     decoding = {"max_ratio": ratio, "beam_size": 1}
-    made = letters_predictor(decoding=decoding, **settings)
-    project = made.model.project
+    translator = letters_predictor(decoding=decoding, **settings)
+    project = translator.model.project
 
     def never_end(states):
         logits = project(states)
         logits[..., 3] = -1e9
         return logits
 
-    monkeypatch.setattr(made.model, "project", never_end)
-    (found,) = made.translate([text])[0]
-    assert not found.is_finished
-    assert len(found.tokens) == longest
-    made.attention(text, found.tokens)
+    monkeypatch.setattr(translator.model, "project", never_end)
+    (output,) = translator.translate([text])[0]
+    assert not output.is_finished
+    assert len(output.tokens) == longest
+    translator.attention(text, output.tokens)
 
 
 @every_model
@@ -62,9 +62,9 @@ def test_an_empty_line_gives_an_empty_line(kind):
 
 def test_progress_adds_up_to_the_lines_with_text():
     done = []
-    made = letters_predictor("transformer", decoding={"batch_tokens": 40})
-    made.translate(SENTENCES, beam_size=1, progress=done.append)
-    assert made.translate([]) == []
+    translator = letters_predictor("transformer", decoding={"batch_tokens": 40})
+    translator.translate(SENTENCES, beam_size=1, progress=done.append)
+    assert translator.translate([]) == []
     assert len(done) > 1
     assert sum(done) == sum(text != "" for text in SENTENCES)
 
@@ -96,15 +96,17 @@ def test_long_texts_are_cut_at_sentence_ends():
 @pytest.mark.parametrize(("language", "space"), [("zh", ""), ("ja", ""), ("en", " "), (None, " ")])
 def test_parts_are_joined_as_the_language_writes(language, space):
     data = {} if language is None else {"target_language": language}
-    made = letters_predictor("rnn_seq2seq fixed", data=data)
+    translator = letters_predictor("rnn_seq2seq fixed", data=data)
     text = "abc def. ghi jkl mno. a"
-    (whole,) = made.translate([text], beam_size=1)
-    (found,) = whole
-    single = [made.translate([part], beam_size=1)[0][0] for part in parts(text)]
-    assert found.text == space.join(one.text for one in single)
-    assert found.log_prob == pytest.approx(sum(one.log_prob for one in single), abs=1e-4)
-    assert found.tokens == tuple(token for one in single for token in one.tokens)
-    assert whole.parts == 3
+    (outputs,) = translator.translate([text], beam_size=1)
+    (output,) = outputs
+    single = [translator.translate([part], beam_size=1)[0][0] for part in parts(text)]
+    assert output.text == space.join(part_output.text for part_output in single)
+    assert output.log_prob == pytest.approx(
+        sum(part_output.log_prob for part_output in single), abs=1e-4
+    )
+    assert output.tokens == tuple(token for part_output in single for token in part_output.tokens)
+    assert outputs.parts == 3
 
 
 @attending
@@ -115,9 +117,9 @@ def test_a_look_has_a_row_for_each_output_token_and_a_column_for_each_source_tok
     for layer in (None, *range(layers)):
         assert look.cross(layer).shape == (T, S)
         torch.testing.assert_close(look.cross(layer).sum(-1), torch.ones(T))
-    crosses = [one for one in look.maps if one.kind == "cross"]
-    assert [one.layer for one in crosses] == list(range(layers))
-    mean = torch.stack([one.weights.mean(0) for one in crosses]).mean(0)
+    crosses = [map_ for map_ in look.maps if map_.kind == "cross"]
+    assert [map_.layer for map_ in crosses] == list(range(layers))
+    mean = torch.stack([map_.weights.mean(0) for map_ in crosses]).mean(0)
     torch.testing.assert_close(look.cross(), mean)
     for piece, letter in zip(look.source_pieces, "fed cab", strict=True):
         assert look.source[piece.start : piece.end] == letter
@@ -126,8 +128,8 @@ def test_a_look_has_a_row_for_each_output_token_and_a_column_for_each_source_tok
 
 @attending
 def test_a_long_text_is_looked_at_in_summaries(kind):
-    made, source, output = letters_predictor(kind), "fed cab " * 80, "abc " * 30
-    look = made.attention(source, output)
+    translator, source, output = letters_predictor(kind), "fed cab " * 80, "abc " * 30
+    look = translator.attention(source, output)
     assert look.maps == []
     M, N = len(look.source_pieces) + 1, len(look.output_pieces) + 1
     assert M == 640  # without the space at the end, with the end of the sentence
@@ -135,9 +137,9 @@ def test_a_long_text_is_looked_at_in_summaries(kind):
     layers = {"cross": 3, "encoder": 2, "decoder": 3}
     kinds = ["cross"] if kind == "rnn_seq2seq" else sorted(layers)
     heads = 1 if kind == "rnn_seq2seq" else 3
-    assert sorted({one.kind for one in look.summaries}) == kinds
-    for one in look.summaries:
-        assert one.summary.shape == (heads, *sizes[one.kind])
+    assert sorted({summary.kind for summary in look.summaries}) == kinds
+    for summary in look.summaries:
+        assert summary.summary.shape == (heads, *sizes[summary.kind])
     with pytest.raises(SettingError, match="at most 512 tokens long for its weights to be kept"):
         look.cross()
 
@@ -146,27 +148,27 @@ def test_what_cannot_be_read_is_not_looked_at():
     with pytest.raises(DataError, match="source must hold text to look at; got an empty line"):
         letters_predictor("transformer").attention("  ", "abc")
     settings = {"positions": "learned", "max_length": 21}
-    made = letters_predictor(**settings)
-    made.attention("a" * 20, "b" * 20)
+    translator = letters_predictor(**settings)
+    translator.attention("a" * 20, "b" * 20)
     with pytest.raises(
         DataError, match=r"source must be at most 20 tokens long .* got 21\. The mod"
     ):
-        made.attention("a" * 21, "b")
+        translator.attention("a" * 21, "b")
     with pytest.raises(DataError, match="output must be at most 20 tokens long to be looked at"):
-        made.attention("a", "b" * 21)
+        translator.attention("a", "b" * 21)
 
 
 @every_model
 def test_a_model_in_training_is_used_without_its_dropout(kind):
-    made = letters_predictor(kind)
-    before = made.translate(["fed cab"])[0][0].score
-    made.model.train()
-    assert made.translate(["fed cab"])[0][0].score == before
-    made.model.train()
-    one = made.attention("fed cab", "abc")
-    made.model.train()
-    other = made.attention("fed cab", "abc")
-    for a, b in zip(one.maps, other.maps, strict=True):
+    translator = letters_predictor(kind)
+    before = translator.translate(["fed cab"])[0][0].score
+    translator.model.train()
+    assert translator.translate(["fed cab"])[0][0].score == before
+    translator.model.train()
+    first_look = translator.attention("fed cab", "abc")
+    translator.model.train()
+    second_look = translator.attention("fed cab", "abc")
+    for a, b in zip(first_look.maps, second_look.maps, strict=True):
         assert torch.equal(a.weights, b.weights)
 
 

@@ -31,16 +31,16 @@ def ran(monkeypatch):
     return calls
 
 
-def check_same(found, right):
-    for answers, others in zip(found, right, strict=True):
-        for one, other in zip(answers, others, strict=True):
-            assert (one.text, one.tokens) == (other.text, other.tokens)
-            assert one.score == pytest.approx(other.score, abs=1e-4)
+def check_same(outputs, expected):
+    for answers, references in zip(outputs, expected, strict=True):
+        for output, reference in zip(answers, references, strict=True):
+            assert (output.text, output.tokens) == (reference.text, reference.tokens)
+            assert output.score == pytest.approx(reference.score, abs=1e-4)
 
 
-def plainly(made, texts, **settings):
+def plainly(translator, texts, **settings):
     """The model's own answers."""
-    plain = Predictor(made.model, made.task)
+    plain = Predictor(translator.model, translator.task)
     plain.preparation.of = lambda model: model.eval()
     return plain.translate(texts, **settings)
 
@@ -48,32 +48,32 @@ def plainly(made, texts, **settings):
 @pytest.mark.parametrize("texts", [1, 32])
 @pytest.mark.parametrize("settings", [{}, {"beam_size": 1}])
 def test_compiled_steps_translate_one_text_as_they_do_many(texts, settings, ran):
-    made = predictor()
-    found = made.translate(SENTENCES[:texts], **settings)
+    translator = predictor()
+    outputs = translator.translate(SENTENCES[:texts], **settings)
     assert ran == {"loop"}
     ran.clear()
-    check_same(found, plainly(made, SENTENCES[:texts], **settings))
+    check_same(outputs, plainly(translator, SENTENCES[:texts], **settings))
     assert ran == {"model"}
-    for text, one in zip(SENTENCES[:3], found[:3], strict=False):
-        (alone,) = made.translate([text], **settings)
-        assert [(each.text, each.score) for each in alone] == [(e.text, e.score) for e in one]
+    for text, output in zip(SENTENCES[:3], outputs[:3], strict=False):
+        (single,) = translator.translate([text], **settings)
+        assert [(each.text, each.score) for each in single] == [(e.text, e.score) for e in output]
 
 
 def test_in_bfloat16_each_text_is_answered_by_itself(monkeypatch):
-    made, sizes, start = predictor(), [], Transformer.start
-    made.model.bfloat16()
+    translator, sizes, start = predictor(), [], Transformer.start
+    translator.model.bfloat16()
     monkeypatch.setattr(Transformer, "start", lambda *all: sizes.append(len(all[1])) or start(*all))
-    made.translate(SENTENCES[:3])
+    translator.translate(SENTENCES[:3])
     assert sizes == [1, 1, 1]
 
 
 def test_a_prepared_model_that_cannot_be_is_the_model(ran, monkeypatch):
     monkeypatch.setattr(PreparedTransformer, "refuse", staticmethod(lambda model: "so it is"))
-    made = predictor()
-    model = made.model
-    made.warm_up()
-    assert made.model is model
-    made.translate(SENTENCES)
+    translator = predictor()
+    model = translator.model
+    translator.warm_up()
+    assert translator.model is model
+    translator.translate(SENTENCES)
     assert ran == {"model"}
 
 
@@ -96,16 +96,16 @@ def labeller():
 
 
 def test_a_compiled_loop_labels_one_text_as_it_does_many(monkeypatch):
-    made, loop, calls = labeller(), encoder_kernels.encode_texts, []
-    plain = Predictor(made.model, made.task)
+    classifier, loop, calls = labeller(), encoder_kernels.encode_texts, []
+    plain = Predictor(classifier.model, classifier.task)
     plain.preparation.of = lambda model: model.eval()
-    right = plain.predict(TEXTS)
+    expected = plain.predict(TEXTS)
     monkeypatch.setattr(encoder_kernels, "encode_texts", lambda *all: calls.append(0) or loop(*all))
-    made.warm_up()
+    classifier.warm_up()
     assert len(calls) == 1
-    found = made.predict(TEXTS)
+    outputs = classifier.predict(TEXTS)
     assert len(calls) == 2
-    assert [made.predict([text])[0] for text in TEXTS] == found
-    for one, other in zip(found, right, strict=True):
-        assert one.label == other.label
-        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+    assert [classifier.predict([text])[0] for text in TEXTS] == outputs
+    for output, reference in zip(outputs, expected, strict=True):
+        assert output.label == reference.label
+        assert output.probabilities == pytest.approx(reference.probabilities, abs=1e-5)

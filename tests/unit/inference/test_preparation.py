@@ -16,17 +16,19 @@ class Made(nn.Module):
 @pytest.fixture
 def ready(monkeypatch):
     """A preparation, and the models it was made of."""
-    made = []
-    monkeypatch.setattr(preparation, "prepared", lambda model: made.append(model) or Made())
-    return Preparation(), made
+    prepared_models = []
+    monkeypatch.setattr(
+        preparation, "prepared", lambda model: prepared_models.append(model) or Made()
+    )
+    return Preparation(), prepared_models
 
 
 def model():
     return nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Dropout(0.5))
 
 
-def load(given):
-    given.load_state_dict({name: each + 1 for name, each in given.state_dict().items()})
+def load(module):
+    module.load_state_dict({name: each + 1 for name, each in module.state_dict().items()})
 
 
 CHANGES = {
@@ -41,37 +43,37 @@ CHANGES = {
 
 @pytest.mark.parametrize(
     ("change", "times"),
-    [(lambda given: given.eval(), 1), *((change, 2) for change in CHANGES.values())],
+    [(lambda module: module.eval(), 1), *((change, 2) for change in CHANGES.values())],
     ids=["nothing", *CHANGES],
 )
 def test_it_is_made_again_when_it_is_another(change, times, ready):
-    preparing, made = ready
-    given = model()
-    first = preparing.of(given)
-    assert not given.training
-    assert preparing.of(given) is first
-    change(given)
-    second = preparing.of(given)
+    preparing, prepared_models = ready
+    module = model()
+    first = preparing.of(module)
+    assert not module.training
+    assert preparing.of(module) is first
+    change(module)
+    second = preparing.of(module)
     assert (second is first) == (times == 1)
-    assert preparing.of(given) is second
-    assert made == [given] * times
-    assert not any(each.training for each in given.modules())
+    assert preparing.of(module) is second
+    assert prepared_models == [module] * times
+    assert not any(each.training for each in module.modules())
 
 
-def test_nothing_is_kept_while_somebody_observes(ready):
-    preparing, made = ready
-    given = model()
-    kept = preparing.of(given)
+def test_nothing_is_cached_while_somebody_observes(ready):
+    preparing, prepared_models = ready
+    module = model()
+    cached = preparing.of(module)
     with observe(lambda call: None):
-        assert preparing.of(given) is not kept
-    assert preparing.of(given) is kept
-    assert len(made) == 2
+        assert preparing.of(module) is not cached
+    assert preparing.of(module) is cached
+    assert len(prepared_models) == 2
 
 
-def test_what_was_made_in_inference_mode_is_kept(ready):
-    preparing, made = ready
+def test_a_model_prepared_in_inference_mode_is_cached(ready):
+    preparing, prepared_models = ready
     with torch.inference_mode():
-        given = model()
-        first = preparing.of(given)
-        assert preparing.of(given) is first
-    assert len(made) == 1
+        module = model()
+        first = preparing.of(module)
+        assert preparing.of(module) is first
+    assert len(prepared_models) == 1

@@ -38,27 +38,27 @@ def environment(folder, **others):
 
 def run(folder, code=CALL, **others):
     """The lines that a process prints, and what it says on its terminal."""
-    ours, theirs = pty.openpty()
+    terminal, process_side = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", code],
         env=environment(folder, **others),
         stdout=subprocess.PIPE,
-        stderr=theirs,
+        stderr=process_side,
     ) as process:
-        os.close(theirs)
-        said = b""
+        os.close(process_side)
+        output = b""
         while True:
             try:
-                part = os.read(ours, 4096)
+                part = os.read(terminal, 4096)
             except OSError:  # the terminal is closed
                 break
             if not part:
                 break
-            said += part
+            output += part
         lines = process.stdout.read().decode().splitlines()
-    os.close(ours)
-    assert process.returncode == 0, said.decode()
-    return lines, said
+    os.close(terminal)
+    assert process.returncode == 0, output.decode()
+    return lines, output
 
 
 @pytest.fixture(scope="module")
@@ -107,19 +107,19 @@ def test_machine_code_is_loaded_without_numba_and_numba_compiles_what_it_lacks(t
 
 
 @pytest.mark.parametrize(
-    ("code", "others", "reason"),
+    ("code", "variables", "reason"),
     [
         ("", {"NUMBA_DISABLE_JIT": "1"}, "NUMBA_DISABLE_JIT turns compiling off"),
         ("import sys; sys.modules['numba'] = None", {}, "numba cannot be loaded (ModuleNotFound"),
     ],
 )
-def test_without_numba_the_tiles_answer_alike_and_the_plan_says_why(warm, code, others, reason):
+def test_without_numba_the_tiles_answer_alike_and_the_plan_says_why(warm, code, variables, reason):
     folder, (lines, _) = warm
-    found, said = run(folder, f"{code}\n{CALL}", **others)
-    assert found[0].startswith("tiled:")
-    assert reason in found[0]
-    assert found[-2:] == lines[-2:]
-    assert SAYS not in said
+    output, message = run(folder, f"{code}\n{CALL}", **variables)
+    assert output[0].startswith("tiled:")
+    assert reason in output[0]
+    assert output[-2:] == lines[-2:]
+    assert SAYS not in message
 
 
 def test_a_cache_folder_that_cannot_be_written_is_done_without(warm, tmp_path):
@@ -149,5 +149,5 @@ def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cac
 
 def test_importing_the_package_does_not_import_numba():
     code = "import sys, regard, regard.attention; print('numba' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert found.stdout.strip() == b"False"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert result.stdout.strip() == b"False"

@@ -28,14 +28,14 @@ def best(logits, count, hidden=()):
 
 
 def best_by_hand(logits, count, hidden=()):
-    right, order = np.full((len(logits), count), -np.inf), []
+    expected, order = np.full((len(logits), count), -np.inf), []
     for r, row in enumerate(logits.astype(np.float64)):
         log_probs = row - row.max() - np.log(np.exp(row - row.max()).sum())
-        shown = [v for v in range(len(row)) if v not in hidden and row[v] > -np.inf]
-        chosen = sorted(shown, key=lambda v: (-row[v], v))[:count]
-        right[r, : len(chosen)] = log_probs[chosen]
+        allowed = [v for v in range(len(row)) if v not in hidden and row[v] > -np.inf]
+        chosen = sorted(allowed, key=lambda v: (-row[v], v))[:count]
+        expected[r, : len(chosen)] = log_probs[chosen]
         order.append(chosen)
-    return right, order
+    return expected, order
 
 
 @pytest.mark.parametrize("V", [1, 2, 31, 32, 33, 63, 64, 65, 211])
@@ -48,11 +48,11 @@ def test_the_likeliest_tokens_come_first_and_the_lowest_of_equal_ones(V, count, 
     hidden = [v for v in (0, 3, 32, V - 1) if v < V and V > 5]
     for several in ([], hidden, hidden[::-1]):
         values, tokens = best(logits, count, several)
-        right, order = best_by_hand(logits, count, several)
-        np.testing.assert_allclose(values, right, atol=3e-6)
-        for found, chosen in zip(tokens.tolist(), order, strict=True):
-            assert found[: len(chosen)] == chosen
-            assert not any(found[len(chosen) :])
+        expected, order = best_by_hand(logits, count, several)
+        np.testing.assert_allclose(values, expected, atol=3e-6)
+        for ranked, chosen in zip(tokens.tolist(), order, strict=True):
+            assert ranked[: len(chosen)] == chosen
+            assert not any(ranked[len(chosen) :])
 
 
 def test_tokens_that_cannot_be_are_no_best_ones():
@@ -68,10 +68,10 @@ def test_tokens_that_cannot_be_are_no_best_ones():
     assert best(logits, 1)[1][1, 0] == 64
 
 
-@pytest.mark.parametrize("place", [0, 31, 32, 69])
-def test_nan_is_never_hushed_up(place):
+@pytest.mark.parametrize("position", [0, 31, 32, 69])
+def test_nan_is_never_hushed_up(position):
     logits = draw(R, 70)
-    logits[2, place] = np.nan
+    logits[2, position] = np.nan
     logits[3] = -np.inf
     values, _ = best(logits, 3)
     assert np.isnan(values[[2, 3]]).all()

@@ -61,13 +61,13 @@ def test_sigmoid_is_right_to_a_few_units_in_the_last_place(scale):
 def test_the_largest_of_neighbouring_numbers_wherever_it_stands(size):
     for best in np.float32([-2.5, -0.0, 1e-40, 3.0, np.inf]):
         least = np.nextafter(best, np.float32(-np.inf))
-        for place in range(size):
+        for position in range(size):
             numbers = np.full(size, least)
-            numbers[place] = best
+            numbers[position] = best
             assert largest_of(numbers) == best
 
 
-def test_the_largest_of_nothing_and_beside_nan():
+def test_the_largest_of_nothing_and_with_nan():
     assert largest_of(np.empty(0, np.float32)) == -np.inf
     assert largest_of(np.float32([-np.inf] * 3)) == -np.inf
     assert np.isnan(largest_of(np.float32([1, np.nan, np.inf])))

@@ -65,10 +65,10 @@ def test_no_sum_overflows(inputs):
 def test_states_of_nothing_and_of_nan_stay_what_they_are():
     states, weight, scales, bias = draw(3, 9, 5)
     states[0], states[1, 2] = 0, np.nan
-    found = product(states, weight, scales, bias)
-    np.testing.assert_array_equal(found[0], bias)
-    assert np.isnan(found[1]).all()
-    assert np.isfinite(found[2]).all()
+    outputs = product(states, weight, scales, bias)
+    np.testing.assert_array_equal(outputs[0], bias)
+    assert np.isnan(outputs[1]).all()
+    assert np.isfinite(outputs[2]).all()
 
 
 @pytest.mark.skipif(int8.HAS_BYTES, reason="it multiplies bytes")
@@ -125,10 +125,11 @@ def test_products_are_the_same_whatever_fits_into_a_register(width):
 
 
 @pytest.mark.parametrize(
-    ("features", "held"), [("+avx2,+fma", {"avx2"}), (None, set()), ("+avx2,+avx512vnni", None)]
+    ("features", "supported"),
+    [("+avx2,+fma", {"avx2"}), (None, set()), ("+avx2,+avx512vnni", None)],
 )
-def test_loops_may_be_compiled_for_another_processor(features, held, monkeypatch):
+def test_loops_may_be_compiled_for_another_processor(features, supported, monkeypatch):
     monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
     monkeypatch.setenv("NUMBA_CPU_FEATURES", features or "")
     both = {"avx2", "avx512vnni"}
-    assert {each for each in both if packed.has(each)} == (both if held is None else held)
+    assert {each for each in both if packed.has(each)} == (both if supported is None else supported)

@@ -17,10 +17,12 @@ SETTINGS = [
 ]
 
 
-def both(draw, log_probs, place=0):
+def both(draw, log_probs, step=0):
     rows = torch.arange(len(log_probs))
-    shares = uniform(draw.seeds, torch.zeros_like(rows), place)
-    return draw._drawn_by_loops(log_probs, shares).tolist(), draw._drawn(log_probs, shares).tolist()
+    numbers = uniform(draw.seeds, torch.zeros_like(rows), step)
+    return draw._drawn_by_loops(log_probs, numbers).tolist(), draw._drawn(
+        log_probs, numbers
+    ).tolist()
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -29,18 +31,18 @@ def test_tokens_are_those_of_sorted_probabilities(settings, spread):
     draw = Draw(seeds=torch.arange(R), **settings)
     log_probs = (spread * torch.randn(R, V)).log_softmax(1)
     log_probs[:, ::5] = -torch.inf
-    for place in range(5):
-        found, right = both(draw, log_probs, place)
-        assert found == right
+    for step in range(5):
+        drawn, expected = both(draw, log_probs, step)
+        assert drawn == expected
 
 
 @pytest.mark.parametrize("settings", [{"top_k": 3}, {"top_p": 0.61}, {"top_k": 9, "top_p": 0.77}])
 def test_of_equal_tokens_the_same_are_drawn_from(settings):
     draw = Draw(seeds=torch.arange(R), **settings)
-    for place in range(20):
+    for step in range(20):
         log_probs = torch.randint(-4, 0, (R, 41)).float().log_softmax(1)
-        found, right = both(draw, log_probs, place)
-        assert found == right
+        drawn, expected = both(draw, log_probs, step)
+        assert drawn == expected
 
 
 def test_one_possible_token_is_drawn_and_where_there_is_none_nothing_breaks():
@@ -49,9 +51,9 @@ def test_one_possible_token_is_drawn_and_where_there_is_none_nothing_breaks():
     draw = Draw(seeds=torch.arange(R), top_k=5, top_p=0.5)
     assert both(draw, log_probs)[0] == [11] * R
     log_probs[3, 11] = -torch.inf
-    found = both(draw, log_probs)[0]
-    assert [*found[:3], *found[4:]] == [11] * (R - 1)
-    assert 0 <= found[3] < V
+    drawn = both(draw, log_probs)[0]
+    assert [*drawn[:3], *drawn[4:]] == [11] * (R - 1)
+    assert 0 <= drawn[3] < V
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -44,7 +44,7 @@ def test_every_task_is_done_once_by_so_many_threads_at_most(num_threads, tasks):
         assert len(by) > 1
 
 
-def test_the_first_error_is_raised_and_nothing_more_is_begun(num_threads):
+def test_the_first_error_is_raised_and_nothing_more_is_started(num_threads):
     done = []
 
     def work(task):
@@ -72,16 +72,16 @@ def test_an_interrupt_of_any_thread_reaches_the_caller(num_threads):
 def test_callers_in_several_threads_do_not_meet(num_threads):
     totals = [0] * 4
 
-    def call(place):
+    def call(index):
         lock = threading.Lock()
 
         def work(task):
             with lock:
-                totals[place] += task
+                totals[index] += task
 
         parallel_for(50, work)
 
-    callers = [threading.Thread(target=call, args=(place,)) for place in range(4)]
+    callers = [threading.Thread(target=call, args=(index,)) for index in range(4)]
     for caller in callers:
         caller.start()
     for caller in callers:

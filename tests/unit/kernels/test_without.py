@@ -33,8 +33,8 @@ def leave_out(monkeypatch):
 @pytest.mark.parametrize("name", CALLS)
 def test_answers_and_gradients_are_alike(inputs, leave_out, name):
     def answer():
-        found = attend(*inputs, mask=causal(), dropout=0.2, generator=seeded(), **CALLS[name])
-        outs = found if isinstance(found, tuple) else (found,)
+        result = attend(*inputs, mask=causal(), dropout=0.2, generator=seeded(), **CALLS[name])
+        outs = result if isinstance(result, tuple) else (result,)
         return *outs, *torch.autograd.grad(sum(each.square().sum() for each in outs), inputs)
 
     def seeded():
@@ -53,5 +53,5 @@ def test_summaries_are_alike(inputs, leave_out):
     with torch.no_grad():
         compiled = summarize(*inputs[:2], mask=causal())
         leave_out()
-        found = summarize(*inputs[:2], mask=causal())
-    torch.testing.assert_close(compiled.tensors(), found.tensors(), atol=2e-5, rtol=1e-4)
+        tiled = summarize(*inputs[:2], mask=causal())
+    torch.testing.assert_close(compiled.tensors(), tiled.tensors(), atol=2e-5, rtol=1e-4)

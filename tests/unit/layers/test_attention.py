@@ -93,7 +93,7 @@ def test_a_kernel_regression_learns_its_bandwidth():
     assert 0.05 < layer.bandwidth.item() < 1
 
 
-def test_pooling_gathers_what_each_query_asks_for():
+def test_pooling_mixes_states_for_each_query():
     layer, n = AttentionPooling(6, num_queries=2).double(), torch.tensor([5, 3])
     states = torch.randn(2, 5, 6).double()
     scores = layer.queries.expand(2, 2, 6) @ layer.key(states).mT / 6**0.5

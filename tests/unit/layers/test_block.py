@@ -53,9 +53,9 @@ def test_result_is_equation_2(activation):
         torch.nn.init.normal_(parameter)
     states = torch.randn(2, 7, C, dtype=torch.float64)
     W1, b1, W2, b2 = (p.detach() for p in layer.parameters())
-    for found, x in zip(layer(states).flatten(0, 1), states.flatten(0, 1), strict=True):
+    for outputs, x in zip(layer(states).flatten(0, 1), states.flatten(0, 1), strict=True):
         hidden = [FORMULAS[activation](each) for each in (W1 @ x + b1).tolist()]
-        torch.testing.assert_close(found, W2 @ torch.tensor(hidden, dtype=torch.float64) + b2)
+        torch.testing.assert_close(outputs, W2 @ torch.tensor(hidden, dtype=torch.float64) + b2)
 
 
 def test_weights_begin_xavier_uniform_and_biases_zero():

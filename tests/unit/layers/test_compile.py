@@ -36,21 +36,21 @@ def _without_graphs_of_before(as_users_have_it):
 def assert_same(layer, call, *inputs):
     """Answer and gradients of the compiled call agree with those of the call itself."""
     answers, grads = [], []
-    for one, run in (
+    for module, run in (
         (copy.deepcopy(layer), call),
         (layer, torch.compile(call, backend="aot_eager", fullgraph=True)),
     ):
-        given = [t.clone().requires_grad_() if t.is_floating_point() else t for t in inputs]
+        args = [t.clone().requires_grad_() if t.is_floating_point() else t for t in inputs]
         torch.manual_seed(5)
-        answers.append(run(one, *given))
+        answers.append(run(module, *args))
         answers[-1].square().sum().backward()
-        learned = [*given, *one.parameters()]
+        learned = [*args, *module.parameters()]
         grads.append([t.grad for t in learned if t.requires_grad])
     torch.testing.assert_close(answers[1], answers[0])
-    for got, want in zip(grads[1], grads[0], strict=True):
-        assert (got is None) == (want is None)
-        if got is not None:
-            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+    for gradient, expected in zip(grads[1], grads[0], strict=True):
+        assert (gradient is None) == (expected is None)
+        if gradient is not None:
+            torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-4)
 
 
 def heads(rest=lambda n: {}, **options):
@@ -76,8 +76,8 @@ def with_positions(positions):
 
 def decode(layer, states):
     cache, out = layer.empty_cache(B), []
-    for place in range(3):
-        mixed, cache = layer(states[:, place : place + 1], cache=cache)
+    for position in range(3):
+        mixed, cache = layer(states[:, position : position + 1], cache=cache)
         out.append(mixed)
     return torch.cat(out, dim=1)
 

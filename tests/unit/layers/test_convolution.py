@@ -8,10 +8,10 @@ B, N, C = 2, 7, 3
 
 
 def layer(kernel_size, **settings):
-    made = GatedConvolution(C, kernel_size, **settings).double()
-    for parameter in made.parameters():
+    module = GatedConvolution(C, kernel_size, **settings).double()
+    for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
-    return made
+    return module
 
 
 @pytest.mark.parametrize("has_weight_norm", [False, True])
@@ -19,43 +19,43 @@ def layer(kernel_size, **settings):
     ("kernel_size", "is_causal"), [(1, False), (5, False), (2, True), (3, True)]
 )
 def test_result_is_one_half_gated_by_the_other(kernel_size, is_causal, has_weight_norm):
-    made = layer(kernel_size, is_causal=is_causal, has_weight_norm=has_weight_norm)
+    module = layer(kernel_size, is_causal=is_causal, has_weight_norm=has_weight_norm)
     states = torch.randn(B, N, C, dtype=torch.float64)
-    W, b = made.convolution.weight, made.convolution.bias
-    found, _ = made(states)
+    W, b = module.convolution.weight, module.convolution.bias
+    outputs, _ = module(states)
     middle = kernel_size - 1 if is_causal else kernel_size // 2
     for n in range(N):
-        seen = [k for k in range(kernel_size) if 0 <= n + k - middle < N]
-        both = b + sum(states[:, n + k - middle] @ W[..., k].T for k in seen)
-        torch.testing.assert_close(found[:, n], both[:, :C] * both[:, C:].sigmoid())
+        taps = [k for k in range(kernel_size) if 0 <= n + k - middle < N]
+        both = b + sum(states[:, n + k - middle] @ W[..., k].T for k in taps)
+        torch.testing.assert_close(outputs[:, n], both[:, :C] * both[:, C:].sigmoid())
 
 
 @pytest.mark.parametrize("kernel_size", [1, 2, 4])
-def test_place_by_place_gives_the_whole(kernel_size):
-    made = layer(kernel_size, is_causal=True)
+def test_step_by_step_gives_the_whole(kernel_size):
+    module = layer(kernel_size, is_causal=True)
     states = torch.randn(B, N, C, dtype=torch.float64)
-    whole, _ = made(states)
-    past, found = None, []
-    for place in states.split(1, dim=1):
-        out, past = made(place, past)
+    expected, _ = module(states)
+    past, outputs = None, []
+    for state in states.split(1, dim=1):
+        out, past = module(state, past)
         assert past.shape == (B, kernel_size - 1, C)
-        found.append(out)
-    torch.testing.assert_close(torch.cat(found, 1), whole)
+        outputs.append(out)
+    torch.testing.assert_close(torch.cat(outputs, 1), expected)
 
 
-def test_weight_norm_learns_lengths_apart_from_directions():
-    made = GatedConvolution(C, 3, has_weight_norm=True)
-    lengths, directions = made.convolution.parametrizations.weight.parameters()
-    before = made.convolution.weight.detach().clone()
+def test_weight_norm_learns_lengths_separately_from_directions():
+    module = GatedConvolution(C, 3, has_weight_norm=True)
+    lengths, directions = module.convolution.parametrizations.weight.parameters()
+    before = module.convolution.weight.detach().clone()
     directions.data.mul_(7)
-    torch.testing.assert_close(made.convolution.weight, before)
+    torch.testing.assert_close(module.convolution.weight, before)
     lengths.data.mul_(2)
-    torch.testing.assert_close(made.convolution.weight, 2 * before)
+    torch.testing.assert_close(module.convolution.weight, 2 * before)
 
 
-def test_variance_is_kept_at_the_start():
-    made = GatedConvolution(512, 3)
-    out, _ = made(torch.randn(4, 50, 512))
+def test_variance_is_preserved_at_the_start():
+    module = GatedConvolution(512, 3)
+    out, _ = module(torch.randn(4, 50, 512))
     # Gehring et al., section 3.5: that of x · sigmoid(y) is a bit over a quarter of 4.
     assert 0.8 < out[:, 1:-1].var() < 1.6
 

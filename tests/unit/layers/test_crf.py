@@ -14,10 +14,10 @@ LENGTHS = [5, 1, 3]
 
 @pytest.fixture
 def crf():
-    made = Crf(K).double()
-    for parameter in made.parameters():
+    module = Crf(K).double()
+    for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
-    return made
+    return module
 
 
 @pytest.fixture
@@ -38,18 +38,18 @@ def padded(tags):
 def test_probabilities_are_those_of_enumeration_and_sum_to_one(crf, scores):
     lengths = torch.tensor(LENGTHS)
     for row, length in enumerate(LENGTHS):
-        ways = list(product(range(K), repeat=length))
-        worths = torch.stack([worth(crf, scores[row, :length], way) for way in ways])
-        one = (
-            scores[row].expand(len(ways), N, K),
-            padded(ways),
-            torch.tensor([length] * len(ways)),
+        paths = list(product(range(K), repeat=length))
+        path_scores = torch.stack([worth(crf, scores[row, :length], path) for path in paths])
+        inputs = (
+            scores[row].expand(len(paths), N, K),
+            padded(paths),
+            torch.tensor([length] * len(paths)),
         )
-        found = crf.log_prob(*one)
-        torch.testing.assert_close(found, worths.log_softmax(0))
-        torch.testing.assert_close(found.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
+        log_probs = crf.log_prob(*inputs)
+        torch.testing.assert_close(log_probs, path_scores.log_softmax(0))
+        torch.testing.assert_close(log_probs.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
         best = crf.best(scores, lengths)[row, :length].tolist()
-        assert tuple(best) == ways[int(worths.argmax())]
+        assert tuple(best) == paths[int(path_scores.argmax())]
 
 
 def test_padding_is_never_looked_at(crf, scores):
@@ -88,8 +88,8 @@ def test_half_precision_scores_are_summed_in_full(crf):
     crf = crf.float()
     scores, tags = torch.randn(B, N, K), torch.randint(K, (B, N))
     lengths = torch.tensor(LENGTHS)
-    found = crf.log_prob(scores.bfloat16(), tags, lengths)
-    torch.testing.assert_close(found, crf.log_prob(scores.bfloat16().float(), tags, lengths))
+    log_probs = crf.log_prob(scores.bfloat16(), tags, lengths)
+    torch.testing.assert_close(log_probs, crf.log_prob(scores.bfloat16().float(), tags, lengths))
 
 
 ALLOWED, TAGS = torch.ones(K + 1, K, dtype=torch.bool), torch.zeros(B, N, dtype=torch.long)

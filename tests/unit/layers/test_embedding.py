@@ -38,12 +38,12 @@ def test_a_state_is_a_linear_map_of_its_patch():
     embed = PatchEmbedding(STATE, size=SIZE, patch=PATCH, channels=P).double()
     torch.nn.init.normal_(embed.bias)
     pictures = torch.randn(B, P, *SIZE, dtype=torch.float64)
-    found = embed(pictures)
-    for place, (top, left) in enumerate((y, x) for y in (0, 2) for x in (0, 2, 4)):
+    states = embed(pictures)
+    for index, (top, left) in enumerate((y, x) for y in (0, 2) for x in (0, 2, 4)):
         patch = pictures[:, None, :, top : top + PATCH, left : left + PATCH]  # (B, 1, P, Y, X)
         expected = (embed.weight * patch).sum((2, 3, 4)) + embed.bias
-        torch.testing.assert_close(found[:, place], expected)
-    assert found.shape == (B, 6, STATE)
+        torch.testing.assert_close(states[:, index], expected)
+    assert states.shape == (B, 6, STATE)
     assert torch.autograd.gradcheck(embed, pictures[:1].requires_grad_())
 
 

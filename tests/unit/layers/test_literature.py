@@ -31,7 +31,7 @@ def test_a_shift_turns_each_pair_by_an_angle_that_depends_on_the_shift_alone(shi
 
 def test_columns_change_ever_more_slowly_as_the_bits_of_a_number_do():
     numbers = torch.arange(8)
-    bits = torch.stack([(numbers >> place) & 1 for place in range(3)], dim=1)
+    bits = torch.stack([(numbers >> power) & 1 for power in range(3)], dim=1)
     assert bits.flip(1).tolist() == [[int(bit) for bit in f"{i:03b}"] for i in range(8)]
     assert bits.diff(dim=0).abs().sum(0).tolist() == [7, 3, 1]
 
@@ -43,7 +43,7 @@ def test_columns_change_ever_more_slowly_as_the_bits_of_a_number_do():
     assert sines[0] > 300 > sines[-1] == 0
 
 
-def test_a_few_columns_tell_many_positions_apart():
+def test_a_few_columns_distinguish_many_positions():
     table = sinusoidal(torch.arange(2000), 8, dtype=torch.float64)
     distance = torch.cdist(table, table) + torch.eye(2000, dtype=torch.float64)
     assert distance.min() > 1e-4

@@ -22,11 +22,11 @@ from regard.layers import (
 def matrices(layer):
     """The weights and biases of queries, keys and values, whichever layers hold them."""
     names = ("query_key_value", "query", "key_value", "key", "value")
-    held = [getattr(layer, name) for name in names if getattr(layer, name, None) is not None]
+    modules = [getattr(layer, name) for name in names if getattr(layer, name, None) is not None]
     H, G, D, E = layer.num_heads, layer.num_key_heads, layer.head_dim, layer.value_head_dim
     sizes = [H * D, G * D, G * E]
-    weights = [row for each in held for row in each.weight]
-    biases = [row for each in held for row in each.bias]
+    weights = [row for each in modules for row in each.weight]
+    biases = [row for each in modules for row in each.bias]
     assert len(weights) == len(biases) == sum(sizes)
     ends = [0, sizes[0], sizes[0] + sizes[1], sum(sizes)]
     return [
@@ -113,10 +113,10 @@ def test_gradients_can_be_differentiated():
 def test_a_memory_projected_once_gives_the_same(options):
     layer = MultiHeadAttention(12, 6, num_key_heads=3, **options).eval()
     states, memory = torch.randn(2, 5, 12), torch.randn(2, 4, 7)
-    kept = layer.project_memory(memory)
-    assert kept.key.shape == (2, 3, 4, 2)
+    projected = layer.project_memory(memory)
+    assert projected.key.shape == (2, 3, 4, 2)
     mask = rg.lengths([2, 4])
-    assert torch.equal(layer(states, kept, mask=mask)[0], layer(states, memory, mask=mask)[0])
+    assert torch.equal(layer(states, projected, mask=mask)[0], layer(states, memory, mask=mask)[0])
 
 
 @pytest.mark.parametrize("heads", HEADS)
@@ -128,8 +128,10 @@ def test_packed_states_give_what_padded_ones_do(heads):
     packed, _ = layer(packing.pack(states), mask=mask, packing=packing)
     torch.testing.assert_close(packed, packing.pack(layer(states, mask=mask)[0]))
     over = MultiHeadAttention(12, 6, key_value_dim=12, **HEADS[heads])
-    kept = over.project_memory(packing.pack(states), packing=packing)
-    torch.testing.assert_close(over(states, kept, mask=mask)[0], over(states, states, mask=mask)[0])
+    projected = over.project_memory(packing.pack(states), packing=packing)
+    torch.testing.assert_close(
+        over(states, projected, mask=mask)[0], over(states, states, mask=mask)[0]
+    )
 
 
 def test_all_projections_start_with_the_spread_of_one_xavier_matrix():
@@ -443,7 +445,7 @@ def test_weights_that_are_missing_or_not_wanted_are_named():
         ),
     ],
 )
-def test_torchs_weights_that_have_no_place_are_named(options, peer, message):
+def test_torchs_weights_that_do_not_fit_are_named(options, peer, message):
     layer = MultiHeadAttention(12, 3, **options)
     before = copy.deepcopy(layer.state_dict())
     with pytest.raises(SettingError, match=message):

@@ -34,7 +34,7 @@ def layer():
 
 
 def known_ngrams(text):
-    return [(place, gram) for place, row in enumerate(text) for gram in row if gram > 1]
+    return [(position, gram) for position, row in enumerate(text) for gram in row if gram > 1]
 
 
 @pytest.mark.parametrize("num_aspects", [0, 4])
@@ -65,11 +65,13 @@ def test_observers_see_the_weight_of_each_position(layer):
     weights = call.weights().flatten(1)
     assert weights.shape == PARTS.shape[:2]
     for row, text in zip(weights, PARTS.tolist(), strict=True):
-        every = [(place, exp(STEP * layer.keys[gram].item())) for place, gram in known_ngrams(text)]
-        total = sum(weight for _, weight in every)
-        for place in range(len(text)):
-            ours = sum(weight for at, weight in every if at == place) / total
-            assert row[place].item() == pytest.approx(ours)
+        ngram_weights = [
+            (position, exp(STEP * layer.keys[gram].item())) for position, gram in known_ngrams(text)
+        ]
+        total = sum(weight for _, weight in ngram_weights)
+        for position in range(len(text)):
+            expected = sum(weight for at, weight in ngram_weights if at == position) / total
+            assert row[position].item() == pytest.approx(expected)
 
 
 def test_padding_changes_nothing_and_a_text_without_known_ngrams_has_no_scores(layer):

@@ -15,35 +15,35 @@ LENGTHS = torch.tensor([7, 1, 4])
 
 def pooling(name):
     sizes = {"num_hops": HOPS, "hidden_dim": HIDDEN}
-    made = Pooling(name, C, num_aspects=ASPECTS if name == "aspect" else 0, **sizes)
-    for parameter in made.parameters():
+    module = Pooling(name, C, num_aspects=ASPECTS if name == "aspect" else 0, **sizes)
+    for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
-    return made
+    return module
 
 
-def pool(made, states, lengths=LENGTHS):
-    aspects = torch.tensor([2, 0, 3])[: len(states)] if made.name == "aspect" else None
-    return made(states, lengths, aspects=aspects)
+def pool(module, states, lengths=LENGTHS):
+    aspects = torch.tensor([2, 0, 3])[: len(states)] if module.name == "aspect" else None
+    return module(states, lengths, aspects=aspects)
 
 
-def by_formula(made, states):
+def by_formula(module, states):
     """One text, all of it real."""
-    if made.name == "first":
+    if module.name == "first":
         return states[0]
-    if made.name == "mean":
+    if module.name == "mean":
         return states.mean(0)
-    if made.name == "maximum":
+    if module.name == "maximum":
         return states.max(0).values
-    if made.name == "tanh_query":
-        return (looks_of(made.pool.w, states) @ states)[0].tanh()
-    if made.name == "structured":
-        return (looks_of(made.pool.queries, states @ made.pool.key.weight.T) @ states).flatten()
-    if made.name == "query":
-        layer = made.pool.pool
+    if module.name == "tanh_query":
+        return (looks_of(module.pool.w, states) @ states)[0].tanh()
+    if module.name == "structured":
+        return (looks_of(module.pool.queries, states @ module.pool.key.weight.T) @ states).flatten()
+    if module.name == "query":
+        layer = module.pool.pool
         scores = layer.key(states) @ layer.queries[0] / C**0.5
     else:
-        layer = made.pool.look
-        query = states.mean(0) if made.name == "state" else made.pool.queries[2]
+        layer = module.pool.look
+        query = states.mean(0) if module.name == "state" else module.pool.queries[2]
         scores = torch.tanh(layer.query(query) + layer.key(states)) @ layer.w
     return scores.softmax(0) @ states
 
@@ -55,54 +55,54 @@ def looks_of(rows, states):
 
 @pytest.mark.parametrize("name", sorted(POOLINGS))
 def test_each_is_its_formula_and_padding_is_not_in_it(name):
-    made, states = pooling(name), torch.randn(B, M, C)
-    found = pool(made, states)
-    torch.testing.assert_close(found[0], by_formula(made, states[0]), atol=1e-5, rtol=1e-5)
-    other = states.clone()
-    other[1, 1:], other[2, 4:] = 1e4, -1e4
-    torch.testing.assert_close(pool(made, other), found)
-    assert found.shape == (B, made.output_dim)
-    one = states[1, 0].tanh() if name == "tanh_query" else states[1, 0]
-    torch.testing.assert_close(found[1], one.repeat(made.output_dim // C))
+    module, states = pooling(name), torch.randn(B, M, C)
+    pooled = pool(module, states)
+    torch.testing.assert_close(pooled[0], by_formula(module, states[0]), atol=1e-5, rtol=1e-5)
+    changed = states.clone()
+    changed[1, 1:], changed[2, 4:] = 1e4, -1e4
+    torch.testing.assert_close(pool(module, changed), pooled)
+    assert pooled.shape == (B, module.output_dim)
+    single = states[1, 0].tanh() if name == "tanh_query" else states[1, 0]
+    torch.testing.assert_close(pooled[1], single.repeat(module.output_dim // C))
 
 
 def test_the_penalty_is_how_far_the_hops_are_from_looking_at_one_word_each_and_another():
     """‖A Aᵀ − I‖² of Lin et al. (2017), of each text; of nothing but hops."""
-    made, states = pooling("structured"), torch.randn(B, M, C)
-    for parameter in made.parameters():
+    module, states = pooling("structured"), torch.randn(B, M, C)
+    for parameter in module.parameters():
         parameter.data /= 2
-    found = made.penalty(states, LENGTHS)
+    penalty = module.penalty(states, LENGTHS)
     for row, length in enumerate(LENGTHS.tolist()):
-        looks = looks_of(made.pool.queries, states[row, :length] @ made.pool.key.weight.T)
-        want = sum(
+        looks = looks_of(module.pool.queries, states[row, :length] @ module.pool.key.weight.T)
+        expected = sum(
             (one @ other - float(i == j)) ** 2
             for (i, one), (j, other) in product(enumerate(looks), repeat=2)
         )
-        torch.testing.assert_close(found[row], want, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(penalty[row], expected, atol=1e-5, rtol=1e-5)
     assert pooling("query").penalty(states, LENGTHS).tolist() == [0.0] * B
-    optimizer = torch.optim.Adam(made.parameters(), lr=0.1)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.1)
     for _ in range(100):
         optimizer.zero_grad()
-        made.penalty(states, LENGTHS).sum().backward()
+        module.penalty(states, LENGTHS).sum().backward()
         optimizer.step()
     # The hops look at one word each, and at another one, where there are two.
-    assert made.penalty(states, LENGTHS)[[0, 2]].max() < 0.05
+    assert module.penalty(states, LENGTHS)[[0, 2]].max() < 0.05
 
 
 @pytest.mark.parametrize("name", ["query", "tanh_query", "structured", "state", "aspect"])
 def test_an_observer_sees_a_head_for_each_query(name):
-    seen = []
-    with observe(seen.append):
+    calls = []
+    with observe(calls.append):
         pool(pooling(name), torch.randn(B, M, C))
-    assert [(each.kind, each.layer) for each in seen] == [("cross", 0)]
+    assert [(each.kind, each.layer) for each in calls] == [("cross", 0)]
     if name == "structured":
-        assert seen[0].weights().shape == (B, HOPS, 1, M)
+        assert calls[0].weights().shape == (B, HOPS, 1, M)
 
 
 def test_a_text_read_for_another_aspect_is_another_vector():
-    made, states = pooling("aspect"), torch.randn(1, M, C).expand(2, M, C)
-    one, other = made(states, torch.tensor([M, M]), aspects=torch.tensor([0, 1]))
-    assert (one - other).abs().max() > 1e-3
+    module, states = pooling("aspect"), torch.randn(1, M, C).expand(2, M, C)
+    first, second = module(states, torch.tensor([M, M]), aspects=torch.tensor([0, 1]))
+    assert (first - second).abs().max() > 1e-3
 
 
 def test_what_is_wrong_is_named():

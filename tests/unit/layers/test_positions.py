@@ -20,13 +20,13 @@ from regard.layers.positions import (
 
 @pytest.mark.parametrize("base", [10000.0, 50.0])
 @pytest.mark.parametrize("width", [2, 7, 12])
-@pytest.mark.parametrize("place", [0, 1, 5, 99, 100_000])
-def test_every_entry_is_the_formula_of_the_paper(width, place, base):
-    row = sinusoidal(torch.tensor([place]), width, base=base, dtype=torch.float64)[0]
+@pytest.mark.parametrize("position", [0, 1, 5, 99, 100_000])
+def test_every_entry_is_the_formula_of_the_paper(width, position, base):
+    row = sinusoidal(torch.tensor([position]), width, base=base, dtype=torch.float64)[0]
     for c in range(width):
-        angle = place / base ** (2 * (c // 2) / width)
-        want = math.cos(angle) if c % 2 else math.sin(angle)
-        assert row[c].item() == pytest.approx(want, abs=1e-9)
+        angle = position / base ** (2 * (c // 2) / width)
+        expected = math.cos(angle) if c % 2 else math.sin(angle)
+        assert row[c].item() == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_sinusoids_go_beyond_the_table():
 
 
 @pytest.mark.parametrize("known", [3, 30])
-def test_rows_may_start_at_places_of_their_own(known: int):
+def test_rows_may_start_at_positions_of_their_own(known: int):
     states, first = torch.randn(3, 4, 6), torch.tensor([0, 5, -2])
     layers = SinusoidalPositions(6, max_length=known), LearnedPositions(6, max_length=30)
     for layer in layers:
@@ -62,15 +62,15 @@ def test_sinusoids_are_not_part_of_a_checkpoint():
     assert list(LearnedPositions(6, max_length=3).state_dict()) == ["table"]
 
 
-def turned(vector, place, base, pairs):
+def turned(vector, position, base, pairs):
     """Equation 34 of Su et al. (2021), one pair after the other."""
     D = len(vector)
     out = [0.0] * D
     for i in range(D // 2):
-        one, other = (2 * i, 2 * i + 1) if pairs == "interleaved" else (i, i + D // 2)
-        angle = place * base ** (-2 * i / D)
-        out[one] = vector[one] * math.cos(angle) - vector[other] * math.sin(angle)
-        out[other] = vector[other] * math.cos(angle) + vector[one] * math.sin(angle)
+        first, second = (2 * i, 2 * i + 1) if pairs == "interleaved" else (i, i + D // 2)
+        angle = position * base ** (-2 * i / D)
+        out[first] = vector[first] * math.cos(angle) - vector[second] * math.sin(angle)
+        out[second] = vector[second] * math.cos(angle) + vector[first] * math.sin(angle)
     return out
 
 
@@ -91,7 +91,8 @@ def test_a_product_of_turned_vectors_depends_on_their_distance_alone(pairs):
     rotary = RotaryPositions(6, pairs=pairs)
     query, key = torch.randn(1, 6).double(), torch.randn(1, 6).double()
     products = [
-        (rotary(query, first=place + 3) * rotary(key, first=place)).sum() for place in (0, 1, 500)
+        (rotary(query, first=position + 3) * rotary(key, first=position)).sum()
+        for position in (0, 1, 500)
     ]
     torch.testing.assert_close(products[1:], products[:1] * 2)
     assert not torch.isclose((rotary(query, first=4) * rotary(key)).sum(), products[0])

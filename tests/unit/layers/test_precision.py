@@ -24,7 +24,7 @@ def processor(monkeypatch):
 
 
 @pytest.mark.parametrize("abilities", [(True, False), (False, True), (False, False)])
-def test_the_processor_is_asked(processor, abilities):
+def test_the_processor_decides(processor, abilities):
     processor(*abilities)
     assert multiplies_bfloat16(CPU) == any(abilities)
 

@@ -36,15 +36,17 @@ def test_steps_are_the_formulas(cell):
     layer = randomised(RecurrentCell(cell, X, h))
     inputs = torch.randn(B, S, X, dtype=torch.float64)
     state = torch.randn(B, layer.state_dim, dtype=torch.float64)
-    found = [state]
+    states = [state]
     for gates in layer.project(inputs).unbind(1):
-        found.append(layer(gates, found[-1]))
+        states.append(layer(gates, states[-1]))
     for row in range(B):
-        want = state[row]
+        expected = state[row]
         for t in range(S):
-            want = formula(cell, layer.input(inputs[row, t]), layer.hidden(want[:h]), want)
-            torch.testing.assert_close(found[t + 1][row], want)
-            torch.testing.assert_close(layer.output(found[t + 1])[row], want[:h])
+            expected = formula(
+                cell, layer.input(inputs[row, t]), layer.hidden(expected[:h]), expected
+            )
+            torch.testing.assert_close(states[t + 1][row], expected)
+            torch.testing.assert_close(layer.output(states[t + 1])[row], expected[:h])
 
 
 def test_a_state_stays_whole_when_gates_come_in_half_precision():
@@ -75,8 +77,8 @@ def test_encoder_is_the_formulas_in_both_directions(cell):
             state = torch.zeros(2 * h if cell == "lstm" else h).double()
             for t in range(n)[:: -1 if side else 1]:
                 state = formula(cell, W @ inputs[row, t] + b, U @ state[:h] + c, state)
-                found = out[row, t, side * h : (side + 1) * h]
-                torch.testing.assert_close(found, state[:h])
+                output = out[row, t, side * h : (side + 1) * h]
+                torch.testing.assert_close(output, state[:h])
             ends.append(state[:h])
         torch.testing.assert_close(last[row], torch.cat(ends))
         assert not out[row, n:].any()
@@ -103,13 +105,13 @@ def test_packed_rows_and_padded_ones_give_the_same_states_and_gradients(cell):
     """On a GPU rows are packed, on a CPU they are not."""
     encoder = RecurrentEncoder(cell, X, h, num_layers=2).double()
     inputs, lengths = torch.randn(B, S, X, dtype=torch.float64), torch.tensor([3, 5, 1])
-    found = []
+    results = []
     for read in (encoder._packed, encoder._unpacked):
         encoder.zero_grad()
         out = read(inputs, lengths)
         out.square().sum().backward()
-        found.append([out, *(p.grad.clone() for p in encoder.parameters())])
-    torch.testing.assert_close(*found)
+        results.append([out, *(p.grad.clone() for p in encoder.parameters())])
+    torch.testing.assert_close(*results)
 
 
 def test_dropout_works_between_encoder_layers_only():

@@ -23,10 +23,10 @@ def inputs(dtype=torch.float64):
 
 
 def layer(order, dtype=torch.float64):
-    made = Residual(C, dropout=RATE, norm=order).to(dtype)
-    torch.nn.init.normal_(made.norm.weight)
-    torch.nn.init.normal_(made.norm.bias)
-    return made
+    module = Residual(C, dropout=RATE, norm=order).to(dtype)
+    torch.nn.init.normal_(module.norm.weight)
+    torch.nn.init.normal_(module.norm.bias)
+    return module
 
 
 def plain(residual, states, sublayer, factors):
@@ -46,7 +46,7 @@ def test_values_and_gradients_are_the_formulas(order):
     residual = layer(order)
     weight = torch.randn(C, C, dtype=torch.float64, requires_grad=True)
     states, _ = inputs()
-    wanted = [states, weight, residual.norm.weight, residual.norm.bias]
+    differentiated = [states, weight, residual.norm.weight, residual.norm.bias]
 
     def sublayer(x):
         return torch.tanh(x @ weight)
@@ -54,16 +54,16 @@ def test_values_and_gradients_are_the_formulas(order):
     factors = factors_of(5)
     expected = plain(residual, states, sublayer, factors)
     torch.manual_seed(5)
-    found = residual(states, sublayer)
+    outputs = residual(states, sublayer)
     assert (factors == 0).any()
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(outputs, expected)
     direction = torch.randn_like(expected)
     torch.testing.assert_close(
-        torch.autograd.grad(found, wanted, direction),
-        torch.autograd.grad(expected, wanted, direction),
+        torch.autograd.grad(outputs, differentiated, direction),
+        torch.autograd.grad(expected, differentiated, direction),
     )
-    whole = plain(residual, states, sublayer, torch.ones_like(states))
-    torch.testing.assert_close(residual.eval()(states, sublayer), whole)  # drops nothing
+    undropped = plain(residual, states, sublayer, torch.ones_like(states))
+    torch.testing.assert_close(residual.eval()(states, sublayer), undropped)  # drops nothing
 
 
 def test_a_half_precision_change_is_added_to_whole_states():
@@ -84,7 +84,7 @@ def test_a_half_precision_change_is_added_to_whole_states():
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.1, 0.25, 0.3, 0.5, 0.999])
-def test_expectation_is_kept_exactly(rate):
+def test_expectation_is_preserved_exactly(rate):
     # Over every byte that can be drawn, the mean of what one element is multiplied by is one.
     every_byte = torch.arange(256, dtype=torch.uint8)
     factors = keep_mask(every_byte, rate).double() * keep_scale(rate)
@@ -100,14 +100,14 @@ def test_every_byte_is_drawn_about_equally_often():
 
 
 def test_neighbours_are_dropped_independently():
-    kept = (dropout(torch.ones(8, 50_000), 0.5) != 0).double()
+    is_kept = (dropout(torch.ones(8, 50_000), 0.5) != 0).double()
     for shift in (1, 2, 4, 8):
-        together = (kept.flatten()[:-shift] * kept.flatten()[shift:]).mean().item()
-        assert together == pytest.approx(0.25, abs=0.01)
+        both_kept = (is_kept.flatten()[:-shift] * is_kept.flatten()[shift:]).mean().item()
+        assert both_kept == pytest.approx(0.25, abs=0.01)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_dtype_is_kept_and_factors_are_right(dtype):
+def test_dtype_is_preserved_and_factors_are_right(dtype):
     states = torch.ones(3, 5, 7, dtype=dtype, requires_grad=True)
     dropped = dropout(states, 0.25)
     dropped.sum().backward()
@@ -153,10 +153,10 @@ def batch():
 
 
 def norm():
-    made = BatchNorm(C).double()
-    torch.nn.init.normal_(made.weight)
-    torch.nn.init.normal_(made.bias)
-    return made
+    module = BatchNorm(C).double()
+    torch.nn.init.normal_(module.weight)
+    torch.nn.init.normal_(module.bias)
+    return module
 
 
 def test_batch_norm_is_torchs_over_the_real_positions():
@@ -164,8 +164,8 @@ def test_batch_norm_is_torchs_over_the_real_positions():
     ours, theirs = norm(), torch.nn.BatchNorm1d(C).double()
     theirs.load_state_dict({"weight": ours.weight, "bias": ours.bias}, strict=False)
     for scale in (1.0, 2.0):
-        found = ours(scale * states, counts)
-        torch.testing.assert_close(found[counts], theirs(scale * states[counts]))
+        outputs = ours(scale * states, counts)
+        torch.testing.assert_close(outputs[counts], theirs(scale * states[counts]))
     torch.testing.assert_close(ours.mean, theirs.running_mean)
     torch.testing.assert_close(ours.variance, theirs.running_var)
     torch.testing.assert_close(ours.eval()(states)[counts], theirs.eval()(states[counts]))

@@ -12,12 +12,12 @@ from regard.metrics.labels import (
 
 
 def test_labels_are_scored_each_and_together():
-    given, right = ["a", "b", "a"], ["a", "a", "a"]
-    assert accuracy(given, right) == 200 / 3
-    score = by_label(given, right)[0]
+    predicted, true = ["a", "b", "a"], ["a", "a", "a"]
+    assert accuracy(predicted, true) == 200 / 3
+    score = by_label(predicted, true)[0]
     assert (score.label, score.precision, score.f1, score.count) == ("a", 100.0, 80.0, 3)
-    assert macro_f1(given, right) == 40.0
-    assert confusion(given, right) == {("a", "a"): 2, ("a", "b"): 1}
+    assert macro_f1(predicted, true) == 40.0
+    assert confusion(predicted, true) == {("a", "a"): 2, ("a", "b"): 1}
 
 
 def test_entities_count_whole_in_every_scheme():

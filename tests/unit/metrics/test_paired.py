@@ -8,35 +8,39 @@ from regard.metrics import compare, compare_rouge
 RIGHT = [f"the number {n} comes before {n + 1} and after {n - 1}" for n in range(60)]
 
 
-def spoiled(share, seed):
+def spoiled(fraction, seed):
     """The right answers, a share of them with their words shuffled."""
     draw = random.Random(seed)
-    made = []
+    outputs = []
     for line in RIGHT:
         words = line.split()
-        if draw.random() < share:
+        if draw.random() < fraction:
             draw.shuffle(words)
-        made.append(" ".join(words))
-    return made
+        outputs.append(" ".join(words))
+    return outputs
 
 
 @pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
-def test_a_clear_difference_is_seen_and_its_direction_told(test):
-    found = compare(spoiled(0.8, 1), spoiled(0.1, 2), RIGHT, test=test, trials=300)
-    assert [one.name for one in found] == ["BLEU", "chrF2"]
-    for one in found:
-        assert one.difference == one.second - one.first > 0
-        assert one.p_value < 0.02
+def test_a_clear_difference_is_significant_and_has_its_sign(test):
+    comparisons = compare(spoiled(0.8, 1), spoiled(0.1, 2), RIGHT, test=test, trials=300)
+    assert [comparison.name for comparison in comparisons] == ["BLEU", "chrF2"]
+    for comparison in comparisons:
+        assert comparison.difference == comparison.second - comparison.first > 0
+        assert comparison.p_value < 0.02
 
 
 @pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
 def test_systems_of_one_kind_do_not_differ_nor_one_from_itself(test):
-    one, other = spoiled(0.5, 1), spoiled(0.5, 5)
-    (found,) = compare(one, other, RIGHT, test=test, trials=300, metrics=["bleu"])
-    assert found.p_value > 0.05
-    (found,) = compare(one, one, RIGHT, test=test, trials=150, metrics=["ter"])
-    assert (found.difference, found.p_value, found.to_dict()["difference"]) == (0, 1, 0)
-    assert ":150" in found.signature
+    first, second = spoiled(0.5, 1), spoiled(0.5, 5)
+    (comparison,) = compare(first, second, RIGHT, test=test, trials=300, metrics=["bleu"])
+    assert comparison.p_value > 0.05
+    (comparison,) = compare(first, first, RIGHT, test=test, trials=150, metrics=["ter"])
+    assert (comparison.difference, comparison.p_value, comparison.to_dict()["difference"]) == (
+        0,
+        1,
+        0,
+    )
+    assert ":150" in comparison.signature
 
 
 def test_what_does_not_pair_up_is_refused():

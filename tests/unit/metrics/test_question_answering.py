@@ -17,30 +17,32 @@ def squad_tokens(text):
     return re.sub(r"\b(a|an|the)\b", " ", text).split()
 
 
-def squad_f1(given, right):
-    ours, theirs = squad_tokens(given), squad_tokens(right)
-    if not ours or not theirs:
-        return float(ours == theirs)
-    same = sum((Counter(ours) & Counter(theirs)).values())
-    if same == 0:
+def squad_f1(predicted, true):
+    predicted_tokens, true_tokens = squad_tokens(predicted), squad_tokens(true)
+    if not predicted_tokens or not true_tokens:
+        return float(predicted_tokens == true_tokens)
+    num_shared = sum((Counter(predicted_tokens) & Counter(true_tokens)).values())
+    if num_shared == 0:
         return 0.0
-    precision, recall = same / len(ours), same / len(theirs)
+    precision, recall = num_shared / len(predicted_tokens), num_shared / len(true_tokens)
     return 2 * precision * recall / (precision + recall)
 
 
-def cmrc_f1(given, right):
+def cmrc_f1(predicted, true):
     """Single characters, punctuation out; what is shared is the longest common substring."""
-    ours, theirs = (re.findall(r"[\u4e00-\u9fa5]|[A-Za-z0-9]+", t.lower()) for t in (given, right))
-    table = [[0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
+    predicted_tokens, true_tokens = (
+        re.findall(r"[\u4e00-\u9fa5]|[A-Za-z0-9]+", t.lower()) for t in (predicted, true)
+    )
+    table = [[0] * (len(true_tokens) + 1) for _ in range(len(predicted_tokens) + 1)]
     longest = 0
-    for i, a in enumerate(ours):
-        for j, b in enumerate(theirs):
+    for i, a in enumerate(predicted_tokens):
+        for j, b in enumerate(true_tokens):
             if a == b:
                 table[i + 1][j + 1] = table[i][j] + 1
                 longest = max(longest, table[i + 1][j + 1])
     if longest == 0:
         return 0.0
-    precision, recall = longest / len(ours), longest / len(theirs)
+    precision, recall = longest / len(predicted_tokens), longest / len(true_tokens)
     return 2 * precision * recall / (precision + recall)
 
 

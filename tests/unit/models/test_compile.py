@@ -22,20 +22,22 @@ def _without_graphs_of_before(as_users_have_it):
 
 def test_a_transformer_is_one_graph_with_the_same_gradients_and_observers():
     model = Transformer(CONFIG, source_vocab=11, target_vocab=13)
-    other = copy.deepcopy(model)
+    compiled_model = copy.deepcopy(model)
     source, target = torch.randint(11, (2, 7)), torch.randint(13, (2, 5))
-    compiled = torch.compile(other, backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(compiled_model, backend="aot_eager", fullgraph=True)
     for lengths in (torch.tensor([7, 2]), torch.tensor([1, 4])):
-        want = model.project(model(source, lengths, target)[0])
-        got = other.project(compiled(source, lengths, target)[0])
-        torch.testing.assert_close(got, want)
-        got.square().sum().backward()
-        want.square().sum().backward()
-        for one, two in zip(other.parameters(), model.parameters(), strict=True):
-            torch.testing.assert_close(one.grad, two.grad, rtol=1e-4, atol=1e-4)
-    seen = []
-    with observe(seen.append):
+        expected = model.project(model(source, lengths, target)[0])
+        logits = compiled_model.project(compiled(source, lengths, target)[0])
+        torch.testing.assert_close(logits, expected)
+        logits.square().sum().backward()
+        expected.square().sum().backward()
+        for parameter, reference in zip(
+            compiled_model.parameters(), model.parameters(), strict=True
+        ):
+            torch.testing.assert_close(parameter.grad, reference.grad, rtol=1e-4, atol=1e-4)
+    calls = []
+    with observe(calls.append):
         compiled(source, lengths, target)
-    places = [("encoder", 0), ("encoder", 1)]
-    places += [(kind, layer) for layer in (0, 1) for kind in ("decoder", "cross")]
-    assert [(each.kind, each.layer) for each in seen] == places
+    expected_calls = [("encoder", 0), ("encoder", 1)]
+    expected_calls += [(kind, layer) for layer in (0, 1) for kind in ("decoder", "cross")]
+    assert [(each.kind, each.layer) for each in calls] == expected_calls

@@ -22,53 +22,53 @@ every_kind = pytest.mark.parametrize("kind", sorted(KINDS))
 
 
 def model(kind="bert"):
-    made = MaskedLanguageModel(EncoderConfig(**SIZES | KINDS[kind]), vocab_size=VOCAB).eval()
-    for parameter in made.parameters():
+    model = MaskedLanguageModel(EncoderConfig(**SIZES | KINDS[kind]), vocab_size=VOCAB).eval()
+    for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    return made
+    return model
 
 
 @every_kind
 def test_padding_changes_nothing(kind):
-    made, ids = model(kind), torch.randint(1, VOCAB, (B, N))
+    encoder, ids = model(kind), torch.randint(1, VOCAB, (B, N))
     lengths = torch.tensor([7, 1, 4])
     wide = torch.cat([ids, torch.full((B, 6), 5)], 1)  # so wide that padding is cut out
     for padded in (ids, wide):
-        states = made(padded, lengths)
+        states = encoder(padded, lengths)
         for row, length in enumerate(lengths.tolist()):
-            alone = made(ids[row : row + 1, :length])[0]
-            torch.testing.assert_close(states[row, :length], alone, atol=1e-5, rtol=1e-5)
+            single = encoder(ids[row : row + 1, :length])[0]
+            torch.testing.assert_close(states[row, :length], single, atol=1e-5, rtol=1e-5)
 
 
 @every_kind
 def test_a_state_depends_on_tokens_before_and_after_it_and_on_their_order(kind):
-    made, ids = model(kind), torch.randint(1, VOCAB, (1, N))
-    states = made(ids)
-    for place in (0, N - 1):
-        other = ids.clone()
-        other[0, place] = ids[0, place] % (VOCAB - 1) + 1
-        assert (made(other)[0, N // 2] - states[0, N // 2]).abs().max() > 1e-4
+    encoder, ids = model(kind), torch.randint(1, VOCAB, (1, N))
+    states = encoder(ids)
+    for position in (0, N - 1):
+        changed = ids.clone()
+        changed[0, position] = ids[0, position] % (VOCAB - 1) + 1
+        assert (encoder(changed)[0, N // 2] - states[0, N // 2]).abs().max() > 1e-4
     ids[0, 0], ids[0, 1] = 3, 4
-    other = ids.clone()
-    other[0, 0], other[0, 1] = 4, 3
-    assert (made(other)[0, -1] - made(ids)[0, -1]).abs().max() > 1e-4
+    changed = ids.clone()
+    changed[0, 0], changed[0, 1] = 4, 3
+    assert (encoder(changed)[0, -1] - encoder(ids)[0, -1]).abs().max() > 1e-4
 
 
-def test_segments_tell_two_texts_apart():
-    made, ids = model(), torch.randint(1, VOCAB, (B, N))
+def test_segments_distinguish_two_texts():
+    encoder, ids = model(), torch.randint(1, VOCAB, (B, N))
     second = (torch.arange(N) > 2).long().expand(B, N)
-    assert (made(ids, segments=second) - made(ids)).abs().max() > 1e-3
-    torch.testing.assert_close(made(ids, segments=0 * second), made(ids))
+    assert (encoder(ids, segments=second) - encoder(ids)).abs().max() > 1e-3
+    torch.testing.assert_close(encoder(ids, segments=0 * second), encoder(ids))
 
 
 def test_features_begin_without_effect_and_then_say_something_of_their_token():
     ids, features = torch.randint(1, VOCAB, (B, N)), torch.rand(B, N, 5)
-    made = Encoder(EncoderConfig(**SIZES), vocab_size=VOCAB, num_features=5).eval()
-    torch.testing.assert_close(made(ids, features=features), made(ids))
-    torch.nn.init.normal_(made.features.weight)
-    other = features.clone()
-    other[0, 3] = 1 - other[0, 3]
-    change = (made(ids, features=features) - made(ids, features=other)).abs().amax(-1)
+    encoder = Encoder(EncoderConfig(**SIZES), vocab_size=VOCAB, num_features=5).eval()
+    torch.testing.assert_close(encoder(ids, features=features), encoder(ids))
+    torch.nn.init.normal_(encoder.features.weight)
+    changed = features.clone()
+    changed[0, 3] = 1 - changed[0, 3]
+    change = (encoder(ids, features=features) - encoder(ids, features=changed)).abs().amax(-1)
     assert change[0].min() > 1e-6
     assert change[1:].max() == 0
     with pytest.raises(SettingError, match="features must be left out where num_features is 0"):
@@ -78,44 +78,44 @@ def test_features_begin_without_effect_and_then_say_something_of_their_token():
 def test_sinusoids_are_added_to_embeddings_of_their_size():
     """Vaswani et al. (2017), sections 3.4 and 3.5."""
     config = EncoderConfig(**SIZES, positions="sinusoidal", num_segments=0)
-    made, ids = Encoder(config, vocab_size=VOCAB), torch.randint(1, VOCAB, (B, N))
+    encoder, ids = Encoder(config, vocab_size=VOCAB), torch.randint(1, VOCAB, (B, N))
     inputs = []
-    made.embedding_norm.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
-    made(ids)
+    encoder.embedding_norm.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+    encoder(ids)
     waves = [
         [(math.sin, math.cos)[i % 2](p / 10000 ** ((i - i % 2) / 12)) for i in range(12)]
         for p in range(N)
     ]
-    want = made.embedding.weight[ids] * 12**0.5 + torch.tensor(waves)
-    torch.testing.assert_close(inputs[0], want)
-    assert made.max_length is None
-    again = Encoder(config, vocab_size=VOCAB)
-    again.load_state_dict(made.state_dict())
-    torch.testing.assert_close(again.eval()(ids), made.eval()(ids))
-    assert not any("positions" in name for name in made.state_dict())
+    expected = encoder.embedding.weight[ids] * 12**0.5 + torch.tensor(waves)
+    torch.testing.assert_close(inputs[0], expected)
+    assert encoder.max_length is None
+    reloaded = Encoder(config, vocab_size=VOCAB)
+    reloaded.load_state_dict(encoder.state_dict())
+    torch.testing.assert_close(reloaded.eval()(ids), encoder.eval()(ids))
+    assert not any("positions" in name for name in encoder.state_dict())
 
 
-def test_words_are_guessed_with_the_table_they_are_read_with():
-    made, states = model(), torch.randn(5, SIZES["model_dim"])
-    table = made.encoder.embedding.weight
-    hidden = F.gelu(states @ made.transform.weight.T + made.transform.bias)
-    hidden = F.layer_norm(hidden, (12,), made.norm.weight, made.norm.bias, 1e-12)
-    torch.testing.assert_close(made.project(states), hidden @ table.T + made.bias)
-    assert made.project(states).shape == (5, VOCAB)
-    assert made.follows(torch.randn(B, N, 12)).shape == (B, 2)
+def test_words_are_predicted_with_the_table_they_are_embedded_with():
+    lm, states = model(), torch.randn(5, SIZES["model_dim"])
+    table = lm.encoder.embedding.weight
+    hidden = F.gelu(states @ lm.transform.weight.T + lm.transform.bias)
+    hidden = F.layer_norm(hidden, (12,), lm.norm.weight, lm.norm.bias, 1e-12)
+    torch.testing.assert_close(lm.project(states), hidden @ table.T + lm.bias)
+    assert lm.project(states).shape == (5, VOCAB)
+    assert lm.follows(torch.randn(B, N, 12)).shape == (B, 2)
 
 
 # Shapes are checked by the tests above; here they would be half of the time.
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
 @pytest.mark.slow
-def test_learns_to_guess_words_from_both_sides(positions: str):
+def test_learns_to_predict_words_from_both_sides(positions: str):
     """A word is the one before it plus one: the start may be masked, only the end told, or both."""
     config = EncoderConfig(
         **SIZES | {"model_dim": 32, "ffn_dim": 64, "num_segments": 0}, positions=positions
     )
-    made = MaskedLanguageModel(config, vocab_size=VOCAB)
-    optimizer = torch.optim.AdamW(made.parameters(), lr=3e-3)
+    lm = MaskedLanguageModel(config, vocab_size=VOCAB)
+    optimizer = torch.optim.AdamW(lm.parameters(), lr=3e-3)
     generator = torch.Generator().manual_seed(0)
     words = torch.arange(N).expand(64, N)
     for _ in range(250):
@@ -124,14 +124,14 @@ def test_learns_to_guess_words_from_both_sides(positions: str):
         masked = mask_words(
             ids, words, mask_id=4, vocab_size=VOCAB, first_id=5, rate=0.3, generator=generator
         )
-        logits = made.project(made(masked.ids)[masked.chosen])
+        logits = lm.project(lm(masked.ids)[masked.chosen])
         loss = F.cross_entropy(logits, ids[masked.chosen])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     hidden = torch.tensor([[4, 8, 4, 10, 4, 12, 4]])
-    guess = made.eval().project(made(hidden))[0].argmax(-1)
-    assert guess[hidden[0] == 4].tolist() == [7, 9, 11, 13]
+    predicted = lm.eval().project(lm(hidden))[0].argmax(-1)
+    assert predicted[hidden[0] == 4].tolist() == [7, 9, 11, 13]
 
 
 def test_what_is_wrong_is_named(unchecked_shapes):

@@ -39,14 +39,16 @@ def reader(name):
 def test_a_pooler_is_tanh_of_a_linear_layer():
     ids, lengths = texts(1, 3, 7), torch.tensor([7, 3, 5])
     torch.manual_seed(0)
-    made = Classifier(
+    classifier = Classifier(
         ClassifierConfig(pooling="first", pooler=True, dropout=0.0),
         reader("transformer"),
         num_classes=4,
     )
-    first = made.reader(ids, lengths)[:, 0]
-    pooled = torch.tanh(first @ made.pooler.weight.T + made.pooler.bias)
-    torch.testing.assert_close(made(ids, lengths), F.linear(pooled, *made.output.parameters()))
+    first = classifier.reader(ids, lengths)[:, 0]
+    pooled = torch.tanh(first @ classifier.pooler.weight.T + classifier.pooler.bias)
+    torch.testing.assert_close(
+        classifier(ids, lengths), F.linear(pooled, *classifier.output.parameters())
+    )
 
 
 def texts(seed, *shape):
@@ -173,26 +175,28 @@ def test_a_choice_is_learned():
     assert (model(ids, torch.full((B, 3), 4)).argmax(-1) == right).float().mean() > 0.9
 
 
-def test_esim_sets_each_word_beside_what_it_finds_in_the_other_text():
+def test_esim_compares_each_word_with_its_context_from_the_other_text():
     model = Esim(EsimConfig(embed_dim=6, hidden_dim=4), vocab_size=VOCAB).eval()
     first, second = texts(0, 2, 5), texts(1, 2, 3)
-    one, two = torch.tensor([5, 2]), torch.tensor([1, 3])
-    logits, seen = None, []
-    with observe(seen.append):
-        logits = model(first, one, second, two)
-    assert [(each.kind, each.layer) for each in seen] == [("cross", 0), ("cross", 1)]
-    rows = weights(seen[0].query, seen[0].key, score=seen[0].score, mask=seen[0].mask)
-    a = model.read(model.embedding(first), one)[0]
-    b = model.read(model.embedding(second), two)[0]
+    first_lengths, second_lengths = torch.tensor([5, 2]), torch.tensor([1, 3])
+    logits, calls = None, []
+    with observe(calls.append):
+        logits = model(first, first_lengths, second, second_lengths)
+    assert [(each.kind, each.layer) for each in calls] == [("cross", 0), ("cross", 1)]
+    rows = weights(calls[0].query, calls[0].key, score=calls[0].score, mask=calls[0].mask)
+    a = model.read(model.embedding(first), first_lengths)[0]
+    b = model.read(model.embedding(second), second_lengths)[0]
     torch.testing.assert_close(rows[1], (a[1] @ b[1].T).softmax(-1))
-    found = rows @ b
-    beside = torch.cat([a, found, a - found, a * found], -1)
-    states = model.read_again(model.compare(beside).relu(), one)[0]
-    mean, largest = model._compose(a, found, one)
+    aligned = rows @ b
+    compared = torch.cat([a, aligned, a - aligned, a * aligned], -1)
+    states = model.read_again(model.compare(compared).relu(), first_lengths)[0]
+    mean, largest = model._compose(a, aligned, first_lengths)
     torch.testing.assert_close(mean[0], states[0].mean(0))
     torch.testing.assert_close(largest[1], states[1, :2].max(0).values)
-    wide = model(F.pad(first, (0, 2), value=7), one, F.pad(second, (0, 4), value=9), two)
-    torch.testing.assert_close(wide, logits)
+    padded = model(
+        F.pad(first, (0, 2), value=7), first_lengths, F.pad(second, (0, 4), value=9), second_lengths
+    )
+    torch.testing.assert_close(padded, logits)
 
 
 @pytest.mark.parametrize("crf", [False, True])
@@ -213,9 +217,9 @@ def test_a_tagger_learns_what_stands_before_a_word(crf):
     real = torch.arange(N) < lengths[:, None]
     with torch.no_grad():
         scores = model(ids, lengths)
-    found = model.best(scores, lengths)
-    assert (found[real] == tags[real]).float().mean() > 0.95
-    assert found[~real].eq(0).all()
+    predicted = model.best(scores, lengths)
+    assert (predicted[real] == tags[real]).float().mean() > 0.95
+    assert predicted[~real].eq(0).all()
     noisy = scores.masked_fill(~real[..., None], 50.0)
     torch.testing.assert_close(
         model.loss(noisy, tags.masked_fill(~real, 2), lengths), model.loss(scores, tags, lengths)
@@ -227,7 +231,7 @@ def test_best_spans_are_those_of_trying_all(max_length):
     start, end = torch.randn(5, 11), torch.randn(5, 11)
     allowed = torch.rand(5, 11) < 0.6
     allowed[4] = False
-    found = best_spans(start, end, allowed, max_length=max_length)
+    spans = best_spans(start, end, allowed, max_length=max_length)
     for row in range(4):
         tries = {
             (i, j): float(start[row, i] + end[row, j])
@@ -235,13 +239,13 @@ def test_best_spans_are_those_of_trying_all(max_length):
             for j in range(i, min(11, i + max_length))
             if allowed[row, i] and allowed[row, j]
         }
-        assert (int(found.start[row]), int(found.end[row])) == max(tries, key=tries.get)
-        assert float(found.score[row]) == pytest.approx(max(tries.values()))
-    assert found.score[4] == -torch.inf
-    torch.testing.assert_close(found.none, start[:, 0] + end[:, 0])
+        assert (int(spans.start[row]), int(spans.end[row])) == max(tries, key=tries.get)
+        assert float(spans.score[row]) == pytest.approx(max(tries.values()))
+    assert spans.score[4] == -torch.inf
+    torch.testing.assert_close(spans.none, start[:, 0] + end[:, 0])
 
 
-def test_ends_of_a_span_are_a_softmax_over_real_places():
+def test_ends_of_a_span_are_a_softmax_over_real_positions():
     model = SpanFinder(SpanFinderConfig(dropout=0.0), reader("recurrent"))
     ids, lengths = texts(0, B, N), lengths_of(0)
     start, end = model(ids, lengths)

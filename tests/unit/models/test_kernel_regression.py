@@ -19,15 +19,15 @@ KERNELS = {
 }
 
 
-def by_formula(kernel, w, asked, places, seen):
+def by_formula(kernel, w, queries, points, targets):
     rows = []
-    for x in asked.tolist():
+    for x in queries.tolist():
         counts = [
-            KERNELS[kernel]([a * (b - c) for a, b, c in zip(w, x, place, strict=True)])
-            for place in places.tolist()
+            KERNELS[kernel]([a * (b - c) for a, b, c in zip(w, x, point, strict=True)])
+            for point in points.tolist()
         ]
         total = sum(counts) or 1.0
-        columns = zip(*seen.tolist(), strict=True)
+        columns = zip(*targets.tolist(), strict=True)
         rows.append([sum(k * y for k, y in zip(counts, ys, strict=True)) / total for ys in columns])
     return torch.tensor(rows, dtype=torch.float64)
 
@@ -39,12 +39,14 @@ def points():
 
 @pytest.mark.parametrize("bandwidth", [0.35, 1.0, math.inf])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
-def test_the_guess_is_the_mean_weighted_by_the_kernel(kernel, bandwidth, points):
+def test_the_prediction_is_the_mean_weighted_by_the_kernel(kernel, bandwidth, points):
     model = KernelRegression(KernelRegressionConfig(kernel=kernel, bandwidth=bandwidth), dim=D)
-    want = by_formula(kernel, [1 / bandwidth] * D, *points)
-    torch.testing.assert_close(model(*points), want, atol=1e-6, rtol=1e-6)
-    asked, places, seen = points
-    torch.testing.assert_close(model.weights(asked, places) @ seen, want, atol=1e-6, rtol=1e-6)
+    expected = by_formula(kernel, [1 / bandwidth] * D, *points)
+    torch.testing.assert_close(model(*points), expected, atol=1e-6, rtol=1e-6)
+    queries, keys, targets = points
+    torch.testing.assert_close(
+        model.weights(queries, keys) @ targets, expected, atol=1e-6, rtol=1e-6
+    )
 
 
 def test_a_bandwidth_for_each_dimension(points):
@@ -58,14 +60,17 @@ def test_a_bandwidth_for_each_dimension(points):
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
-def test_a_guess_from_the_others_leaves_its_own_point_out(kernel):
-    places, seen = torch.rand(M, D).double(), torch.rand(M, E).double()
+def test_a_prediction_from_the_others_leaves_its_own_point_out(kernel):
+    points, targets = torch.rand(M, D).double(), torch.rand(M, E).double()
     model = KernelRegression(KernelRegressionConfig(kernel=kernel, bandwidth=0.8), dim=D)
-    left = [torch.arange(M) != row for row in range(M)]
-    want = torch.cat(
-        [model(places[row : row + 1], places[left[row]], seen[left[row]]) for row in range(M)]
+    others = [torch.arange(M) != row for row in range(M)]
+    expected = torch.cat(
+        [
+            model(points[row : row + 1], points[others[row]], targets[others[row]])
+            for row in range(M)
+        ]
     )
-    torch.testing.assert_close(model.leave_one_out(places, seen), want)
+    torch.testing.assert_close(model.leave_one_out(points, targets), expected)
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
@@ -74,19 +79,19 @@ def test_many_points_along_a_line_are_the_same_as_few_at_a_time(kernel, bandwidt
     """In order, far keys left out: also in a desert, and beyond the last key."""
     config = KernelRegressionConfig(kernel=kernel, bandwidth=bandwidth, is_learned=True)
     model = KernelRegression(config)
-    places = torch.rand(1100, 1).double()
-    places[places > 0.6] += 1
-    seen = torch.randn(1100, 2).double()
-    asked = torch.cat([4 * torch.rand(1500, 1).double() - 1, places[:10]])
-    few = torch.cat([model(part, places, seen) for part in asked.split(500)])
-    many = model(asked, places, seen)
+    points = torch.rand(1100, 1).double()
+    points[points > 0.6] += 1
+    targets = torch.randn(1100, 2).double()
+    queries = torch.cat([4 * torch.rand(1500, 1).double() - 1, points[:10]])
+    few = torch.cat([model(part, points, targets) for part in queries.split(500)])
+    many = model(queries, points, targets)
     torch.testing.assert_close(many, few, rtol=1e-9, atol=1e-9)
     if kernel != "box":
         slopes = [torch.autograd.grad(out.square().sum(), model.w)[0] for out in (few, many)]
         torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-5)
 
 
-def test_where_no_kernel_reaches_the_guess_is_zero():
+def test_where_no_kernel_reaches_the_prediction_is_zero():
     model = KernelRegression(KernelRegressionConfig(kernel="box"))
     assert model(torch.tensor([[9.0]]), torch.zeros(3, 1), torch.ones(3, 1)).eq(0).all()
 
@@ -104,12 +109,12 @@ def test_the_example_is_the_curve_and_noise_of_deviation_a_half():
     torch.testing.assert_close(example.asked, torch.arange(0, 5, 0.1)[:, None])
 
 
-def fit(model, places, seen, *, epochs=5, rate=0.5):
+def fit(model, points, targets, *, epochs=5, rate=0.5):
     """Gradient descent on ``Σ (f(xᵢ) − yᵢ)²``, each guess from the others; the sums on the way."""
     optimizer, losses = torch.optim.SGD([model.w], lr=rate), []
     for _ in range(epochs):
         optimizer.zero_grad()
-        loss = (model.leave_one_out(places, seen) - seen).square().sum()
+        loss = (model.leave_one_out(points, targets) - targets).square().sum()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())

@@ -25,7 +25,7 @@ def test_scikit_learn_finds_nothing_wrong():
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "epanechnikov", "box"])
-def test_guesses_are_those_of_the_layer(kernel):
+def test_predictions_are_those_of_the_layer(kernel):
     regressor = KernelRegressor(kernel=kernel, bandwidth=0.3).fit(X, Y)
     layer = KernelRegression(KernelRegressionConfig(kernel=kernel, bandwidth=0.3)).double()
     with torch.no_grad():
@@ -33,7 +33,7 @@ def test_guesses_are_those_of_the_layer(kernel):
     np.testing.assert_allclose(regressor.predict(X), want[:, 0])
 
 
-def test_the_bandwidth_chosen_is_the_one_that_guesses_each_point_best_from_the_others():
+def test_the_bandwidth_chosen_is_the_one_that_predicts_each_point_best_from_the_others():
     noisy = Y + np.random.default_rng(0).normal(0, 0.2, 40)
     chosen = KernelRegressor().fit(X, noisy)
     for factor in (0.5, 2):
@@ -43,7 +43,7 @@ def test_the_bandwidth_chosen_is_the_one_that_guesses_each_point_best_from_the_o
     assert chosen.score(X, Y) > 0.9
 
 
-def test_out_of_reach_the_mean_is_guessed():
+def test_out_of_reach_the_mean_is_predicted():
     regressor = KernelRegressor(kernel="box", bandwidth=0.1).fit(X, np.stack([Y, -Y], 1))
     np.testing.assert_allclose(regressor.predict([[99.0]]), [[Y.mean(), -Y.mean()]])
 

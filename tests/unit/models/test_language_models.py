@@ -43,10 +43,10 @@ def test_logits_of_the_recurrence_have_a_bias(tie_embeddings: bool):
 def test_sinusoids_are_added_to_embeddings_of_their_size_and_have_no_limit():
     config = DecoderConfig(**SIZES, positions="sinusoidal", max_length=2)
     model, ids, inputs = Decoder(config, vocab_size=VOCAB), torch.randint(1, VOCAB, (3, 7)), []
-    model.dropout.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    model.dropout.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
     model(ids)
-    want = model.embedding.weight[ids] * 24**0.5 + sinusoidal(torch.arange(7), 24)
-    torch.testing.assert_close(inputs[0], want)
+    expected = model.embedding.weight[ids] * 24**0.5 + sinusoidal(torch.arange(7), 24)
+    torch.testing.assert_close(inputs[0], expected)
     assert model.max_length is None
     states = torch.randn(5, 24)
     torch.testing.assert_close(model.project(states), states @ model.embedding.weight.T)
@@ -56,14 +56,14 @@ def test_a_window_bounds_what_a_layer_sees():
     config = DecoderConfig(**SIZES | {"num_layers": 3}, window=2, positions="rotary")
     model = Decoder(config, vocab_size=VOCAB).eval()
     embedded = torch.randint(1, VOCAB, (1, 12))
-    want = model(embedded)
-    reaches = []
-    for place in range(12):
-        other = embedded.clone()
-        other[0, place] = embedded[0, place] % (VOCAB - 1) + 1
-        if (model(other) - want)[0, -1].abs().max() > 1e-7:
-            reaches.append(place)
-    assert reaches == list(range(11 - 3 * 2, 12))  # two more a layer
+    expected = model(embedded)
+    visible = []
+    for position in range(12):
+        changed = embedded.clone()
+        changed[0, position] = embedded[0, position] % (VOCAB - 1) + 1
+        if (model(changed) - expected)[0, -1].abs().max() > 1e-7:
+            visible.append(position)
+    assert visible == list(range(11 - 3 * 2, 12))  # two more a layer
 
 
 def test_a_decoder_begins_as_gpt2_does():

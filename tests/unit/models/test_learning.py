@@ -36,12 +36,14 @@ def digits(count, is_reversed, generator):
     """Sources, their lengths, targets shifted right, labels; -1 where there is none."""
     lengths = torch.randint(2, MOST + 1, (count,), generator=generator)
     source = torch.randint(4, 4 + DIGITS, (count, MOST + 1), generator=generator)
-    places = torch.arange(MOST + 1)
-    source = torch.where(places < lengths[:, None], source, 0)
+    positions = torch.arange(MOST + 1)
+    source = torch.where(positions < lengths[:, None], source, 0)
     order = (
-        (lengths[:, None] - 1 - places).clamp(min=0) if is_reversed else places.expand_as(source)
+        (lengths[:, None] - 1 - positions).clamp(min=0)
+        if is_reversed
+        else positions.expand_as(source)
     )
-    labels = source.gather(1, order).masked_fill(places > lengths[:, None], -1)
+    labels = source.gather(1, order).masked_fill(positions > lengths[:, None], -1)
     labels.scatter_(1, lengths[:, None], EOS_ID)
     target = torch.cat([torch.full((count, 1), BOS_ID), labels[:, :-1].clamp(min=0)], 1)
     source.scatter_(1, lengths[:, None], EOS_ID)
@@ -71,7 +73,7 @@ def test_digits_are_learned(kind):
         optimizer.zero_grad()
     source, lengths, target, labels = digits(200, is_reversed, generator)
     with torch.no_grad():
-        found = model.eval().project(model(source, lengths, target, lengths)[0]).argmax(-1)
-    right = ((found == labels) | (labels < 0)).all(1).float().mean().item()
+        predicted = model.eval().project(model(source, lengths, target, lengths)[0]).argmax(-1)
+    accuracy = ((predicted == labels) | (labels < 0)).all(1).float().mean().item()
     # By chance, one in 64 at best; without a way to see the source, no more.
-    assert right > 0.6
+    assert accuracy > 0.6

@@ -74,12 +74,12 @@ def test_three_embeddings_are_one_table():
 
 
 def test_keys_and_values_of_cross_attention_come_from_the_encoder():
-    seen = []
-    with observe(seen.append):
+    calls = []
+    with observe(calls.append):
         transformer()(*batch())
-    shapes = {call.kind: (call.query.shape[-2], call.key.shape[-2]) for call in seen}
+    shapes = {call.kind: (call.query.shape[-2], call.key.shape[-2]) for call in calls}
     assert shapes == {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
-    assert [(call.kind, call.layer) for call in seen] == [
+    assert [(call.kind, call.layer) for call in calls] == [
         *(("encoder", layer) for layer in range(2)),
         *((kind, layer) for layer in range(2) for kind in ("decoder", "cross")),
     ]
@@ -157,11 +157,11 @@ def test_the_weights_of_a_held_out_sentence_are_its_alignment():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    looked = []
-    with torch.no_grad(), observe(looked.append):
+    calls = []
+    with torch.no_grad(), observe(calls.append):
         answer = logits(held_out)[0].argmax(-1)
         alphas = torch.cat(
-            [weights(call.query, call.key, score=call.score, mask=call.mask)[0] for call in looked]
+            [weights(call.query, call.key, score=call.score, mask=call.mask)[0] for call in calls]
         )
     assert [words[i - 4] for i in answer.tolist()] == ["I", "love", "China"]
     assert alphas[:2].argmax(-1).tolist() == [0, 1]

@@ -60,19 +60,19 @@ def test_padding_of_either_text_changes_nothing(settings):
 def test_another_text_read_once_serves_several_rows(compares):
     reader, ids, other, features = made(compares=compares)
     ids, features = torch.cat([ids, ids.flip(0)]), torch.cat([features, features])
-    once = read(reader, ids, other, features, (N,) * 4)
-    apart = read(reader, ids, other.repeat_interleave(2, 0), features, (N,) * 4, (M,) * 4)
-    torch.testing.assert_close(once, apart)
+    shared = read(reader, ids, other, features, (N,) * 4)
+    repeated = read(reader, ids, other.repeat_interleave(2, 0), features, (N,) * 4, (M,) * 4)
+    torch.testing.assert_close(shared, repeated)
     with pytest.raises(ShapeError, match="other must have as many rows as ids, or divide them"):
         read(reader, ids[:3], other, features[:3], (N,) * 3)
 
 
 def inputs_of(reader, *args):
-    seen = {}
-    hook = reader.read.register_forward_pre_hook(lambda _, given: seen.update(inputs=given[0]))
+    captured = {}
+    hook = reader.read.register_forward_pre_hook(lambda _, given: captured.update(inputs=given[0]))
     read(reader, *args)
     hook.remove()
-    return seen["inputs"]
+    return captured["inputs"]
 
 
 @pytest.mark.parametrize(("alignment", "scale"), [("dot", 1.0), ("scaled_dot", 11**-0.5)])
@@ -80,14 +80,14 @@ def test_the_alignment_is_drqas(alignment, scale):
     """Σ_j softmax_j(relu(W e_i) · relu(W o_j)) o_j, over the real words alone."""
     reader, ids, other, features = made(alignment=alignment)
     inputs = inputs_of(reader, ids, other, features, (N, N), (M, 2))
-    tokens, theirs = reader.embedding(ids), reader.embedding(other)
+    tokens, other_tokens = reader.embedding(ids), reader.embedding(other)
     torch.testing.assert_close(inputs[..., :11], tokens)
     torch.testing.assert_close(inputs[..., -FEATURES:], features)
     for row, length in enumerate((M, 2)):
-        words = theirs[row, :length]
-        asked, keys = (reader.align(each).relu() for each in (tokens[row], words))
-        want = (scale * asked @ keys.T).softmax(-1) @ words
-        torch.testing.assert_close(inputs[row, :, 11:22], want, atol=1e-5, rtol=1e-5)
+        words = other_tokens[row, :length]
+        queries, keys = (reader.align(each).relu() for each in (tokens[row], words))
+        expected = (scale * queries @ keys.T).softmax(-1) @ words
+        torch.testing.assert_close(inputs[row, :, 11:22], expected, atol=1e-5, rtol=1e-5)
 
 
 def test_layers_read_the_one_before_and_stand_side_by_side():
@@ -119,18 +119,18 @@ def test_the_similarity_is_bidafs():
     reader, ids, other, features = made(compares=True, similarity="trilinear")
     torch.nn.init.normal_(reader.similarity.of_key)
     torch.nn.init.normal_(reader.similarity.of_product)
-    calls, kept = [], {}
-    reader.read.register_forward_hook(lambda *hooked: kept.update(states=hooked[2][0]))
+    calls, captured = [], {}
+    reader.read.register_forward_hook(lambda *hooked: captured.update(states=hooked[2][0]))
     with observe(calls.append):
         read(reader, ids, other, features, (N, N), (M, 2))
     (call,) = [each for each in calls if each.layer == 2]
-    looks = call.weights()
+    rows = call.weights()
     w = torch.cat([torch.randn(12), reader.similarity.of_key, reader.similarity.of_product])
     for row, length in enumerate((M, 2)):
-        for h, look in zip(kept["states"][row], looks[row], strict=True):
+        for h, weights_of_row in zip(captured["states"][row], rows[row], strict=True):
             scores = torch.stack([w @ torch.cat([h, q, h * q]) for q in call.key[row, :length]])
-            want = F.pad(scores.softmax(0), (0, M - length))
-            torch.testing.assert_close(look, want, atol=1e-5, rtol=1e-5)
+            expected = F.pad(scores.softmax(0), (0, M - length))
+            torch.testing.assert_close(weights_of_row, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_the_similarity_changes_what_is_read_and_is_learned():
@@ -145,7 +145,7 @@ def test_the_similarity_changes_what_is_read_and_is_learned():
         MatchReaderConfig(similarity="trilinear")
 
 
-def test_it_learns_to_find_the_word_after_the_one_asked_for():
+def test_it_learns_to_find_the_word_after_the_one_in_question():
     torch.manual_seed(0)
     config = MatchReaderConfig(embed_dim=16, hidden_dim=12, dropout=0.0)
     model = SpanFinder(
@@ -155,18 +155,18 @@ def test_it_learns_to_find_the_word_after_the_one_asked_for():
 
     def answer():
         ids = torch.stack([torch.randperm(V - 2)[:N] + 2 for _ in range(32)])
-        place = torch.randint(0, N - 1, (32,))
-        asked = ids.gather(1, place[:, None])
-        features = (ids == asked).float()[..., None]
-        return *model(ids, lengths, other=asked, other_lengths=one, features=features), place + 1
+        position = torch.randint(0, N - 1, (32,))
+        word = ids.gather(1, position[:, None])
+        features = (ids == word).float()[..., None]
+        return *model(ids, lengths, other=word, other_lengths=one, features=features), position + 1
 
     def loss_of(_):
-        start, end, place = answer()
-        return SpanFinder.loss(start, end, place, place) / 32
+        start, end, position = answer()
+        return SpanFinder.loss(start, end, position, position) / 32
 
     train(model, loss_of, lr=0.02)
-    start, _, place = answer()
-    assert (start.argmax(1) == place).float().mean() > 0.9
+    start, _, position = answer()
+    assert (start.argmax(1) == position).float().mean() > 0.9
 
 
 B, SENTENCES, J, Q, VOCAB = 2, 5, 4, 3, 17
@@ -186,8 +186,8 @@ def total_of(ids, table, encoding):
     total = torch.zeros(d)
     for j, word in enumerate(words, start=1):
         for k in range(1, d + 1):
-            place = (1 - j / count) - (k / d) * (1 - 2 * j / count)
-            total[k - 1] += (place if encoding == "position" else 1) * table[word, k - 1]
+            weight = (1 - j / count) - (k / d) * (1 - 2 * j / count)
+            total[k - 1] += (weight if encoding == "position" else 1) * table[word, k - 1]
     return total
 
 
@@ -238,21 +238,21 @@ def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding, counte
     assert all(each.grad.any() for each in model.parameters())
 
 
-def test_what_overlap_says_of_a_sentence_and_its_neighbours_is_added_to_every_match():
+def test_overlap_features_of_a_sentence_and_its_neighbours_are_added_to_every_match():
     config = MemoryNetworkConfig(model_dim=6, num_hops=2, max_sentences=7, dropout=0.0)
     model = MemoryNetwork(config, vocab_size=VOCAB, num_features=3)
     sentences, question = torch.randint(1, VOCAB, (B, SENTENCES, J)), torch.ones(B, Q).long()
     counts, overlap = torch.tensor([5, 2]), torch.randn(B, SENTENCES, 3)
     overlap[1, 2:] = 0
-    asked, nothing = model._read(question, model.match)[0], torch.zeros(3)
-    rows = [nothing, *overlap[0], nothing]
+    query, zeros = model._read(question, model.match)[0], torch.zeros(3)
+    rows = [zeros, *overlap[0], zeros]
     around = [
-        torch.cat([rows[i], rows[i - 1], rows[i + 1], asked]) for i in range(1, SENTENCES + 1)
+        torch.cat([rows[i], rows[i - 1], rows[i + 1], query]) for i in range(1, SENTENCES + 1)
     ]
     score = model.overlap(torch.stack(around)).squeeze(-1)
     logits = model(sentences, counts, question, overlap)
-    alone = model(sentences[1:, :2], counts[1:], question[1:], overlap[1:, :2])
-    torch.testing.assert_close(alone, logits[1:, :2])
+    single = model(sentences[1:, :2], counts[1:], question[1:], overlap[1:, :2])
+    torch.testing.assert_close(single, logits[1:, :2])
     with torch.no_grad():  # the hops find nothing, whatever they look at
         for table in (model.mix, model.mix_order):
             table.zero_()
@@ -261,27 +261,27 @@ def test_what_overlap_says_of_a_sentence_and_its_neighbours_is_added_to_every_ma
     assert not torch.allclose(model(sentences, counts, question, overlap), logits)
 
 
-@pytest.mark.parametrize(("counted_from", "found"), [("last", [4, 2, 0]), ("first", [0, 0, 0])])
-def test_place_0_is_that_of_the_sentence_nearest_to_the_question(counted_from, found):
+@pytest.mark.parametrize(("counted_from", "expected"), [("last", [4, 2, 0]), ("first", [0, 0, 0])])
+def test_position_0_is_that_of_the_sentence_nearest_to_the_question(counted_from, expected):
     """In texts of any length, of sentences that are all alike."""
     model, words = network(1, counted_from=counted_from), torch.ones(3, SENTENCES, J).long()
     with torch.no_grad():
         model.match_order.zero_()[0] = model._read(words[:1, 0], model.match)[0]
     logits = model(words, torch.tensor([5, 3, 1]), words[:, 0])
-    assert logits.argmax(-1).tolist() == found
+    assert logits.argmax(-1).tolist() == expected
     assert MemoryNetworkConfig().counted_from == "last"
 
 
-def test_every_hop_is_seen():
-    seen = []
-    with observe(seen.append):
+def test_every_hop_is_observed():
+    calls = []
+    with observe(calls.append):
         network(3)(*asked())
-    assert [(each.kind, each.layer) for each in seen] == [("cross", hop) for hop in range(3)]
+    assert [(each.kind, each.layer) for each in calls] == [("cross", hop) for hop in range(3)]
 
 
-@pytest.mark.parametrize(("facts", "hops"), [(1, 1), (2, 3)])
+@pytest.mark.parametrize(("num_facts", "hops"), [(1, 1), (2, 3)])
 @pytest.mark.slow
-def test_finds_the_sentence_that_answers(facts, hops):
+def test_finds_the_sentence_that_answers(num_facts, hops):
     """ "a b": the question is a, the answer the sentence that begins with it; or with its b."""
     torch.manual_seed(0)
     model = network(hops, dim=32)
@@ -292,10 +292,10 @@ def test_finds_the_sentence_that_answers(facts, hops):
         first, second = names[:, :5] + 1, names[:, 1:6] + 9
         order = torch.stack([torch.randperm(5, generator=generator) for _ in range(count)])
         sentences = torch.stack([first, second], -1).gather(1, order[..., None].expand(-1, -1, 2))
-        asked = torch.randint(0, 4, (count,), generator=generator)
+        index = torch.randint(0, 4, (count,), generator=generator)
         # A second fact: what stands behind a name, as 9 to 16, is another's name, as 1 to 8.
-        answer = (order == (asked + facts - 1)[:, None]).long().argmax(1)
-        return sentences, names.gather(1, asked[:, None]) + 1, answer
+        answer = (order == (index + num_facts - 1)[:, None]).long().argmax(1)
+        return sentences, names.gather(1, index[:, None]) + 1, answer
 
     five = torch.full((64,), 5)
 
@@ -303,7 +303,7 @@ def test_finds_the_sentence_that_answers(facts, hops):
         sentences, question, answer = case(64)
         return F.cross_entropy(model(sentences, five, question), answer)
 
-    train(model, loss_of, steps=350 if facts == 2 else 150, lr=5e-3, clip=40)
+    train(model, loss_of, steps=350 if num_facts == 2 else 150, lr=5e-3, clip=40)
     sentences, question, answer = case(64)
     assert (model(sentences, five, question).argmax(-1) == answer).float().mean() > 0.85
 

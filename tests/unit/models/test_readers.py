@@ -45,56 +45,58 @@ def batch(parts):
 
 @every_kind
 def test_padding_changes_nothing_of_words_and_of_their_parts(name, parts):
-    made, (ids, lengths, more) = reader(name, parts), batch(parts)
-    states = made(ids, lengths, **more)
-    assert states.shape == (B, N, made.output_dim)
+    model, (ids, lengths, more) = reader(name, parts), batch(parts)
+    states = model(ids, lengths, **more)
+    assert states.shape == (B, N, model.output_dim)
     for row, length in enumerate(lengths.tolist()):
-        alone = {key: each[row : row + 1, :length] for key, each in more.items()}
-        want = made(ids[row : row + 1, :length], **alone)[0]
-        torch.testing.assert_close(states[row, :length], want, atol=1e-5, rtol=1e-5)
+        single = {key: each[row : row + 1, :length] for key, each in more.items()}
+        expected = model(ids[row : row + 1, :length], **single)[0]
+        torch.testing.assert_close(states[row, :length], expected, atol=1e-5, rtol=1e-5)
     if more:
         wider = torch.nn.functional.pad(more["parts"], (0, 3))
-        torch.testing.assert_close(made(ids, lengths, parts=wider), states, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(model(ids, lengths, parts=wider), states, atol=1e-5, rtol=1e-5)
 
 
 @every_kind
 def test_every_parameter_learns(name, parts):
-    made, (ids, lengths, more) = reader(name, parts).train(), batch(parts)
+    model, (ids, lengths, more) = reader(name, parts).train(), batch(parts)
     if name == "transformer":
         more["segments"] = torch.arange(N).remainder(2).expand(B, N)
-    made(ids, lengths, **more).square().sum().backward()
-    assert [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()] == []
+    model(ids, lengths, **more).square().sum().backward()
+    assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
 
 
 @torch.no_grad()
 def test_filters_of_several_widths_and_the_largest_answer_of_each_are_kims():
     """c_i = relu(w · x_{i:i+h−1} + b) and the maximum over i, for every filter, in loops."""
-    config, made = READERS["convolutional"].config, READERS["convolutional"].load()
-    built = made(config(embed_dim=6, channels=4, widths=(3, 4, 5), dropout=0.0), vocab_size=VOCAB)
+    config, architecture = READERS["convolutional"].config, READERS["convolutional"].load()
+    model = architecture(
+        config(embed_dim=6, channels=4, widths=(3, 4, 5), dropout=0.0), vocab_size=VOCAB
+    )
     ids, lengths = torch.randint(1, VOCAB, (2, N)), torch.tensor([N, 2])
-    states = built(ids, lengths)
+    states = model(ids, lengths)
     assert states.shape == (2, N, 3 * 4)
-    found = Pooling("maximum", 12)(states, lengths)
+    pooled = Pooling("maximum", 12)(states, lengths)
     for row, length in enumerate(lengths.tolist()):
-        words = built.words.embedding(ids[row, :length]).double()
-        for place, (width, filters) in enumerate(zip((3, 4, 5), built.filters, strict=True)):
+        words = model.words.embedding(ids[row, :length]).double()
+        for index, (width, filters) in enumerate(zip((3, 4, 5), model.filters, strict=True)):
             before, after = (width - 1) // 2, width // 2
             zeros = words.new_zeros(1, 6)
             padded = torch.cat([zeros.expand(before, 6), words, zeros.expand(after, 6)])
             for channel in range(4):
                 w, b = filters.weight[channel].double(), filters.bias[channel].double()
                 answers = [max(0.0, (w * padded[i : i + width].T).sum() + b) for i in range(length)]
-                got = found[row, 4 * place + channel].item()
-                assert got == pytest.approx(float(max(answers)), abs=1e-5)
+                output = pooled[row, 4 * index + channel].item()
+                assert output == pytest.approx(float(max(answers)), abs=1e-5)
 
 
 @pytest.mark.parametrize("parts", ["bag", "convolution", "lstm"])
 def test_a_word_never_seen_is_read_from_its_parts(parts):
-    made = reader("bag", parts)
+    model = reader("bag", parts)
     unknown = torch.ones(1, 2, dtype=torch.long)
-    states = made(unknown, parts=torch.tensor([[[3, 4, 5], [3, 6, 5]]]))[0]
+    states = model(unknown, parts=torch.tensor([[[3, 4, 5], [3, 6, 5]]]))[0]
     assert (states[0] - states[1]).abs().max() > 1e-3
-    order = made(unknown, parts=torch.tensor([[[3, 4, 5], [5, 4, 3]]]))[0]
+    order = model(unknown, parts=torch.tensor([[[3, 4, 5], [5, 4, 3]]]))[0]
     assert ((order[0] - order[1]).abs().max() > 1e-3) == (parts != "bag")
 
 

@@ -35,16 +35,16 @@ def bilinear():
     return BilinearAttention(Q, Y).double()
 
 
-def walk(way, look, steps=3):
+def walk(attention, look, steps=3):
     """The outputs of some steps, and the weights that an observer saw."""
-    seen, outputs = [], []
-    known = memory(look)
-    state = way.start(known)
-    with observe(seen.append), at("cross", 0):
+    calls, outputs = [], []
+    source_memory = memory(look)
+    state = attention.start(source_memory)
+    with observe(calls.append), at("cross", 0):
         for query in queries(steps):
-            outputs.append(way(look, query, known, state))
+            outputs.append(attention(look, query, source_memory, state))
             state = outputs[-1].state
-    assert [(call.kind, call.layer) for call in seen] == [("cross", 0)] * steps
+    assert [(call.kind, call.layer) for call in calls] == [("cross", 0)] * steps
     rows = [
         weights(
             call.query,
@@ -54,7 +54,7 @@ def walk(way, look, steps=3):
             bias=call.bias,
             weighting=call.weighting,
         )[:, 0]
-        for call in seen
+        for call in calls
     ]
     return outputs, torch.stack(rows)
 
@@ -86,16 +86,16 @@ def assert_mixes(outputs, rows, expected):
 
 
 @torch.no_grad()
-def test_local_p_is_a_softmax_near_the_predicted_place_times_a_gaussian():
+def test_local_p_is_a_softmax_near_the_predicted_position_times_a_gaussian():
     look, reach = bilinear(), 2
-    way = Near(Q, reach, is_predictive=True).double()
-    outputs, rows = walk(way, look)
+    attention = Near(Q, reach, is_predictive=True).double()
+    outputs, rows = walk(attention, look)
 
     def expected(step, row):
-        hidden = (way.inner.weight @ queries(3)[step, row]).tanh()
-        away = places(row) - LENGTHS[row] * torch.sigmoid(way.outer.weight[0] @ hidden)
-        align = softmax_where(scores(look, step, row), away.abs() <= reach)
-        return align * (-(away**2) / (2 * (reach / 2) ** 2)).exp()
+        hidden = (attention.inner.weight @ queries(3)[step, row]).tanh()
+        distance = places(row) - LENGTHS[row] * torch.sigmoid(attention.outer.weight[0] @ hidden)
+        align = softmax_where(scores(look, step, row), distance.abs() <= reach)
+        return align * (-(distance**2) / (2 * (reach / 2) ** 2)).exp()
 
     assert_mixes(outputs, rows, expected)
     assert (rows.sum(-1) < 1).all()
@@ -145,14 +145,14 @@ def test_a_single_bump_never_goes_back():
 def test_coverage_joins_the_score_and_looking_again_costs(make):
     look = make()
     is_additive = isinstance(look, AdditiveAttention)
-    way = Covering(13 if is_additive else Y).double()
-    torch.nn.init.normal_(way.w)
-    outputs, rows = walk(way, look)
-    covered, known = torch.zeros(B, S, dtype=F64), memory(look)
+    attention = Covering(13 if is_additive else Y).double()
+    torch.nn.init.normal_(attention.w)
+    outputs, rows = walk(attention, look)
+    covered, source_memory = torch.zeros(B, S, dtype=F64), memory(look)
 
     def expected(step, row):
         query, real = queries(3)[step, row], slice(LENGTHS[row])
-        keys = known.keys[row, real] + covered[row, real, None] * way.w
+        keys = source_memory.keys[row, real] + covered[row, real, None] * attention.w
         if is_additive:  # See et al., equation 11: v · tanh(W_h h_i + W_s s_t + w_c c_i + b)
             return ((keys + look.query(query)).tanh() @ look.w).softmax(0)
         return (keys @ (query @ look.w)).softmax(0)
@@ -171,12 +171,12 @@ def test_weights_of_soft_attention_are_those_that_mix():
     look = bilinear()
     outputs, rows = walk(Soft(shows_weights=True), look)
     plain, _ = walk(Soft(), look)
-    for output, other, row in zip(outputs, plain, rows, strict=True):
+    for output, reference, row in zip(outputs, plain, rows, strict=True):
         torch.testing.assert_close(output.weights, row)
-        torch.testing.assert_close(output.context, other.context)
+        torch.testing.assert_close(output.context, reference.context)
 
 
-def test_hard_attention_takes_the_best_place_in_use():
+def test_hard_attention_takes_the_best_position_in_use():
     look = bilinear()
     outputs, rows = walk(Sampled().eval(), look)
     for step, output in enumerate(outputs):
@@ -188,22 +188,24 @@ def test_hard_attention_takes_the_best_place_in_use():
 
 
 def test_some_sentences_get_the_mean_at_every_step_of_training_and_no_reward():
-    look, known = bilinear(), memory(bilinear())
+    look, source_memory = bilinear(), memory(bilinear())
     soft, _ = walk(Soft(), look)
-    way, state = Sampled(mean_share=1.0).train(), None
+    attention, state = Sampled(mean_share=1.0).train(), None
     for step, query in enumerate(queries(3)):
-        output = way(look, query, known, way.start(known) if state is None else state)
+        output = attention(
+            look, query, source_memory, attention.start(source_memory) if state is None else state
+        )
         state = output.state
         torch.testing.assert_close(output.context, soft[step].context)
         assert output.log_prob.eq(0).all()
-    many = known.select(torch.zeros(1000, dtype=torch.long))
+    many = source_memory.select(torch.zeros(1000, dtype=torch.long))
     torch.manual_seed(9)
-    lots = Sampled(mean_share=0.25).train().start(many).past
-    assert set(lots.tolist()) == {0.0, 1.0}
-    assert 0.2 < lots.mean() < 0.3
+    has_mean = Sampled(mean_share=0.25).train().start(many).past
+    assert set(has_mean.tolist()) == {0.0, 1.0}
+    assert 0.2 < has_mean.mean() < 0.3
 
 
-def test_reinforce_weighs_each_draw_by_what_came_after_it_beside_the_others():
+def test_reinforce_weighs_each_draw_by_its_later_reward_less_that_of_the_others():
     log_probs = torch.tensor([[-1.0, -2.0, -0.5], [-0.3, -0.7, -9.0]], requires_grad=True)
     gains = torch.tensor([[-1.0, -4.0, -2.0], [-3.0, -5.0, 77.0]])
     is_real = torch.tensor([[True, True, True], [True, True, False]])
@@ -270,12 +272,12 @@ def test_the_loss_of_coverage_is_summed_over_real_tokens():
     source, target = torch.randint(4, 23, (B, S)), torch.randint(4, 23, (B, 5))
     n = torch.tensor([5, 2])
     _, loss = model.train()(source, LENGTHS, target, n)
-    seen = []
-    with observe(seen.append):
+    calls = []
+    with observe(calls.append):
         assert model.eval()(source, LENGTHS, target, n)[1] is None
     rows = [
         weights(c.query, c.key, score=c.score, bias=c.bias, weighting=c.weighting)[:, 0]
-        for c in seen
+        for c in calls
     ]
     expected = 0.0
     for row, count in enumerate(n.tolist()):
@@ -290,7 +292,7 @@ def test_dot_scores_compare_with_the_sum_of_both_directions():
     model = RnnSeq2Seq(config, source_vocab=23, target_vocab=23).eval()
     source = torch.randint(4, 23, (B, S))
     states, _ = model.encoder(model.source_embedding(source), LENGTHS)
-    found = model.start(source, LENGTHS).memory
-    torch.testing.assert_close(found.keys, states[..., :10] + states[..., 10:])
+    source_memory = model.start(source, LENGTHS).memory
+    torch.testing.assert_close(source_memory.keys, states[..., :10] + states[..., 10:])
     assert isinstance(model.look, DotAttention)
     assert model.look.is_scaled is False

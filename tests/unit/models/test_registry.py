@@ -79,12 +79,12 @@ def test_models_are_called_as_their_kind_is(table, name):
     kinds = (Seq2Seq, LanguageModel, TextReader, PairReader, PairClassifier)
     (kind,) = [each for each in kinds if issubclass(architecture, each)]
     for method in kind.__abstractmethods__:
-        asked = signature(getattr(kind, method)).parameters
-        taken = dict(signature(getattr(architecture, method)).parameters)
-        for place, parameter in asked.items():
-            found = taken.pop(place)
-            assert (found.kind, found.default) == (parameter.kind, parameter.default)
-        extra = taken.values()
+        required = signature(getattr(kind, method)).parameters
+        offered = dict(signature(getattr(architecture, method)).parameters)
+        for name, parameter in required.items():
+            own = offered.pop(name)
+            assert (own.kind, own.default) == (parameter.kind, parameter.default)
+        extra = offered.values()
         assert all(
             each.kind is Parameter.KEYWORD_ONLY and each.default is not Parameter.empty
             for each in extra
@@ -92,13 +92,13 @@ def test_models_are_called_as_their_kind_is(table, name):
 
 
 def test_readers_say_how_they_read_two_texts():
-    apart = {name for name, made in PAIR_MODELS.items() if made.load().reads_apart}
-    told = {name for name, made in PAIR_MODELS.items() if made.load().reads_features}
-    assert (apart, told) == ({"esim", "match"}, {"match", "transformer"})
+    separate = {name for name, entry in PAIR_MODELS.items() if entry.load().reads_apart}
+    with_features = {name for name, entry in PAIR_MODELS.items() if entry.load().reads_features}
+    assert (separate, with_features) == ({"esim", "match"}, {"match", "transformer"})
 
 
 def test_only_a_recurrence_is_recurrent():
-    assert [name for name, made in LANGUAGE_MODELS.items() if made.load().is_recurrent] == [
+    assert [name for name, entry in LANGUAGE_MODELS.items() if entry.load().is_recurrent] == [
         "recurrent"
     ]
 

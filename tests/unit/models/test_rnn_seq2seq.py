@@ -71,8 +71,8 @@ def bahdanau(p, source, target, config):
     rows = []
     for token in target:
         embedded = p["target_embedding.weight"][token] * scale
-        asked = linear(p, "look.query", layers[-1])
-        scores = [p["look.w"] @ (asked + linear(p, "look.key", m)).tanh() for m in memory]
+        query = linear(p, "look.query", layers[-1])
+        scores = [p["look.w"] @ (query + linear(p, "look.key", m)).tanh() for m in memory]
         context = torch.stack(scores).softmax(0) @ values
         state = embedded
         for i, before in enumerate(layers):

@@ -33,7 +33,7 @@ def batch():
     return source, torch.tensor([5, 2, 3]), target
 
 
-def test_tables_that_are_not_tied_are_counted_apart():
+def test_tables_that_are_not_tied_are_counted_separately():
     tied_three, tied_two, apart = (build(tie_embeddings=t) for t in ("all", "target", "none"))
     assert count(tied_two) == count(tied_three) + V * 12
     assert count(apart) == count(tied_three) + 2 * V * 12
@@ -99,10 +99,10 @@ def test_batch_norm_leaves_padding_out_while_training(norm):
 
 
 def test_a_window_hides_what_is_far_on_either_side_or_before():
-    seen = []
-    with observe(seen.append):
+    calls = []
+    with observe(calls.append):
         build(window=1).eval()(*batch())
-    masks = {call.kind: call.mask for call in seen if call.layer == 0}
+    masks = {call.kind: call.mask for call in calls if call.layer == 0}
     assert masks["decoder"].draw(4, 4) == "1 . . .\n1 1 . .\n. 1 1 .\n. . 1 1"
     assert masks["encoder"].draw(5, 5).split("\n\n")[2] == (
         "1 1 . . .\n1 1 1 . .\n. 1 1 . .\n. . 1 . .\n. . . . ."
@@ -131,17 +131,17 @@ def test_a_dot_product_is_the_scaled_one_of_longer_queries():
 def test_additive_scores_have_weights_of_their_own_in_every_layer():
     model = build(score="additive").eval()
     source, lengths, target = batch()
-    seen = []
-    with observe(seen.append):
+    calls = []
+    with observe(calls.append):
         states = model(source, lengths, target)[0]
-    weights = [each.score.w for each in seen]
+    weights = [each.score.w for each in calls]
     assert len({id(w) for w in weights}) == len(weights) == 6
     states.sum().backward()
     assert all(w.shape == (3, 4) and w.grad.any() for w in weights)
     assert count(model) == count(build()) + 6 * 12
 
 
-def test_relative_positions_alone_know_no_absolute_place():
+def test_relative_positions_alone_know_no_absolute_position():
     # A sentence's states are those it has behind another, out of sight.
     for positions in ("rotary", "relative", "t5", "alibi", "none"):
         model = build(positions=positions, num_heads=2, window=1, num_encoder_layers=1).eval()

@@ -159,8 +159,8 @@ def test_members_that_lie_in_each_other_are_refused(bundle):
     end = content.rindex(b"PK\x05\x06")
     *_, count, _, size, start, _ = struct.unpack("<4s4H2LH", content[end : end + 22])
     entries = content[start : start + size]
-    place = entries.index(b"model.safetensors") - 46
-    entry = entries[place : place + 46 + len("model.safetensors")]
+    start_of_entry = entries.index(b"model.safetensors") - 46
+    entry = entries[start_of_entry : start_of_entry + 46 + len("model.safetensors")]
     names = [b"tokenizer/%07d" % number for number in range(2000)]
     more = b"".join(entry.replace(b"model.safetensors", name) for name in names)
     tail = struct.pack(
@@ -195,10 +195,10 @@ def test_a_file_that_was_cut_is_refused(bundle):
 def test_whatever_byte_is_wrong_the_run_is_refused_or_the_same(run, bundle):
     content = bytearray(bundle.read_bytes())
     refused = 0
-    for place in range(0, len(content), 13):
-        content[place] ^= 0x55
+    for index in range(0, len(content), 13):
+        content[index] ^= 0x55
         bundle.write_bytes(content)
-        content[place] ^= 0x55
+        content[index] ^= 0x55
         try:
             opened = Run.open(bundle)
             assert opened.tokenizer_folder.is_dir()

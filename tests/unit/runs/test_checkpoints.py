@@ -34,24 +34,24 @@ def test_a_checkpoint_comes_back_with_what_was_saved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["model.safetensors", "state.safetensors", "state.json"])
 def test_every_flipped_bit_cut_or_loss_of_a_file_is_found(tmp_path: Path, name: str) -> None:
-    saved = save(tmp_path, 1)
-    path = saved.folder / name
+    checkpoint = save(tmp_path, 1)
+    path = checkpoint.folder / name
     content = path.read_bytes()
-    for place in range(len(content)):
+    for index in range(len(content)):
         flipped = bytearray(content)
-        flipped[place] ^= 1 << place % 8
+        flipped[index] ^= 1 << index % 8
         path.write_bytes(flipped)
         with pytest.raises(DamageError, match=name):
-            saved.check()
-    for other in (content[:-1], content + b"\n", b""):
-        path.write_bytes(other)
+            checkpoint.check()
+    for broken in (content[:-1], content + b"\n", b""):
+        path.write_bytes(broken)
         with pytest.raises(DamageError, match=name):
-            saved.check()
+            checkpoint.check()
     path.unlink()
     with pytest.raises(DamageError, match=name):
-        saved.check()
+        checkpoint.check()
     path.write_bytes(content)
-    saved.check()
+    checkpoint.check()
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_with_a_warning(tmp_path: Path) -> None:

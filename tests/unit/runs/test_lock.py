@@ -85,7 +85,7 @@ def test_where_folders_cannot_be_locked_the_file_is(
     Lock(tmp_path).release()
 
 
-def test_a_holder_who_has_not_said_who_it_is(tmp_path: Path) -> None:
+def test_a_holder_without_a_process_id(tmp_path: Path) -> None:
     first = Lock(tmp_path)
     (tmp_path / "lock").write_text("{")
     with pytest.raises(RunError, match="already in use by another process"):

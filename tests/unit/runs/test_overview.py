@@ -9,8 +9,8 @@ from regard.runs.overview import find_runs, overview
 
 
 def test_a_run_in_a_line(runs, tmp_path):
-    seen = overview(runs.make(tmp_path / "a", name="transformer-tiny", losses=(2.0, 1.5, 1.7)))
-    assert seen.to_dict() == {
+    line = overview(runs.make(tmp_path / "a", name="transformer-tiny", losses=(2.0, 1.5, 1.7)))
+    assert line.to_dict() == {
         "run": str(tmp_path / "a"),
         "recipe": "transformer-tiny",
         "state": "done",
@@ -26,17 +26,17 @@ def test_a_run_in_a_line(runs, tmp_path):
 
 
 def test_the_best_is_by_the_metric_that_the_run_goes_by(runs, tmp_path):
-    seen = overview(runs.make(tmp_path / "a", metric="bleu", losses=(2.0, 1.5, 1.7)))
-    assert (seen.metric, seen.best, seen.best_update) == ("bleu", 38.5, 20)
+    line = overview(runs.make(tmp_path / "a", metric="bleu", losses=(2.0, 1.5, 1.7)))
+    assert (line.metric, line.best, line.best_update) == ("bleu", 38.5, 20)
 
 
 def test_of_a_task_from_outside_the_loss_is_still_better_where_it_is_less(runs, tmp_path):
-    seen = overview(runs.make(tmp_path / "a", task="from_outside", losses=(2.0, 1.5, 1.7)))
-    assert seen.best_update == 20
-    assert seen.counted == "terms of the loss"
+    line = overview(runs.make(tmp_path / "a", task="from_outside", losses=(2.0, 1.5, 1.7)))
+    assert line.best_update == 20
+    assert line.counted == "terms of the loss"
 
 
-def test_a_recipe_without_a_name_is_told_by_task_and_model(runs, tmp_path):
+def test_a_recipe_without_a_name_is_described_by_task_and_model(runs, tmp_path):
     assert overview(runs.make(tmp_path / "a")).recipe == "translation transformer"
 
 
@@ -51,22 +51,22 @@ def test_states(runs, tmp_path):
     assert overview(stopped).state == "stopped"
 
 
-def test_what_is_damaged_is_told_and_the_others_are_listed(runs, tmp_path):
+def test_what_is_damaged_is_named_and_the_others_are_listed(runs, tmp_path):
     for name in ("card", "figures", "position", "whole"):
         runs.make(tmp_path / name)
     (tmp_path / "card" / "run.json").write_text('{"format": 1}')
     figures = tmp_path / "figures" / "metrics.jsonl"
     figures.write_text(figures.read_text().replace('{"update": 10,', "update 10", 1))
     (tmp_path / "position" / "checkpoints" / "000000020" / "state.json").write_text("{")
-    seen = {run.run.name: run for run in find_runs(tmp_path)[0]}
-    assert seen["card"].state == "damaged"
-    assert "must carry the checksum" in seen["card"].problem
-    assert (seen["figures"].state, seen["figures"].best) == ("done", None)
-    assert "metrics.jsonl:1 must be a line of JSON" in seen["figures"].problem
+    by_name = {run.run.name: run for run in find_runs(tmp_path)[0]}
+    assert by_name["card"].state == "damaged"
+    assert "must carry the checksum" in by_name["card"].problem
+    assert (by_name["figures"].state, by_name["figures"].best) == ("done", None)
+    assert "metrics.jsonl:1 must be a line of JSON" in by_name["figures"].problem
     # The checkpoint before tells the speed.
-    assert seen["position"].each_second == 250
-    assert "state.json must carry the checksum" in seen["position"].problem
-    assert seen["whole"].problem is None
+    assert by_name["position"].each_second == 250
+    assert "state.json must carry the checksum" in by_name["position"].problem
+    assert by_name["whole"].problem is None
 
 
 def test_foreign_folders_are_named_and_runs_inside_of_folders_found(runs, tmp_path):
@@ -78,8 +78,8 @@ def test_foreign_folders_are_named_and_runs_inside_of_folders_found(runs, tmp_pa
     (tmp_path / "foreign.json").write_text("{}")
     (tmp_path / "circle").symlink_to(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path / "b")
-    found, others = find_runs(tmp_path)
-    names = [run.run.relative_to(tmp_path).as_posix() for run in found]
+    runs_found, others = find_runs(tmp_path)
+    names = [run.run.relative_to(tmp_path).as_posix() for run in runs_found]
     assert names == ["b", "link", "old/ende/a"]
     assert [path.name for path in others] == ["circle", "notes"]
 

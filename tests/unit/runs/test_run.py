@@ -154,7 +154,7 @@ def test_damaged_final_weights_are_refused_and_training_makes_them_anew(trained:
     assert torch.equal(Run.open(trained).load_model()["w"], WEIGHTS["w"])
 
 
-def test_before_the_end_the_newest_checkpoint_is_used_and_said(home: Path) -> None:
+def test_before_the_end_the_newest_checkpoint_is_used_with_a_warning(home: Path) -> None:
     with Run.create(home, {}, "translation") as run:
         with pytest.raises(RunError, match="must hold weights; there are none yet"):
             run.load_model()
@@ -187,12 +187,12 @@ def test_finishing_again_never_looks_like_damage(
         assert torch.equal(Run.open(trained).load_model()["w"], WEIGHTS["w"])
 
 
-def _stop_after(place: Path) -> Any:
+def _stop_after(target: Path) -> Any:
     replace = Path.replace
 
     def stopping(old: Path, new: Path) -> Path:
         replace(old, new)
-        if new == place:
+        if new == target:
             raise KeyboardInterrupt
         return new
 
@@ -213,27 +213,25 @@ def test_resume_brings_the_folder_back_to_the_checkpoint(trained: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "said", "rest"),
+    ("content", "found", "kept"),
     [
         (None, "holds 0", ""),
         ('{"update": 1}\n{"upd', "holds 14, up to update 1", '{"update": 1}\n'),
         ("", "holds 0", ""),
     ],
 )
-def test_figures_that_are_gone_are_missed(home: Path, left: Any, said: str, rest: str) -> None:
+def test_figures_that_are_gone_are_missed(home: Path, content: Any, found: str, kept: str) -> None:
     path = home / "metrics.jsonl"
     with Run.create(home, {}, "translation") as run:
         for step in (1, 2):
             run.append_metrics({"update": step})
         run.save_checkpoint(2, WEIGHTS, None)
-        path.unlink() if left is None else path.write_text(left)
-        expected = (
-            rf"metrics.jsonl must hold 28 bytes of figures, written up to update 2; it {said}\. The"
-        )
-        with pytest.warns(RunWarning, match=expected):
+        path.unlink() if content is None else path.write_text(content)
+        rule = "metrics.jsonl must hold 28 bytes of figures, written up to update 2"
+        with pytest.warns(RunWarning, match=rf"{rule}; it {found}\. The"):
             run.resume()
         run.append_metrics({"update": 3})
-        assert path.read_text() == rest + '{"update": 3}\n'
+        assert path.read_text() == kept + '{"update": 3}\n'
         run.save_checkpoint(3, WEIGHTS, None)
         run.resume()  # says it once
 
@@ -257,9 +255,11 @@ def test_a_checkpoint_that_a_training_deletes_meanwhile_is_not_damaged(
         run.save_checkpoint(1, WEIGHTS, None)
         newest = run.save_checkpoint(2, {"w": torch.zeros(2)}, None)
     monkeypatch.setattr(Checkpoint, method, deleting(newest, getattr(Checkpoint, method)))
-    with pytest.warns(RunWarning, match="has not finished training; the weights of step 1") as said:
+    with pytest.warns(
+        RunWarning, match="has not finished training; the weights of step 1"
+    ) as warnings:
         assert torch.equal(Run.open(home).load_model()["w"], WEIGHTS["w"])
-    assert len(said) == 1
+    assert len(warnings) == 1
 
 
 def test_weights_that_a_training_writes_anew_meanwhile_are_not_damaged(trained: Path) -> None:

@@ -71,7 +71,7 @@ def test_tied_weights_are_stored_once_and_come_back_tied() -> None:
     assert torch.equal(loaded["decoder"], table)
 
 
-def test_views_of_one_memory_are_stored_whole_and_apart() -> None:
+def test_views_of_one_memory_are_stored_separately() -> None:
     table = torch.randn(4, 3)
     views = {"all": table, "flat": table.view(-1), "part": table[1:], "turned": table.T}
     loaded = unpack_tensors(pack_tensors(views), where=FILE)
@@ -87,7 +87,7 @@ def test_tensors_without_data_or_dense_layout_are_refused_by_name() -> None:
         pack_tensors({"w": torch.zeros(2, device="meta")})
 
 
-def test_names_that_would_meet_are_kept_apart() -> None:
+def test_names_that_would_collide_are_made_unique() -> None:
     state = {"a": {"b": torch.ones(1)}, "a.b": torch.zeros(1), "$int": 3, "": [torch.ones(2)]}
     assert same(through_bytes(state), state)
 

@@ -65,10 +65,10 @@ def check_best(log_probs, values, tokens, hidden, *, atol=3e-5):
     for row in tokens.tolist():
         assert len(set(row)) == len(row)
         assert not set(row) & set(hidden)
-    shown = log_probs.clone()
-    shown[:, hidden] = -torch.inf
-    torch.testing.assert_close(values, shown.topk(values.shape[1]).values, atol=atol, rtol=0)
-    torch.testing.assert_close(values, shown.gather(1, tokens), atol=atol, rtol=0)
+    allowed = log_probs.clone()
+    allowed[:, hidden] = -torch.inf
+    torch.testing.assert_close(values, allowed.topk(values.shape[1]).values, atol=atol, rtol=0)
+    torch.testing.assert_close(values, allowed.gather(1, tokens), atol=atol, rtol=0)
 
 
 def rounded_copies(model, count=4):
@@ -82,33 +82,33 @@ def rounded_copies(model, count=4):
 
 
 @torch.no_grad()
-def check_steps(plain, made, given, *, count, hidden=(0, 1), atol=3e-5, copies=()):
+def check_steps(plain, runtime, inputs, *, count, hidden=(0, 1), atol=3e-5, copies=()):
     """Drive a model and what is made of it side by side, with rows doubled, dropped and reordered.
 
     Both ways of a step, all log-probabilities and the best, go from states of their own. Where the
     model itself is unsteady, which its ``rounded_copies`` tell, up to eight times what one rounding
     of its weights does is close enough.
     """
-    rows, state, made_state = len(given[1]), plain.start(*given), made.start(*given)
-    best_state, token = made_state, torch.full((rows,), 2)
-    states = [model.start(*given) for model in copies]
+    rows, state, runtime_state = len(inputs[1]), plain.start(*inputs), runtime.start(*inputs)
+    best_state, token = runtime_state, torch.full((rows,), 2)
+    states = [model.start(*inputs) for model in copies]
     for _ in range(count):
         expected, state = plain.step(token, state)
         steps = [model.step(token, each) for model, each in zip(copies, states, strict=True)]
         states = [after for _, after in steps]
-        for found, _ in steps[1:]:
-            atol = max(atol, 8 * float((found - steps[0][0]).abs().max()))
-        found, made_state = made.step(token, made_state)
-        torch.testing.assert_close(found, expected, atol=atol, rtol=0)
-        values, tokens, best_state = made.steps.best(token, best_state, 3, list(hidden))
+        for outputs, _ in steps[1:]:
+            atol = max(atol, 8 * float((outputs - steps[0][0]).abs().max()))
+        outputs, runtime_state = runtime.step(token, runtime_state)
+        torch.testing.assert_close(outputs, expected, atol=atol, rtol=0)
+        values, tokens, best_state = runtime.steps.best(token, best_state, 3, list(hidden))
         check_best(expected, values, tokens, list(hidden), atol=atol)
-        kept = torch.randint(0, rows, (int(torch.randint(2, 9, ())),))
-        token = tokens[kept, torch.randint(0, 3, (len(kept),))]
-        state, made_state, best_state = (
-            each.select(kept) for each in (state, made_state, best_state)
+        rows_left = torch.randint(0, rows, (int(torch.randint(2, 9, ())),))
+        token = tokens[rows_left, torch.randint(0, 3, (len(rows_left),))]
+        state, runtime_state, best_state = (
+            each.select(rows_left) for each in (state, runtime_state, best_state)
         )
-        states = [each.select(kept) for each in states]
-        rows = len(kept)
+        states = [each.select(rows_left) for each in states]
+        rows = len(rows_left)
 
 
 def prompts(lengths):

@@ -58,7 +58,7 @@ def test_models_of_one_text_in_int8_are_nearly_the_same(kind: type[nn.Module]) -
 
 
 @pytest.mark.parametrize("name", ["auto", "float32"])
-def test_nothing_is_rounded_unless_asked_for(name: preparing.Precision) -> None:
+def test_nothing_is_rounded_by_default(name: preparing.Precision) -> None:
     exact = first_step(translator())
     assert torch.equal(first_step(in_precision(translator(), name)), exact)
 

@@ -45,18 +45,18 @@ def source(rows=5, longest=7):
 @every_kind
 def test_what_stands_around_the_steps_is_the_models(kind):
     model = KINDS[kind]()
-    made = prepared(model)
-    assert type(made) is kind
-    assert not made.training
-    given = source() if "target_embedding" in model._modules else (source()[0],)
-    given = (*given, torch.randint(4, VOCAB, (5, 3))) if len(given) == 2 else given
-    states, right = made(*given), model(*given)
-    if isinstance(right, tuple):
-        states, right = states[0], right[0]
-    torch.testing.assert_close(states, right, atol=0, rtol=0)
-    torch.testing.assert_close(made.project(states), model.project(states), atol=0, rtol=0)
+    runtime = prepared(model)
+    assert type(runtime) is kind
+    assert not runtime.training
+    inputs = source() if "target_embedding" in model._modules else (source()[0],)
+    inputs = (*inputs, torch.randint(4, VOCAB, (5, 3))) if len(inputs) == 2 else inputs
+    states, expected = runtime(*inputs), model(*inputs)
+    if isinstance(expected, tuple):
+        states, expected = states[0], expected[0]
+    torch.testing.assert_close(states, expected, atol=0, rtol=0)
+    torch.testing.assert_close(runtime.project(states), model.project(states), atol=0, rtol=0)
     for name in ("max_length", "begins_source", "output_dim", "is_recurrent"):
-        assert getattr(made, name, None) == getattr(model, name, None)
+        assert getattr(runtime, name, None) == getattr(model, name, None)
 
 
 @every_kind
@@ -72,7 +72,7 @@ def test_only_float32_is_prepared_and_only_where_loops_can_be_compiled(kind, mon
 
 
 @pytest.mark.parametrize("look", [observe, editing])
-def test_nothing_is_prepared_while_somebody_looks_or_edits(look):
+def test_nothing_is_prepared_while_somebody_observes_or_edits(look):
     model = translator()
     with look(lambda call: None):
         assert prepared(model) is model
@@ -110,13 +110,13 @@ def test_what_cannot_be_prepared_stays_as_it_is(make, options, reason):
 @translators
 def test_what_is_prepared_again_has_learned_more(kind):
     model = KINDS[kind]()
-    given, token = source(), torch.full((5,), 2)
-    before, _ = prepared(model).step(token, prepared(model).start(*given))
+    inputs, token = source(), torch.full((5,), 2)
+    before, _ = prepared(model).step(token, prepared(model).start(*inputs))
     shaken(model)
-    made = prepared(model)
-    after, _ = made.step(token, made.start(*given))
+    runtime = prepared(model)
+    after, _ = runtime.step(token, runtime.start(*inputs))
     with torch.no_grad():
-        expected, _ = model.step(token, model.start(*given))
+        expected, _ = model.step(token, model.start(*inputs))
     torch.testing.assert_close(after, expected, atol=3e-5, rtol=0)
     assert (after - before).abs().max() > 0.01
 
@@ -125,11 +125,11 @@ def test_what_is_prepared_again_has_learned_more(kind):
 @pytest.mark.parametrize("rows", [1, 8, 9, 64, 65, 150])
 def test_all_rows_are_reached_in_blocks(kind, rows):
     model = KINDS[kind]()
-    made, given = kind(model), source(rows, 3)
+    runtime, inputs = kind(model), source(rows, 3)
     token = torch.randint(4, VOCAB, (rows,))
     with torch.no_grad():
-        expected, _ = model.step(token, model.start(*given))
-    values, tokens, _ = made.steps.best(token, made.start(*given), 2, [])
+        expected, _ = model.step(token, model.start(*inputs))
+    values, tokens, _ = runtime.steps.best(token, runtime.start(*inputs), 2, [])
     torch.testing.assert_close(values, expected.topk(2).values, atol=3e-5, rtol=0)
     torch.testing.assert_close(values, expected.gather(1, tokens), atol=3e-5, rtol=0)
 
@@ -142,25 +142,29 @@ WATCHED = [
 
 
 @pytest.mark.parametrize("make", [translator, *WATCHED])
-@pytest.mark.parametrize("way", ["step", "best"])
-def test_whoever_observes_a_step_is_shown_what_it_looks_at(make, way):
-    model, given, token = make(), source(), torch.full((5,), 2)
-    made = prepared(model)
-    seen, right, rows = [], [], torch.tensor([4, 4, 0, 2])
+@pytest.mark.parametrize("method", ["step", "best"])
+def test_an_observer_of_a_step_gets_its_attention(make, method):
+    model, inputs, token = make(), source(), torch.full((5,), 2)
+    runtime = prepared(model)
+    calls, expected, rows = [], [], torch.tensor([4, 4, 0, 2])
     with torch.no_grad():
-        state, ready = model.start(*given), made.start(*given)
+        state, runtime_state = model.start(*inputs), runtime.start(*inputs)
         for _ in range(3):
-            with observe(right.append):
+            with observe(expected.append):
                 _, state = model.step(token, state)
-            with observe(seen.append):
-                if way == "step":
-                    _, ready = made.step(token, ready)
+            with observe(calls.append):
+                if method == "step":
+                    _, runtime_state = runtime.step(token, runtime_state)
                 else:
-                    *_, ready = made.steps.best(token, ready, 3, [])
-            state, ready, token = state.select(rows), ready.select(rows), token[rows] + 3
+                    *_, runtime_state = runtime.steps.best(token, runtime_state, 3, [])
+            state, runtime_state, token = (
+                state.select(rows),
+                runtime_state.select(rows),
+                token[rows] + 3,
+            )
             rows = torch.tensor([1, 0, 3, 2])
-    right = [call for call in right if call.kind == "cross"]
+    expected = [call for call in expected if call.kind == "cross"]
     layers = [0, 1] if make is translator else [0]
-    assert [(call.kind, call.layer) for call in seen] == [("cross", n) for n in layers] * 3
-    for one, other in zip(seen, right, strict=True):
-        torch.testing.assert_close(mean_weights(one), mean_weights(other), atol=1e-5, rtol=0)
+    assert [(call.kind, call.layer) for call in calls] == [("cross", n) for n in layers] * 3
+    for call_, reference in zip(calls, expected, strict=True):
+        torch.testing.assert_close(mean_weights(call_), mean_weights(reference), atol=1e-5, rtol=0)

@@ -35,22 +35,22 @@ def bound(states, weight):
 def test_a_product_is_that_in_float_to_its_rounding(size, bias):
     plain = linear(bias=bias)
     states = size * torch.randn(3, 5, I)
-    found, right = Int8Linear(plain)(states), plain(states)
-    assert found.dtype == torch.float32
-    assert ((found - right).abs() <= bound(states, plain.weight)).all()
+    outputs, expected = Int8Linear(plain)(states), plain(states)
+    assert outputs.dtype == torch.float32
+    assert ((outputs - expected).abs() <= bound(states, plain.weight)).all()
     # What the errors come to is far below the bound, as roundings are to both sides.
-    assert (found - right).norm() < 0.03 * (states @ plain.weight.T).norm()
+    assert (outputs - expected).norm() < 0.03 * (states @ plain.weight.T).norm()
 
 
 def test_an_answer_does_not_depend_on_its_neighbours():
-    made, states = Int8Linear(linear()), torch.randn(130, I)
-    whole = made(states)
+    linear_int8, states = Int8Linear(linear()), torch.randn(130, I)
+    batched = linear_int8(states)
     for rows in ([5], [5, 6], [129, 5, 5, 0], list(range(64)), list(range(65))):
-        assert torch.equal(made(states[rows]), whole[rows])
+        assert torch.equal(linear_int8(states[rows]), batched[rows])
     loud = states.clone()
     loud[1::2] *= 1000
-    assert torch.equal(made(loud)[::2], whole[::2])
-    assert torch.equal(made(states.view(2, 65, I)), whole.view(2, 65, O))
+    assert torch.equal(linear_int8(loud)[::2], batched[::2])
+    assert torch.equal(linear_int8(states.view(2, 65, I)), batched.view(2, 65, O))
 
 
 @pytest.mark.parametrize("scale", [1.0, 8.0])
@@ -59,19 +59,19 @@ def test_vectors_are_those_of_the_table_to_their_rounding(scale):
     table[7] *= 1e3
     table[9] = 0
     ids = torch.tensor([[7, 0, 36], [9, 7, 5]])
-    found = Int8Embedding(table, scale)(ids)
+    vectors = Int8Embedding(table, scale)(ids)
     half_a_step = table.abs().amax(dim=1)[ids, None] / 254 * scale
-    assert ((found - scale * table[ids]).abs() <= 1.001 * half_a_step).all()
-    assert found[1, 0].eq(0).all()
+    assert ((vectors - scale * table[ids]).abs() <= 1.001 * half_a_step).all()
+    assert vectors[1, 0].eq(0).all()
 
 
 def test_logits_are_the_products_with_the_table_and_not_scaled():
     table, states, bias = torch.randn(O, I), torch.randn(5, I), torch.randn(O)
-    made = Int8Embedding(table, 8.0)
-    right = states @ table.T
-    assert ((made.logits(states) - right).abs() <= bound(states, table)).all()
-    torch.testing.assert_close(made.logits(states, bias), made.logits(states) + bias)
-    assert torch.equal(made.logits(states[2:3]), made.logits(states)[2:3])
+    embedding = Int8Embedding(table, 8.0)
+    expected = states @ table.T
+    assert ((embedding.logits(states) - expected).abs() <= bound(states, table)).all()
+    torch.testing.assert_close(embedding.logits(states, bias), embedding.logits(states) + bias)
+    assert torch.equal(embedding.logits(states[2:3]), embedding.logits(states)[2:3])
 
 
 @pairwise(
@@ -82,8 +82,8 @@ def test_logits_are_the_products_with_the_table_and_not_scaled():
 )
 def test_products_are_those_of_float64(rows, outputs, width, has_bias):
     linear, states = nn.Linear(width, outputs, bias=has_bias), torch.randn(rows, width)
-    found = projection_of(linear)(states)
-    torch.testing.assert_close(found, linear.double()(states.double()).float(), atol=2e-6, rtol=0)
+    product = projection_of(linear)(states)
+    torch.testing.assert_close(product, linear.double()(states.double()).float(), atol=2e-6, rtol=0)
 
 
 @pytest.mark.parametrize(("width", "outputs"), [(64, 100), (29, 37), (1032, 61)])
@@ -107,10 +107,10 @@ def test_weights_and_states_that_lie_across_are_taken_as_they_are_meant(rows):
 def test_numbers_that_are_none_stay_in_their_rows():
     states = torch.randn(6, 32)
     states[2, 5], states[4, 31] = torch.nan, torch.inf
-    found = Linear(torch.rand(5, 32), None)(states)
-    assert found[2].isnan().all()
-    assert found[4].eq(torch.inf).all()
-    assert found[[0, 1, 3, 5]].isfinite().all()
+    outputs = Linear(torch.rand(5, 32), None)(states)
+    assert outputs[2].isnan().all()
+    assert outputs[4].eq(torch.inf).all()
+    assert outputs[[0, 1, 3, 5]].isfinite().all()
 
 
 def test_what_is_no_map_in_float32_stays_as_it_is():

@@ -33,12 +33,12 @@ def ending(model, *, by=1.5):
     return model
 
 
-def check_same(found, right):
-    for answers, others in zip(found, right, strict=True):
-        for one, other in zip(answers, others, strict=True):
-            assert (one.tokens, one.is_finished) == (other.tokens, other.is_finished)
-            assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4, rel=1e-5)
-            assert one.score == pytest.approx(other.score, abs=1e-4, rel=1e-5)
+def check_same(outputs, expected):
+    for answers, references in zip(outputs, expected, strict=True):
+        for answer, other in zip(answers, references, strict=True):
+            assert (answer.tokens, answer.is_finished) == (other.tokens, other.is_finished)
+            assert answer.log_prob == pytest.approx(other.log_prob, abs=1e-4, rel=1e-5)
+            assert answer.score == pytest.approx(other.score, abs=1e-4, rel=1e-5)
 
 
 def settings_of(draw, rows):
@@ -57,20 +57,20 @@ def settings_of(draw, rows):
 
 def check_searches(model, draw):
     """Greedy search and a beam with settings at random, over sentences at random."""
-    made, rows = prepared(model), draw.randint(1, 11)
-    assert made is not model
+    runtime, rows = prepared(model), draw.randint(1, 11)
+    assert runtime is not model
     lengths = torch.tensor([draw.randint(1, 9) for _ in range(rows)])
-    given = torch.randint(4, VOCAB, (rows, int(lengths.max()))), lengths
+    inputs = torch.randint(4, VOCAB, (rows, int(lengths.max()))), lengths
     settings, width = settings_of(draw, rows), draw.choice([1, 2, 4, 5])
     wide = settings | {"beam_size": width, "n_best": draw.randint(1, width)}
     with torch.no_grad():
         check_same(
-            [[one] for one in greedy(made.steps, made.start(*given), **settings)],
-            [[one] for one in greedy(model.steps, model.start(*given), **settings)],
+            [[answer] for answer in greedy(runtime.steps, runtime.start(*inputs), **settings)],
+            [[answer] for answer in greedy(model.steps, model.start(*inputs), **settings)],
         )
         check_same(
-            beam(made.steps, made.start(*given), **wide),
-            beam(model.steps, model.start(*given), **wide),
+            beam(runtime.steps, runtime.start(*inputs), **wide),
+            beam(model.steps, model.start(*inputs), **wide),
         )
 
 
@@ -100,31 +100,36 @@ def test_greedy_and_beam_find_the_same(seed, monkeypatch):
 @cases.pairwise(rows=[7, 17, 65, 121], search=[greedy, beam], kind=MODELS)
 def test_answers_do_not_depend_on_the_number_of_threads(rows, search, kind):
     model, precision = kind
-    made = prepared(in_precision(ending(model(output_bias=True)), precision))
-    given = torch.randint(4, VOCAB, (rows, 6)), torch.randint(1, 7, (rows,))
-    state = made.start(*given)
+    runtime = prepared(in_precision(ending(model(output_bias=True)), precision))
+    inputs = torch.randint(4, VOCAB, (rows, 6)), torch.randint(1, 7, (rows,))
+    state = runtime.start(*inputs)
     settings = {"batch_size": rows, "bos_id": BOS, "eos_id": EOS, "max_lengths": 12}
-    found = []
+    outputs = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
-        found.append(search(made.steps, state, **settings))
-    assert found[0] == found[1] == found[2]
+        outputs.append(search(runtime.steps, state, **settings))
+    assert outputs[0] == outputs[1] == outputs[2]
 
 
 @pytest.mark.parametrize("search", [greedy, beam])
 @pytest.mark.parametrize(("model", "precision"), MODELS)
-def test_answers_do_not_depend_on_their_company(search, model, precision):
-    made = prepared(in_precision(ending(model(output_bias=True)), precision))
-    given = torch.randint(4, VOCAB, (100, 6)), torch.randint(1, 7, (100,))
-    state = made.start(*given)
+def test_answers_do_not_depend_on_their_batch(search, model, precision):
+    runtime = prepared(in_precision(ending(model(output_bias=True)), precision))
+    inputs = torch.randint(4, VOCAB, (100, 6)), torch.randint(1, 7, (100,))
+    state = runtime.start(*inputs)
     settings = {"bos_id": BOS, "eos_id": EOS, "max_lengths": 12}
-    whole = search(made.steps, state, batch_size=100, **settings)
+    batched = search(runtime.steps, state, batch_size=100, **settings)
     for rows in ([0], [99], [5, 3, 8], list(range(9)), list(range(99, 30, -1))):
         part = search(
-            made.steps, state.select(torch.tensor(rows)), batch_size=len(rows), **settings
+            runtime.steps, state.select(torch.tensor(rows)), batch_size=len(rows), **settings
         )
-        right = [whole[row] for row in rows]
+        expected = [batched[row] for row in rows]
         check_same(
-            *([[one] for one in found] if search is greedy else found for found in (part, right))
+            *(
+                [[answer] for answer in outputs] if search is greedy else outputs
+                for outputs in (part, expected)
+            )
         )
-        assert precision == "float32" or part == right  # rounding would make more of a difference
+        assert (
+            precision == "float32" or part == expected
+        )  # rounding would make more of a difference

@@ -17,9 +17,9 @@ from .conftest import VOCAB, translator
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 
-def best(made, token, state):
+def best(runtime, token, state):
     """The best tokens with their log-probabilities as one tensor, and the state after them."""
-    values, tokens, state = made.steps.best(token, state, 3, [0])
+    values, tokens, state = runtime.steps.best(token, state, 3, [0])
     return torch.cat([values, tokens.float()], dim=1), state
 
 
@@ -28,25 +28,25 @@ WAYS = {"step": lambda made, token, state: made.step(token, state), "best": best
 
 def beginning(length):
     """A prepared model and a state of three rows that have seen so many tokens."""
-    made = PreparedTransformer(translator(num_decoder_layers=1))
-    state = made.start(torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4]))
+    runtime = PreparedTransformer(translator(num_decoder_layers=1))
+    state = runtime.start(torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4]))
     for _ in range(length):
-        _, state = made.step(torch.randint(4, VOCAB, (3,)), state)
-    return made, state
+        _, state = runtime.step(torch.randint(4, VOCAB, (3,)), state)
+    return runtime, state
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("length", [0, 1, 31, 32, 33])
 def test_a_step_is_the_same_however_often_and_harms_no_successor(way, length):
     go = WAYS[way]
-    made, state = beginning(length)
+    runtime, state = beginning(length)
     one, other, last = torch.randint(4, VOCAB, (3, 3))
-    first, after = go(made, one, state)
-    expected, _ = go(made, last, after)
+    first, after = go(runtime, one, state)
+    expected, _ = go(runtime, last, after)
     for token, rows in ((other, [0, 1, 2]), (one, [2, 2, 0]), (other, [1, 0, 2])):
-        go(made, token, state.select(torch.tensor(rows)))
-        torch.testing.assert_close(go(made, last, after)[0], expected, atol=0, rtol=0)
-    torch.testing.assert_close(go(made, one, state)[0], first, atol=0, rtol=0)
+        go(runtime, token, state.select(torch.tensor(rows)))
+        torch.testing.assert_close(go(runtime, last, after)[0], expected, atol=0, rtol=0)
+    torch.testing.assert_close(go(runtime, one, state)[0], first, atol=0, rtol=0)
 
 
 def test_a_chosen_row_brings_its_past_its_padding_and_its_sentence():

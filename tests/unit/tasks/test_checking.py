@@ -18,26 +18,26 @@ def report(folder: Path, task: str, ending: str, texts: dict[str, str], **data: 
     return TASKS[task].task.check(recipe)
 
 
-def findings(found):
-    return {each.kind: each for each in found.findings}
+def findings(report):
+    return {each.kind: each for each in report.findings}
 
 
 def test_labels_are_counted_and_good_files_have_no_problems(tmp_path: Path):
-    found = report(tmp_path, "classification", "tsv", {"train": GOOD}, text=2, label=1)
-    assert found.counts == {"train": 20}
-    assert found.labels == {"good": 10, "bad": 10}
-    assert found.lengths.unit == "characters"
-    assert not found.problems
-    assert found.lines()[-1] == "No problems found."
-    assert "    good: 10 (50.0%)" in found.lines()
+    checked = report(tmp_path, "classification", "tsv", {"train": GOOD}, text=2, label=1)
+    assert checked.counts == {"train": 20}
+    assert checked.labels == {"good": 10, "bad": 10}
+    assert checked.lengths.unit == "characters"
+    assert not checked.problems
+    assert checked.lines()[-1] == "No problems found."
+    assert "    good: 10 (50.0%)" in checked.lines()
 
 
 def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path: Path):
     train = GOOD + "good\tcafÃ© 很好\nbad\t味道很好3\nbad\n"
     test = "good\t味道很好0\nodd\t别的\n"
     texts = {"train": train, "test": test}
-    found = report(tmp_path, "classification", "tsv", texts, text=2, label=1, on_bad_line="skip")
-    kinds = findings(found)
+    checked = report(tmp_path, "classification", "tsv", texts, text=2, label=1, on_bad_line="skip")
+    kinds = findings(checked)
     assert kinds["bad lines"].examples[0].startswith(f"{tmp_path}/train.tsv:23: expected 2 columns")
     assert kinds["overlap"].examples == (
         f"{tmp_path}/test.tsv:1 = {tmp_path}/train.tsv:1: 味道很好0",
@@ -47,7 +47,7 @@ def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path: Path
     assert kinds["contradiction"].examples[0].startswith(f"{tmp_path}/train.tsv:22: 'bad', at ")
     assert kinds["encoding"].examples[0].startswith(f"{tmp_path}/train.tsv:21: ")
     assert not kinds["duplicates"].is_problem
-    assert {each.kind for each in found.problems} == {
+    assert {each.kind for each in checked.problems} == {
         "bad lines", "overlap", "unknown label", "contradiction", "encoding",
     }  # fmt: skip
 

@@ -51,8 +51,8 @@ def test_logits_far_apart_stay_finite():
 
 def chunked(states, labels, last, **options):
     states.grad = last.weight.grad = last.bias.grad = None
-    made = states * 2  # something below the states, as in a model
-    total = backward_in_chunks(made, labels, last, **options)
+    hidden = states * 2  # something below the states, as in a model
+    total = backward_in_chunks(hidden, labels, last, **options)
     return total, *(t.grad.clone() for t in (states, last.weight, last.bias))
 
 
@@ -60,22 +60,22 @@ def chunked(states, labels, last, **options):
 def test_chunks_give_the_loss_and_gradients_of_the_whole(chunk_rows):
     states = torch.randn(R, C, dtype=torch.float64, requires_grad=True)
     labels, last = torch.randint(V, (R,)), nn.Linear(C, V).double()
-    found = chunked(states, labels, last, smoothing=0.1, chunk_rows=chunk_rows)
+    chunked_results = chunked(states, labels, last, smoothing=0.1, chunk_rows=chunk_rows)
     loss = F.cross_entropy(last(states * 2), labels, label_smoothing=0.1, reduction="sum")
     expected = torch.autograd.grad(loss, [states, last.weight, last.bias])
-    assert not found[0].requires_grad
-    torch.testing.assert_close(found[0], loss.detach())
-    for one, other in zip(found[1:], expected, strict=True):
-        torch.testing.assert_close(one, other)
+    assert not chunked_results[0].requires_grad
+    torch.testing.assert_close(chunked_results[0], loss.detach())
+    for gradient, reference in zip(chunked_results[1:], expected, strict=True):
+        torch.testing.assert_close(gradient, reference)
 
 
 def test_auxiliary_loss_adds_its_gradient_and_not_its_value():
     states = torch.randn(R, C, dtype=torch.float64, requires_grad=True)
     labels, last = torch.randint(V, (R,)), nn.Linear(C, V).double()
     total, grad, weight_grad, _ = chunked(states, labels, last)
-    made = states * 2
+    hidden = states * 2
     states.grad = last.weight.grad = None
-    with_it = backward_in_chunks(made, labels, last, auxiliary=made.square().sum())
+    with_it = backward_in_chunks(hidden, labels, last, auxiliary=hidden.square().sum())
     assert with_it == total
     torch.testing.assert_close(states.grad, grad + 8 * states.detach())
     torch.testing.assert_close(last.weight.grad, weight_grad)
@@ -85,9 +85,9 @@ def test_half_precision_products_train_whole_weights():
     states, labels, last = torch.randn(R, C), torch.randint(V, (R,)), nn.Linear(C, V)
     below = nn.Linear(C, C)
     with torch.autocast("cpu", torch.bfloat16):
-        made = below(states)
-        backward_in_chunks(made, labels, last, chunk_rows=3)
-    assert made.dtype == torch.bfloat16
+        hidden = below(states)
+        backward_in_chunks(hidden, labels, last, chunk_rows=3)
+    assert hidden.dtype == torch.bfloat16
     assert below.weight.grad.dtype == last.weight.grad.dtype == torch.float32
     loss = F.cross_entropy(last(below(states)), labels, reduction="sum")
     (expected,) = torch.autograd.grad(loss, below.weight)

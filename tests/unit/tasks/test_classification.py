@@ -69,9 +69,9 @@ def test_a_word_that_training_did_not_have_shares_parts_with_those_it_had():
 def test_chinese_characters_are_read_with_their_neighbours():
     speller = spelled("characters", "neighbours", ["很好吃", "不好吃 了"])
     assert speller.grams.units == ["好 吃"]
-    found = speller.encode("好吃 好")
-    assert found.words == [speller.words.ids(unit)[0] for unit in ("好", "吃", "好")]
-    assert found.parts.tolist() == [[1, 2], [2, 1], [1, 1]]
+    encoded = speller.encode("好吃 好")
+    assert encoded.words == [speller.words.ids(unit)[0] for unit in ("好", "吃", "好")]
+    assert encoded.parts.tolist() == [[1, 2], [2, 1], [1, 1]]
 
 
 def test_phrases_end_at_each_word_and_are_parts_where_enough_texts_have_them():
@@ -84,24 +84,27 @@ def test_phrases_end_at_each_word_and_are_parts_where_enough_texts_have_them():
 
 
 def test_words_are_dropped_in_training_alone_and_their_parts_stay():
-    made, examples = job(
+    task, examples = job(
         [" ".join(TEXTS[::2])] * 50 + ["a bore"], data={"drop_words": 0.3}, model={"parts": "bag"}
     )
-    encoded = made.encode(examples)
-    whole = made.collate(encoded)
-    assert not (whole["ids"] == UNK_ID).any()
-    dropped = made.collate(encoded, generator=torch.Generator().manual_seed(1))
-    gone = (dropped["ids"] == UNK_ID) & (whole["ids"] != PAD_ID)
-    assert 0.25 < gone.sum() / (whole["ids"] != PAD_ID).sum() < 0.35
-    assert dropped["ids"][~gone].equal(whole["ids"][~gone])
-    assert dropped["parts"].equal(whole["parts"])
-    made.data = replace(made.data, drop_words=0.0, drop_parts=0.3)
-    parts = made.collate(encoded, generator=torch.Generator().manual_seed(1))["parts"]
-    could, lost = whole["parts"] > UNK_ID, (parts == UNK_ID) & (whole["parts"] > UNK_ID)
-    assert 0.25 < lost.sum() / could.sum() < 0.35
-    made.data = replace(made.data, drop_words=0.3, drop_parts=0.0)
-    again = made.collate(encoded, generator=torch.Generator().manual_seed(1))
-    assert again["ids"].equal(dropped["ids"])
+    encoded = task.encode(examples)
+    undropped = task.collate(encoded)
+    assert not (undropped["ids"] == UNK_ID).any()
+    dropped = task.collate(encoded, generator=torch.Generator().manual_seed(1))
+    is_dropped = (dropped["ids"] == UNK_ID) & (undropped["ids"] != PAD_ID)
+    assert 0.25 < is_dropped.sum() / (undropped["ids"] != PAD_ID).sum() < 0.35
+    assert dropped["ids"][~is_dropped].equal(undropped["ids"][~is_dropped])
+    assert dropped["parts"].equal(undropped["parts"])
+    task.data = replace(task.data, drop_words=0.0, drop_parts=0.3)
+    parts = task.collate(encoded, generator=torch.Generator().manual_seed(1))["parts"]
+    can_drop, is_lost = (
+        undropped["parts"] > UNK_ID,
+        (parts == UNK_ID) & (undropped["parts"] > UNK_ID),
+    )
+    assert 0.25 < is_lost.sum() / can_drop.sum() < 0.35
+    task.data = replace(task.data, drop_words=0.3, drop_parts=0.0)
+    repeated = task.collate(encoded, generator=torch.Generator().manual_seed(1))
+    assert repeated["ids"].equal(dropped["ids"])
 
 
 @pytest.mark.parametrize(("kind", "works"), [("words", True), ("characters", True), ("bpe", False)])
@@ -136,39 +139,39 @@ def test_scores_of_ngrams_are_added_and_their_keys_are_those_of_training(parts):
 
 
 def test_each_aspect_has_scores_of_ngrams_besides():
-    made, _ = job(head={"ngram_scores": True, "pooling": "aspect"})
-    model = made.build_model()
-    assert len(model.ngrams.keys) == (len(made.aspects) + 2) * len(made.tokenizer.grams)
+    task, _ = job(head={"ngram_scores": True, "pooling": "aspect"})
+    model = task.build_model()
+    assert len(model.ngrams.keys) == (len(task.aspects) + 2) * len(task.tokenizer.grams)
     assert model.reader.parts is None
 
 
 def test_an_ensemble_answers_with_the_mean_of_its_members():
-    made, examples = job()
-    members = [Predictor(made.build_model(), made) for _ in range(3)]
+    task, examples = job()
+    members = [Predictor(task.build_model(), task) for _ in range(3)]
     ensemble = Ensemble(members)
     every = [member.answers(examples) for member in members]
     counted = []
-    for place, answer in enumerate(ensemble.answers(examples, progress=counted.append)):
-        wanted = sum(answers[place].probabilities["yes"] for answers in every) / 3
-        assert answer.probabilities["yes"] == pytest.approx(wanted)
+    for index, answer in enumerate(ensemble.answers(examples, progress=counted.append)):
+        expected = sum(answers[index].probabilities["yes"] for answers in every) / 3
+        assert answer.probabilities["yes"] == pytest.approx(expected)
     assert sum(counted) == len(examples)
     assert ensemble.predict(["a bore"]) == ensemble.answers([replace(examples[3], label=None)])
     halves = Ensemble([Ensemble(members[:2]), members[2]])  # two that count as one
-    for place, answer in enumerate(halves.answers(examples)):
-        one, two, three = (answers[place].probabilities["yes"] for answers in every)
+    for index, answer in enumerate(halves.answers(examples)):
+        one, two, three = (answers[index].probabilities["yes"] for answers in every)
         assert answer.probabilities["yes"] == pytest.approx((one + two) / 4 + three / 2)
 
 
-def test_runs_that_cannot_answer_together_are_named():
-    made, _ = job()
-    other, _ = job()
-    other.labels = ["bad", "good"]
+def test_runs_that_make_no_ensemble_are_named():
+    task, _ = job()
+    other_task, _ = job()
+    other_task.labels = ["bad", "good"]
     with pytest.raises(RunError, match=r"runs with the same labels; got no, yes and bad, good\."):
-        Ensemble([Predictor(each.build_model(), each) for each in (made, other)])
+        Ensemble([Predictor(each.build_model(), each) for each in (task, other_task)])
     with pytest.raises(RunError, match="must have runs; got none"):
         Ensemble([])
     tagger = TASKS["tagging"].task
     recipe = recipe_from_table({"task": "tagging", "data": {}})
     words = tagger(recipe, words=["a"], parts=["a"], tags=["O"], rare=[])
     with pytest.raises(RunError, match="runs that are classifiers; got one of tagging"):
-        Ensemble([Predictor(made.build_model(), words)])
+        Ensemble([Predictor(task.build_model(), words)])

@@ -21,7 +21,7 @@ OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "require": ("a",)}
         ({"max_ratio": 1e300}, r"max_ratio must be at most 1000; got 1e\+300"),
     ],
 )
-def test_settings_that_cannot_be_kept_are_refused(settings, message) -> None:
+def test_settings_that_cannot_be_saved_are_refused(settings, message) -> None:
     with pytest.raises(SettingError, match=message):
         DecodingConfig(**settings)
 

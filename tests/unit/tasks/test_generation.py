@@ -87,14 +87,14 @@ def test_the_sentences_that_share_rare_words_come_first() -> None:
 
 
 @pytest.mark.parametrize("name", ["generation-copy", "generation-transformer"])
-def test_what_a_summary_is_wanted_of_is_read_whole_by_the_recipes(name) -> None:
+def test_documents_to_summarise_are_read_whole_by_the_recipes(name) -> None:
     data = read_recipe(packaged_recipe(name)).data
     assert source_of(DocumentExample(TALE, "", (), ""), data) == TALE
-    asked = source_of(DocumentExample(TALE, "Who ran?", (), ""), data)
-    assert asked == "Who ran? ‖ Hans ran away. A king was old."
+    with_question = source_of(DocumentExample(TALE, "Who ran?", (), ""), data)
+    assert with_question == "Who ran? ‖ Hans ran away. A king was old."
 
 
-def test_which_documents_are_shortened_is_said_and_checked() -> None:
+def test_which_documents_are_shortened_is_described_and_checked() -> None:
     def describe_reading(**data):
         recipe = recipe_from_table({"task": "generation", "data": data})
         return GenerationTask.learn(recipe, [Pair("a", "b", ("b",), "")]).describe_reading()
@@ -102,8 +102,8 @@ def test_which_documents_are_shortened_is_said_and_checked() -> None:
     assert describe_reading() == ["documents are read whole, up to 2,048 tokens"]
     cut = "3 sentences of a document are read: nearest to its question; without one, the first"
     assert describe_reading(sentences=3) == [cut]
-    asked = "with a question, 1 sentence of a document are read, nearest to it; others are read"
-    assert describe_reading(sentences=1, shortened="asked")[0].startswith(asked)
+    shortened = "with a question, 1 sentence of a document are read, nearest to it; others are read"
+    assert describe_reading(sentences=1, shortened="asked")[0].startswith(shortened)
     with pytest.raises(SettingError, match="shortened must be one of all, asked; got 'none'"):
         recipe_from_table({"task": "generation", "data": {"shortened": "none"}})
 
@@ -126,9 +126,9 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
     parts = read_parts(recipe)
     train, valid = parts.train, parts.valid
     assert len(train) + 2 * len(valid) == 120
-    held = {pair.source.partition("‖")[2] for pair in valid}
-    assert held
-    assert not held & {pair.source.partition("‖")[2] for pair in train}
+    held_out = {pair.source.partition("‖")[2] for pair in valid}
+    assert held_out
+    assert not held_out & {pair.source.partition("‖")[2] for pair in train}
     assert all(pair.references == ("yes", "no") for pair in valid)
     assert GenerationTask.read(recipe, "test") == []
     written(path, *lines[:9])
@@ -138,13 +138,13 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
 
 def test_summaries_have_as_many_sentences_and_words_as_those_known() -> None:
     documents = [DocumentExample(ROUND, "", (), ""), DocumentExample("One only.", "", (), "")]
-    found = extracts(documents, ["A son ran. He was old.", "The queen ran. She was old too."])
-    assert found["the first 2 sentences"] == [
+    summaries = extracts(documents, ["A son ran. He was old.", "The queen ran. She was old too."])
+    assert summaries["the first 2 sentences"] == [
         "Rain fell. The king and the queen had a son.",
         "One only.",
     ]
-    assert found["the first 6 words"][0] == "Rain fell. The king and the"
+    assert summaries["the first 6 words"][0] == "Rain fell. The king and the"
     both = "The king and the queen had a son. The queen and the son ran."
-    assert found["the 2 sentences nearest to all"][0] == both
-    assert found["TextRank's first 2 sentences"][0] == both
+    assert summaries["the 2 sentences nearest to all"][0] == both
+    assert summaries["TextRank's first 2 sentences"][0] == both
     assert "the first 2 words" not in extracts(documents)

@@ -45,7 +45,7 @@ def dice(seed=1):
 
 
 @pytest.mark.parametrize("next_sentence", [False, True])
-def test_windows_are_full_begin_with_begin_and_hide_what_is_asked(make, next_sentence):
+def test_windows_are_full_begin_with_begin_and_mask_the_given_fraction(make, next_sentence):
     job, examples = make(next_sentence=next_sentence)
     encoded = job.encode(examples, training=True)
     batch = job.collate(encoded, generator=dice())
@@ -79,26 +79,26 @@ def test_halves_that_follow_are_the_text_and_others_are_not(make):
     text = "".join(map(chr, encoded[0].ids.tolist()))
     for row, follows in enumerate(batch["follows"].tolist()):
         ids = batch["ids"][row].clone()
-        kept = ~batch["chosen"][row]
+        unmasked = ~batch["chosen"][row]
         inner = ids[1 : batch["lengths"][row] - 1]
-        if not kept[1 : batch["lengths"][row] - 1].all():
+        if not unmasked[1 : batch["lengths"][row] - 1].all():
             continue
-        found = "".join(map(chr, inner.tolist())) in text
-        assert found or not follows
+        is_in_text = "".join(map(chr, inner.tolist())) in text
+        assert is_in_text or not follows
 
 
 def test_whole_words_are_masked_together(make):
     job, examples = make()
     batch = job.collate(job.encode(examples, training=True), generator=dice())
     letters = set(job.tokenizer.encode("catdogsnruemo'"))
-    alone = 0
+    num_partial = 0
     for row in range(len(batch["ids"])):
         chosen = batch["chosen"][row].tolist()
-        for place in range(2, int(batch["lengths"][row]) - 1):
-            neighbours = {int(batch["ids"][row, place + step]) for step in (-1, 0, 1)}
-            if chosen[place] and neighbours <= letters | {job.mask_id}:
-                alone += not (chosen[place - 1] or chosen[place + 1])
-    assert alone == 0
+        for position in range(2, int(batch["lengths"][row]) - 1):
+            neighbours = {int(batch["ids"][row, position + step]) for step in (-1, 0, 1)}
+            if chosen[position] and neighbours <= letters | {job.mask_id}:
+                num_partial += not (chosen[position - 1] or chosen[position + 1])
+    assert num_partial == 0
     job, examples = make(masking="pieces")
     batch = job.collate(job.encode(examples, training=True), generator=dice())
     runs = (batch["chosen"][:, 1:] & batch["chosen"][:, :-1]).sum() / batch["chosen"].sum()
@@ -167,10 +167,10 @@ def test_windows_beyond_the_positions_are_named(make, data, model, message):
 def test_chinese_words_are_found_by_what_is_repeated(tmp_path):
     words = WholeWords.learn(lines(400, 2, CHINESE, ""))
     text = "我们房间, ok 早餐!"
-    found = [text[start:end] for start, end in words.spans(text)]
-    assert "".join(found) == text.replace(" ", "")
-    assert {"我们", "房间", "早餐", "ok"} & set(found) > {"ok"}
-    assert all("," not in word or word == "," for word in found)
+    segmented = [text[start:end] for start, end in words.spans(text)]
+    assert "".join(segmented) == text.replace(" ", "")
+    assert {"我们", "房间", "早餐", "ok"} & set(segmented) > {"ok"}
+    assert all("," not in word or word == "," for word in segmented)
     words.save(tmp_path / "words")
     assert WholeWords.load(tmp_path / "words").spans(text) == words.spans(text)
     # Characters it has never seen are words by themselves, each once.

@@ -42,16 +42,16 @@ def told(**more):
 def test_wrong_answers_are_those_to_other_questions_of_the_story(tmp_path):
     records = told()
     records[0]["answers"].append("Three!")  # right too, so never drawn as wrong
-    found = MultipleChoiceAnswering.read(written(tmp_path, records), "train")
-    assert len(found) == 5
-    for example, record in zip(found, records, strict=True):
+    examples = MultipleChoiceAnswering.read(written(tmp_path, records), "train")
+    assert len(examples) == 5
+    for example, record in zip(examples, records, strict=True):
         assert example.choices[example.right] == record["answers"][0]
         assert len(set(example.choices)) == 4
         assert set(example.choices) <= set(TOLD.values())
-    assert "three" not in found[0].choices
-    again = MultipleChoiceAnswering.read(written(tmp_path, records), "train")
-    assert found == again
-    assert len({example.right for example in found}) > 1
+    assert "three" not in examples[0].choices
+    repeated = MultipleChoiceAnswering.read(written(tmp_path, records), "train")
+    assert examples == repeated
+    assert len({example.right for example in examples}) > 1
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_wrong_answers_are_those_to_other_questions_of_the_story(tmp_path):
 )
 def test_a_question_without_choices_is_named_or_left_out(tmp_path, change, message):
     records = [*told(), {**told()[0], **change}]
-    found = written(tmp_path, records)
+    recipe = written(tmp_path, records)
     with pytest.raises(DataError, match=rf"q\.jsonl:6: {message}"):
-        MultipleChoiceAnswering.read(found, "train")
-    skipping = replace(found, data=replace(found.data, on_bad_line="skip"))
+        MultipleChoiceAnswering.read(recipe, "train")
+    skipping = replace(recipe, data=replace(recipe.data, on_bad_line="skip"))
     assert len(MultipleChoiceAnswering.read(skipping, "train")) == 5
 
 
@@ -87,27 +87,27 @@ def test_a_question_with_fewer_answers_never_gets_another(model):
     assert len(second.probabilities) == 2
     assert sum(second.probabilities) == pytest.approx(1)
     loss, count = job.loss(network, batch)
-    wanted = -torch.tensor([first.probabilities[0], second.probabilities[1]]).log().sum()
-    assert (loss.item(), count) == (pytest.approx(wanted.item(), rel=1e-4), 2)
+    expected = -torch.tensor([first.probabilities[0], second.probabilities[1]]).log().sum()
+    assert (loss.item(), count) == (pytest.approx(expected.item(), rel=1e-4), 2)
     assert job.loss(network, batch, smoothing=0.1)[0].isfinite()
     # The same alone: what stands beside it in a batch changes nothing.
-    (alone,) = job.predict(network, job.collate(job.encode(examples()[1:])))
-    assert alone.probabilities == pytest.approx(second.probabilities, abs=1e-5)
+    (single,) = job.predict(network, job.collate(job.encode(examples()[1:])))
+    assert single.probabilities == pytest.approx(second.probabilities, abs=1e-5)
 
 
 def test_baselines_score_and_tables():
     job = MultipleChoiceAnswering.learn(recipe(), examples())
     wrong = replace(examples()[0], choices=("a king", "an owl and a cat", "a fox", "a bear"))
-    found = job.baselines([], [wrong])
-    assert {way: answers[0].place for way, answers in found.items()} == {
+    baselines = job.baselines([], [wrong])
+    assert {name: answers[0].place for name, answers in baselines.items()} == {
         "always the first": 0,
         "longest overlap": 0,
         "sliding window": 0,
     }
-    given = [Choice("a king", 0, (1.0, 0.0, 0.0, 0.0)), Choice("a king", 0, (0.7, 0.3))]
-    assert job.score(given, examples()) == {"accuracy": 50.0}
-    assert job.example_score(given[1], examples()[1]) == 0.3
-    assert job.tables(given, examples())[2].rows == (("yes", 50.0, 2),)
+    predictions = [Choice("a king", 0, (1.0, 0.0, 0.0, 0.0)), Choice("a king", 0, (0.7, 0.3))]
+    assert job.score(predictions, examples()) == {"accuracy": 50.0}
+    assert job.example_score(predictions[1], examples()[1]) == 0.3
+    assert job.tables(predictions, examples())[2].rows == (("yes", 50.0, 2),)
 
 
 def test_a_request_needs_choices():

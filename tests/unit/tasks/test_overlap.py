@@ -37,7 +37,7 @@ def test_each_number_tells_more_from_less(name, alike, unlike):
     assert numbers(question, alike)[name] > numbers(question, unlike)[name]
 
 
-def test_words_that_stand_close_are_told_from_words_far_apart():
+def test_words_that_stand_close_are_distinguished_from_words_far_apart():
     far = f"Dog {'x ' * 30} ran."
     close, apart = numbers("dog ran", "x dog ran x"), numbers("dog ran", far)
     assert close["shared words"] == apart["shared words"] == 5.0

@@ -41,13 +41,13 @@ def squad(folder, *articles):
 
 def test_a_question_stands_with_its_passage_and_with_another_of_the_article(tmp_path):
     squad(tmp_path, ["aa", "bb", "cc"], ["dd", "ee"])
-    found = PairMatching.read(recipe(folder=tmp_path, train="q.json"), "train")
-    assert len(found) == 10
-    for own, other in zip(found[::2], found[1::2], strict=True):
-        assert (own.first, own.label, other.label) == (f"{own.second}?", MATCH, OTHER)
-        assert other.first == own.first
-        assert other.second != own.second
-        assert (own.second in "ddee") == (other.second in "ddee")
+    examples = PairMatching.read(recipe(folder=tmp_path, train="q.json"), "train")
+    assert len(examples) == 10
+    for match, mismatch in zip(examples[::2], examples[1::2], strict=True):
+        assert (match.first, match.label, mismatch.label) == (f"{match.second}?", MATCH, OTHER)
+        assert mismatch.first == match.first
+        assert mismatch.second != match.second
+        assert (match.second in "ddee") == (mismatch.second in "ddee")
 
 
 def test_an_article_of_one_passage_is_named_or_left_out(tmp_path):
@@ -104,9 +104,9 @@ def test_a_model_from_outside_that_reads_no_overlap_is_named(monkeypatch):
 
 def test_word_overlap_parts_what_shares_words():
     job = PairMatching.learn(recipe(), PAIRS)
-    found = job.baselines(PAIRS, PAIRS)
-    assert job.score(found["word overlap"], PAIRS) == {"accuracy": 100.0}
-    assert job.score(found[f"always {MATCH}"], PAIRS) == {"accuracy": 50.0}
+    predictions = job.baselines(PAIRS, PAIRS)
+    assert job.score(predictions["word overlap"], PAIRS) == {"accuracy": 100.0}
+    assert job.score(predictions[f"always {MATCH}"], PAIRS) == {"accuracy": 50.0}
 
 
 def test_bad_requests_and_labels():

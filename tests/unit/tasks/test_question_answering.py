@@ -16,8 +16,8 @@ ASKED = {"Who built the ship?": "Ann Lee", "When was the ship built?": "1725"}
 
 
 def question(text, *answers, context=CONTEXT):
-    found = tuple(Answer(answer, context.index(answer)) for answer in answers)
-    return Question(text, context, found, where="q.json: question 1")
+    spans = tuple(Answer(answer, context.index(answer)) for answer in answers)
+    return Question(text, context, spans, where="q.json: question 1")
 
 
 QUESTIONS = [question(text, answer) for text, answer in ASKED.items()]
@@ -46,7 +46,7 @@ class Fixed(torch.nn.Module):
 
 
 @pytest.mark.parametrize("model", ["match", "recurrent", "transformer"])
-def test_the_places_of_an_answer_are_those_of_its_tokens(model):
+def test_the_offsets_of_an_answer_are_those_of_its_tokens(model):
     job = job_of(model=model)
     encoded = job.encode(QUESTIONS)
     batch = job.collate(encoded)
@@ -60,11 +60,11 @@ def test_the_places_of_an_answer_are_those_of_its_tokens(model):
 def told_as_written(job):
     """The words of question and text that are said to stand in the other, in their order."""
     pairs = job.collate(job.encode(QUESTIONS[:1]))
-    places = pairs["reading"]["features"][0, :, 0].nonzero().flatten().tolist()
-    return [job.tokenizer.decode([pairs["ids"][0, place].item()]) for place in places]
+    positions = pairs["reading"]["features"][0, :, 0].nonzero().flatten().tolist()
+    return [job.tokenizer.decode([pairs["ids"][0, position].item()]) for position in positions]
 
 
-def test_tokens_are_told_whether_their_words_stand_in_the_other_text():
+def test_tokens_have_features_of_the_words_shared_with_the_other_text():
     of_context, of_question = ["built", "the", "ship"], ["built", "the", "ship"]
     assert told_as_written(job_of(model="match")) == of_context
     assert told_as_written(job_of(model="transformer")) == of_question + of_context
@@ -72,16 +72,18 @@ def test_tokens_are_told_whether_their_words_stand_in_the_other_text():
     assert ((batch["reading"]["features"][0, :, -1] > 0) == batch["allowed"][0]).all()
 
 
-def test_an_answer_is_the_very_text_of_its_context_with_its_place():
+def test_an_answer_is_the_very_text_of_its_context_with_its_position():
     job = job_of()
     ids = job.tokenizer.encode(CONTEXT)
     words = job.tokenizer.pieces(CONTEXT)
     first, last = (next(i for i, p in enumerate(words) if p.text == w) for w in ("1725", "sank"))
-    (found,) = job.predict(Fixed(ids[first], ids[last]), job.collate(job.encode(QUESTIONS[:1])))
-    assert found.answer == "1725.  It sank"  # both spaces, as the text has them
-    assert CONTEXT[found.start : found.end] == found.answer
-    assert found.text() == "1725. It sank"
-    assert found.to_dict()["start"] == CONTEXT.index("1725")
+    (prediction,) = job.predict(
+        Fixed(ids[first], ids[last]), job.collate(job.encode(QUESTIONS[:1]))
+    )
+    assert prediction.answer == "1725.  It sank"  # both spaces, as the text has them
+    assert CONTEXT[prediction.start : prediction.end] == prediction.answer
+    assert prediction.text() == "1725. It sank"
+    assert prediction.to_dict()["start"] == CONTEXT.index("1725")
 
 
 def test_a_long_text_is_read_in_windows_and_its_best_answer_is_taken():
@@ -96,9 +98,9 @@ def test_a_long_text_is_read_in_windows_and_its_best_answer_is_taken():
     for row in with_answer:
         ids = batch["ids"][row, batch["starts"][row] : batch["ends"][row] + 1].tolist()
         assert job.tokenizer.decode(ids) == "Ann"
-    (wanted,) = job.tokenizer.encode("Ann")
-    (found,) = job.predict(Fixed(wanted, wanted), batch)
-    assert (found.answer, found.start) == ("Ann", context.index("Ann"))
+    (answer_id,) = job.tokenizer.encode("Ann")
+    (prediction,) = job.predict(Fixed(answer_id, answer_id), batch)
+    assert (prediction.answer, prediction.start) == ("Ann", context.index("Ann"))
     read = {token for window in job._windows(encoded) for token in window}
     assert read == set(range(len(encoded["ids"])))
     assert job.lengths([encoded])[0] == sum(
@@ -110,9 +112,9 @@ def test_no_answer_is_one_only_where_training_had_it():
     without = replace(QUESTIONS[0], answers=())
     may, must = job_of(*QUESTIONS, without), job_of()
     for job, answer in ((may, ""), (must, "Ann")):
-        (wanted,) = job.tokenizer.encode("Ann")
+        (answer_id,) = job.tokenizer.encode("Ann")
         batch = job.collate(job.encode(QUESTIONS[:1]))
-        assert job.predict(Fixed(wanted, wanted, none=6.0), batch)[0].answer == answer
+        assert job.predict(Fixed(answer_id, answer_id, none=6.0), batch)[0].answer == answer
     batch = may.collate(may.encode([without]))
     assert (batch["starts"].item(), batch["ends"].item()) == (0, 0)
     assert "some questions have no answer in their text" in may.describe()
@@ -130,24 +132,26 @@ def test_training_draws_one_of_several_answers():
 
 def test_figures_and_tables():
     job = job_of()
-    given = [SpanAnswer("Ann", 0, 3, 0.5), SpanAnswer("in 1725", 23, 30, 0.5)]
-    assert job.score(given, QUESTIONS) == pytest.approx({"exact_match": 0, "f1": 200 / 3})
-    by_word, by_length, by_kind, confusion = job.tables(given, QUESTIONS)
+    predictions = [SpanAnswer("Ann", 0, 3, 0.5), SpanAnswer("in 1725", 23, 30, 0.5)]
+    assert job.score(predictions, QUESTIONS) == pytest.approx({"exact_match": 0, "f1": 200 / 3})
+    by_word, by_length, by_kind, confusion = job.tables(predictions, QUESTIONS)
     assert [row[0] for row in by_word.rows] == ["when", "who"]
     assert by_length.rows[0][0] == "1-500"
     assert {row[0] for row in by_kind.rows} == {"name", "number"}
     assert confusion.is_matrix
-    assert job.show(QUESTIONS[0], given[0]) == "Who built the ship? → Ann (0.50; right: Ann Lee)"
+    assert (
+        job.show(QUESTIONS[0], predictions[0]) == "Who built the ship? → Ann (0.50; right: Ann Lee)"
+    )
 
 
 def test_the_sliding_window_looks_where_the_question_stands():
     find = SlidingWindow({"in", "the", "was", "and", "it", "who", "when"})
     job = job_of()
-    (found,) = job.baselines(QUESTIONS, QUESTIONS[:1])["sliding window"]
+    (prediction,) = job.baselines(QUESTIONS, QUESTIONS[:1])["sliding window"]
     start, end = find.answer("Who was hurt near Hull?", CONTEXT)
     near = [CONTEXT[s:e] for s, e in sentences_of(CONTEXT)]
     assert CONTEXT[start:end] in near[1]
-    assert found.answer in CONTEXT
+    assert prediction.answer in CONTEXT
 
 
 def test_requests_are_records_or_lines_with_a_tab():

@@ -54,7 +54,7 @@ def test_every_section_is_read(file):
     assert recipe.decoding == DecodingConfig(beam_size=3)
 
 
-def test_files_are_looked_for_beside_the_recipe(file):
+def test_files_are_searched_for_next_to_the_recipe(file):
     recipe = read_recipe(file)
     assert recipe.files("train") == [file.parent / "a.zh", file.parent / "a.en"]
     assert recipe.files("valid") == [file.parent / "valid.tsv"]
@@ -127,7 +127,7 @@ def test_a_file_that_is_no_toml_is_named(tmp_path):
         read_recipe(path)
 
 
-def test_a_task_of_before_names_the_one_in_its_place():
+def test_a_removed_task_names_its_replacement():
     with pytest.raises(SettingError, match=r"which is gone\. 'sentence_selection' is"):
         recipe_from_table({"task": "word_answering"})
 
@@ -146,9 +146,9 @@ def test_a_run_from_before_a_setting_means_what_it_meant(task, model, name, befo
         assert run.recipe["model"][name] == now
     del table["model"][name]
     Run.create(tmp_path / "old", table, task)
-    kept = Run.open(tmp_path / "old").recipe
-    assert kept["model"][name] == before
-    assert getattr(recipe_from_table(kept).model, name) == before
+    saved = Run.open(tmp_path / "old").recipe
+    assert saved["model"][name] == before
+    assert getattr(recipe_from_table(saved).model, name) == before
     # What is no recipe of ours is left alone.
     assert saved_recipe({"task": "other", "model": {}}) == {"task": "other", "model": {}}
     unknown = {"task": task, "model": {"type": "other"}}

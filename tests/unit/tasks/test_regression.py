@@ -65,7 +65,7 @@ def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
     torch.testing.assert_close(torch.tensor([answer.value for answer in answers]), want)
 
 
-def test_the_report_stands_beside_average_pooling_and_the_width_before(run: Path):
+def test_the_report_compares_with_average_pooling_and_the_width_before(run: Path):
     labeller = Predictor.load(run)
     job = labeller.task
     examples = job.read(job.recipe, "test")
@@ -85,7 +85,7 @@ def test_the_report_stands_beside_average_pooling_and_the_width_before(run: Path
     assert sum(row[-1] for row in table.rows) == len(examples)
 
 
-def test_the_learned_bandwidth_is_told_in_the_unit_of_its_input(run: Path, tmp_path: Path):
+def test_the_learned_bandwidth_is_printed_in_the_unit_of_its_input(run: Path, tmp_path: Path):
     labeller = Predictor.load(run)
     examples = labeller.task.read(labeller.task.recipe, "test")
     line = f"bandwidth {1 / abs(labeller.model.w.item()):.4g} (1 before training)"
@@ -122,18 +122,18 @@ def test_fits_weights_and_loss_are_drawn(ending: str, run: Path, tmp_path: Path)
         assert not any(word in text for word in ("Average", "Learned", "guesses", "update"))
 
 
-def test_a_training_point_is_guessed_from_the_others_alone(tmp_path: Path):
+def test_a_training_point_is_predicted_from_the_others_alone(tmp_path: Path):
     job = a_job(tmp_path, ROWS, scale="deviation")
     model, examples = job.build_model(), job.read(job.recipe, "train")
     encoded = job.encode(examples, training=True)
-    batch = job.collate([encoded[place] for place in (7, 2, 11)])
-    want = model.leave_one_out(job.places, job.seen)[[7, 2, 11]]
-    torch.testing.assert_close(job.guesses(model, batch), want)
-    plain = job.guesses(model, job.collate(job.encode(examples)))
-    assert not torch.allclose(plain[[7, 2, 11]], want)
+    batch = job.collate([encoded[index] for index in (7, 2, 11)])
+    expected = model.leave_one_out(job.places, job.seen)[[7, 2, 11]]
+    torch.testing.assert_close(job.guesses(model, batch), expected)
+    unmasked = job.guesses(model, job.collate(job.encode(examples)))
+    assert not torch.allclose(unmasked[[7, 2, 11]], expected)
 
 
-def test_a_table_of_ones_own_is_learned_and_asked(tmp_path: Path):
+def test_a_table_of_ones_own_is_learned_and_predicted(tmp_path: Path):
     lines = [f"{n / 10},{(n * 7919) % 13},{math.sin(n / 10):.4f}" for n in range(200)]
     (tmp_path / "waves.csv").write_text("x,nothing,y\n" + "\n".join(lines), encoding="utf-8")
     recipe = read_recipe(

@@ -42,13 +42,13 @@ def test_as_many_are_taken_out_as_summaries_have() -> None:
 def test_every_sentence_has_a_begin_and_a_label() -> None:
     task = learned()
     (encoded,) = task.encode([ONE], training=True)
-    assert [encoded["ids"][place] for place in encoded["places"]] == [BOS_ID] * 4
+    assert [encoded["ids"][position] for position in encoded["places"]] == [BOS_ID] * 4
     assert encoded["ids"].count(BOS_ID) == 4
     assert encoded["tags"] == [0, 1, 1, 0]
     assert task.encode([DocumentExample(TALE, "", (), "")])[0]["tags"] == [0] * 4
 
 
-def test_a_long_document_is_read_to_its_limit_and_told() -> None:
+def test_a_long_document_is_read_to_its_limit_with_a_warning() -> None:
     task, counted = learned(max_length=8), BadLines()
     (encoded,) = task.encode([ONE], training=True, too_long=counted)
     assert len(encoded["ids"]) == 8
@@ -61,17 +61,17 @@ def test_padding_changes_nothing() -> None:
     torch.manual_seed(0)
     model = task.build_model().eval()
     short = DocumentExample("Rain fell. It was old.", "", ("Rain fell.",), "")
-    apart = [task.predict(model, task.collate(task.encode([one])))[0] for one in (ONE, short)]
+    singles = [task.predict(model, task.collate(task.encode([one])))[0] for one in (ONE, short)]
     batch = task.collate(task.encode([ONE, short]))
     assert batch["ids"][1, -1] == PAD_ID
-    together = task.predict(model, batch)
-    for alone, beside in zip(apart, together, strict=True):
-        assert alone.summary == beside.summary
-        assert alone.probabilities == pytest.approx(beside.probabilities, abs=1e-5)
+    batched = task.predict(model, batch)
+    for single, padded in zip(singles, batched, strict=True):
+        assert single.summary == padded.summary
+        assert single.probabilities == pytest.approx(padded.probabilities, abs=1e-5)
     losses = [task.loss(model, task.collate(task.encode([one]))) for one in (ONE, short)]
-    whole, terms = task.loss(model, batch)
+    total, terms = task.loss(model, batch)
     assert terms == 6
-    assert whole.item() == pytest.approx(sum(loss.item() for loss, _ in losses), rel=1e-5)
+    assert total.item() == pytest.approx(sum(loss.item() for loss, _ in losses), rel=1e-5)
 
 
 def test_it_learns_which_sentences_are_taken_out(fitted) -> None:
@@ -79,22 +79,22 @@ def test_it_learns_which_sentences_are_taken_out(fitted) -> None:
     words = ["mill", "river", "king", "son", "garden", "hill"]
 
     def document(number: int) -> DocumentExample:
-        said = [f"We {rng.choice(words)} the {rng.choice(words)} {n}." for n in range(4)]
-        told = f"Results: {rng.choice(words)} {number}."
-        said.insert(rng.randrange(5), told)
-        return DocumentExample(" ".join(said), "", (told,), f"a:{number}")
+        sentences = [f"We {rng.choice(words)} the {rng.choice(words)} {n}." for n in range(4)]
+        result = f"Results: {rng.choice(words)} {number}."
+        sentences.insert(rng.randrange(5), result)
+        return DocumentExample(" ".join(sentences), "", (result,), f"a:{number}")
 
     documents, new = ([document(number) for number in range(n, n + 40)] for n in (0, 100))
     task = SentenceExtraction.learn(recipe(), documents)
     answers = task.predict(fitted(task, documents, 30), task.collate(task.encode(new)))
     assert task.score(answers, new)["rouge_l"] > 95
-    given = task.baselines(documents, new)["the first sentence"]
-    assert task.score(given, new)["rouge_l"] < 60
+    baseline = task.baselines(documents, new)["the first sentence"]
+    assert task.score(baseline, new)["rouge_l"] < 60
     (table,) = task.tables(answers, new)
     assert table.rows[1][1] == pytest.approx(100)
 
 
-def test_what_it_asks_and_what_cannot_be_asked(tmp_path) -> None:
+def test_its_questions_and_what_it_refuses(tmp_path) -> None:
     task = learned()
     assert task.request({"document": TALE}, "a").text == TALE
     assert task.request(TALE, "a").text == TALE

@@ -17,8 +17,8 @@ TEXTS = [
 
 
 def question(text, context, *answers):
-    found = tuple(Answer(answer, context.index(answer)) for answer in answers)
-    return Question(text, context, found, where="q.jsonl:1")
+    spans = tuple(Answer(answer, context.index(answer)) for answer in answers)
+    return Question(text, context, spans, where="q.jsonl:1")
 
 
 QUESTIONS = [
@@ -91,12 +91,12 @@ def test_with_overlap_it_finds_the_sentence_that_shares_rare_words(fitted, tmp_p
 
 def test_baselines_and_tables():
     job = job_of()
-    found = job.baselines(QUESTIONS, QUESTIONS)
-    assert [answer.start for answer in found["first sentence"]] == [0, 0, 0, 0]
+    baselines = job.baselines(QUESTIONS, QUESTIONS)
+    assert [answer.start for answer in baselines["first sentence"]] == [0, 0, 0, 0]
     for name in ("word overlap", "rare word overlap"):
-        assert found[name][0].sentence == "Ann built the ship."
-    assert job.score(found["first sentence"], QUESTIONS) == {"accuracy": 25.0}
-    assert job.tables(found["first sentence"], QUESTIONS)[1].rows == (
+        assert baselines[name][0].sentence == "Ann built the ship."
+    assert job.score(baselines["first sentence"], QUESTIONS) == {"accuracy": 25.0}
+    assert job.tables(baselines["first sentence"], QUESTIONS)[1].rows == (
         ("2", 0.0, 1),
         ("3", 100 / 3, 3),
     )

@@ -44,8 +44,8 @@ def written(folder, text, name="a.txt"):
 
 def test_words_made_of_neighbours_share_their_pairs():
     data = {"parts": "neighbours"}
-    found = recipe_from_table({"task": "tagging", "data": data, "model": {"type": "recurrent"}})
-    assert found.data.parts == "neighbours"
+    recipe = recipe_from_table({"task": "tagging", "data": data, "model": {"type": "recurrent"}})
+    assert recipe.data.parts == "neighbours"
     example = sentence("北|B-LOC 京|I-LOC 人|O")
     table = {"task": "tagging", "data": data, "model": {"type": "bag", "parts": "bag"}}
     job = Tagging.learn(recipe_from_table(table), [example])
@@ -71,7 +71,7 @@ def test_parts_and_rare_words_are_dropped_in_training_alone():
 
 
 def test_a_sentence_that_is_too_long_takes_several_rows_and_comes_back_whole():
-    long = sentence(" ".join(f"w{place}|{'XY'[place % 2]}" for place in range(7)))
+    long = sentence(" ".join(f"w{index}|{'XY'[index % 2]}" for index in range(7)))
     short = sentence("w0|X w1|Y")
     job = job_of(long, short, max_length=3)
     batch = job.collate(job.encode([long, short]))
@@ -101,16 +101,16 @@ def test_names_in_a_list_are_also_read_without_their_marks_in_training():
 )
 def test_schemes_that_mark_last_and_single_words_are_read_as_bio(tmp_path, tags):
     lines = [f"{word}\t{tag}\n" for word, tag in zip("abcde", tags.split(), strict=True)]
-    (found,) = Tagging.read(written(tmp_path, "".join(lines)), "train")
-    assert found.tags == ("B-PER", "I-PER", "I-PER", "B-LOC", "O")
+    (example,) = Tagging.read(written(tmp_path, "".join(lines)), "train")
+    assert example.tags == ("B-PER", "I-PER", "I-PER", "B-LOC", "O")
     # A run that was trained on the tags as the file has them goes on with them.
-    job = job_of(replace(found, tags=tuple(tags.split())))
-    (encoded,) = job.encode([found])
-    right = Tags(found.words, tuple(job.tags[number] for number in encoded["tags"]))
-    assert right.tags == tuple(tags.split())
-    assert job.score([right], [found]) == {"accuracy": 100, "f1": 100}
-    assert job.show(found, right) == "[abc PER][d LOC]e"
-    assert job.tables([right], [found])[0].rows[1] == ("PER", 100.0, 100.0, 100.0, 1)
+    job = job_of(replace(example, tags=tuple(tags.split())))
+    (encoded,) = job.encode([example])
+    prediction = Tags(example.words, tuple(job.tags[number] for number in encoded["tags"]))
+    assert prediction.tags == tuple(tags.split())
+    assert job.score([prediction], [example]) == {"accuracy": 100, "f1": 100}
+    assert job.show(example, prediction) == "[abc PER][d LOC]e"
+    assert job.tables([prediction], [example])[0].rows[1] == ("PER", 100.0, 100.0, 100.0, 1)
 
 
 @given(st.lists(st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-C", "I-C", "U-C"])))
@@ -124,7 +124,7 @@ def test_mending_keeps_the_entities_and_leaves_nothing_to_mend(tags):
     )
 
 
-def test_no_answer_of_a_field_goes_on_with_what_did_not_begin():
+def test_no_answer_of_a_field_continues_what_did_not_begin():
     job = job_of(sentence(LIST), head={"crf": True})
     model = job.build_model()
     with torch.no_grad():
@@ -138,17 +138,17 @@ def test_no_answer_of_a_field_goes_on_with_what_did_not_begin():
 def test_baselines_are_looked_up_in_the_training_text():
     train = [sentence("北|B-LOC 京|I-LOC 人|O"), sentence("北|B-LOC 来|O 人|O")]
     job = job_of(*train)
-    asked = [sentence("北|O 京|O 北|O 车|O")]
-    found = {name: each.tags for name, (each,) in job.baselines(train, asked).items()}
-    assert found == {
+    inputs = [sentence("北|O 京|O 北|O 车|O")]
+    tags = {name: each.tags for name, (each,) in job.baselines(train, inputs).items()}
+    assert tags == {
         "each word's most frequent tag": ("B-LOC", "I-LOC", "B-LOC", "O"),
         "entities met in training": ("B-LOC", "I-LOC", "B-LOC", "O"),
     }
     words = job_of(sentence("a|DET dog|NOUN"))
-    assert list(words.baselines([sentence("a|DET")], asked)) == ["each word's most frequent tag"]
+    assert list(words.baselines([sentence("a|DET")], inputs)) == ["each word's most frequent tag"]
 
 
-def test_a_report_tells_types_words_and_what_was_taken_for_what():
+def test_a_report_has_types_words_and_the_confusion_matrix():
     job = job_of(sentence(LIST))
     example = sentence("李|B-PER 北|B-LOC 京|I-LOC 沪|B-LOC")
     answer = job.predict(job.build_model().eval(), job.collate(job.encode([example])))[0]
@@ -161,9 +161,9 @@ def test_a_report_tells_types_words_and_what_was_taken_for_what():
         "[李 PER][北 LOC]京[沪 PER]  (wrong: 北 LOC, 沪 PER; right: 北京 LOC, 沪 LOC)"
     )
     words_job = job_of(sentence("a|DET dog|NOUN"))
-    asked = sentence("a|DET dog|NOUN")
-    given = type(answer)(asked.words, ("DET", "DET"))
-    assert words_job.show(asked, given) == "a/DET dog/DET(right: NOUN)"
+    english = sentence("a|DET dog|NOUN")
+    predicted = type(answer)(english.words, ("DET", "DET"))
+    assert words_job.show(english, predicted) == "a/DET dog/DET(right: NOUN)"
     assert job.example_score(wrong, example) == 0.5
 
 
@@ -194,15 +194,15 @@ PIECED = ["the cat sat on the mat.", "a dog ran on the road.", "我爱中国。"
 )
 def test_the_pieces_of_a_word_are_of_it_alone(kind, words):
     tokenizer = train_tokenizer(PIECED, TokenizerConfig(type=kind))
-    found = pieces_of(words, tokenizer)
-    assert all(found)
-    for word, ids in zip(words, found, strict=True):
+    pieces = pieces_of(words, tokenizer)
+    assert all(pieces)
+    for word, ids in zip(words, pieces, strict=True):
         if UNK_ID not in ids:
             assert tokenizer.decode(ids).strip() == word
     text = joined_words(words)
     cut = [piece.text for piece in tokenizer.pieces(text)]
     if all(any(word.startswith(piece) for word in words) for piece in cut):  # none is of two words
-        assert [one for ids in found for one in ids] == tokenizer.encode(text)
+        assert [one for ids in pieces for one in ids] == tokenizer.encode(text)
 
 
 def test_rows_begin_only_where_texts_do():

@@ -92,8 +92,8 @@ def test_bad_lines_are_refused_or_left_out(folder):
     with pytest.raises(DataError, match=r"bad.tsv:2"):
         read_split(recipe(folder, train="bad.tsv"), "train")
     bad = BadLines()
-    kept = read_split(recipe(folder, train="bad.tsv", on_bad_line="skip"), "train", bad_lines=bad)
-    assert sides(kept) == [("a", "b"), ("c", "d")]
+    pairs = read_split(recipe(folder, train="bad.tsv", on_bad_line="skip"), "train", bad_lines=bad)
+    assert sides(pairs) == [("a", "b"), ("c", "d")]
     assert bad.total == 1
 
 
@@ -101,14 +101,14 @@ def test_one_vocabulary_or_two(folder):
     pairs = [Pair("a b", "c", ("c",), "x:1"), Pair("a", "d e f", ("d e f",), "x:2")]
     shared = TranslationTask.learn(recipe(folder), pairs).tokenizer
     table = {"tokenizer": {"type": "words", "shared": False}, "model": TINY}
-    apart_recipe = recipe_from_table(table)
-    apart = TranslationTask.learn(apart_recipe, pairs).tokenizer
+    separate_recipe = recipe_from_table(table)
+    separate = TranslationTask.learn(separate_recipe, pairs).tokenizer
     assert shared.is_shared
-    assert not apart.is_shared
-    model = TranslationTask(apart_recipe, apart).build_model()
-    assert len(model.source_embedding.weight) == apart.source.vocab_size
-    assert len(model.target_embedding.weight) == apart.target.vocab_size
-    assert apart.source.vocab_size < apart.target.vocab_size < shared.source.vocab_size
+    assert not separate.is_shared
+    model = TranslationTask(separate_recipe, separate).build_model()
+    assert len(model.source_embedding.weight) == separate.source.vocab_size
+    assert len(model.target_embedding.weight) == separate.target.vocab_size
+    assert separate.source.vocab_size < separate.target.vocab_size < shared.source.vocab_size
 
 
 def test_learned_positions_must_reach_the_longest_sentence(folder):

@@ -58,27 +58,27 @@ def test_permutation_has_its_recorded_order():
 
 
 def make_stored(n=1000, *, window=128, block=8, seed=5):
-    both = np.stack([lengths(n), lengths(n, 1)])
-    asked = []
+    sizes = np.stack([lengths(n), lengths(n, 1)])
+    requests = []
 
     def lengths_at(indices):
-        asked.append(indices)
-        return both[:, indices]
+        requests.append(indices)
+        return sizes[:, indices]
 
     batches = Batches.of_stored(
         n, lengths_at, max_tokens=200, seed=seed, window=window, block=block
     )
-    return batches, asked
+    return batches, requests
 
 
 @pytest.mark.parametrize("n", [1, 7, 128, 135, 1000, 1024])
-def test_of_stored_samples_an_epoch_is_taken_up_at_every_cursor(n):
+def test_an_epoch_of_stored_samples_resumes_at_every_cursor(n):
     batches, _ = make_stored(n)
     plans, all_batches = list(batches.epoch(3)), order(batches, 3)
     assert sorted(chain.from_iterable(all_batches)) == list(range(n))
     assert plans[-1].cursor == n
-    for place, plan in enumerate(plans, 1):
-        assert order(batches, 3, plan.cursor) == all_batches[place:]
+    for number, plan in enumerate(plans, 1):
+        assert order(batches, 3, plan.cursor) == all_batches[number:]
     assert n < 1000 or order(batches, 0) != all_batches != order(make_stored(n, seed=6)[0], 3)
 
 
@@ -88,7 +88,7 @@ def test_of_stored_samples_a_window_is_blocks_from_all_over_the_text_shuffled():
         index for plan in batches.epoch(0) if plan.cursor <= 64 for index in plan.indices
     )
     blocks = {int(index) // 8 for index in first}
-    assert first == sorted(block * 8 + place for block in blocks for place in range(8))
+    assert first == sorted(block * 8 + offset for block in blocks for offset in range(8))
     assert max(blocks) - min(blocks) > 250
 
 

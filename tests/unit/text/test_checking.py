@@ -76,29 +76,29 @@ def test_overlap_ignores_case_spaces_and_punctuation():
     assert "target occurs in training" in overlaps[1].meaning
 
 
-def test_repeats_are_told_apart_from_several_translations():
+def test_repeats_are_distinguished_from_several_translations():
     report = check_pairs(pairs([*GOOD, GOOD[0], ("你好！", "Hi!"), ("您好！", "Hi!")]))
-    found = findings(report)
-    assert found["duplicates"].examples == (
+    by_kind = findings(report)
+    assert by_kind["duplicates"].examples == (
         "train.tsv:4 = train.tsv:1: 我爱中国。 | I love China.",
     )
-    assert found["repeated sources"].examples == ("train.tsv:2: 你好！ (2 times)",)
-    assert found["repeated targets"].examples == ("train.tsv:5: Hi! (2 times)",)
+    assert by_kind["repeated sources"].examples == ("train.tsv:2: 你好！ (2 times)",)
+    assert by_kind["repeated targets"].examples == ("train.tsv:5: Hi! (2 times)",)
     assert report.problems == ()
 
 
 def test_wrong_encodings_name_the_file_of_their_side():
     bad = Pair("x &amp; y", "schÃ¶n", ("schÃ¶n",), "a.en:9", "a.de:9")
-    found = findings(check_pairs([*pairs(GOOD), bad]))
-    assert found["encoding"].examples == ("a.de:9: 'Ã¶' should be 'ö': schÃ¶n",)
-    assert found["markup"].examples == ("a.en:9: &amp;: x &amp; y",)
+    by_kind = findings(check_pairs([*pairs(GOOD), bad]))
+    assert by_kind["encoding"].examples == ("a.de:9: 'Ã¶' should be 'ö': schÃ¶n",)
+    assert by_kind["markup"].examples == ("a.en:9: &amp;: x &amp; y",)
 
 
 def test_exchanged_and_copied_pairs_are_found():
     report = check_pairs(pairs([*GOOD, ("I see.", "我明白了。"), ("Tom said", "Tom said")]))
-    found = findings(report)
-    assert found["exchanged"].examples == ("train.tsv:4: I see. | 我明白了。",)
-    assert found["copies"].examples == ("train.tsv:5: Tom said | Tom said",)
+    by_kind = findings(report)
+    assert by_kind["exchanged"].examples == ("train.tsv:4: I see. | 我明白了。",)
+    assert by_kind["copies"].examples == ("train.tsv:5: Tom said | Tom said",)
 
 
 def test_lengths_that_do_not_fit_are_found():
@@ -122,7 +122,7 @@ def test_characters_outside_the_tokenizer_are_found(type_, kind):
     assert "test.tsv:1: '🙂' in I love it 🙂" in examples
 
 
-def test_lines_left_out_are_told_with_their_reasons(tmp_path):
+def test_lines_left_out_are_reported_with_their_reasons(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("我\tI\n\n你\n \tx\n", encoding="utf-8")
     bad = BadLines()
@@ -134,8 +134,8 @@ def test_lines_left_out_are_told_with_their_reasons(tmp_path):
 
 
 def test_the_report_is_plain_data():
-    given = pairs([*GOOD, *[GOOD[0]] * 3])
-    report = check_pairs(given, held_out={"val": pairs(GOOD, "val.tsv")}, examples=2)
+    training_pairs = pairs([*GOOD, *[GOOD[0]] * 3])
+    report = check_pairs(training_pairs, held_out={"val": pairs(GOOD, "val.tsv")}, examples=2)
     are_problems = [finding.is_problem for finding in report.findings]
     assert are_problems == sorted(are_problems, reverse=True)
     assert findings(report)["duplicates"].count == 3

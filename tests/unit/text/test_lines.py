@@ -87,7 +87,7 @@ def test_lines_of_utf8_that_are_damaged_are_no_gbk(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "given"),
+    ("text", "encoding", "setting"),
     [
         ("中文\nend", "utf-16", None),
         ("中文\nend", "utf-32", None),
@@ -100,12 +100,12 @@ def test_lines_of_utf8_that_are_damaged_are_no_gbk(write):
         ("中文\nend", "utf-8", "gbk"),
     ],
 )
-def test_a_file_in_another_encoding_is_read(write, text, encoding, given):
+def test_a_file_in_another_encoding_is_read(write, text, encoding, setting):
     path = write("a.txt", text.encode(encoding))
-    with encoded_as(given):
+    with encoded_as(setting):
         assert [line.text for line in read_lines(path)] == text.split()
         piped = list(decode_lines(text.encode(encoding).splitlines(), "stdin"))
-    assert given in (None, "utf-16") or piped[0].text == text.split()[0]
+    assert setting in (None, "utf-16") or piped[0].text == text.split()[0]
 
 
 def test_an_encoding_that_nobody_knows_is_refused():
@@ -115,8 +115,8 @@ def test_an_encoding_that_nobody_knows_is_refused():
 
 def test_carriage_returns_end_lines_where_nothing_else_does(write):
     contents = [b"one\rtwo\r", b"one\rtwo\nend\r\n", "一\r二".encode("utf-16")]
-    found = [[line.text for line in read_lines(write("a.txt", each))] for each in contents]
-    assert found == [["one", "two"], ["one\rtwo", "end"], ["一", "二"]]
+    lines = [[line.text for line in read_lines(write("a.txt", each))] for each in contents]
+    assert lines == [["one", "two"], ["one\rtwo", "end"], ["一", "二"]]
 
 
 @pytest.mark.parametrize("start", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])

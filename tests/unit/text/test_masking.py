@@ -18,15 +18,15 @@ def texts(B=40, N=500):
     return ids, torch.arange(N).expand(B, N)
 
 
-def test_fifteen_in_a_hundred_are_guessed_and_of_those_eighty_ten_ten():
+def test_fifteen_in_a_hundred_are_chosen_and_of_those_eighty_ten_ten():
     ids, words = texts()
-    found = masked(ids, words)
-    assert found.ids[~found.chosen].equal(ids[~found.chosen])
-    assert masked(ids, words).ids.equal(found.ids)
-    assert not masked(ids, words, 1).ids.equal(found.ids)
-    share = found.chosen.float().mean()
-    assert abs(share - 0.15) < 0.002
-    of_chosen = found.ids[found.chosen], ids[found.chosen]
+    batch = masked(ids, words)
+    assert batch.ids[~batch.chosen].equal(ids[~batch.chosen])
+    assert masked(ids, words).ids.equal(batch.ids)
+    assert not masked(ids, words, 1).ids.equal(batch.ids)
+    fraction = batch.chosen.float().mean()
+    assert abs(fraction - 0.15) < 0.002
+    of_chosen = batch.ids[batch.chosen], ids[batch.chosen]
     is_mask = (of_chosen[0] == MASK).float().mean()
     is_same = (of_chosen[0] == of_chosen[1]).float().mean()
     assert abs(is_mask - 0.8) < 0.02
@@ -36,7 +36,7 @@ def test_fifteen_in_a_hundred_are_guessed_and_of_those_eighty_ten_ten():
     assert others.float().mean() == pytest.approx(VOCAB / 2, rel=0.1)
 
 
-def test_words_are_guessed_whole():
+def test_words_are_predicted_whole():
     ids, _ = texts(30, 60)
     words = (torch.arange(60) // 3).expand(30, 60)
     chosen = masked(ids, words).chosen.view(30, 20, 3)
@@ -44,17 +44,17 @@ def test_words_are_guessed_whole():
     assert chosen.any(-1).sum(1).float().mean() == pytest.approx(3, abs=0.2)
 
 
-def test_padding_and_separators_are_never_guessed():
+def test_padding_and_separators_are_never_chosen():
     ids, words = texts(20, 30)
     words = words.clone()
     words[:, 0] = words[:, 20:] = -1
-    found = masked(ids, words, rate=0.9)
-    assert not found.chosen[:, 0].any()
-    assert not found.chosen[:, 20:].any()
-    assert found.chosen[:, 1:20].float().mean() > 0.8
+    batch = masked(ids, words, rate=0.9)
+    assert not batch.chosen[:, 0].any()
+    assert not batch.chosen[:, 20:].any()
+    assert batch.chosen[:, 1:20].float().mean() > 0.8
 
 
-def test_short_texts_have_something_to_guess_and_empty_ones_nothing():
+def test_short_texts_have_something_to_predict_and_empty_ones_nothing():
     ids = torch.tensor([[7, 0], [0, 0]])
     words = torch.tensor([[0, -1], [-1, -1]])
     assert masked(ids, words).chosen.tolist() == [[True, False], [False, False]]

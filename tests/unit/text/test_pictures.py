@@ -48,7 +48,7 @@ def test_pixels_that_are_none(pixels: object, message: str):
         picture_of({"pixels": pixels}, "here")
 
 
-def test_pictures_are_told_apart_by_every_pixel():
+def test_pictures_differ_by_every_pixel():
     pixels = np.zeros((60, 60)).tolist()
     same, other = (picture_of({"pixels": pixels}, where) for where in ("here", "there"))
     assert repr(same) == repr(other)
@@ -69,13 +69,13 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_a_folder_of_pictures_is_read_its_folders_being_labels(photos: Path):
-    found = list(read_picture_folder(photos, size=2))
-    assert [(each.label, each.where) for each in found] == [
+    pictures = list(read_picture_folder(photos, size=2))
+    assert [(each.label, each.where) for each in pictures] == [
         ("cat", str(photos / "cat" / "a.png")),
         ("cat", str(photos / "cat" / "b.jpg")),
         ("dog", str(photos / "dog" / "c.PNG")),
     ]
-    for each in found:
+    for each in pictures:
         np.testing.assert_allclose(each.pixels, np.full((2, 2, 3), 100), atol=1)
 
 
@@ -87,7 +87,7 @@ def test_pictures_of_a_folder_that_cannot_be_used_are_named(photos: Path):
     with pytest.raises(DataError, match=r"broken\.png must be a picture that Pillow opens"):
         list(read_picture_folder(photos, size=2))
     left_out = BadLines()
-    found = list(read_picture_folder(photos, size=2, on_bad_line="skip", bad_lines=left_out))
-    assert (len(found), left_out.total) == (3, 1)
+    pictures = list(read_picture_folder(photos, size=2, on_bad_line="skip", bad_lines=left_out))
+    assert (len(pictures), left_out.total) == (3, 1)
     with pytest.raises(DataError, match="must hold a folder of picture files for each label"):
         list(read_picture_folder(photos / "none"))

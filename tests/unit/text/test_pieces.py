@@ -17,5 +17,5 @@ BYTES = {7: 0xE2, 8: 0x96, 9: 0x81, 10: 0x0A}
         ([6, 10, 6], "a a", [(0, 1), (1, 2), (2, 3)]),  # a byte never breaks a line
     ],
 )
-def test_ids_are_joined_and_bytes_of_a_character_share_its_place(ids, text, spans):
+def test_ids_are_joined_and_bytes_of_a_character_share_its_offset(ids, text, spans):
     assert join(ids, SURFACES, BYTES) == (text, spans)

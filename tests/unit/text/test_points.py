@@ -10,11 +10,11 @@ from regard.text.reading.points import read_points
 
 def test_a_header_names_the_columns_and_others_are_left_out(write):
     path = write("table.csv", 'rent,"area, m²",floor\n800,50,2\n\n"900", 60,3\n')
-    found = list(read_points(path, inputs=["floor", "area, m²"], target="rent"))
-    assert [point.inputs for point in found] == [(2.0, 50.0), (3.0, 60.0)]
-    assert [point.target for point in found] == [800.0, 900.0]
-    assert found[1].names == ("floor", "area, m²")
-    assert found[1].where == f"{path}:4"
+    points = list(read_points(path, inputs=["floor", "area, m²"], target="rent"))
+    assert [point.inputs for point in points] == [(2.0, 50.0), (3.0, 60.0)]
+    assert [point.target for point in points] == [800.0, 900.0]
+    assert points[1].names == ("floor", "area, m²")
+    assert points[1].where == f"{path}:4"
 
 
 def test_without_a_header_columns_have_numbers_and_the_last_is_the_target(write):
@@ -41,7 +41,7 @@ def test_without_a_header_columns_have_numbers_and_the_last_is_the_target(write)
         ("x,y\n", r"table\.csv must hold rows of numbers; got none that can be used\."),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(text: str, message: str, write):
+def test_errors_name_their_position(text: str, message: str, write):
     with pytest.raises(DataError, match=message):
         list(read_points(write("table.csv", text)))
 
@@ -66,7 +66,7 @@ def test_blank_lines_between_rows_are_counted(write):
     assert left_out.examples == {BLANK: [f"{path}:{line}" for line in (2, 4, 5)]}
 
 
-def test_a_missing_column_is_said_with_the_one_that_is_near(write):
+def test_a_missing_column_is_named_with_the_nearest_one(write):
     path = write("table.csv", "area,rent\n1,2\n")
     message = r"csv:1: there is no column 'rant', which data\.target names\. Did you mean 'rent'\?"
     with pytest.raises(DataError, match=message):
@@ -79,8 +79,8 @@ def test_a_missing_column_is_said_with_the_one_that_is_near(write):
 def test_bad_lines_are_left_out_and_counted(write):
     bad = BadLines()
     path = write("table.csv", "x,y\n1,2\n1,high\n3\n5,6\n")
-    found = list(read_points(path, on_bad_line="skip", bad_lines=bad))
-    assert [point.inputs for point in found] == [(1,), (5,)]
+    points = list(read_points(path, on_bad_line="skip", bad_lines=bad))
+    assert [point.inputs for point in points] == [(1,), (5,)]
     assert bad.total == 2
 
 
@@ -93,7 +93,7 @@ def test_tables_of_spreadsheets_and_of_pandas_are_read(write, text):
     assert (point.inputs, point.target, point.names) == ((1.0,), 2.0, ("x",))
 
 
-def test_columns_of_numbers_are_read_beside_dates_without_a_header(write):
+def test_columns_of_numbers_are_read_next_to_dates_without_a_header(write):
     path = write("prices.csv", "2024-01-01,3,4.5\n2024-01-02,5,6.5\n")
     points = read_points(path, inputs=["2"], target="3")
     assert [(point.inputs, point.target) for point in points] == [((3.0,), 4.5), ((5.0,), 6.5)]

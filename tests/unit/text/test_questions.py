@@ -28,16 +28,16 @@ def qa(text="Ann", start=0, **more):
 
 def test_squads_layout_with_its_article_and_all_its_answers(squad):
     more = [{"text": "Ann", "answer_start": 0}, {"text": "the ship", "answer_start": 11}]
-    (found,) = read_questions(squad(qa(answers=more)))
-    assert (found.text, found.context) == ("Who built it?", CONTEXT)
-    assert (found.article, found.id) == ("Ships", "q7")
-    assert found.answers == (Answer("Ann", 0), Answer("the ship", 11))
-    assert [CONTEXT[a.start : a.end] for a in found.answers] == ["Ann", "the ship"]
+    (read,) = read_questions(squad(qa(answers=more)))
+    assert (read.text, read.context) == ("Who built it?", CONTEXT)
+    assert (read.article, read.id) == ("Ships", "q7")
+    assert read.answers == (Answer("Ann", 0), Answer("the ship", 11))
+    assert [CONTEXT[a.start : a.end] for a in read.answers] == ["Ann", "the ship"]
 
 
 def test_a_question_without_an_answer_says_so(squad):
-    (found,) = read_questions(squad(qa(answers=[], is_impossible=True)))
-    assert found.answers == ()
+    (read,) = read_questions(squad(qa(answers=[], is_impossible=True)))
+    assert read.answers == ()
     with pytest.raises(DataError, match=r"q\.json:1: question q7: answers must hold at least one"):
         list(read_questions(squad(qa(answers=[]))))
 
@@ -65,9 +65,9 @@ def test_skipping_counts_what_is_left_out(squad):
         list(read_questions(squad(qa("the car")), on_bad_line="skip"))
 
 
-def test_free_answers_need_no_place(squad):
-    (found,) = read_questions(squad(qa("a shipwright", 3)), spans=False)
-    assert found.answers == (Answer("a shipwright", -1),)
+def test_free_answers_need_no_position(squad):
+    (read,) = read_questions(squad(qa("a shipwright", 3)), spans=False)
+    assert read.answers == (Answer("a shipwright", -1),)
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_what_is_no_squad_file(write, text, message):
         list(read_questions(write("q.json", text)))
 
 
-def test_jsonl_finds_the_places_of_answers(write):
+def test_jsonl_finds_the_positions_of_answers(write):
     line = {"question": "谁？", "context": "他叫小明。", "answers": ["小明"], "story": "s"}
-    (found,) = read_questions(write("q.jsonl", json.dumps(line)))
-    assert (found.answers, found.article) == ((Answer("小明", 2),), "s")
+    (read,) = read_questions(write("q.jsonl", json.dumps(line)))
+    assert (read.answers, read.article) == ((Answer("小明", 2),), "s")
 
 
 @pytest.mark.parametrize(
@@ -111,18 +111,19 @@ def test_a_bad_line_is_named(write, line, message):
 
 
 @pytest.mark.parametrize("text", ["", " a ", "a\t\tb c\n", "\u3000我爱\u3000\u3000中国 ", "ab"])
-def test_places_are_those_of_the_same_characters(text):
-    places = normalized_positions(text)
+def test_positions_are_those_of_the_same_characters(text):
+    positions = normalized_positions(text)
     plain = normalize(text)
-    assert len(places) == len(plain)
+    assert len(positions) == len(plain)
     assert all(
-        text[place] == char or char == " " for place, char in zip(places, plain, strict=True)
+        text[position] == char or char == " "
+        for position, char in zip(positions, plain, strict=True)
     )
 
 
-@pytest.mark.parametrize("nothing", [[], {"text": [], "answer_start": []}])
-def test_rows_without_answers_are_questions_that_their_context_does_not_answer(write, nothing):
+@pytest.mark.parametrize("empty", [[], {"text": [], "answer_start": []}])
+def test_rows_without_answers_are_questions_that_their_context_does_not_answer(write, empty):
     record = {"question": "a", "context": "It was Ann."}
-    rows = [{**record, "answers": nothing}, {**record, "answers": {"text": ["Ann"]}}]
-    found = [question.answers for question in read_questions(write("q.json", json.dumps(rows)))]
-    assert found == [(), (Answer("Ann", 7),)]
+    rows = [{**record, "answers": empty}, {**record, "answers": {"text": ["Ann"]}}]
+    answers = [question.answers for question in read_questions(write("q.json", json.dumps(rows)))]
+    assert answers == [(), (Answer("Ann", 7),)]

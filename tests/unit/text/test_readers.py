@@ -121,13 +121,13 @@ def test_an_empty_side_names_its_own_file(write):
 
 def test_blank_lines_are_no_pairs(write):
     rows = {"a.tsv": "\na\tb\n\nc\td\n\n", "a.jsonl": '{"source": "a", "target": "b"}\n\n'}
-    found = {name: [pair.source for pair in read_pairs(write(name, rows[name]))] for name in rows}
-    assert found == {"a.tsv": ["a", "c"], "a.jsonl": ["a"]}
+    sources = {name: [pair.source for pair in read_pairs(write(name, rows[name]))] for name in rows}
+    assert sources == {"a.tsv": ["a", "c"], "a.jsonl": ["a"]}
     sides = write("a.en", "a\n\nb\n\n"), write("a.de", "c\n\nd\n")
     assert [(pair.source, pair.target) for pair in read_pairs(*sides)] == [("a", "c"), ("b", "d")]
 
 
-def test_a_file_of_bad_lines_only_is_not_told_those_of_another(write):
+def test_a_file_of_bad_lines_only_is_reported_without_those_of_another(write):
     bad = BadLines()
     list(read_pairs(write("train.tsv", "a\tb\nc\n"), on_bad_line="skip", bad_lines=bad))
     message = r"got only lines that cannot be used \(columns: 2\)\. .*test\.tsv:1: expected"

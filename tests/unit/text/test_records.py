@@ -69,12 +69,12 @@ CONLLU = """# sent_id = 1
 
 
 def test_conllu_gives_words_without_contractions_and_empty_nodes(write):
-    read = list(read_tagged(write("a.conllu", CONLLU)))
-    assert [(found.words, found.tags) for found in read] == [
+    sentences = list(read_tagged(write("a.conllu", CONLLU)))
+    assert [(sentence.words, sentence.tags) for sentence in sentences] == [
         (("do", "n't"), ("AUX", "PART")),
         (("好",), ("ADJ",)),
     ]
-    assert read[1].where.endswith("a.conllu:7")
+    assert sentences[1].where.endswith("a.conllu:7")
 
 
 def test_columns_and_lists_give_the_same_sentences(write):
@@ -90,9 +90,9 @@ def test_columns_and_lists_give_the_same_sentences(write):
     assert len(columns) == 2
     # Names of one's own come first, and the usual ones stand in for them.
     records[0] |= {"字": ["东", "京"]}
-    named = write("b.jsonl", "".join(json.dumps(record) + "\n" for record in records))
-    found = list(read_tagged(named, word="字", tag="标"))
-    assert [s.words for s in found] == [("东", "京"), ("去",)]
+    path = write("b.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+    sentences = list(read_tagged(path, word="字", tag="标"))
+    assert [s.words for s in sentences] == [("东", "京"), ("去",)]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_a_sentence_that_cannot_be_used_is_named_or_left_out(write, name, text, 
         list(read_tagged(write(name, text)))
     if name == "a.txt":
         path, bad = write(name, f"a\tO\n\n{text}\nc\tO\n"), BadLines()
-        found = read_tagged(path, on_bad_line="skip", bad_lines=bad)
-        assert ([one.words for one in found], bad.total) == ([("a",), ("c",)], 1)
+        sentences = read_tagged(path, on_bad_line="skip", bad_lines=bad)
+        assert ([sentence.words for sentence in sentences], bad.total) == ([("a",), ("c",)], 1)
 
 
 WORDS = [("Ann", "B-PER"), ("saw", "O"), ("#", "O"), ("Rome", "B-LOC")]
@@ -135,10 +135,10 @@ BLOCK = "".join(f"{word}\t{tag}\n" for word, tag in WORDS)
 )
 def test_comments_marks_of_documents_and_spaces_are_no_words(write, name, text):
     path = write(name, text)
-    (found,) = read_tagged(path)
-    assert list(zip(found.words, found.tags, strict=True)) == WORDS
+    (sentence,) = read_tagged(path)
+    assert list(zip(sentence.words, sentence.tags, strict=True)) == WORDS
     untagged = read_words(read_lines(path), text_suffix(path), Field("word", 1))
-    assert [one.words for one in untagged] == [found.words]
+    assert [words_alone.words for words_alone in untagged] == [sentence.words]
 
 
 def test_pairs_without_an_agreed_label_are_left_out_and_counted(write):
@@ -147,6 +147,6 @@ def test_pairs_without_an_agreed_label_are_left_out_and_counted(write):
     for path in (write("a.tsv", text), write("a.jsonl", "\n".join(map(json.dumps, rows)))):
         bad = BadLines()
         fields = [Field("text", 1), Field("label", "gold_label")]
-        (found,) = read_records(path, fields, bad_lines=bad)
-        assert found[0] == {"text": "A room.", "label": "neutral"}
+        (record,) = read_records(path, fields, bad_lines=bad)
+        assert record[0] == {"text": "A room.", "label": "neutral"}
         assert bad.counts == {UNLABELLED: 1}

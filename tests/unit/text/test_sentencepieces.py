@@ -32,7 +32,7 @@ def test_the_space_marker_as_a_character_comes_back():
     assert tokenizer.decode(tokenizer.encode("low▁new ▁ ▁▁")) == "low▁new ▁ ▁▁"
 
 
-def test_pieces_of_an_emoji_share_its_place():
+def test_pieces_of_an_emoji_share_its_offset():
     tokenizer = train_sentencepiece(ENGLISH, kind="bpe", vocab_size=None)
     pieces = tokenizer.pieces("low 🙂 new")
     emoji = [piece for piece in pieces if (piece.start, piece.end) == (4, 5)]
@@ -94,9 +94,9 @@ def test_rare_characters_are_spelled_when_coverage_is_below_one():
 
 @pytest.mark.parametrize(("kind", "noise"), [("bpe", 1e-12), ("unigram", 1e6)])
 def test_next_to_no_noise_gives_the_best_segmentation(kind, noise):
-    made = train_sentencepiece([*ENGLISH, *CHINESE], kind=kind, vocab_size=None, noise=noise)
+    tokenizer = train_sentencepiece([*ENGLISH, *CHINESE], kind=kind, vocab_size=None, noise=noise)
     lines = [*ENGLISH, "lowest newer widest", "Ünknown 🙂 wéird", "中国爱我", "new  wide "]
-    assert made.encode_all(lines, seed=1) == made.encode_all(lines)
+    assert tokenizer.encode_all(lines, seed=1) == tokenizer.encode_all(lines)
 
 
 DRAWS = 4000
@@ -106,29 +106,29 @@ def cuts(word):
     """Every way to cut a word."""
     for ends in product((False, True), repeat=len(word) - 1):
         pieces, start = [], 0
-        for place, is_end in enumerate(ends, start=1):
+        for index, is_end in enumerate(ends, start=1):
             if is_end:
-                pieces.append(word[start:place])
-                start = place
+                pieces.append(word[start:index])
+                start = index
         yield (*pieces, word[start:])
 
 
 def test_unigram_segmentations_come_as_often_as_their_probability_says():
     scores = {"a": -2.0, "b": -1.5, "ab": -2.5, "ba": -3.0, "aba": -3.2}
     alpha = 0.7
-    shares = {
+    weights = {
         pieces: math.exp(alpha * sum(map(scores.__getitem__, pieces)))
         for pieces in cuts("ababa")
         if all(piece in scores for piece in pieces)
     }
     assert unigram_sampling({"ab": -1.0}, 0.5)("abx", Random(1)) == ["ab", "x"]
     cut, rng = unigram_sampling(scores, alpha), Random(3)
-    seen = Counter(tuple(cut("ababa", rng)) for _ in range(DRAWS))
-    assert seen.keys() <= shares.keys()
-    for pieces, share in shares.items():
-        expected = share / sum(shares.values())
+    counts = Counter(tuple(cut("ababa", rng)) for _ in range(DRAWS))
+    assert counts.keys() <= weights.keys()
+    for pieces, weight in weights.items():
+        expected = weight / sum(weights.values())
         error = 5 * math.sqrt(expected * (1 - expected) / DRAWS)
-        assert seen[pieces] / DRAWS == pytest.approx(expected, abs=error)
+        assert counts[pieces] / DRAWS == pytest.approx(expected, abs=error)
 
 
 def test_a_merge_is_left_out_as_often_as_the_rate_says():

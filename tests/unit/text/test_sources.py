@@ -66,7 +66,7 @@ def test_a_numbered_file_that_is_missing_is_named(tmp_path, pattern, first):
 
 
 @pytest.mark.parametrize("pattern", ["train-0000*", "train-0000[01]*", "train-0000?-of-00003.tsv"])
-def test_a_pattern_for_some_numbers_asks_for_no_others(tmp_path, pattern):
+def test_a_pattern_for_some_numbers_matches_no_others(tmp_path, pattern):
     fill(tmp_path, "train-00000-of-00003.tsv")
     assert len(shards(tmp_path / pattern)) == 1
 
@@ -111,17 +111,17 @@ def test_a_folder_of_folders_of_texts_is_read_as_texts_with_labels(tmp_path):
     assert shards(tmp_path) == [tmp_path]
     assert text_suffix(tmp_path) == ".jsonl"
     fields = [Field("text", 1), Field("label", 2)]
-    found = [tuple(record.values()) for record, _ in read_records(tmp_path, fields)]
-    assert found == [("It is neg.", "neg"), ("It is pos.", "pos")]
+    records = [tuple(record.values()) for record, _ in read_records(tmp_path, fields)]
+    assert records == [("It is neg.", "neg"), ("It is pos.", "pos")]
 
 
-def test_a_folder_of_texts_in_gbk_is_told_of_once(tmp_path):
+def test_a_folder_of_texts_in_gbk_warns_once(tmp_path):
     for name in ("体育", "财经"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.txt").write_bytes("今天的比赛结束了。".encode("gbk"))
-    with pytest.warns(GuessedEncodingWarning) as told:
+    with pytest.warns(GuessedEncodingWarning) as warnings:
         texts = [json.loads(line.text)["text"] for line in read_lines(tmp_path)]
-    assert (texts, len(told)) == (["今天的比赛结束了。"] * 2, 1)
+    assert (texts, len(warnings)) == (["今天的比赛结束了。"] * 2, 1)
 
 
 def test_data_in_memory_becomes_rows_and_rows_a_file():

@@ -85,9 +85,9 @@ def test_a_quote_that_does_not_close_spoils_its_own_row_only(write, stray, row):
     with pytest.raises(DataError, match=rf"a.csv:{row}: a quote opens in this row and does not cl"):
         records(path)
     bad = BadLines()
-    found = list(read_records(path, LABELLED, on_bad_line="skip", bad_lines=bad))
+    records_read = list(read_records(path, LABELLED, on_bad_line="skip", bad_lines=bad))
     wrong_width = sum(line.endswith(",x") for line in stray)
-    assert (len(found), bad.total) == (39 + len(stray) - wrong_width, 1 + wrong_width)
+    assert (len(records_read), bad.total) == (39 + len(stray) - wrong_width, 1 + wrong_width)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_csv_is_read_as_spreadsheets_write_it(write, text):
     assert records(write("a.csv", text)) == [("Good, really", "1")]
 
 
-def test_quotes_within_cells_are_kept(write):
+def test_quotes_within_cells_are_preserved(write):
     path = write("a.csv", 'text,label\n"Great" tea,1\n"Say \\"no, no\\"",0\na 5" pipe,1\n')
     assert records(path) == [('"Great" tea', "1"), ('Say "no, no"', "0"), ('a 5" pipe', "1")]
 
@@ -137,10 +137,10 @@ def test_pairs_are_read_by_their_header(write, text, columns):
 def test_tagged_words_are_read_by_their_header(write):
     text = "token\tner\nAnn\tB-PER\n\nruns\tO\n"
     for path in (write("a.conll", text), write("a.csv", text.replace("\t", ","))):
-        found = [(one.words, one.tags) for one in read_tagged(path)]
-        assert found == [(("Ann",), ("B-PER",)), (("runs",), ("O",))]
+        sentences = [(sentence.words, sentence.tags) for sentence in read_tagged(path)]
+        assert sentences == [(("Ann",), ("B-PER",)), (("runs",), ("O",))]
     lines = write("a.jsonl", '{"words": ["Ann"], "ner_tags": ["B-PER"]}\n')
-    assert [one.tags for one in read_tagged(lines)] == [("B-PER",)]
+    assert [sentence.tags for sentence in read_tagged(lines)] == [("B-PER",)]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,10 @@ def test_tagged_words_are_read_by_their_header(write):
         ("a.conllu", "# text = x\n1\tAnn\t_\n2-3\tdont\t_\n2\truns\t_\n\n1\tYes\t_\n"),
     ],
 )
-def test_words_whose_tags_are_asked_for(write, name, text):
+def test_words_without_tags_are_read_to_be_tagged(write, name, text):
     path = write(name, text)
-    found = read_words(read_lines(path), text_suffix(path), Field("word", 1))
-    assert [(one.words, one.tags) for one in found] == [(("Ann", "runs"), None), (("Yes",), None)]
+    sentences = read_words(read_lines(path), text_suffix(path), Field("word", 1))
+    assert [(sentence.words, sentence.tags) for sentence in sentences] == [
+        (("Ann", "runs"), None),
+        (("Yes",), None),
+    ]

@@ -12,19 +12,19 @@ def test_what_is_written_comes_back(tmp_path, has_header):
     words, table = ["the", "我", ",", "3"], torch.randn(4, 5)
     path = tmp_path / "vectors.txt"
     write_vectors(path, words, table, has_header=has_header)
-    found = read_vectors(path)
-    assert found.words == tuple(words)
-    assert found.table.equal(table)
+    vectors = read_vectors(path)
+    assert vectors.words == tuple(words)
+    assert vectors.table.equal(table)
     assert path.read_text().startswith("4 5\n") == has_header
     assert [each.name for each in tmp_path.iterdir()] == ["vectors.txt"]
 
 
-def test_words_that_are_wanted_alone_are_kept(tmp_path):
+def test_only_words_of_the_vocabulary_are_read(tmp_path):
     path = tmp_path / "vectors.txt.gz"
     path.write_bytes(gzip.compress(b"the 1 2\ndog 3 4\nCat 5 6\nthe 7 8\n"))
-    found = read_vectors(path, wanted=["The", "Cat", "mouse"])
-    assert found.words == ("the", "Cat")
-    assert found.table.tolist() == [[1, 2], [5, 6]]
+    vectors = read_vectors(path, wanted=["The", "Cat", "mouse"])
+    assert vectors.words == ("the", "Cat")
+    assert vectors.table.tolist() == [[1, 2], [5, 6]]
 
 
 def test_vectors_are_placed_into_an_embedding(tmp_path):

@@ -9,23 +9,23 @@ def test_blocks_become_cells_and_what_they_print_their_outputs():
     page = "# T\n\n[中文](t.zh.md)\n\nSee [this](a.md#b).\n\n```python\nx = 1\nprint(x)\n```\n\n"
     page += "```text\n1\n```\n\n```console\n$ regard look a\n...\n$ regard demo\n```\n\n"
     page += "```toml\n# r.toml\nx = 1\n```\n"
-    kept = json.loads(notebook(page))
-    assert [(cell["cell_type"], "".join(cell["source"])) for cell in kept["cells"]] == [
+    written = json.loads(notebook(page))
+    assert [(cell["cell_type"], "".join(cell["source"])) for cell in written["cells"]] == [
         ("markdown", "# T\n\nSee [this](a.html#b)."),
         ("code", "x = 1\nprint(x)"),
         ("code", "!regard look a"),
         ("code", "!regard demo"),
         ("code", "%%writefile r.toml\n# r.toml\nx = 1"),
     ]
-    assert [cell.get("outputs") for cell in kept["cells"]] == [
+    assert [cell.get("outputs") for cell in written["cells"]] == [
         None,
         [{"output_type": "stream", "name": "stdout", "text": ["1"]}],
         [{"output_type": "stream", "name": "stdout", "text": ["..."]}],
         [],
         [],
     ]
-    assert (kept["nbformat"], kept["nbformat_minor"]) == (4, 5)
-    assert len({cell["id"] for cell in kept["cells"]}) == len(kept["cells"])
+    assert (written["nbformat"], written["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in written["cells"]}) == len(written["cells"])
 
 
 def test_no_code_of_a_tutorial_is_lost(tmp_path):

@@ -12,30 +12,30 @@ TARGET = re.compile(r"\]\(([^)]+)\)")
 
 @pytest.fixture
 def metadata(monkeypatch):
-    def made(home):
+    def build(home):
         monkeypatch.setenv("REGARD_HOME", home)
-        found = {}
-        PackagePage(str(ROOT), {}).update(found)
-        return found
+        fields = {}
+        PackagePage(str(ROOT), {}).update(fields)
+        return fields
 
-    return made
+    return build
 
 
 def test_without_an_address_nothing_relative_is_left(metadata):
-    found = metadata("")
-    targets = TARGET.findall(found["readme"]["text"])
+    fields = metadata("")
+    targets = TARGET.findall(fields["readme"]["text"])
     assert all(target.startswith("http") for target in targets)
-    assert "![" not in found["readme"]["text"]
-    assert found["urls"] == {}
+    assert "![" not in fields["readme"]["text"]
+    assert fields["urls"] == {}
 
 
 def test_with_an_address_links_and_pictures_lead_there(metadata):
-    found = metadata("https://host.example/regard/")
-    targets = TARGET.findall(found["readme"]["text"])
+    fields = metadata("https://host.example/regard/")
+    targets = TARGET.findall(fields["readme"]["text"])
     assert "https://host.example/regard/raw/main/docs/figures/demo-page.png" in targets
     assert "https://host.example/regard/blob/main/docs/training.md" in targets
     assert all(target.startswith("http") for target in targets)
-    assert found["urls"]["Homepage"] == "https://host.example/regard"
+    assert fields["urls"]["Homepage"] == "https://host.example/regard"
 
 
 def test_links_elsewhere_and_to_headings_stay():

@@ -142,8 +142,8 @@ def fit(path, *, task=None, model=None, reporter=None, **settings):
 def stopping(update, number=signal.SIGTERM):
     """A recorder that is sent a signal after an update."""
 
-    def act(made):
-        if made == update:
+    def act(completed):
+        if completed == update:
             os.kill(os.getpid(), number)
 
     return Recorder(act)
@@ -156,8 +156,8 @@ class PowerCut(Exception):  # noqa: N818
 def cutting(update):
     """A recorder that fails after an update, as when the power goes."""
 
-    def act(made):
-        if made == update:
+    def act(completed):
+        if completed == update:
             raise PowerCut
 
     return Recorder(act)

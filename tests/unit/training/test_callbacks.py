@@ -36,7 +36,7 @@ def fit(small_recipe, toy, tmp_path):
     return fit
 
 
-def test_every_update_and_validation_is_told(fit, tmp_path):
+def test_every_update_and_validation_is_reported(fit, tmp_path):
     watcher = Watcher()
     fit("run", watcher)
     assert [update.number for update in watcher.updates] == [1, 2, 3, 4, 5, 6]
@@ -51,10 +51,10 @@ def test_every_update_and_validation_is_told(fit, tmp_path):
 
 
 def test_it_leaves_no_mark_whatever_it_does(fit, toy, tmp_path):
-    def meddle(told):
+    def meddle(event):
         torch.rand(5)
-        told.training.predictor.translate(["a e"])
-        told.figures["loss"] = 0.0
+        event.training.predictor.translate(["a e"])
+        event.figures["loss"] = 0.0
 
     fit("plain")
     fit("watched", Watcher(meddle, meddle), Watcher())
@@ -83,9 +83,9 @@ def test_a_validation_may_stop_it_too(fit):
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("mine"), OSError(28, "mine")])
 @pytest.mark.parametrize("where", ["on_update", "on_validation"])
-def test_an_error_in_it_leaves_a_run_that_goes_on(where, error, fit, toy, tmp_path):
-    def fail(told):
-        if getattr(told, "number", 3) == 3:
+def test_an_error_in_it_leaves_a_run_that_resumes(where, error, fit, toy, tmp_path):
+    def fail(event):
+        if getattr(event, "number", 3) == 3:
             raise error
 
     with pytest.raises(type(error), match="mine"):

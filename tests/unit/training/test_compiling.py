@@ -12,17 +12,17 @@ COMPILE = torch.nn.Module.compile
 def programs(monkeypatch, as_users_have_it):
     """The programs that were made; torch's own compiler would take minutes over them."""
     torch._dynamo.reset()
-    made = []
+    graphs = []
 
     def backend(graph, inputs):
-        made.append(graph)
+        graphs.append(graph)
         return graph.forward
 
-    def compiled(model, **settings):
+    def compile_model(model, **settings):
         return COMPILE(model, backend=backend, **settings)
 
-    monkeypatch.setattr(torch.nn.Module, "compile", compiled)
-    return made
+    monkeypatch.setattr(torch.nn.Module, "compile", compile_model)
+    return graphs
 
 
 def test_a_compiled_training_is_the_same_and_compiles_once_for_batches_of_all_sizes(
@@ -42,7 +42,7 @@ def model(toy):
     return toy.Model(dropout=0.0)
 
 
-def test_where_it_cannot_be_compiled_the_way_on_is_told(
+def test_where_it_cannot_be_compiled_the_error_names_the_cure(
     toy, tmp_path, monkeypatch, as_users_have_it
 ):
     torch._dynamo.reset()

@@ -17,7 +17,7 @@ WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
 
 
 @pytest.fixture
-def made(toy, tmp_path):
+def trained_run(toy, tmp_path):
     """A run of six updates; gives its recipe, its folder, and a reporter that has heard all."""
     rows = [f"{a} {b} {c}\t{c} {b} {a}\n" for a in WORDS[:4] for b in WORDS for c in WORDS[:3]]
     (tmp_path / "train.tsv").write_text("".join(rows), encoding="utf-8")
@@ -53,26 +53,26 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
-def test_a_run_goes_on_by_other_settings_and_remembers(toy, made, change):
-    _, path = made
-    heard = toy.Recorder()
+def test_a_run_resumes_by_other_settings_and_records_them(toy, trained_run, change):
+    _, path = trained_run
+    recorder = toy.Recorder()
     limit = {"epochs=3": "none", "updates=9": "9"}.get(change, "12")
     settings = [f"training.updates={limit}", f"training.{change}"]
-    found = resume(path, settings=parse_settings(settings), reporter=heard)
-    assert ("resumed", 6) in heard.events
-    assert CHANGES[change](heard.figures)
+    trained = resume(path, settings=parse_settings(settings), reporter=recorder)
+    assert ("resumed", 6) in recorder.events
+    assert CHANGES[change](recorder.figures)
     name, _, _ = change.partition("=")
     run = Run.open(path)
     assert [each["update"] for each in run.changes] == [6]
     assert f"training.{name}" in run.changes[0]["is"]
     assert run.recipe["training"][name] == run.changes[0]["is"][f"training.{name}"]
-    assert found.summary["updates"] == run.summary["updates"] > 6
-    [told] = [fact for fact in heard.facts if fact.startswith("since update 6: ")]
-    assert f"training.{name} = " in told
+    assert trained.summary["updates"] == run.summary["updates"] > 6
+    [changed] = [fact for fact in recorder.facts if fact.startswith("since update 6: ")]
+    assert f"training.{name} = " in changed
 
 
-def test_a_run_from_before_a_setting_goes_on_as_it_was_begun(toy, made):
-    make, path = made
+def test_a_run_from_before_a_setting_resumes_as_it_began(toy, trained_run):
+    make, path = trained_run
     # A short training that was begun when all of it was warm-up.
     text = (path / "recipe.toml").read_text().replace("warmup_share = 0.2\n", "")
     card = unseal((path / "run.json").read_bytes(), where=path)
@@ -80,11 +80,11 @@ def test_a_run_from_before_a_setting_goes_on_as_it_was_begun(toy, made):
     (path / "recipe.toml").write_text(text.replace("warmup = 3", "warmup = 100"))
     content = (path / "recipe.toml").read_bytes()
     (path / "run.json").write_bytes(seal(card | {"recipe": checksum(content)}))
-    for saved in Run.open(path).checkpoints():
-        saved.delete()
-    heard = toy.Recorder()
-    train(make(warmup=100), path, reporter=heard)
-    rates = [figures["learning_rate"] for figures in heard.figures]
+    for checkpoint in Run.open(path).checkpoints():
+        checkpoint.delete()
+    recorder = toy.Recorder()
+    train(make(warmup=100), path, reporter=recorder)
+    rates = [figures["learning_rate"] for figures in recorder.figures]
     assert rates == pytest.approx([0.0001 * update for update in range(1, 7)])
 
 
@@ -97,8 +97,8 @@ def test_betas_are_those_of_now_and_moments_those_of_before(toy, tmp_path):
     assert steps == {5}
 
 
-def test_the_same_call_with_other_settings_teaches_how_to_go_on(made):
-    make, path = made
+def test_the_same_call_with_other_settings_says_how_to_resume(trained_run):
+    make, path = trained_run
     recipe = make(learning_rate=0.005, updates=9)
     with pytest.raises(RunError) as refused:
         train(recipe, path)
@@ -123,8 +123,8 @@ def test_the_same_call_with_other_settings_teaches_how_to_go_on(made):
         "training.seed=2",
     ],
 )
-def test_what_a_model_is_and_reads_cannot_change(made, setting):
-    _, path = made
+def test_what_a_model_is_and_reads_cannot_change(trained_run, setting):
+    _, path = trained_run
     name, _, _ = setting.partition("=")
     settings = [setting, "training.updates=9", "training.validation_pairs=1"]
     with pytest.raises(RunError, match=f"{name} was .* stay as a run was begun. Choose another"):
@@ -151,8 +151,8 @@ def threads():
     torch.set_num_threads(before)
 
 
-def test_other_threads_are_warned_of_once_and_remembered(toy, made, threads):
-    _, path = made
+def test_other_threads_are_warned_of_once_and_remembered(toy, trained_run, threads):
+    _, path = trained_run
     assert Run.open(path).threads == threads
     torch.set_num_threads(threads + 1)
     with pytest.warns(RunWarning, match=f"with {threads} threads so far, and goes on with"):

@@ -51,17 +51,17 @@ class Training:
 
 @pytest.fixture
 def device():
-    with pretended() as found:
-        yield found
+    with pretended() as device:
+        yield device
 
 
 @pytest.mark.parametrize(
-    ("room", "found"),
+    ("room", "expected"),
     [(5000, 3686), (6200, 5529), (9000, 7372), (13_000, 11_059), (4000, 2764), (100, 86)],
 )
-def test_what_fits_is_found_with_a_margin(device, room, found):
+def test_what_fits_is_found_with_a_margin(device, room, expected):
     training = Training(room)
-    assert fitting_batch(training, Learner().to(device), AUTO, device) == found <= room
+    assert fitting_batch(training, Learner().to(device), AUTO, device) == expected <= room
 
 
 def test_no_more_is_tried_than_is_of_use(device):
@@ -72,7 +72,7 @@ def test_no_more_is_tried_than_is_of_use(device):
     assert max(few.tried) == 10_000
 
 
-def test_where_nothing_fits_the_cure_is_told(device):
+def test_where_nothing_fits_the_error_names_the_cure(device):
     with pytest.raises(OutOfMemory, match="the model must fit into the memory of pretended:0"):
         fitting_batch(Training(0), Learner().to(device), AUTO, device)
 

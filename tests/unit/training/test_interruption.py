@@ -70,14 +70,14 @@ def test_work_that_changes_nothing_is_left_at_once():
 
 
 def test_other_threads_leave_signals_alone():
-    found = []
+    observed = []
 
     def work():
         before = signal.getsignal(signal.SIGTERM)
         with Interruption() as interruption:
-            found.append((signal.getsignal(signal.SIGTERM) == before, interruption.requested))
+            observed.append((signal.getsignal(signal.SIGTERM) == before, interruption.requested))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [(True, False)]
+    assert observed == [(True, False)]

@@ -18,13 +18,13 @@ def mistake(update):
     raise ZeroDivisionError("ours")
 
 
-def test_a_reporter_that_cannot_write_is_told_no_more(toy, tmp_path):
-    deaf, hears = toy.Recorder(full_disk), toy.Recorder()
-    callbacks = Callbacks(deaf, hears)
+def test_a_reporter_that_cannot_write_is_dropped(toy, tmp_path):
+    failing, working = toy.Recorder(full_disk), toy.Recorder()
+    callbacks = Callbacks(failing, working)
     with pytest.warns(RunWarning, match="Recorder must be able to write; got: .*No space left"):
         toy.fit(tmp_path / "run", reporter=callbacks)
-    assert len(deaf.figures) == 1
-    assert len(hears.figures) == 12
+    assert len(failing.figures) == 1
+    assert len(working.figures) == 12
     assert Run.open(tmp_path / "run").is_finished
 
 
@@ -40,27 +40,29 @@ def test_a_mistake_in_a_watcher_stops_nothing(toy):
 
 
 def curves(folder):
-    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    found = reading.EventAccumulator(str(folder))
-    found.Reload()
+    event_accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
+    events = event_accumulator.EventAccumulator(str(folder))
+    events.Reload()
     return {
-        name: [(point.step, point.value) for point in found.Scalars(name)]
-        for name in found.Tags()["scalars"]
+        name: [(point.step, point.value) for point in events.Scalars(name)]
+        for name in events.Tags()["scalars"]
     }
 
 
-def test_tensorboard_shows_the_figures_and_goes_on_with_them(toy, tmp_path):
+def test_tensorboard_shows_the_figures_and_resumes_them(toy, tmp_path):
     pytest.importorskip("tensorboard")
     for updates in (8, 12):
         watcher = TensorBoardReporter(tmp_path / "run")
         recorder = toy.Recorder()
         callbacks = Callbacks(recorder, watcher)
         toy.fit(tmp_path / "run", reporter=callbacks, updates=updates, validate_every=4)
-    found = curves(tmp_path / "run" / "tensorboard")
-    assert [step for step, _ in found["train/loss"]] == list(range(1, 13))
-    assert [step for step, _ in found["valid/loss"]] == [4, 8, 12]
-    told = [figures["learning_rate"] for figures in recorder.figures]
-    assert [value for _, value in found["train/learning_rate"]][8:] == pytest.approx(told)
+    scalars = curves(tmp_path / "run" / "tensorboard")
+    assert [step for step, _ in scalars["train/loss"]] == list(range(1, 13))
+    assert [step for step, _ in scalars["valid/loss"]] == [4, 8, 12]
+    rates = [figures["learning_rate"] for figures in recorder.figures]
+    assert [value for _, value in scalars["train/learning_rate"]][8:] == pytest.approx(rates)
 
 
 def test_a_training_writes_curves_where_tensorboard_is_installed(

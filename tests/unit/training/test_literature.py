@@ -29,7 +29,7 @@ def test_label_smoothing_spreads_its_share_over_the_vocabulary():
     total = sum(exp(x) for x in logits[0].tolist())
     by_hand = 0.0
     for v in range(V):
-        wanted = epsilon / V + (1 - epsilon if v == label else 0)
-        by_hand -= wanted * log(exp(logits[0, v].item()) / total)
+        target = epsilon / V + (1 - epsilon if v == label else 0)
+        by_hand -= target * log(exp(logits[0, v].item()) / total)
     loss = smoothed_cross_entropy(logits, torch.tensor([label]), smoothing=epsilon)
     assert loss.item() == pytest.approx(by_hand, rel=1e-5)

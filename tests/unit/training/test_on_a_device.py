@@ -12,8 +12,8 @@ from regard.training import precision, trainer
 
 @pytest.fixture
 def device():
-    with pretended() as found:
-        yield found
+    with pretended() as device:
+        yield device
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ def fit(toy, tmp_path):
 
 @pytest.mark.parametrize("settings", [{}, {"ema": 0.5}, {"accumulate": 2}, {"optimizer": "muon"}])
 def test_a_training_is_that_of_the_cpu(fit, toy, tmp_path, device, settings):
-    _, here = fit("here", torch.device("cpu"), **settings)
-    trainer, there = fit("there", device, **settings)
+    _, on_cpu = fit("here", torch.device("cpu"), **settings)
+    trainer, on_device = fit("there", device, **settings)
     assert trainer.device == device
     assert toy.losses(tmp_path / "there") == pytest.approx(toy.losses(tmp_path / "here"), rel=1e-5)
-    assert there["weights"] == here["weights"]
+    assert on_device["weights"] == on_cpu["weights"]
     run = Run.open(tmp_path / "there")
     assert all(tensor.device.type == "cpu" for tensor in run.load_model().values())
 
@@ -56,7 +56,9 @@ def test_dropout_there_is_drawn_from_the_devices_numbers(fit, tmp_path, device, 
 
 
 @pytest.mark.parametrize("is_begun_there", [True, False])
-def test_a_run_begun_on_one_device_goes_on_on_another(fit, toy, tmp_path, device, is_begun_there):
+def test_a_run_that_began_on_one_device_resumes_on_another(
+    fit, toy, tmp_path, device, is_begun_there
+):
     fit("whole", torch.device("cpu"))
     devices = [device, torch.device("cpu")]
     first, second = devices if is_begun_there else reversed(devices)
@@ -85,10 +87,10 @@ def test_where_memory_does_not_do_the_cure_is_a_command_and_what_was_learned_is_
     task = toy.Task()
     learn = task.backward
 
-    def backward(*given, **settings):
+    def backward(*args, **settings):
         if task.calls == 5:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return learn(*given, **settings)
+        return learn(*args, **settings)
 
     task.backward = backward
     with pytest.raises(
@@ -106,14 +108,14 @@ def in_float16(monkeypatch):
     monkeypatch.setattr(trainer, "compute_dtype", lambda *_: torch.float16)
 
 
-def test_in_float16_updates_that_overflow_are_left_out_and_a_run_goes_on(
+def test_in_float16_updates_that_overflow_are_skipped_and_training_continues(
     fit, toy, tmp_path, in_float16, monkeypatch
 ):
     monkeypatch.setattr(precision, "_FIRST_SCALE", 2.0**20)
-    made, _ = fit("run", torch.device("cpu"))
-    assert 1 < made.loss_scale.factor < 2.0**20
+    trainer, _ = fit("run", torch.device("cpu"))
+    assert 1 < trainer.loss_scale.factor < 2.0**20
     assert toy.losses(tmp_path / "run")[-1] < toy.losses(tmp_path / "run")[0]
-    steps = made.optimizer.state_dict()["state"][0]["step"]
+    steps = trainer.optimizer.state_dict()["state"][0]["step"]
     assert steps < 9  # of which some were left out
 
 

@@ -42,24 +42,24 @@ def test_steps_are_those_of_torch(shape: tuple[int, int]):
 def test_singular_values_come_near_one_and_directions_stay(shape: tuple[int, int], steps: int):
     matrix = torch.randn(shape, dtype=torch.float64)
     left, _, right = torch.linalg.svd(matrix, full_matrices=False)
-    found = left.mT @ orthogonalized(matrix[None], torch.float64, steps)[0] @ right.mT
-    assert ((found.diagonal() > 0.6) & (found.diagonal() < 1.3)).all()
-    torch.testing.assert_close(found, torch.diag(found.diagonal()), rtol=0, atol=1e-9)
+    product = left.mT @ orthogonalized(matrix[None], torch.float64, steps)[0] @ right.mT
+    assert ((product.diagonal() > 0.6) & (product.diagonal() < 1.3)).all()
+    torch.testing.assert_close(product, torch.diag(product.diagonal()), rtol=0, atol=1e-9)
 
 
 def test_matrices_of_one_shape_are_stepped_together_as_each_alone():
     shapes = [(5, 7), (7, 5), (5, 7)]
-    together, alone = ([nn.Parameter(torch.ones(shape)) for shape in shapes] for _ in range(2))
+    stacked, single = ([nn.Parameter(torch.ones(shape)) for shape in shapes] for _ in range(2))
     optimizers = [
         Muon(weights, **SETTINGS, dtype=torch.float32, steps=3)
-        for weights in (together, *([weight] for weight in alone))
+        for weights in (stacked, *([weight] for weight in single))
     ]
-    for both in zip(together, alone, strict=True):
+    for both in zip(stacked, single, strict=True):
         both[0].grad = torch.randn(both[0].shape)
         both[1].grad = both[0].grad.clone()
     for optimizer in optimizers:
         optimizer.step()
-    torch.testing.assert_close(together, alone)
+    torch.testing.assert_close(stacked, single)
 
 
 def test_tables_of_tokens_are_left_to_adamw():
@@ -83,7 +83,7 @@ def test_a_state_in_which_muon_stepped_tables_is_refused_with_the_cure():
         now.load_state_dict(state)
 
 
-def test_a_state_written_by_torchs_goes_on():
+def test_a_state_written_by_torchs_is_resumed():
     weight = nn.Parameter(torch.ones(3, 4))
     weight.grad = torch.randn(3, 4)
     before = torch.optim.Muon([weight], **SETTINGS, adjust_lr_fn="match_rms_adamw")
@@ -103,24 +103,24 @@ def test_a_state_written_by_torchs_goes_on():
     ],
 )
 def test_a_state_of_other_sizes_or_kinds_is_refused(optimizer, spoil):
-    def made() -> Optimizers:
+    def make() -> Optimizers:
         config = TrainingConfig(updates=1, optimizer=optimizer, momentum=0.9)
         return make_optimizer(model, config, 0.01, dtype=torch.float32)
 
     model = nn.Linear(5, 7)
     model(torch.randn(2, 5)).sum().backward()
-    before = made()
-    before.step()
-    state = before.state_dict()
-    made().load_state_dict(state)
+    stepped = make()
+    stepped.step()
+    state = stepped.state_dict()
+    make().load_state_dict(state)
     part = state if "state" in state else state["0"]
     spoil(part["state"][0])
     with pytest.raises(ValueError, match="must be a float tensor of"):
-        made().load_state_dict(state)
+        make().load_state_dict(state)
     if optimizer == "adamw":
-        part["state"][0] = {**before.state_dict()["state"][0], "exp_avg": None}
+        part["state"][0] = {**stepped.state_dict()["state"][0], "exp_avg": None}
         with pytest.raises(ValueError, match="must be a float tensor of"):
-            made().load_state_dict(state)
+            make().load_state_dict(state)
 
 
 def rates(updates, model_dim=512, **settings):
@@ -134,23 +134,23 @@ def rates(updates, model_dim=512, **settings):
 
 def test_a_peak_of_ones_own_is_reached_at_the_end_of_warm_up():
     for schedule in ("inverse_sqrt", "constant"):
-        found = rates(100, warmup=10, schedule=schedule, learning_rate=0.3)
-        assert found[9] == max(found) == pytest.approx(0.3)
-        assert found[4] == pytest.approx(0.15)
+        curve = rates(100, warmup=10, schedule=schedule, learning_rate=0.3)
+        assert curve[9] == max(curve) == pytest.approx(0.3)
+        assert curve[4] == pytest.approx(0.15)
 
 
 def test_linear_falls_by_the_same_amount_to_zero():
-    found = rates(100, warmup=10, schedule="linear", learning_rate=0.3)
-    assert found[-1] == 0
-    steps = [one - other for one, other in pairwise(found[9:])]
+    curve = rates(100, warmup=10, schedule="linear", learning_rate=0.3)
+    assert curve[-1] == 0
+    steps = [one - other for one, other in pairwise(curve[9:])]
     assert steps == pytest.approx([0.3 / 90] * 90)
 
 
 @pytest.mark.parametrize("schedule", ["inverse_sqrt", "linear", "constant", "cosine"])
 def test_a_training_too_short_for_its_warm_up_rises_within_its_share(schedule):
-    found = rates(100, warmup=1000, schedule=schedule, learning_rate=0.3)
-    assert max(found) == found[19] == pytest.approx(0.3)
-    assert found[9] == pytest.approx(0.15)
+    curve = rates(100, warmup=1000, schedule=schedule, learning_rate=0.3)
+    assert max(curve) == curve[19] == pytest.approx(0.3)
+    assert curve[9] == pytest.approx(0.15)
     settings = {"warmup": 1000, "schedule": schedule, "learning_rate": 0.3}
     assert max(rates(100, warmup_share=None, **settings)) == pytest.approx(0.03)
     assert max(rates(100, warmup_share=0.5, **settings)[:49]) < 0.3
@@ -160,13 +160,13 @@ def test_a_training_too_short_for_its_warm_up_rises_within_its_share(schedule):
 def test_the_length_of_a_training_by_the_clock_is_judged_by_its_speed():
     # Its first update takes as long as ten later ones; a minute's worth of a hundred.
     config = TrainingConfig(minutes=1.0, warmup=1000, learning_rate=0.3)
-    found = [
+    curve = [
         rate_at(update, min(1.0, (update + 9 * (update > 1)) / 109), peak=0.3, config=config)
         for update in range(1, 101)
     ]
-    assert max(found) == pytest.approx(0.3, rel=0.05)
-    assert 10 < found.index(max(found)) < 20
-    assert found[-1] < 0.15
+    assert max(curve) == pytest.approx(0.3, rel=0.05)
+    assert 10 < curve.index(max(curve)) < 20
+    assert curve[-1] < 0.15
 
 
 def test_before_the_first_measurement_nothing_is_known_and_the_rate_is_low():
@@ -192,6 +192,6 @@ def test_averages_are_the_weights_inside_the_block_only():
 def test_averages_do_not_share_memory_with_the_weights():
     model = nn.Linear(3, 2)
     average = MovingAverage(model, 0.5)
-    kept = average.weights["weight"].clone()
+    before = average.weights["weight"].clone()
     nn.init.zeros_(model.weight)
-    assert torch.equal(average.weights["weight"], kept)
+    assert torch.equal(average.weights["weight"], before)

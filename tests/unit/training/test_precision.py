@@ -20,14 +20,14 @@ def test_a_named_format_is_taken():
     assert compute_dtype("bfloat16", CPU) == torch.bfloat16
 
 
-def test_a_format_that_is_slow_here_is_taken_with_a_word(monkeypatch):
-    asked = []
-    monkeypatch.setattr(precision, "warn_of_slow_bfloat16", asked.append)
+def test_a_format_that_is_slow_here_is_taken_with_a_warning(monkeypatch):
+    warned = []
+    monkeypatch.setattr(precision, "warn_of_slow_bfloat16", warned.append)
     assert compute_dtype("auto", CPU) in (torch.bfloat16, torch.float32)
     assert compute_dtype("float32", CPU) == torch.float32
-    assert not asked
+    assert not warned
     assert compute_dtype("bfloat16", CPU) == torch.bfloat16
-    assert asked == [CPU]
+    assert warned == [CPU]
 
 
 def test_only_products_run_in_half_precision():
@@ -80,7 +80,7 @@ def rounding():
     return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
 
 
-def test_a_gpu_rounds_float32_only_where_it_is_asked_to():
+def test_a_gpu_rounds_float32_only_on_request():
     before = rounding()
     with products_of("tf32", CPU):
         assert rounding() == before
@@ -96,11 +96,11 @@ def test_a_loss_in_float16_is_scaled_and_the_scale_goes_with_a_run():
     assert scale.factor == 2**16
     assert scale.overflows(float("inf"))
     assert not scale.overflows(3.0)
-    kept = {"factor": 4.0, "since": 7}
-    assert scale.restored(kept) == LossScale(4.0, 7)
+    state = {"factor": 4.0, "since": 7}
+    assert scale.restored(state) == LossScale(4.0, 7)
     assert scale.restored({"factor": 1.0, "since": 0}) == scale
     none = LossScale.of(torch.bfloat16)
-    assert none == LossScale(1.0) == none.restored(kept) == none.after(is_overflow=False)
+    assert none == LossScale(1.0) == none.restored(state) == none.after(is_overflow=False)
     assert not none.overflows(float("nan"))
     # The least scale is not made smaller: what is not finite then is an error. It grows again.
     assert not LossScale(2.0).after(is_overflow=True).overflows(float("inf"))

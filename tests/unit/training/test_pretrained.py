@@ -72,15 +72,15 @@ def home(tmp_path_factory):
 
 def test_the_reader_has_the_weights_and_the_ids_of_before(toy, home, begin, tmp_path):
     trained = train(begin("classification"), tmp_path / "run", reporter=toy.Recorder())
-    before = Predictor.load(home / "pre")
-    ours, theirs = trained.predictor.model.reader, before.model.encoder
+    pretrained = Predictor.load(home / "pre")
+    ours, theirs = trained.predictor.model.reader, pretrained.model.encoder
     rows = trained.predictor.task.tokenizer.vocab_size
     assert len(theirs.embedding.weight) == rows + 1  # the mask, which a classifier never reads
     torch.testing.assert_close(ours.embedding.weight, theirs.embedding.weight[:rows])
     for name, tensor in ours.layers.state_dict().items():
         torch.testing.assert_close(tensor, theirs.layers.state_dict()[name], msg=name)
     text = "the cat don't."
-    assert trained.predictor.task.tokenizer.encode(text) == before.task.tokenizer.encode(text)
+    assert trained.predictor.task.tokenizer.encode(text) == pretrained.task.tokenizer.encode(text)
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def begin(home):
     def make(task, /, **settings):
         name, _, data = HEADS[task]
         data = {**data, "train": name, "valid": name}
-        said = {"learning_rate": 1e-12, "label_smoothing": 0.0, "pretrained": str(home / "pre")}
-        table = {"task": task, "data": data, "training": {**FEW, **said}, **settings}
+        training = {"learning_rate": 1e-12, "label_smoothing": 0.0, "pretrained": str(home / "pre")}
+        table = {"task": task, "data": data, "training": {**FEW, **training}, **settings}
         return recipe_from_table(table, folder=home)
 
     return make
@@ -102,22 +102,22 @@ def rows_read(monkeypatch):
 
     Both are without padding.
     """
-    found = []
+    rows = []
 
-    def watch(kind):
+    def record(kind):
         forward = kind.forward
 
-        def watched(self, ids, lengths=None, *, segments=None, **rest):
+        def recorded(self, ids, lengths=None, *, segments=None, **rest):
             for row, length in enumerate(lengths.tolist()):
-                beside = None if segments is None else segments[row, :length].tolist()
-                found.append((ids[row, :length].tolist(), beside))
+                row_segments = None if segments is None else segments[row, :length].tolist()
+                rows.append((ids[row, :length].tolist(), row_segments))
             return forward(self, ids, lengths, segments=segments, **rest)
 
-        monkeypatch.setattr(kind, "forward", watched)
+        monkeypatch.setattr(kind, "forward", recorded)
 
-    watch(Encoder)
-    watch(PreparedReader)
-    return found
+    record(Encoder)
+    record(PreparedReader)
+    return rows
 
 
 @pytest.mark.parametrize("task", sorted(HEADS.keys() - {"generation"}))
@@ -136,24 +136,26 @@ def test_every_head_reads_text_as_pretraining_did(toy, begin, tmp_path, monkeypa
 
 
 def test_a_writer_reads_a_source_as_pretraining_did(home, toy, begin, tmp_path):
-    made = begin("generation", model={"type": "transformer", "num_decoder_layers": 1, "copy": True})
-    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
-    predictor, before = trained.predictor, Predictor.load(home / "pre")
+    recipe = begin(
+        "generation", model={"type": "transformer", "num_decoder_layers": 1, "copy": True}
+    )
+    trained = train(recipe, tmp_path / "run", reporter=toy.Recorder())
+    predictor, pretrained = trained.predictor, Predictor.load(home / "pre")
     ids = predictor.tokenizer.source.encode("the cat sat on the mat.")
-    assert ids == before.task.tokenizer.encode("the cat sat on the mat.")
-    read = torch.tensor([[BOS_ID, *ids, EOS_ID]])
+    assert ids == pretrained.task.tokenizer.encode("the cat sat on the mat.")
+    row = torch.tensor([[BOS_ID, *ids, EOS_ID]])
     with torch.no_grad():
-        theirs = before.model.eval()(read, torch.tensor([read.shape[1]]))[:, 1:]
-        memory, _ = predictor.model.eval()._encode(read[:, 1:], torch.tensor([len(ids) + 1]), None)
+        theirs = pretrained.model.eval()(row, torch.tensor([row.shape[1]]))[:, 1:]
+        memory, _ = predictor.model.eval()._encode(row[:, 1:], torch.tensor([len(ids) + 1]), None)
     torch.testing.assert_close(memory, theirs, atol=1e-5, rtol=1e-5)
-    kept = Run.open(tmp_path / "run").recipe["model"]
-    assert (kept["num_encoder_layers"], kept["source_begin"], kept["copy"]) == (1, True, True)
+    saved = Run.open(tmp_path / "run").recipe["model"]
+    assert (saved["num_encoder_layers"], saved["source_begin"], saved["copy"]) == (1, True, True)
     texts = ["the cat sat.", "the dog ran on the road."]
     assert Predictor.load(tmp_path / "run").translate(texts) == predictor.translate(texts)
-    train(made, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
+    train(recipe, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
 
 
-def test_segments_stay_where_texts_were_told_apart_and_else_begin_alike(home, toy, begin, tmp_path):
+def test_segments_stay_where_pretraining_had_two_and_else_begin_alike(home, toy, begin, tmp_path):
     before = Predictor.load(home / "pre").model.encoder.segments
     assert not torch.equal(before[0], before[1])
     trained = train(begin("pair_matching"), tmp_path / "run", reporter=toy.Recorder())
@@ -163,49 +165,49 @@ def test_segments_stay_where_texts_were_told_apart_and_else_begin_alike(home, to
     halves = begin("masked_language_modelling", data=data)
     before = train(halves, tmp_path / "halves", reporter=toy.Recorder()).predictor.model.encoder
     training = {**FEW, "learning_rate": 1e-12, "pretrained": str(tmp_path / "halves")}
-    made = begin("pair_matching", training=training)
-    trained = train(made, tmp_path / "next", reporter=toy.Recorder())
+    recipe = begin("pair_matching", training=training)
+    trained = train(recipe, tmp_path / "next", reporter=toy.Recorder())
     torch.testing.assert_close(trained.predictor.model.reader.segments, before.segments)
 
 
-def test_words_that_have_an_id_each_go_on_so(toy, begin, tmp_path):
+def test_words_that_have_an_id_each_keep_it(toy, begin, tmp_path):
     model = {"type": "transformer", **MODEL}
     training = {**FEW, "label_smoothing": 0.0, "learning_rate": 0.01}
-    made = begin("tagging", model=model, training=training)
-    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
+    recipe = begin("tagging", model=model, training=training)
+    trained = train(recipe, tmp_path / "run", reporter=toy.Recorder())
     assert trained.predictor.task.tokenizer is None
     assert "tokenizer" not in Run.open(tmp_path / "run").recipe
     training["pretrained"] = str(tmp_path / "run")
-    again = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
-    assert again.predictor.task.words == trained.predictor.task.words
-    made = begin("tagging", tokenizer={"type": "words"}, training=training)
+    resumed = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
+    assert resumed.predictor.task.words == trained.predictor.task.words
+    recipe = begin("tagging", tokenizer={"type": "words"}, training=training)
     with pytest.raises(SettingError, match="must name a run whose text is cut as tagging cuts it"):
-        train(made, tmp_path / "other", reporter=toy.Recorder())
+        train(recipe, tmp_path / "other", reporter=toy.Recorder())
 
 
 def test_a_begin_counts_where_positions_are_learned(toy, begin, tmp_path):
     name = HEADS["classification"][0]
-    made = begin("classification", data={"train": name, "max_length": 298})
-    train(made, tmp_path / "run", reporter=toy.Recorder())
-    made = begin("classification", data={"train": name, "max_length": 299})
+    recipe = begin("classification", data={"train": name, "max_length": 298})
+    train(recipe, tmp_path / "run", reporter=toy.Recorder())
+    recipe = begin("classification", data={"train": name, "max_length": 299})
     with pytest.raises(SettingError, match=r"model.max_length must be at least 301, .*; got 300"):
-        train(made, tmp_path / "other", reporter=toy.Recorder())
+        train(recipe, tmp_path / "other", reporter=toy.Recorder())
 
 
-def test_a_run_that_reads_without_begin_goes_on_so(toy, begin, tmp_path, monkeypatch):
+def test_a_run_that_reads_without_begin_resumes_so(toy, begin, tmp_path, monkeypatch):
     """As those do that were fine-tuned before there was ``tokenizer.begin``."""
     kind = TASKS["masked_language_modelling"]
     monkeypatch.setitem(TASKS, "masked_language_modelling", replace(kind, begins=False))
-    made = begin("classification")
-    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
+    recipe = begin("classification")
+    trained = train(recipe, tmp_path / "run", reporter=toy.Recorder())
     assert "begin" not in Run.open(tmp_path / "run").recipe["tokenizer"]
-    said = trained.predictor.predict(["the cat sat."])
+    predictions = trained.predictor.predict(["the cat sat."])
     monkeypatch.undo()
     rows = rows_read(monkeypatch)
-    again = Predictor.load(tmp_path / "run")
-    assert again.predict(["the cat sat."]) == said
-    assert rows[0][0] == [*again.task.tokenizer.encode("the cat sat."), EOS_ID]
-    train(made, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
+    reloaded = Predictor.load(tmp_path / "run")
+    assert reloaded.predict(["the cat sat."]) == predictions
+    assert rows[0][0] == [*reloaded.task.tokenizer.encode("the cat sat."), EOS_ID]
+    train(recipe, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
     # What begins with it reads as it does.
     training = {**FEW, "pretrained": str(tmp_path / "run")}
     rows.clear()
@@ -213,43 +215,43 @@ def test_a_run_that_reads_without_begin_goes_on_so(toy, begin, tmp_path, monkeyp
     assert all(BOS_ID not in ids for ids, _ in rows)
 
 
-def test_a_begin_can_be_asked_for_without_pretraining(toy, begin, tmp_path, monkeypatch):
+def test_a_begin_can_be_set_without_pretraining(toy, begin, tmp_path, monkeypatch):
     training = {**FEW, "learning_rate": 0.01}
-    for asked in (True, False):
+    for has_begin in (True, False):
         rows = rows_read(monkeypatch)
-        made = begin(
+        recipe = begin(
             "classification",
-            tokenizer={"type": "words", "begin": asked},
+            tokenizer={"type": "words", "begin": has_begin},
             model={"type": "transformer", **MODEL},
             training=training,
         )
-        train(made, tmp_path / f"{asked}", reporter=toy.Recorder())
-        assert all((ids[0] == BOS_ID) is asked for ids, _ in rows)
+        train(recipe, tmp_path / f"{has_begin}", reporter=toy.Recorder())
+        assert all((ids[0] == BOS_ID) is has_begin for ids, _ in rows)
         monkeypatch.undo()
 
 
-def test_a_begin_beside_parts_is_refused(toy, begin, tmp_path):
-    made = begin(
+def test_a_begin_with_parts_is_refused(toy, begin, tmp_path):
+    recipe = begin(
         "classification",
         tokenizer={"type": "words", "begin": True},
         model={"type": "transformer", **MODEL, "parts": "bag"},
         training=FEW,
     )
     with pytest.raises(SettingError, match=r"tokenizer.begin must be left out where model.parts"):
-        train(made, tmp_path / "run", reporter=toy.Recorder())
+        train(recipe, tmp_path / "run", reporter=toy.Recorder())
 
 
 def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, begin, tmp_path):
-    made = begin("classification", model={"type": "transformer", "dropout": 0.25})
-    train(made, tmp_path / "run", reporter=toy.Recorder())
-    kept = Predictor.load(tmp_path / "run").task.recipe
-    assert (kept.model.model_dim, kept.model.max_length, kept.model.dropout) == (12, 300, 0.25)
-    assert kept.tokenizer.vocab_size == 300
+    recipe = begin("classification", model={"type": "transformer", "dropout": 0.25})
+    train(recipe, tmp_path / "run", reporter=toy.Recorder())
+    saved = Predictor.load(tmp_path / "run").task.recipe
+    assert (saved.model.model_dim, saved.model.max_length, saved.model.dropout) == (12, 300, 0.25)
+    assert saved.tokenizer.vocab_size == 300
     # The same command goes on; and so does a run whose beginning is not there any more.
-    train(made, tmp_path / "run", reporter=toy.Recorder())
+    train(recipe, tmp_path / "run", reporter=toy.Recorder())
 
 
-def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
+def test_a_run_resumes_without_the_one_it_was_initialised_from(home, toy, tmp_path):
     shutil.copytree(home / "pre", tmp_path / "pre")
     shutil.copy(home / "texts.tsv", tmp_path)
     training = {**FEW, "updates": 4, "learning_rate": 0.01, "pretrained": "pre"}
@@ -293,23 +295,23 @@ def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
         ({"task": "translation"}, "training.pretrained must be left out for translation"),
     ],
 )
-def test_a_beginning_that_does_not_fit_is_named(toy, begin, tmp_path, sections, message):
+def test_a_pretrained_run_that_does_not_fit_is_named(toy, begin, tmp_path, sections, message):
     with pytest.raises(SettingError, match=message):
         train(begin("classification", **sections), tmp_path / "run", reporter=toy.Recorder())
     assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_without_a_run_is_named(toy, begin, tmp_path):
-    made = begin("classification", training={**FEW, "pretrained": "nowhere"})
+    recipe = begin("classification", training={**FEW, "pretrained": "nowhere"})
     with pytest.raises(RunError, match=r"must name the folder of a run; got '.*nowhere', which"):
-        train(made, tmp_path / "run", reporter=toy.Recorder())
+        train(recipe, tmp_path / "run", reporter=toy.Recorder())
 
 
 def test_a_saved_tokenizer_is_taken_as_it_is(home):
     tokenizer = {"folder": "pre/tokenizer/text"}
     table = {"task": "classification", "data": {"train": "texts.tsv"}, "tokenizer": tokenizer}
-    made = recipe_from_table(table, folder=home)
-    assert train_tokenizer([], made.tokenizer).vocab_size == 300
+    recipe = recipe_from_table(table, folder=home)
+    assert train_tokenizer([], recipe.tokenizer).vocab_size == 300
     tokenizer["type"] = "words"
     with pytest.raises(SettingError, match=r"tokenizer.type must be 'bpe', that of the tokenizer"):
         train_tokenizer([], recipe_from_table(table, folder=home).tokenizer)

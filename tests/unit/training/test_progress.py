@@ -45,9 +45,9 @@ def test_lines_say_loss_speed_and_time_left(clock):
 
 
 @pytest.mark.parametrize(
-    ("processes", "said"), [(2, "waiting 0% 10%  "), (9, "waiting 0% to 80%  ")]
+    ("processes", "expected"), [(2, "waiting 0% 10%  "), (9, "waiting 0% to 80%  ")]
 )
-def test_the_line_says_which_share_of_its_time_each_process_waits(clock, processes, said):
+def test_the_line_says_which_share_of_its_time_each_process_waits(clock, processes, expected):
     screen, file = console()
     reporter = ConsoleReporter(screen)
     waiting = {f"waiting_{rank}": rank / 10 for rank in range(processes)}
@@ -55,7 +55,7 @@ def test_the_line_says_which_share_of_its_time_each_process_waits(clock, process
         for update in range(1, 30):
             clock[0] += 10
             reporter.on_update(update_of(update, 0, 5000, {**FIGURES, **waiting}))
-    assert f"500 tokens/s  {said}50%" in file.getvalue().splitlines()[-1]
+    assert f"500 tokens/s  {expected}50%" in file.getvalue().splitlines()[-1]
 
 
 def test_a_terminal_gets_a_bar(clock):
@@ -64,10 +64,10 @@ def test_a_terminal_gets_a_bar(clock):
     with reporter.training(lambda: 0.5):
         clock[0] += 1
         reporter.on_update(update_of(7, 2, 500, FIGURES))
-    shown = file.getvalue()
-    assert "epoch 3" in shown
-    assert "50%" in shown
-    assert "update 7  loss 1.234  500 tokens/s" in shown
+    text = file.getvalue()
+    assert "epoch 3" in text
+    assert "50%" in text
+    assert "update 7  loss 1.234  500 tokens/s" in text
 
 
 def test_validation_shows_figures_and_samples():
@@ -83,7 +83,7 @@ def test_validation_shows_figures_and_samples():
         assert ("  [a] → b" in text) == expected
 
 
-def test_start_pause_and_end_are_told():
+def test_start_pause_and_end_are_printed():
     screen, file = console()
     reporter = ConsoleReporter(screen)
     reporter.on_start(["900 pairs to train on"])
@@ -102,9 +102,9 @@ def test_start_pause_and_end_are_told():
 @pytest.mark.parametrize("kind", ["a closed pipe", "a full disk", "a closed file", "nothing"])
 def test_a_stream_that_takes_nothing_ends_nothing(monkeypatch, kind):
     if kind == "a closed pipe":
-        reading, writing = os.pipe()
-        os.close(reading)
-        stream = os.fdopen(writing, "w")
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        stream = os.fdopen(write_end, "w")
     else:
         stream = {
             "a full disk": lambda: os.fdopen(os.open("/dev/full", os.O_WRONLY), "w"),

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from itertools import cycle
 
 import pytest
 import torch
@@ -38,12 +39,12 @@ def on_call(number, function, error):
     """The function, which raises at one of its calls."""
     calls = iter(range(1, 1000))
 
-    def called(*args, **kwargs):
+    def wrapped(*args, **kwargs):
         if next(calls) == number:
             raise error
         return function(*args, **kwargs)
 
-    return called
+    return wrapped
 
 
 @pytest.mark.parametrize(
@@ -94,20 +95,19 @@ def test_checkpoints_by_the_clock_change_nothing_in_the_end(toy, tmp_path, optio
     assert steps == [saved.step for saved in Run.open(tmp_path / "whole").checkpoints()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("call", [2, 3])
+@pytest.mark.parametrize(("number", "call"), [(signal.SIGTERM, 2), (signal.SIGHUP, 3)])
 def test_a_signal_does_not_wait_for_a_validation(toy, tmp_path, number, call):
     toy.fit(tmp_path / "whole", ema=0.9)
     task = toy.Task()
     validate, calls = task.validate, iter(range(1, 1000))
 
-    def struck(model):
+    def interrupted(model):
         if next(calls) == call:
             os.kill(os.getpid(), number)
             pytest.fail("waited")
         return validate(model)
 
-    task.validate = struck
+    task.validate = interrupted
     with pytest.raises(Interrupted) as stopped:
         toy.fit(tmp_path / "run", task=task, ema=0.9)
     assert stopped.value.signal_number == number
@@ -127,8 +127,11 @@ def test_a_last_validation_that_is_put_off_is_made_up_for(toy, tmp_path):
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, None])
-@pytest.mark.parametrize("option", sorted(OPTIONS))
+# Every option by one kind of stop, and each kind by several options.
+STOPS = dict(zip(sorted(OPTIONS), cycle([signal.SIGTERM, None, signal.SIGINT]), strict=False))
+
+
+@pytest.mark.parametrize(("option", "number"), STOPS.items())
 def test_stopped_by_a_signal_or_an_error(toy, tmp_path, option, number):
     settings = OPTIONS[option]
     _, summary = toy.fit(tmp_path / "whole", **settings)
@@ -141,9 +144,9 @@ def test_stopped_by_a_signal_or_an_error(toy, tmp_path, option, number):
         assert getattr(stopped.value, "signal_number", None) == number
         assert recorder.events[-1] == ("interrupted", update)
         assert Run.open(path).newest_checkpoint().step == update
-        again = toy.Recorder()
-        toy.fit(path, reporter=again, **settings)
-        assert ("resumed", update) in again.events
+        resumed = toy.Recorder()
+        toy.fit(path, reporter=resumed, **settings)
+        assert ("resumed", update) in resumed.events
         assert toy.contents(path) == toy.contents(tmp_path / "whole")
 
 
@@ -155,9 +158,9 @@ def test_stopped_with_a_validation_still_to_come(toy, tmp_path):
     task = toy.Task(figures=figures)
     with pytest.raises(Interrupted):
         toy.fit(tmp_path / "run", task=task, reporter=recorder)
-    again = toy.Recorder()
-    toy.fit(tmp_path / "run", task=task, reporter=again)
-    assert again.events[:2] == [("resumed", 8), ("validated", 8, True)]
+    resumed = toy.Recorder()
+    toy.fit(tmp_path / "run", task=task, reporter=resumed)
+    assert resumed.events[:2] == [("resumed", 8), ("validated", 8, True)]
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
 
 

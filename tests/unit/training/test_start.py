@@ -30,7 +30,7 @@ def write_pairs(path, rows):
 
 
 @pytest.fixture
-def recipe(tmp_path):
+def make_recipe(tmp_path):
     """A maker of small recipes on 80 pairs of digit strings."""
     write_pairs(tmp_path / "train.tsv", digit_rows(80))
     write_pairs(tmp_path / "valid.tsv", digit_rows(90)[-9:])
@@ -67,32 +67,34 @@ def recipe(tmp_path):
     ],
     ids=["rnn_seq2seq", "transformer"],
 )
-def test_digit_strings_are_learned_to_be_reversed(tmp_path, toy, recipe, model, training):
+def test_digit_strings_are_learned_to_be_reversed(tmp_path, toy, make_recipe, model, training):
     settings = {"batch_tokens": 512, "schedule": "linear", "clip_norm": 1.0, "precision": "auto"}
     settings |= {"validate_every": 1000, "validation_pairs": 0, "label_smoothing": 0.0}
-    made = recipe(model | {"dropout": 0.0}, **settings, **training)
+    recipe = make_recipe(model | {"dropout": 0.0}, **settings, **training)
     rows = digit_rows(3300)
     write_pairs(tmp_path / "train.tsv", rows[:3000])
     write_pairs(tmp_path / "valid.tsv", rows[3000:3100])
-    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
+    trained = train(recipe, tmp_path / "run", reporter=toy.Recorder())
     unseen = rows[3100:]
-    found = trained.predictor.translate(unseen, beam_size=1)
-    right = sum(one[0].text == row[::-1] for one, row in zip(found, unseen, strict=True))
-    assert right / len(unseen) >= 0.95
-    again = Predictor.load(tmp_path / "run").translate(unseen, beam_size=1)
-    assert again == found
+    translations = trained.predictor.translate(unseen, beam_size=1)
+    num_correct = sum(
+        outputs[0].text == row[::-1] for outputs, row in zip(translations, unseen, strict=True)
+    )
+    assert num_correct / len(unseen) >= 0.95
+    reloaded = Predictor.load(tmp_path / "run").translate(unseen, beam_size=1)
+    assert reloaded == translations
 
 
 SAMPLED = {"type": "bpe", "vocab_size": 290, "dropout": 0.3}
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-def test_segmentations_are_drawn_anew_each_epoch(toy, tmp_path, recipe):
+def test_segmentations_are_drawn_anew_each_epoch(toy, tmp_path, make_recipe):
     tokens = []
     for name, tokenizer in (("sampled", SAMPLED), ("fixed", SAMPLED | {"dropout": 0.0})):
         recorder = toy.Recorder()
         train(
-            recipe(tokenizer=tokenizer, updates=None, epochs=4, batch_tokens=10_000),
+            make_recipe(tokenizer=tokenizer, updates=None, epochs=4, batch_tokens=10_000),
             tmp_path / name,
             reporter=recorder,
         )
@@ -105,23 +107,23 @@ def test_segmentations_are_drawn_anew_each_epoch(toy, tmp_path, recipe):
 
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("kind", ["sampled", "words"])
-def test_an_interrupted_training_goes_on_to_the_same_bytes(toy, tmp_path, recipe, kind):
+def test_an_interrupted_training_resumes_to_the_same_bytes(toy, tmp_path, make_recipe, kind):
     tokenizer = {"sampled": SAMPLED, "words": {"type": "words", "shared": False}}[kind]
-    made = recipe(tokenizer=tokenizer, updates=8, ema=0.9, accumulate=2)
-    train(made, tmp_path / "whole", reporter=toy.Recorder())
+    recipe = make_recipe(tokenizer=tokenizer, updates=8, ema=0.9, accumulate=2)
+    train(recipe, tmp_path / "whole", reporter=toy.Recorder())
     with pytest.raises(Interrupted):
-        train(made, tmp_path / "run", reporter=toy.stopping(5))
-    again = toy.Recorder()
-    trained = resume(tmp_path / "run", reporter=again)
-    assert ("resumed", 5) in again.events
+        train(recipe, tmp_path / "run", reporter=toy.stopping(5))
+    recorder = toy.Recorder()
+    trained = resume(tmp_path / "run", reporter=recorder)
+    assert ("resumed", 5) in recorder.events
     assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
     assert trained.summary["updates"] == 8
 
 
-def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp_path, recipe):
+def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp_path, make_recipe):
     bytes_of = []
     for name, seed in (("one", 1), ("same", 1), ("other", 2)):
-        train(recipe(seed=seed), tmp_path / name, reporter=toy.Recorder())
+        train(make_recipe(seed=seed), tmp_path / name, reporter=toy.Recorder())
         bytes_of.append((tmp_path / name / "model.safetensors").read_bytes())
     assert bytes_of[0] == bytes_of[1] != bytes_of[2]
 
@@ -150,19 +152,21 @@ def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp
         ),
     ],
 )
-def test_what_cannot_be_trained_leaves_no_folder(toy, tmp_path, recipe, change, error, message):
+def test_what_cannot_be_trained_leaves_no_folder(
+    toy, tmp_path, make_recipe, change, error, message
+):
     with pytest.raises(error, match=message):
-        train(recipe(**change), tmp_path / "run", reporter=toy.Recorder())
+        train(make_recipe(**change), tmp_path / "run", reporter=toy.Recorder())
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-def test_token_budget_and_pairs_to_translate_count(toy, tmp_path, recipe):
+def test_token_budget_and_pairs_to_translate_count(toy, tmp_path, make_recipe):
     tokens, figures = [], []
     changes = ({}, {"batch_tokens": 60}, {"validation_pairs": 0})
     for number, change in enumerate(changes):
         recorder = toy.Recorder()
-        trained = train(recipe(**change), tmp_path / str(number), reporter=recorder)
+        trained = train(make_recipe(**change), tmp_path / str(number), reporter=recorder)
         tokens.append(max(figure["tokens"] for figure in recorder.figures))
         figures.append(set(trained.summary["validation"]))
     assert 60 < tokens[0] <= 120
@@ -171,11 +175,11 @@ def test_token_budget_and_pairs_to_translate_count(toy, tmp_path, recipe):
     assert figures[2] == {"loss", "perplexity"}
 
 
-def test_facts_are_told_before_training(toy, tmp_path, recipe):
+def test_facts_are_reported_before_training(toy, tmp_path, make_recipe):
     with (tmp_path / "train.tsv").open("a", encoding="utf-8") as file:
         file.write("no tab here\n\n" + "1" * 300 + "\t1\n")
     recorder = toy.Recorder()
-    train(recipe(data={"on_bad_line": "skip"}), tmp_path / "run", reporter=recorder)
+    train(make_recipe(data={"on_bad_line": "skip"}), tmp_path / "run", reporter=recorder)
     facts = recorder.facts
     assert facts[:2] == [
         "80 pairs to train on, 9 to validate on",
@@ -195,9 +199,9 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
+def test_changed_text_is_noticed_before_training_resumes(toy, tmp_path, make_recipe):
     with pytest.raises(Interrupted):
-        train(recipe(), tmp_path / "run", reporter=toy.stopping(4))
+        train(make_recipe(), tmp_path / "run", reporter=toy.stopping(4))
     before = (tmp_path / "train.tsv").read_text("utf-8")
     write_pairs(tmp_path / "train.tsv", digit_rows(81))
     with pytest.raises(RunError, match="must go on with the text it began with"):
@@ -207,16 +211,16 @@ def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path, recipe):
+def test_languages_that_no_recipe_names_are_inferred_and_saved(toy, tmp_path, make_recipe):
     rows = "the cat is not here\t猫不在这里\nI am in the house\t我在房子里\n"
     (tmp_path / "mixed.tsv").write_text(20 * rows, "utf-8")
-    data, few = {"train": "mixed.tsv", "valid": []}, {"updates": 2, "warmup": 1}
-    given, recorder = recipe(data=data, **few), toy.Recorder()
-    made = train(given, tmp_path / "run", reporter=recorder)
-    assert made.predictor.recipe.data.target_language == "zh"
+    data, short = {"train": "mixed.tsv", "valid": []}, {"updates": 2, "warmup": 1}
+    mixed, recorder = make_recipe(data=data, **short), toy.Recorder()
+    trained = train(mixed, tmp_path / "run", reporter=recorder)
+    assert trained.predictor.recipe.data.target_language == "zh"
     assert "en → zh" in recorder.facts
     assert Run.open(tmp_path / "run").recipe["data"]["source_language"] == "en"
-    train(given, tmp_path / "run", reporter=toy.Recorder())  # the same recipe goes on
-    named = recipe(data=data | {"target_language": "ja"}, **few)
+    train(mixed, tmp_path / "run", reporter=toy.Recorder())  # the same recipe goes on
+    named = make_recipe(data=data | {"target_language": "ja"}, **short)
     with pytest.raises(RunError, match=r"data\.target_language"):
         train(named, tmp_path / "run", reporter=toy.Recorder())

@@ -96,7 +96,7 @@ CASES = {
 
 
 @pytest.fixture
-def recipe(tmp_path):
+def make_recipe(tmp_path):
     """A maker of recipes of one task, on text written for it."""
 
     def make(task, **changes):
@@ -113,45 +113,45 @@ def recipe(tmp_path):
     return make
 
 
-def training_of(given):
+def training_of(recipe):
     """The training of a recipe, its vocabularies learned."""
-    parts = read_parts(given)
-    learned = TASKS[given.task].task.learn(given, parts.train)
+    parts = read_parts(recipe)
+    learned = TASKS[recipe.task].task.learn(recipe, parts.train)
     return TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
 
 
-def shared(work, share):
-    work.begin_epoch(0)
-    return list(work.batches(0, 0, share))
+def shared(training, shard):
+    training.begin_epoch(0)
+    return list(training.batches(0, 0, shard))
 
 
-def test_windows_of_text_are_the_same_however_many_share_a_batch(recipe):
-    work = training_of(recipe("language_modelling"))
-    work.begin_epoch(0)
-    wholes = list(work.batches(0, 0))
-    of_each = [shared(work, BatchShard(rank, 3)) for rank in range(3)]
-    assert len(wholes) > 3
-    for whole, *pieces in zip(wholes, *of_each, strict=True):
+def test_windows_of_text_are_the_same_however_many_share_a_batch(make_recipe):
+    training = training_of(make_recipe("language_modelling"))
+    training.begin_epoch(0)
+    whole_batches = list(training.batches(0, 0))
+    shards = [shared(training, BatchShard(rank, 3)) for rank in range(3)]
+    assert len(whole_batches) > 3
+    for batch_of_all, *pieces in zip(whole_batches, *shards, strict=True):
         batches = [batch for batch, _ in pieces if batch is not None]
-        assert {cursor for _, cursor in pieces} == {whole[1]}
-        assert torch.cat([batch["ids"] for batch in batches]).equal(whole[0]["ids"])
-        assert torch.cat([batch["labels"] for batch in batches]).equal(whole[0]["labels"])
+        assert {cursor for _, cursor in pieces} == {batch_of_all[1]}
+        assert torch.cat([batch["ids"] for batch in batches]).equal(batch_of_all[0]["ids"])
+        assert torch.cat([batch["labels"] for batch in batches]).equal(batch_of_all[0]["labels"])
 
 
-def test_who_has_no_part_of_a_batch_is_given_none(recipe):
-    work = training_of(recipe("tagging"))
-    whole, _ = shared(work, BatchShard())[0]
+def test_a_rank_without_a_part_of_a_batch_gets_none(make_recipe):
+    training = training_of(make_recipe("tagging"))
+    whole, _ = shared(training, BatchShard())[0]
     rows = len(whole["ids"])
-    found = [shared(work, BatchShard(rank, rows + 2))[0][0] for rank in range(rows + 2)]
-    assert found.count(None) >= 2
-    assert sum(len(batch["ids"]) for batch in found if batch is not None) == rows
-    assert 1 < work.examples_a_batch < work.num_samples
+    batches = [shared(training, BatchShard(rank, rows + 2))[0][0] for rank in range(rows + 2)]
+    assert batches.count(None) >= 2
+    assert sum(len(batch["ids"]) for batch in batches if batch is not None) == rows
+    assert 1 < training.examples_a_batch < training.num_samples
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", sorted(CASES))
-def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
-    trained = train(recipe(task), tmp_path / "run", reporter=toy.Recorder())
+def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, make_recipe, task):
+    trained = train(make_recipe(task), tmp_path / "run", reporter=toy.Recorder())
     figures = trained.summary["validation"]
     if task == "language_modelling":
         assert figures["perplexity"] < 1.3
@@ -163,12 +163,12 @@ def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
     examples = loaded.task.read(loaded.task.recipe, "valid")
     assert loaded.answers(examples) == trained.predictor.answers(examples)
     # One at a time as together: neither padding nor company changes an answer.
-    alone = [loaded.answers([example])[0] for example in examples[:5]]
-    together = loaded.answers(examples)[:5]
+    single = [loaded.answers([example])[0] for example in examples[:5]]
+    batched = loaded.answers(examples)[:5]
     if task == "tagging":
-        assert alone == together
-    shown = [loaded.task.show(e, a) for e, a in zip(examples, together, strict=False)]
-    assert all(shown)
+        assert single == batched
+    drawings = [loaded.task.show(e, a) for e, a in zip(examples, batched, strict=False)]
+    assert all(drawings)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +180,13 @@ def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
         ("tagging", "baO\n", DataError, "A tab must stand between the word and its tag"),
     ],
 )
-def test_text_that_cannot_be_used_leaves_no_run(toy, tmp_path, recipe, task, text, error, message):
-    made = recipe(task)
+def test_text_that_cannot_be_used_leaves_no_run(
+    toy, tmp_path, make_recipe, task, text, error, message
+):
+    recipe = make_recipe(task)
     (tmp_path / f"train.{CASES[task][0]}").write_text(text, encoding="utf-8")
     with pytest.raises(error, match=message):
-        train(made, tmp_path / "run", reporter=toy.Recorder())
+        train(recipe, tmp_path / "run", reporter=toy.Recorder())
     assert not (tmp_path / "run").exists()
 
 
@@ -195,56 +197,58 @@ def test_text_that_cannot_be_used_leaves_no_run(toy, tmp_path, recipe, task, tex
         ("tagging", "B-D", "B-X", r"valid.conll:\d+: tags must be ones met in training .*'B-X'"),
     ],
 )
-def test_labels_unknown_to_training_are_named(toy, tmp_path, recipe, task, old, new, message):
-    made = recipe(task)
+def test_labels_unknown_to_training_are_named(toy, tmp_path, make_recipe, task, old, new, message):
+    recipe = make_recipe(task)
     path = tmp_path / f"valid.{CASES[task][0]}"
     path.write_text(path.read_text().replace(old, new), encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        train(made, tmp_path / "run", reporter=toy.Recorder())
+        train(recipe, tmp_path / "run", reporter=toy.Recorder())
     assert not (tmp_path / "run").exists()
 
 
-def test_settings_that_make_no_sense_are_named(recipe):
+def test_settings_that_make_no_sense_are_named(make_recipe):
     with pytest.raises(SettingError, match=r"head.pooling must be one of"):
-        recipe("classification", head={"pooling": "median"})
+        make_recipe("classification", head={"pooling": "median"})
     with pytest.raises(SettingError, match="text, label and aspect must be different columns"):
-        recipe("classification", data={"text": 1, "label": 1})
+        make_recipe("classification", data={"text": 1, "label": 1})
     with pytest.raises(SettingError, match="overlap must be at least 0 and below context = 10"):
-        recipe("language_modelling", data={"overlap": 10})
+        make_recipe("language_modelling", data={"overlap": 10})
 
 
-def test_the_aspect_is_read_where_the_head_asks_for_it(toy, tmp_path, recipe):
+def test_the_aspect_is_read_where_the_head_pools_by_it(toy, tmp_path, make_recipe):
     changes = {"data": {"aspect": 2}, "head": {"pooling": "aspect"}}
     changes["training"] = {"updates": 2, "validate_every": 2}
-    trained = train(recipe("classification", **changes), tmp_path / "run", reporter=toy.Recorder())
+    trained = train(
+        make_recipe("classification", **changes), tmp_path / "run", reporter=toy.Recorder()
+    )
     one, other = trained.predictor.predict(
         [{"text": "ba ge di", "aspect": "kind0"}, {"text": "ba ge di", "aspect": "kind1"}]
     )
     assert one.probabilities != other.probabilities
 
 
-def test_a_run_of_one_kind_is_not_taken_for_the_other(toy, tmp_path, recipe):
-    few = {"training": {"updates": 2, "validate_every": 2}}
-    train(recipe("classification", **few), tmp_path / "run", reporter=toy.Recorder())
+def test_a_run_of_one_kind_is_not_taken_for_the_other(toy, tmp_path, make_recipe):
+    short = {"training": {"updates": 2, "validate_every": 2}}
+    train(make_recipe("classification", **short), tmp_path / "run", reporter=toy.Recorder())
     with pytest.raises(RunError, match="must be the run of a translator; it is one of classificat"):
         Predictor.load(tmp_path / "run").translate(["ba"])
     with pytest.raises(RunError):
         Predictor.load(tmp_path)
 
 
-def test_runs_that_answer_together_are_evaluated_by_one_command(toy, tmp_path, recipe, capsys):
+def test_an_ensemble_of_runs_is_evaluated_by_one_command(toy, tmp_path, make_recipe, capsys):
     runs = []
     for seed in (1, 2, 3):
-        few = {"training": {"updates": 20, "validate_every": 20, "seed": seed}}
+        short = {"training": {"updates": 20, "validate_every": 20, "seed": seed}}
         runs.append(tmp_path / f"run{seed}")
-        train(recipe("classification", **few), runs[-1], reporter=toy.Recorder())
+        train(make_recipe("classification", **short), runs[-1], reporter=toy.Recorder())
     ensemble = Ensemble.load(*runs)
     examples = ensemble.task.read(ensemble.task.recipe, "valid")
-    wanted = ensemble.task.score(ensemble.answers(examples), examples)["accuracy"]
+    expected = ensemble.task.score(ensemble.answers(examples), examples)["accuracy"]
     evaluate(runs[0], also=tuple(runs[1:]), split="valid", as_json=True)
     record = json.loads(capsys.readouterr().out)
-    found = {figure["name"]: figure["value"] for figure in record["figures"]}
-    assert found["accuracy"] == wanted
+    figures = {figure["name"]: figure["value"] for figure in record["figures"]}
+    assert figures["accuracy"] == expected
 
 
 @pytest.mark.parametrize(
@@ -254,7 +258,7 @@ def test_runs_that_answer_together_are_evaluated_by_one_command(toy, tmp_path, r
         ("a cab b b", "as 25.0% of those validated on are: not"),
     ],
 )
-def test_unknown_words_are_named_beside_a_perplexity_of_words(target, note):
+def test_unknown_words_are_named_with_a_perplexity_of_words(target, note):
     tokenizer = SimpleNamespace(encode=lambda word: list(word.strip()))
     recipe = SimpleNamespace(tokenizer=SimpleNamespace(type="words"))
     task = SimpleNamespace(tokenizer=tokenizer, recipe=recipe, is_written=True, metrics={})

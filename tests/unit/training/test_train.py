@@ -34,14 +34,14 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_table_is_trained_asked_looked_into_and_loaded_again(home, toy):
+def test_a_table_is_trained_and_the_model_predicts_looks_and_loads(home, toy):
     trained = regard.train(TABLE, "runs/a", data="reviews.tsv", reporter=toy.Recorder())
     assert trained.summary["updates"] == 2
     (answer,) = trained.model.predict("room 1 was good")
     assert answer.to_dict()["label"] in ("good", "bad")
     assert "room" in trained.model.look("room 1 was good").page()
-    again = regard.load("runs/a").predict(["room 1 was good", {"text": "room 1 was good"}])
-    assert [each.to_dict() for each in again] == [answer.to_dict()] * 2
+    reloaded = regard.load("runs/a").predict(["room 1 was good", {"text": "room 1 was good"}])
+    assert [each.to_dict() for each in reloaded] == [answer.to_dict()] * 2
 
 
 def test_settings_in_another_form_are_refused(home):
@@ -50,7 +50,7 @@ def test_settings_in_another_form_are_refused(home):
     assert not Path("runs/a").exists()
 
 
-def test_the_same_call_goes_on(home, toy):
+def test_the_same_call_resumes(home, toy):
     with pytest.raises(ZeroDivisionError):
         regard.train("mine.toml", "runs/a", reporter=toy.Recorder(lambda update: 1 / 0))
     recorder = toy.Recorder()
@@ -70,11 +70,11 @@ def test_every_form_of_a_recipe_is_the_same(home):
 def test_settings_and_data_go_over_a_recipe_of_every_form(home):
     over = {"training.updates": 7, "model.hidden_dim": 8}
     for form in ("mine.toml", TABLE, recipe_from_table(TABLE)):
-        found = resolve(form, ["reviews.tsv"], over)
-        assert isinstance(found, Recipe)
-        assert found.training["updates"] == 7
-        assert found.model.hidden_dim == 8
-        assert found.files("train") == [home / "reviews.tsv"]
+        recipe = resolve(form, ["reviews.tsv"], over)
+        assert isinstance(recipe, Recipe)
+        assert recipe.training["updates"] == 7
+        assert recipe.model.hidden_dim == 8
+        assert recipe.files("train") == [home / "reviews.tsv"]
     assert resolve("transformer-tiny", ["a.tsv"]).name == "transformer-tiny"
 
 
@@ -108,14 +108,14 @@ class Frame:
         return RECORDS
 
 
-def test_a_file_alone_is_guessed_as_by_the_command(home, toy):
+def test_the_task_of_a_file_alone_is_inferred_as_by_the_command(home, toy):
     trained = regard.train("reviews.tsv", reporter=toy.Recorder(), settings=SHORT)
     assert trained.path == Path("runs/reviews")
     assert trained.model.recipe.task == "classification"
     assert Run.open("runs/reviews").name == "classification-convolution"
 
 
-def test_data_in_memory_is_guessed_and_kept_beside_the_run(home, toy):
+def test_the_task_of_data_in_memory_is_inferred_and_the_data_saved_with_the_run(home, toy):
     trained = regard.train(data=Frame(), settings=SHORT, reporter=toy.Recorder())
     assert Path("runs/data.data.jsonl").is_file()
     assert trained.model.recipe.data.label == "stars"

@@ -23,14 +23,14 @@ def fresh(toy, **options):
 @pytest.fixture
 def gradients(monkeypatch):
     """The gradients that the optimizer sees at each of its steps."""
-    seen, step = [], torch.optim.AdamW.step
+    gradients, step = [], torch.optim.AdamW.step
 
-    def watched(self):
-        seen.append([p.grad.clone() for p in self.param_groups[0]["params"]])
+    def recorded_step(self):
+        gradients.append([p.grad.clone() for p in self.param_groups[0]["params"]])
         return step(self)
 
-    monkeypatch.setattr(torch.optim.AdamW, "step", watched)
-    return seen
+    monkeypatch.setattr(torch.optim.AdamW, "step", recorded_step)
+    return gradients
 
 
 def test_gradient_is_the_mean_over_real_tokens(toy, tmp_path, gradients):
@@ -60,25 +60,25 @@ def test_gradients_are_clipped_by_their_whole_norm(toy, tmp_path, gradients):
         recorder = toy.Recorder()
         gradients.clear()
         toy.fit(tmp_path / name, model=fresh(toy), reporter=recorder, **settings)
-        seen = [torch.cat([g.flatten() for g in each]).norm().item() for each in gradients]
-        return [figures["gradient_norm"] for figures in recorder.figures], seen
+        clipped = [torch.cat([g.flatten() for g in each]).norm().item() for each in gradients]
+        return [figures["gradient_norm"] for figures in recorder.figures], clipped
 
-    reported, seen = norms("free")
-    assert seen == pytest.approx(reported, rel=1e-5)
+    reported, clipped = norms("free")
+    assert clipped == pytest.approx(reported, rel=1e-5)
     limit = sorted(reported)[6]
-    reported, seen = norms("clipped", clip_norm=limit)
+    reported, clipped = norms("clipped", clip_norm=limit)
     assert min(reported) < limit < max(reported)
-    assert seen == pytest.approx([min(norm, limit) for norm in reported], rel=1e-5)
+    assert clipped == pytest.approx([min(norm, limit) for norm in reported], rel=1e-5)
 
 
 def test_final_weights_may_be_the_average_of_the_last_checkpoints(toy, tmp_path):
     # Four validations, then the candidates: last, best (the first), average.
     task = toy.Task(figures=[1.0, 2.0, 3.0, 4.0, 4.0, 1.0, 0.5])
-    found, summary = weights_after(toy, tmp_path / "run", task=task, updates=16, keep=3)
+    final, summary = weights_after(toy, tmp_path / "run", task=task, updates=16, keep=3)
     saved = Run.open(tmp_path / "run").checkpoints()
     assert [one.step for one in saved] == [4, 8, 12, 16]  # the best is kept beside the last three
     assert summary["weights"] == "average of 3"
-    for name, tensor in found.items():
+    for name, tensor in final.items():
         stack = torch.stack([one.load_model()[name].double() for one in saved[1:]])
         torch.testing.assert_close(tensor, stack.mean(0).float(), atol=0, rtol=0)
 
@@ -87,11 +87,11 @@ def test_final_weights_may_be_the_average_of_the_last_checkpoints(toy, tmp_path)
 def test_final_weights_are_the_best_by_validation(toy, tmp_path, chosen, step):
     final = {"last": [0.5, 1.0, 0.6], "best": [4.0, 1.0, 2.0]}[chosen]
     task = toy.Task(figures=[1.0, 2.0, 3.0, 4.0, *final])
-    found, summary = weights_after(toy, tmp_path / "run", task=task, updates=16, keep=3)
+    weights, summary = weights_after(toy, tmp_path / "run", task=task, updates=16, keep=3)
     assert summary["weights"] == chosen
     saved = {one.step: one for one in Run.open(tmp_path / "run").checkpoints()}
     for name, tensor in saved[step].load_model().items():
-        assert torch.equal(found[name], tensor)
+        assert torch.equal(weights[name], tensor)
 
 
 def test_training_stops_when_validation_no_longer_improves(toy, tmp_path):
@@ -132,9 +132,9 @@ def test_a_moving_average_keeps_tied_weights_tied(toy, tmp_path):
     # Validations, then last and average are bad, the moving average good.
     task = toy.Task(figures=[3.0, 2.0, 1.0, 9.0, 9.0, 0.5])
     model = toy.Model(is_tied=True)
-    found, summary = weights_after(toy, tmp_path / "run", model=model, task=task, ema=0.9)
+    weights, summary = weights_after(toy, tmp_path / "run", model=model, task=task, ema=0.9)
     assert summary["weights"] == "moving average"
-    assert found["last.weight"] is found["table.weight"]
+    assert weights["last.weight"] is weights["table.weight"]
 
 
 def test_a_loss_that_is_not_finite_stops_at_its_update_and_keeps_the_checkpoint(toy, tmp_path):
@@ -151,7 +151,7 @@ def test_a_loss_that_is_not_finite_stops_at_its_update_and_keeps_the_checkpoint(
     assert all(t.isfinite().all() for t in run.newest_checkpoint().load_model().values())
 
 
-def test_a_loss_that_is_not_finite_before_any_checkpoint_says_none_is_kept(toy, tmp_path):
+def test_a_loss_that_is_not_finite_before_any_checkpoint_names_none(toy, tmp_path):
     with pytest.raises(TrainingError, match=r"at update 2. Lower training.learning_rate"):
         toy.fit(tmp_path / "run", task=toy.Task(poisoned=2))
 

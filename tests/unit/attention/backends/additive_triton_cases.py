@@ -77,12 +77,12 @@ def answer(inputs, backend="additive_triton", *, dtype=torch.float32, **options)
 
 def check(inputs, tolerance=3e-5, **options):
     """The kernels against the tiled path in float64."""
-    found = answer(inputs, **options)
-    wanted = answer(inputs, "tiled", dtype=torch.float64, **options)
-    for one, other in zip(found, wanted, strict=True):
-        scale = max(1.0, float(other.masked_fill(other.isinf(), 0).abs().max()))
-        torch.testing.assert_close(one, other, atol=tolerance * scale, rtol=0)
-    return found
+    results = answer(inputs, **options)
+    expected = answer(inputs, "tiled", dtype=torch.float64, **options)
+    for result, reference in zip(results, expected, strict=True):
+        scale = max(1.0, float(reference.masked_fill(reference.isinf(), 0).abs().max()))
+        torch.testing.assert_close(result, reference, atol=tolerance * scale, rtol=0)
+    return results
 
 
 def test_the_answer_is_that_of_loops():
@@ -116,10 +116,12 @@ def test_every_mask_and_its_gradients(mask):
     inputs = make(groups=1, batch=batch, heads=heads)
     out, lse, d_query, *_ = check(inputs, mask=MASKS[mask])
     if MASKS[mask] is not None:
-        seen = MASKS[mask].bind(batch, heads, N, M).dense().expand(batch, heads, N, M).any(dim=-1)
-        assert torch.equal(lse == float("-inf"), ~seen)
-        assert out[~seen].eq(0).all()
-        assert d_query[~seen].eq(0).all()
+        sees_keys = (
+            MASKS[mask].bind(batch, heads, N, M).dense().expand(batch, heads, N, M).any(dim=-1)
+        )
+        assert torch.equal(lse == float("-inf"), ~sees_keys)
+        assert out[~sees_keys].eq(0).all()
+        assert d_query[~sees_keys].eq(0).all()
 
 
 def test_blocks_of_queries_between_those_that_see_a_block_of_keys_are_passed_over():
@@ -165,8 +167,8 @@ def test_shared_keys_and_w_of_every_shape(shape, sizes):
 def test_large_queries_and_keys_stay_exact(spread, shift, form, is_shifted):
     query, key, value, w = make(batch=1, heads=1, groups=1)
     query, key = query * spread + shift, key * spread - shift
-    found = additive_triton._Form.of(query, key)
-    assert (found.number, found.shift is not None) == (form, is_shifted)
+    chosen = additive_triton._Form.of(query, key)
+    assert (chosen.number, chosen.shift is not None) == (form, is_shifted)
     check([query, key, value, w], tolerance=6e-5)
 
 
@@ -178,7 +180,7 @@ def test_a_huge_unit_does_not_swallow_the_one_that_shares_its_reciprocal(reach):
     check([query, key, value, torch.tensor([1.0, 300.0])], tolerance=1e-4)
 
 
-def test_nan_reaches_only_whoever_sees_it():
+def test_nan_reaches_only_queries_that_see_it():
     query, key, value, w = make(batch=1)
     mask = rg.lengths([15]) & rg.causal(first=2)
     clean = answer([query, key, value, w], mask=mask)
@@ -225,9 +227,9 @@ def test_the_gradient_does_not_depend_on_the_panels(monkeypatch):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 3e-2), (torch.float16, 4e-3)])
 def test_half_precision_is_summed_in_float32(dtype, tolerance):
     inputs = [t.to(dtype) for t in make(heads=1, groups=1, batch=1)]
-    found = answer(inputs, dtype=dtype, mask=rg.causal())
-    wanted = answer(inputs, "tiled", dtype=torch.float64, mask=rg.causal())
-    torch.testing.assert_close(found, wanted, atol=tolerance, rtol=tolerance)
+    results = answer(inputs, dtype=dtype, mask=rg.causal())
+    expected = answer(inputs, "tiled", dtype=torch.float64, mask=rg.causal())
+    torch.testing.assert_close(results, expected, atol=tolerance, rtol=tolerance)
     out, lse = rg.attend(
         *inputs[:3], score=rg.Additive(inputs[3]), backend="additive_triton", return_lse=True
     )

@@ -31,13 +31,13 @@ def _as_if_interpreted(monkeypatch):
 
 def run(*arguments, **environment):
     """Python in a process of its own, which reads its environment before it imports Triton."""
-    kept = {name: text for name, text in os.environ.items() if name != "TRITON_INTERPRET"}
+    variables = {name: text for name, text in os.environ.items() if name != "TRITON_INTERPRET"}
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
-        env={**kept, **environment},
+        env={**variables, **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()

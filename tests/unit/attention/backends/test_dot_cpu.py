@@ -40,17 +40,17 @@ BIASES = {
 
 
 def make(**sizes):
-    given = {"B": B, "H": H, "G": G, "N": N, "M": M, "D": D, "E": E, **sizes}
+    sizes = {"B": B, "H": H, "G": G, "N": N, "M": M, "D": D, "E": E, **sizes}
     torch.manual_seed(1)
     shapes = ("BHND", "BGMD", "BGME")
-    return [torch.randn([given[c] for c in s], requires_grad=True) for s in shapes]
+    return [torch.randn([sizes[c] for c in s], requires_grad=True) for s in shapes]
 
 
 def answer(backend, inputs, leaves=(), return_lse=True, **options):
     """The mixed values, the log-sum-exp and the gradients of everything."""
     torch.manual_seed(3)
-    given = rg.attend(*inputs, backend=backend, return_lse=return_lse, **options)
-    outs = list(given) if return_lse else [given]
+    result = rg.attend(*inputs, backend=backend, return_lse=return_lse, **options)
+    outs = list(result) if return_lse else [result]
     grads = [torch.randn_like(out) * out.isfinite() for out in outs]
     return [*outs, *torch.autograd.grad(outs, [*inputs, *leaves], grads)]
 
@@ -69,8 +69,8 @@ def test_any_range_of_keys_for_each_query(monkeypatch, reach):
     stop = first + torch.randint(-2, reach, (B, N), dtype=torch.int32)
     monkeypatch.setattr(dot_cpu, "_ranges_of", lambda mask: KeyRanges(first, stop))
     keys = torch.arange(M)
-    seen = (keys >= first[..., None]) & (keys < stop[..., None])
-    assert_like_tiled(make(), mask=rg.dense(seen[:, None]))
+    visible = (keys >= first[..., None]) & (keys < stop[..., None])
+    assert_like_tiled(make(), mask=rg.dense(visible[:, None]))
 
 
 @pairwise(mask=MASKS, weighting=[rg.Softmax(), rg.Sparsemax(), rg.Entmax15()], dropout=[0.0, 0.3])
@@ -179,7 +179,7 @@ def test_a_score_that_is_a_dot_product_up_to_a_number_of_each_query():
     mask=["none", "window", "keys with gaps"],
     bandwidths=[torch.tensor(6.0), torch.linspace(5, 9, H).unsqueeze(1)],
 )
-def test_a_number_of_each_key_beside_masks_and_biases(bias, mask, bandwidths):
+def test_a_number_of_each_key_with_masks_and_biases(bias, mask, bandwidths):
     leaves = [bandwidths.clone().requires_grad_()]
     options = {"score": rg.Gaussian(leaves[0]), "mask": MASKS[mask], "return_lse": False}
     if bias == "of distances":
@@ -208,7 +208,7 @@ def test_what_it_refuses(dtype, options, reason):
     assert reason in plan.reason
 
 
-def test_another_blas_is_said_and_the_other_path_serves(monkeypatch):
+def test_another_blas_is_named_and_the_other_path_serves(monkeypatch):
     monkeypatch.setattr(threads, "address_of_products", lambda: None)
     plan = rg.explain(*make(), return_lse=True)
     assert plan.backend == "tiled"

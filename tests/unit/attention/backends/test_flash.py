@@ -45,7 +45,7 @@ def test_sequences_see_the_keys_of_the_mask(mask, keys):
     sequences = _make_sequences(request)
     queries, ends = (starts.tolist() for starts in sequences.starts)
     before, after = sequences.window
-    seen = torch.zeros(2 * N, 2 * keys, dtype=torch.bool)
+    visible = torch.zeros(2 * N, 2 * keys, dtype=torch.bool)
     for s in range(len(queries) - 1):
         rows, own = queries[s + 1] - queries[s], ends[s + 1] - ends[s]
         assert rows <= sequences.longest[0]
@@ -55,12 +55,12 @@ def test_sequences_see_the_keys_of_the_mask(mask, keys):
             middle = i + own - rows
             first = 0 if before < 0 else max(0, middle - before)
             last = own - 1 if after < 0 else min(own - 1, middle + after)
-            seen[queries[s] + i, ends[s] + first : ends[s] + last + 1] = True
-    want = request.mask.dense().expand(2, 4, N, keys)[:, 0]
+            visible[queries[s] + i, ends[s] + first : ends[s] + last + 1] = True
+    expected = request.mask.dense().expand(2, 4, N, keys)[:, 0]
     for b in range(2):
         rows, own = slice(b * N, b * N + N), slice(b * keys, b * keys + keys)
-        assert torch.equal(seen[rows, own], want[b])
-    assert seen.sum() == want.sum()
+        assert torch.equal(visible[rows, own], expected[b])
+    assert visible.sum() == expected.sum()
 
 
 def test_other_masks_have_no_sequences():

@@ -28,11 +28,11 @@ def make(dtype=torch.float32, heads=4, groups=4):
 def test_answers_and_gradients_are_those_of_one_masked_call(mask, score):
     inputs = make()
     assert rg.explain(*inputs, score=score, mask=MASKS[mask]).backend == "packed"
-    found = []
+    results = []
     for backend in (None, "tiled"):
         out = rg.attend(*inputs, score=score, mask=MASKS[mask], backend=backend)
-        found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
-    torch.testing.assert_close(*found, atol=2e-5, rtol=1e-4)
+        results.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
+    torch.testing.assert_close(*results, atol=2e-5, rtol=1e-4)
 
 
 def test_nan_in_one_document_stays_there():
@@ -78,7 +78,7 @@ def test_a_stripe_that_misses_the_documents_shows_nothing():
     torch.testing.assert_close(out, torch.zeros_like(out))
 
 
-def test_what_one_document_asked_of_the_kernel_is_not_asked_for_the_next():
+def test_settings_of_the_kernel_for_one_document_do_not_hold_for_the_next():
     ids = torch.repeat_interleave(torch.arange(3), torch.tensor([40, 40, 130]))
     mask = rg.documents(ids) & rg.window(before=9, after=4)
     inputs = [torch.randn(1, 2, 210, 16) for _ in range(3)]

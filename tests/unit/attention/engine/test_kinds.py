@@ -59,14 +59,14 @@ def registered(backend):
 
 
 @pytest.mark.parametrize("mask", [None, rg.causal(), rg.lengths([3, 5])])
-def test_a_backend_that_judges_by_kind_is_asked_once(mask):
+def test_a_backend_that_judges_by_kind_is_called_once(mask):
     spy = registered(AskedOnce())
     for _ in range(3):
         rg.attend(*make(), mask=mask)
     assert spy.times == 1
 
 
-def test_another_backend_is_asked_each_time():
+def test_another_backend_is_called_each_time():
     spy = registered(Asked())
     for _ in range(3):
         rg.attend(*make())
@@ -89,7 +89,7 @@ def test_another_backend_is_asked_each_time():
         lambda: rg.attend(*(t[:, :, :4] for t in make())),
     ],
 )
-def test_what_is_not_the_same_is_asked_anew(other):
+def test_a_call_of_another_kind_is_judged_anew(other):
     spy = registered(AskedOnce())
     rg.attend(*make())
     other()
@@ -107,7 +107,7 @@ def test_gradients_that_are_switched_off_make_another_kind():
 
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("mask", [None, rg.causal()])
-def test_what_is_wrong_is_said_of_calls_like_those_that_went_well(mask):
+def test_errors_are_raised_for_calls_like_earlier_valid_ones(mask):
     query, key, value = make()
     rg.attend(query, key, value, mask=mask)
     for wrong, message in [

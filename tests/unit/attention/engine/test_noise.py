@@ -8,7 +8,7 @@ from regard.attention.engine import blocks
 from regard.attention.engine.numerics import dropout_factors
 
 
-def test_about_the_asked_fraction_is_dropped_everywhere():
+def test_about_the_requested_fraction_is_dropped_everywhere():
     factors = dropout_factors(7, 0.3, tuple(map(range, (4, 3, 50, 60))), like=torch.ones(1))
     assert factors.unique().tolist() == pytest.approx([0, 1 / 0.7])
     for axis in range(4):

@@ -17,22 +17,22 @@ def test_weights_and_gradients_are_those_of_the_formula(weighting, spread, keys)
     scores = torch.randn(3, 5, keys) * spread
     scores[0, 1] = float("-inf")
     scores[1, 2, : keys // 2] = float("-inf")
-    found = row_weights(weighting, scores)
+    weights = row_weights(weighting, scores)
     exact = weighting.rows(scores.double())
-    torch.testing.assert_close(found.double(), exact, atol=1e-6, rtol=1e-5)
-    assert found[0, 1].eq(0).all()
-    grad = torch.randn_like(found)
-    of_scores = row_gradient(weighting, found, grad)
-    want = weighting.gradient(found.double(), grad.double())
-    torch.testing.assert_close(of_scores.double(), want, atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(weights.double(), exact, atol=1e-6, rtol=1e-5)
+    assert weights[0, 1].eq(0).all()
+    grad = torch.randn_like(weights)
+    of_scores = row_gradient(weighting, weights, grad)
+    expected = weighting.gradient(weights.double(), grad.double())
+    torch.testing.assert_close(of_scores.double(), expected, atol=2e-6, rtol=1e-5)
 
 
 @BOTH
-def test_the_threshold_is_not_lost_beside_large_scores(weighting):
-    away = torch.tensor([1e3, -1e5, 1e6, -1e30])[:, None]
-    scores = torch.randn(4, 9) + away
-    found = row_weights(weighting, scores)
-    torch.testing.assert_close(found, weighting.rows(scores.double()).float())
+def test_the_threshold_is_exact_at_large_scores(weighting):
+    shift = torch.tensor([1e3, -1e5, 1e6, -1e30])[:, None]
+    scores = torch.randn(4, 9) + shift
+    weights = row_weights(weighting, scores)
+    torch.testing.assert_close(weights, weighting.rows(scores.double()).float())
 
 
 @BOTH
@@ -40,9 +40,9 @@ def test_a_nan_reaches_its_own_row_only(weighting):
     scores = torch.randn(4, 9)
     clean = row_weights(weighting, scores)
     scores[2, 3] = float("nan")
-    found = row_weights(weighting, scores)
-    assert found[2].isnan().any()
-    assert torch.equal(found[[0, 1, 3]], clean[[0, 1, 3]])
+    weights = row_weights(weighting, scores)
+    assert weights[2].isnan().any()
+    assert torch.equal(weights[[0, 1, 3]], clean[[0, 1, 3]])
 
 
 @BOTH

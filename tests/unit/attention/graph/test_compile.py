@@ -114,15 +114,17 @@ def test_one_graph_gives_answer_and_gradients(case):
 
 
 def names_in_graph(function, *tensors):
-    seen = []
+    names = []
 
-    def keep(graph, _):
-        for part in graph.modules():  # the branches are modules of their own
-            seen.extend(str(node.target) for node in getattr(part, "graph", torch.fx.Graph()).nodes)
+    def record(graph, _):
+        for module in graph.modules():  # the branches are modules of their own
+            names.extend(
+                str(node.target) for node in getattr(module, "graph", torch.fx.Graph()).nodes
+            )
         return graph
 
-    answer = torch.compile(function, backend=keep, fullgraph=True)(*tensors)
-    return " ".join(seen), answer
+    answer = torch.compile(function, backend=record, fullgraph=True)(*tensors)
+    return " ".join(names), answer
 
 
 @pytest.mark.parametrize(
@@ -147,9 +149,9 @@ def test_a_dot_product_is_torchs_own_and_the_engines_where_numbers_are_not_finit
 
 def test_gradients_of_a_short_step_are_torchs_own_and_keep_nan_where_it_is():
     def call(query, key, value):
-        return rg.attend(query, key, value, mask=rg.window(2, 1) & rg.dense(seen))
+        return rg.attend(query, key, value, mask=rg.window(2, 1) & rg.dense(visible))
 
-    seen = torch.arange(M) < 6
+    visible = torch.arange(M) < 6
     tensors = inputs()[0], inputs()[1], torch.randn(B, H, M, D).requires_grad_()
     assert "scaled_dot_product_attention" in names_in_graph(call, *tensors)[0]
     compiled, _ = traced(call, fullgraph=True)
@@ -199,11 +201,11 @@ def test_other_lengths_take_no_other_graph(is_built_inside):
     compiled, counter = traced(call, fullgraph=True)
     query, *_ = inputs()
     for n in map(torch.tensor, ([3, 5], [1, 2], [5, 5], [0, 4])):
-        want = rg.attend(query, query, mask=rg.lengths(n))
-        given = n if is_built_inside else rg.lengths(n)
+        expected = rg.attend(query, query, mask=rg.lengths(n))
+        argument = n if is_built_inside else rg.lengths(n)
         if not is_built_inside:
-            rg.attend(query, query, mask=given)  # a mask that was used knows more of itself
-        torch.testing.assert_close(compiled(query, given), want)
+            rg.attend(query, query, mask=argument)  # a mask that was used knows more of itself
+        torch.testing.assert_close(compiled(query, argument), expected)
     assert counter.frame_count == 1
 
 
@@ -239,8 +241,8 @@ def test_what_a_user_wrote_runs_between_two_graphs(options):
 
 
 @pytest.mark.parametrize(("learned", "weighting"), [(True, rg.Softmax()), (False, rg.Softmax(0.5))])
-def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weighting):
-    seen = []
+def test_an_observer_sees_calls_of_a_function_compiled_before(learned, weighting):
+    calls = []
 
     def call(query, key):
         with rg.at("encoder", 1):
@@ -251,22 +253,22 @@ def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weightin
     mask = rg.causal() if learned else None
     tensors = inputs(M, learned=learned)[:2]
     compiled, counter = traced(call, fullgraph=True)
-    want = compiled(*tensors)
-    with rg.observe(seen.append):
-        torch.testing.assert_close(compiled(*tensors), want)
+    expected = compiled(*tensors)
+    with rg.observe(calls.append):
+        torch.testing.assert_close(compiled(*tensors), expected)
         compiled(*tensors)
-    assert [(each.kind, each.layer) for each in seen] == [("cross", 3), ("encoder", 1)] * 2
-    torch.testing.assert_close(seen[0].query, tensors[0] * 2)
+    assert [(each.kind, each.layer) for each in calls] == [("cross", 3), ("encoder", 1)] * 2
+    torch.testing.assert_close(calls[0].query, tensors[0] * 2)
     torch.testing.assert_close(
-        rg.weights(seen[0].query, seen[0].key, mask=seen[0].mask, weighting=seen[0].weighting),
+        rg.weights(calls[0].query, calls[0].key, mask=calls[0].mask, weighting=calls[0].weighting),
         rg.weights(tensors[0] * 2, tensors[1], mask=mask, weighting=weighting),
     )
-    torch.testing.assert_close(compiled(*tensors), want)
-    assert len(seen) == 4
+    torch.testing.assert_close(compiled(*tensors), expected)
+    assert len(calls) == 4
     assert counter.frame_count <= 2
 
 
-def test_what_is_wrong_is_said_as_without_a_compiler():
+def test_errors_are_those_without_a_compiler():
     query, *_ = inputs()
     compiled, _ = traced(lambda q, n: rg.attend(q, q, mask=rg.lengths(n)))
     compiled(query, torch.tensor([3, 5]))

@@ -94,27 +94,27 @@ def test_the_cases_above_leave_no_class_out():
     assert {each.__name__ for each in complete - tested} == {"Custom", "_Where"}
 
 
-def test_several_things_share_the_lists_in_their_order():
-    one, two = torch.ones(3), torch.zeros(2, 3)
-    things = [
-        rg.Additive(one),
+def test_several_values_share_the_lists_in_their_order():
+    first, second = torch.ones(3), torch.zeros(2, 3)
+    values = [
+        rg.Additive(first),
         rg.causal(first=5),
         None,
-        rg.Bilinear(two),
+        rg.Bilinear(second),
         0.25,
         True,
         7,
         "",
         "50% of %20",
     ]
-    encoded = encode(*things)
-    assert encoded.tensors[0] is one
-    assert encoded.tensors[1] is two
+    encoded = encode(*values)
+    assert encoded.tensors[0] is first
+    assert encoded.tensors[1] is second
     assert encoded.integers == [0, 5, 7]
     assert encoded.floats == [0.25]
-    back = decode(encoded)
-    assert [type(each) for each in back] == [type(each) for each in things]
-    assert back[4:] == things[4:]
+    decoded = decode(encoded)
+    assert [type(each) for each in decoded] == [type(each) for each in values]
+    assert decoded[4:] == values[4:]
 
 
 class OwnMask(Mask):

@@ -63,14 +63,14 @@ def test_one_program_serves_all_lengths(case):
     program = exported(layer).module()
     # At these lengths eager calls take other backends, too.
     for sizes in [(2, 5, 7), (3, 11, 11), (1, 1, 1), (1, 2, 300), (2, 700, 700)]:
-        given = inputs(*sizes)
-        torch.testing.assert_close(program(*given), layer(*given))
+        args = inputs(*sizes)
+        torch.testing.assert_close(program(*args), layer(*args))
 
 
 def test_dropout_draws_anew():
     program = exported(Layer(lambda w, n: {"dropout": 0.5})).module()
-    given = inputs(2, 5, 7)
-    assert not torch.equal(program(*given), program(*given))
+    args = inputs(2, 5, 7)
+    assert not torch.equal(program(*args), program(*args))
 
 
 def test_a_dot_product_without_a_mask_is_torchs_own():
@@ -80,7 +80,7 @@ def test_a_dot_product_without_a_mask_is_torchs_own():
     assert not any("regard" in name for name in names)
 
 
-def test_what_is_wrong_is_said_when_the_program_runs():
+def test_errors_are_raised_when_the_program_runs():
     program = exported(Layer(CASES["lengths"])).module()
     query, key, _ = inputs(2, 5, 7)
     with pytest.raises(ShapeError, match=r"lengths must be at most M = 7; got 9\."):
@@ -106,8 +106,8 @@ def test_an_onnx_graph_of_causal_attention_holds_torchs_operators_alone(monkeypa
     assert any("scaled_dot_product_attention" in name for name in names)
     assert not any("regard" in name for name in names)
     monkeypatch.undo()
-    for given in (states, torch.randn(3, 11, 2 * D)):
-        torch.testing.assert_close(program.module()(given), layer(given))
+    for batch in (states, torch.randn(3, 11, 2 * D)):
+        torch.testing.assert_close(program.module()(batch), layer(batch))
 
 
 def test_what_onnx_cannot_hold_is_refused_with_what_to_use_instead(monkeypatch):

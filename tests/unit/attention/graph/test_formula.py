@@ -39,8 +39,8 @@ def test_one_program_serves_all_sizes_without_an_operator_of_ours(case):
     assert not any("regard" in str(node.target) for node in exported.graph.nodes)
     program = exported.module()
     for size in [(2, 5, 7), (3, 11, 11), (1, 1, 1), (1, 2, 90)]:
-        given = inputs(*size, groups)
-        torch.testing.assert_close(program(*given), layer(*given), atol=1e-5, rtol=1e-5)
+        args = inputs(*size, groups)
+        torch.testing.assert_close(program(*args), layer(*args), atol=1e-5, rtol=1e-5)
 
 
 def test_outside_of_the_block_the_operator_is_back():

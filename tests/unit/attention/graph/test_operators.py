@@ -78,39 +78,41 @@ def samples():
     }
 
 
-def of_backward(given, answer):
-    query, key, value, tensors, *rest = given
+def of_backward(args, answer):
+    query, key, value, tensors, *rest = args
     inputs = [query, key, value, *tensors]
-    wanted = [each.requires_grad for each in inputs]
+    needs_grad = [each.requires_grad for each in inputs]
     out, lse, sums = answer
     d_answer = [torch.randn_like(each).requires_grad_() for each in (out, lse)]
-    return (*d_answer, out.detach(), sums.detach(), inputs, *rest, wanted)
+    return (*d_answer, out.detach(), sums.detach(), inputs, *rest, needs_grad)
 
 
 @pytest.mark.parametrize(
     "name", slow_but(["plain", "shaw"], ["plain", "additive", "tiled", "three axes", "shaw"])
 )
 def test_the_operators_are_what_they_say(name):
-    given, _ = samples()[name]
-    torch.library.opcheck(ATTEND, given)
-    back = of_backward(given, ATTEND(*given))
-    torch.library.opcheck(BACKWARD, back)
-    d_grads = [torch.randn_like(each) for each in BACKWARD(*back)]
-    again = [each.detach() if isinstance(each, torch.Tensor) else each for each in back]
-    again[4] = [each.detach() for each in back[4]]
-    torch.library.opcheck(AGAIN, (d_grads, *again[:2], *again[4:]))
+    args, _ = samples()[name]
+    torch.library.opcheck(ATTEND, args)
+    backward_arguments = of_backward(args, ATTEND(*args))
+    torch.library.opcheck(BACKWARD, backward_arguments)
+    d_grads = [torch.randn_like(each) for each in BACKWARD(*backward_arguments)]
+    detached = [
+        each.detach() if isinstance(each, torch.Tensor) else each for each in backward_arguments
+    ]
+    detached[4] = [each.detach() for each in backward_arguments[4]]
+    torch.library.opcheck(AGAIN, (d_grads, *detached[:2], *detached[4:]))
 
 
 @pytest.mark.parametrize("name", ["plain", "additive", "tiled", "three axes", "shaw"])
 def test_gradients_and_theirs_are_right(name):
-    given, wants_lse = samples()[name]
-    inputs = [*given[:3], *given[3]]
+    args, wants_lse = samples()[name]
+    inputs = [*args[:3], *args[3]]
     learned = [each for each in inputs if each.requires_grad]
 
     def call(*leaves):
-        left = iter(leaves)
-        each = [next(left) if t.requires_grad else t for t in inputs]
-        out, lse, _ = ATTEND(*each[:3], each[3:], *given[4:])
+        leaf_of = iter(leaves)
+        each = [next(leaf_of) if t.requires_grad else t for t in inputs]
+        out, lse, _ = ATTEND(*each[:3], each[3:], *args[4:])
         return (out, lse) if wants_lse else out
 
     assert torch.autograd.gradcheck(call, learned, fast_mode=True)
@@ -118,41 +120,41 @@ def test_gradients_and_theirs_are_right(name):
 
 
 def test_gradients_of_the_tiled_engine_come_without_another_forward_pass(monkeypatch):
-    given = arguments(
+    inputs = arguments(
         tensor(B, H, N, D),
         tensor(B, H, M, D),
         tensor(B, H, M, E),
         bias=rg.alibi(),
         mask=rg.causal(),
     )
-    want = torch.autograd.grad(
-        rg.attend(*given[:3], bias=rg.alibi(), mask=rg.causal()).square().sum(), given[:3]
+    expected = torch.autograd.grad(
+        rg.attend(*inputs[:3], bias=rg.alibi(), mask=rg.causal()).square().sum(), inputs[:3]
     )
-    out, *_ = ATTEND(*given)
+    out, *_ = ATTEND(*inputs)
     monkeypatch.setattr(tiled, "run", None)
     monkeypatch.setattr(tiled, "forward", None)
-    got = torch.autograd.grad(out.square().sum(), given[:3])
-    torch.testing.assert_close(got, want)
+    gradients = torch.autograd.grad(out.square().sum(), inputs[:3])
+    torch.testing.assert_close(gradients, expected)
 
 
 def test_without_keys_gradients_are_zeros():
-    given = arguments(tensor(B, H, N, D), tensor(B, H, 0, D), tensor(B, H, 0, E), bias=rg.alibi())
-    out, *_ = ATTEND(*given)
-    (grad,) = torch.autograd.grad(out.sum(), given[:1], create_graph=True)
+    inputs = arguments(tensor(B, H, N, D), tensor(B, H, 0, D), tensor(B, H, 0, E), bias=rg.alibi())
+    out, *_ = ATTEND(*inputs)
+    (grad,) = torch.autograd.grad(out.sum(), inputs[:1], create_graph=True)
     assert torch.equal(out, torch.zeros(B, H, N, E, dtype=torch.float64))
     assert torch.equal(grad, torch.zeros_like(grad))
 
 
 def test_gradients_at_large_scores_are_those_of_eager_calls():
-    given = arguments(
+    inputs = arguments(
         *(tensor(B, H, n, d, dtype=torch.float32) for n, d in ((N, D), (M, D), (M, E))),
         score=rg.ScaledDot(scale=1e4),
         bias=rg.alibi(),
     )
-    want = rg.attend(*given[:3], score=rg.ScaledDot(scale=1e4), bias=rg.alibi())
+    expected = rg.attend(*inputs[:3], score=rg.ScaledDot(scale=1e4), bias=rg.alibi())
     torch.testing.assert_close(
-        torch.autograd.grad(ATTEND(*given)[0].square().sum(), given[:3]),
-        torch.autograd.grad(want.square().sum(), given[:3]),
+        torch.autograd.grad(ATTEND(*inputs)[0].square().sum(), inputs[:3]),
+        torch.autograd.grad(expected.square().sum(), inputs[:3]),
     )
 
 

@@ -20,12 +20,12 @@ from regard.errors import ShapeError
 B, H, T, S = 2, 3, 5, 7
 
 
-def test_each_target_place_links_to_its_heaviest_source_place():
+def test_each_target_position_links_to_its_heaviest_source_position():
     weights = torch.tensor([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.4, 0.4, 0.2]])
     assert links_from_weights(weights) == [(1, 0), (0, 2)]
 
 
-def test_a_source_without_places_has_no_links():
+def test_a_source_without_positions_has_no_links():
     assert links_from_weights(torch.zeros(2, 0)) == []
     assert links_from_weights(torch.zeros(0, 2), mutual=True) == []
     assert best_sources(torch.zeros(3, 2, 0)).tolist() == [[-1, -1]] * 3
@@ -60,34 +60,36 @@ def test_links_are_those_of_plain_loops(rows, mutual):
 
 
 @given(rows=matrices)
-def test_mutual_links_hold_whichever_side_is_asked(rows):
+def test_mutual_links_are_the_same_from_either_side(rows):
     # Without equal weights it is no matter which side looks.
-    apart = torch.tensor(rows, dtype=torch.float64)
-    apart = apart + torch.arange(apart.numel()).reshape(apart.shape) * 1e-3 + 1e-6
-    one = links_from_weights(apart, mutual=True)
-    other = links_from_weights(apart.T, mutual=True)
-    assert sorted(one) == sorted((source, target) for target, source in other)
-    assert set(one) <= set(links_from_weights(apart))
+    distinct = torch.tensor(rows, dtype=torch.float64)
+    distinct = distinct + torch.arange(distinct.numel()).reshape(distinct.shape) * 1e-3 + 1e-6
+    forward = links_from_weights(distinct, mutual=True)
+    backward = links_from_weights(distinct.T, mutual=True)
+    assert sorted(forward) == sorted((source, target) for target, source in backward)
+    assert set(forward) <= set(links_from_weights(distinct))
 
 
-places = st.lists(st.integers(-1, 5), max_size=9)
+positions = st.lists(st.integers(-1, 5), max_size=9)
 
 
-@given(places=places)
-def test_coverage_counts_the_places_with_a_link(places):
-    found = coverage(torch.tensor(places, dtype=torch.long), 6)
-    assert found.item() == pytest.approx(len({place for place in places if place >= 0}) / 6)
+@given(positions=positions)
+def test_coverage_counts_the_positions_with_a_link(positions):
+    covered = coverage(torch.tensor(positions, dtype=torch.long), 6)
+    assert covered.item() == pytest.approx(
+        len({position for position in positions if position >= 0}) / 6
+    )
 
 
-@given(places=places)
-def test_monotonicity_counts_the_steps_that_do_not_go_back(places):
-    linked = [place for place in places if place >= 0]
+@given(positions=positions)
+def test_monotonicity_counts_the_steps_that_do_not_go_back(positions):
+    linked = [position for position in positions if position >= 0]
     steps = [after >= before for before, after in pairwise(linked)]
     expected = sum(steps) / len(steps) if steps else 1.0
-    assert monotonicity(torch.tensor(places, dtype=torch.long)).item() == pytest.approx(expected)
+    assert monotonicity(torch.tensor(positions, dtype=torch.long)).item() == pytest.approx(expected)
 
 
-def test_a_source_without_places_is_covered():
+def test_a_source_without_positions_is_covered():
     assert coverage(torch.full((2, 3), -1), 0).tolist() == [1.0, 1.0]
 
 
@@ -132,9 +134,9 @@ def test_weights_must_match_the_tokens():
 @pytest.mark.parametrize(("source", "target"), [(1, 1), (3, 3), (5, 2), (2, 7), (0, 3)])
 def test_the_diagonal_stays_inside_and_never_goes_back(source, target):
     links = diagonal_links(source, target)
-    places = [s for s, _ in links]
+    positions = [s for s, _ in links]
     assert [t for _, t in links] == list(range(target if source else 0))
-    assert places == sorted(places)
-    assert all(0 <= s < source for s in places)
+    assert positions == sorted(positions)
+    assert all(0 <= s < source for s in positions)
     if source == target:
-        assert places == list(range(source))
+        assert positions == list(range(source))

@@ -19,9 +19,9 @@ def targets(tokens):
     before = torch.ones(n, n).tril(-1).bool()
     same = (ids[:, None] == ids) & before
     tree, links = torch.zeros(2, n, n, dtype=torch.bool)
-    for place, head in enumerate(TREE):
+    for index, head in enumerate(TREE):
         if head:
-            tree[place, head - 1] = True
+            tree[index, head - 1] = True
     for query, key in LINKS:
         links[query, key] = True
     return {
@@ -57,17 +57,17 @@ OPTIONS = {
 def test_scores_are_sums_over_the_matrix(name, groups):
     options = OPTIONS[name]
     query, key = torch.randn(1, H, N, D), torch.randn(1, groups, N, D)
-    found = rg.head_scores(query, key, TOKENS, tree=TREE, links=LINKS, **options)
+    scores = rg.head_scores(query, key, TOKENS, tree=TREE, links=LINKS, **options)
     weights = rg.weights(query, key, **options)[0]
     mask = options.get("mask")
     even = rg.weights(query[:, :1] * 0, key[:, :1] * 0, **({} if mask is None else {"mask": mask}))
-    for kind, wanted in targets(TOKENS).items():
+    for kind, target in targets(TOKENS).items():
         counted = torch.ones(N, dtype=torch.bool)
-        assert_close(found.weight[kind], mean_of(weights, wanted, counted), msg=kind)
-        assert found.even[kind] == pytest.approx(float(mean_of(even[0, 0], wanted, counted)))
-        assert found.queries[kind] == int(wanted.any(-1).sum())
-    assert_close(found.weight["first"], weights[..., 0].mean(-1))
-    assert found.even["first"] == pytest.approx(float(even[0, 0, :, 0].mean()))
+        assert_close(scores.weight[kind], mean_of(weights, target, counted), msg=kind)
+        assert scores.even[kind] == pytest.approx(float(mean_of(even[0, 0], target, counted)))
+        assert scores.queries[kind] == int(target.any(-1).sum())
+    assert_close(scores.weight["first"], weights[..., 0].mean(-1))
+    assert scores.even["first"] == pytest.approx(float(even[0, 0, :, 0].mean()))
 
 
 def test_a_made_up_induction_head_is_one():
@@ -87,27 +87,27 @@ def test_a_made_up_induction_head_is_one():
 def test_another_text_has_a_diagonal_and_punctuation_is_found():
     query, key = torch.randn(1, H, N, D), torch.randn(1, H, M, D)
     words = ["▁Ja", ",", "▁gut", "##?!", "Ġ.", "▁x.", "</s>"]
-    found = rg.head_scores(query, key, words, links=[(0, 1)])
+    scores = rg.head_scores(query, key, words, links=[(0, 1)])
     weights = rg.weights(query, key)[0]
-    assert list(found.weight) == ["diagonal", "links", "first", "punctuation"]
-    assert_close(found.weight["punctuation"], weights[..., [1, 3, 4]].sum(-1).mean(-1))
-    assert found.even["punctuation"] == pytest.approx(3 / 7)
-    places = [round(n * (M - 1) / (N - 1)) for n in range(N)]
-    assert_close(found.weight["diagonal"], weights[:, range(N), places].mean(-1))
+    assert list(scores.weight) == ["diagonal", "links", "first", "punctuation"]
+    assert_close(scores.weight["punctuation"], weights[..., [1, 3, 4]].sum(-1).mean(-1))
+    assert scores.even["punctuation"] == pytest.approx(3 / 7)
+    keys_on_diagonal = [round(n * (M - 1) / (N - 1)) for n in range(N)]
+    assert_close(scores.weight["diagonal"], weights[:, range(N), keys_on_diagonal].mean(-1))
 
 
 def test_a_watched_model_gives_them_by_layer():
     layer = torch.nn.TransformerEncoderLayer(12, 3, 7, batch_first=True)
     model = rg.use(torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)).eval()
     states = torch.randn(1, N, 12)
-    with torch.no_grad(), rg.watch(model, keep=True) as seen:
+    with torch.no_grad(), rg.watch(model, keep=True) as watched:
         model(states)
-    with torch.no_grad(), rg.watch(model, heads=[2], keep=True) as some:
+    with torch.no_grad(), rg.watch(model, heads=[2], keep=True) as one_head:
         model(states)
-    rows = seen.rows(1, range(N))[0]
-    found = seen.head_scores(1, TOKENS)
-    assert_close(found.weight["previous"], rows.diagonal(-1, 1, 2).mean(-1))
-    assert_close(some.head_scores(1, TOKENS).weight["same"], found.weight["same"][2:])
+    rows = watched.rows(1, range(N))[0]
+    scores = watched.head_scores(1, TOKENS)
+    assert_close(scores.weight["previous"], rows.diagonal(-1, 1, 2).mean(-1))
+    assert_close(one_head.head_scores(1, TOKENS).weight["same"], scores.weight["same"][2:])
 
 
 def test_what_does_not_fit_is_an_error():

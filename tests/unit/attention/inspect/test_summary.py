@@ -40,19 +40,19 @@ def dense_summary(case, counted, width):
     if case.of_sink:
         column = case.of_sink[0].reshape(-1, 1, 1).expand(B, H, N, 1)
         with_sink = torch.cat([scores, column], -1)
-    given = weights * counted[:, None, :, None]
+    counted_weights = weights * counted[:, None, :, None]
     rows, columns = (
         torch.nn.functional.one_hot(torch.arange(n) // w).to(weights.dtype)
         for n, w in zip((N, M), width, strict=True)
     )
-    apart = (torch.arange(M) - torch.arange(N)[:, None] - (M - N)).abs()
+    distance = (torch.arange(M) - torch.arange(N)[:, None] - (M - N)).abs()
     return {
         "lse": with_sink.logsumexp(-1).masked_fill(empty, -torch.inf),
         "entropy": -torch.xlogy(weights, weights).sum(-1),
-        "distance": (weights * apart).sum(-1),
+        "distance": (weights * distance).sum(-1),
         "first": weights[..., 0],
-        "received": given.sum(-2),
-        "pooled": rows.T @ given @ columns,
+        "received": counted_weights.sum(-2),
+        "pooled": rows.T @ counted_weights @ columns,
         "counts": counted[:, None] & ~empty,
     }, weights
 
@@ -61,29 +61,29 @@ def assert_right(case, *, most=3, top=4, counted=None, atol=1e-9):
     query, key, _ = case.inputs
     B, N = case.sizes.B, case.sizes.N
     options = {**case.options(), "queries": counted}
-    found = rg.summarize(query, key, **options, top=top, map=most)
-    every = torch.ones(B, N, dtype=torch.bool) if counted is None else counted.expand(B, N)
-    expected, weights = dense_summary(case, every, found.bucket)
+    summary = rg.summarize(query, key, **options, top=top, map=most)
+    counts = torch.ones(B, N, dtype=torch.bool) if counted is None else counted.expand(B, N)
+    expected, weights = dense_summary(case, counts, summary.bucket)
     for name, tensor in expected.items():
-        assert getattr(found, name).shape == tensor.shape, name
+        assert getattr(summary, name).shape == tensor.shape, name
         torch.testing.assert_close(
-            getattr(found, name), tensor, atol=atol, rtol=atol, msg=lambda m, n=name: f"{n}: {m}"
+            getattr(summary, name), tensor, atol=atol, rtol=atol, msg=lambda m, n=name: f"{n}: {m}"
         )
-    assert found.pooled.shape[-2] <= most
-    assert found.pooled.shape[-1] <= most
-    assert_top_keys_are_right(found, dense_scores(case), weights, atol)
+    assert summary.pooled.shape[-2] <= most
+    assert summary.pooled.shape[-1] <= most
+    assert_top_keys_are_right(summary, dense_scores(case), weights, atol)
 
 
-def assert_top_keys_are_right(found, scores, weights, atol):
-    count = found.top_keys.shape[-1]
+def assert_top_keys_are_right(summary, scores, weights, atol):
+    count = summary.top_keys.shape[-1]
     # Hidden keys last, equal ones in the order of their places.
     best = scores.sort(dim=-1, descending=True, stable=True)
     keys = best.indices.masked_fill(best.values == -torch.inf, -1)[..., :count]
-    have = keys.shape[-1]
-    torch.testing.assert_close(found.top_keys[..., :have], keys)
-    assert (found.top_keys[..., have:] == -1).all()
+    num_found = keys.shape[-1]
+    torch.testing.assert_close(summary.top_keys[..., :num_found], keys)
+    assert (summary.top_keys[..., num_found:] == -1).all()
     expected = weights.gather(-1, keys.clamp_min(0)) * (keys >= 0)
-    torch.testing.assert_close(found.top_weights[..., :have], expected, atol=atol, rtol=atol)
+    torch.testing.assert_close(summary.top_weights[..., :num_found], expected, atol=atol, rtol=atol)
 
 
 @pairwise(
@@ -128,50 +128,52 @@ def test_only_counted_queries_give(weighting, dtype, atol):
 @pytest.mark.parametrize("weighting", [rg.Softmax(), rg.Sparsemax()], ids=repr)
 def test_nan_in_hidden_keys_reaches_nothing(weighting):
     query, key = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11)
-    other = key.clone()
-    other[:, :, 6] = torch.nan
-    clean = rg.summarize(query, key, mask=rg.lengths([4, 6]), weighting=weighting)
-    found = rg.summarize(query, other, mask=rg.lengths([4, 6]), weighting=weighting)
-    torch.testing.assert_close(found.tensors(), clean.tensors())
+    with_nan = key.clone()
+    with_nan[:, :, 6] = torch.nan
+    expected = rg.summarize(query, key, mask=rg.lengths([4, 6]), weighting=weighting)
+    summary = rg.summarize(query, with_nan, mask=rg.lengths([4, 6]), weighting=weighting)
+    torch.testing.assert_close(summary.tensors(), expected.tensors())
     # The last query sees it, and no other may have anything of it.
-    clean = rg.summarize(query, key, mask=rg.causal(), weighting=weighting)
-    found = rg.summarize(query, other, mask=rg.causal(), weighting=weighting)
+    expected = rg.summarize(query, key, mask=rg.causal(), weighting=weighting)
+    summary = rg.summarize(query, with_nan, mask=rg.causal(), weighting=weighting)
     for name in ("lse", "entropy", "distance", "first", "top_keys", "top_weights"):
-        torch.testing.assert_close(getattr(found, name)[:, :, :4], getattr(clean, name)[:, :, :4])
+        torch.testing.assert_close(
+            getattr(summary, name)[:, :, :4], getattr(expected, name)[:, :, :4]
+        )
 
 
 def test_queries_that_see_nothing_have_no_mass():
-    found = rg.summarize(
+    summary = rg.summarize(
         torch.randn(2, 5, 11),
         torch.randn(2, 7, 11),
         mask=rg.lengths([0, 3]),
         weighting=rg.Softmax(0.5),
     )
-    assert (found.lse[0] == -torch.inf).all()
-    assert (found.top_keys[0] == -1).all()
+    assert (summary.lse[0] == -torch.inf).all()
+    assert (summary.top_keys[0] == -1).all()
     for name in ("entropy", "effective_keys", "distance", "first", "received", "pooled"):
-        assert (getattr(found, name)[0] == 0).all(), name
-    assert found.counts.tolist() == [[False] * 5, [True] * 5]
-    assert (found.effective_keys[1] > 1).all()
+        assert (getattr(summary, name)[0] == 0).all(), name
+    assert summary.counts.tolist() == [[False] * 5, [True] * 5]
+    assert (summary.effective_keys[1] > 1).all()
 
 
 @pytest.mark.parametrize("far", [0, 30, 3e4, 1e9])
-def test_a_sink_keeps_its_digits_beside_scores_far_below(far):
+def test_a_sink_keeps_its_digits_with_scores_far_below(far):
     query, key, sink = torch.randn(1, 3, 5, 11), torch.randn(1, 3, 7, 11), torch.randn(3)
     options = {"bias": torch.full((5, 1), -float(far)), "weighting": rg.Softmax(sink=sink)}
-    found = rg.summarize(query, key, **options).lse
+    lse = rg.summarize(query, key, **options).lse
     scores = (query @ key.mT).double() / 11**0.5 - far
     exact = torch.cat([scores, sink.double()[:, None, None].expand(1, 3, 5, 1)], dim=-1).logsumexp(
         -1
     )
-    torch.testing.assert_close(found.double(), exact, atol=2e-6, rtol=2e-6)
+    torch.testing.assert_close(lse.double(), exact, atol=2e-6, rtol=2e-6)
 
 
 def test_of_equal_keys_the_first_come_first():
     # Of one number only, so that no order of additions makes equal keys differ.
     key = torch.eye(11)[3].expand(97, 11)
-    found = rg.summarize(torch.randn(5, 11), key, top=4)
-    assert found.top_keys.tolist() == [[0, 1, 2, 3]] * 5
+    summary = rg.summarize(torch.randn(5, 11), key, top=4)
+    assert summary.top_keys.tolist() == [[0, 1, 2, 3]] * 5
     # Better ones stay before them.
     key = key.clone()
     key[[40, 90]] *= 3
@@ -183,26 +185,26 @@ def test_of_equal_keys_the_first_come_first():
 def test_leading_axes_are_those_of_attend(axes):
     lead = {2: (), 3: (2,), 4: (2, 3), 5: (2, 1, 3)}[axes]
     query, key = torch.randn(*lead, 5, 11), torch.randn(*lead, 7, 11)
-    found = rg.summarize(query, key, map=2)
-    assert found.lse.shape == rg.attend(query, key).shape[:-1]
-    torch.testing.assert_close(found.received, rg.weights(query, key).sum(-2))
-    assert found.fits()
+    summary = rg.summarize(query, key, map=2)
+    assert summary.lse.shape == rg.attend(query, key).shape[:-1]
+    torch.testing.assert_close(summary.received, rg.weights(query, key).sum(-2))
+    assert summary.fits()
 
 
 @pytest.mark.parametrize(("N", "M"), [(0, 7), (5, 0), (0, 0)])
-def test_nothing_to_look_from_or_at(N, M):
-    found = rg.summarize(torch.randn(3, N, 11), torch.randn(3, M, 11))
-    assert found.fits()
-    assert found.received.sum() == 0
+def test_without_queries_or_keys_the_summary_is_empty(N, M):
+    summary = rg.summarize(torch.randn(3, N, 11), torch.randn(3, M, 11))
+    assert summary.fits()
+    assert summary.received.sum() == 0
 
 
-def test_a_custom_score_may_give_what_it_keeps():
+def test_a_custom_score_may_return_its_own_tensor():
     table = torch.randn(5, 7)
-    kept = table.clone()
+    before = table.clone()
     score = rg.Custom(lambda q, k, t: t[: q.shape[-2], : k.shape[-2]].expand(1, 1, -1, -1), table)
-    found = rg.summarize(torch.randn(5, 11), torch.randn(7, 11), score=score)
-    assert torch.equal(table, kept)
-    torch.testing.assert_close(found.lse, table.logsumexp(-1))
+    summary = rg.summarize(torch.randn(5, 11), torch.randn(7, 11), score=score)
+    assert torch.equal(table, before)
+    torch.testing.assert_close(summary.lse, table.logsumexp(-1))
 
 
 @pytest.mark.parametrize(
@@ -229,25 +231,25 @@ def test_bad_options_are_named(options, error, message, unchecked_shapes):
 
 def _by_sorting(row, count):
     values = row.tolist()
-    there = [place for place, value in enumerate(values) if value > float("-inf")]
-    return sorted(there, key=lambda place: (-values[place], place))[:count]
+    visible = [index for index, value in enumerate(values) if value > float("-inf")]
+    return sorted(visible, key=lambda index: (-values[index], index))[:count]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("width", [1, 5, 8, 131, 257, 1031])
 @pytest.mark.parametrize("kinds", [2, 10**6])
-def test_the_best_places_are_those_of_a_stable_sort(dtype, width, kinds):
+def test_the_top_indices_are_those_of_a_stable_sort(dtype, width, kinds):
     generator = torch.Generator().manual_seed(width)
     rows = torch.randint(-kinds, kinds, (3, width), generator=generator).to(dtype) / 7
     rows[rows == 0] *= -1.0  # zeros with a sign are as good as those without
     rows[1, ::2] = float("-inf")
     rows[2] = float("-inf")
-    places, is_there = top_places(rows, 8)
-    for row, found, there in zip(rows, places, is_there, strict=True):
-        assert found[there].tolist() == _by_sorting(row, 8)
-        assert not found[~there].any()
+    indices, is_found = top_places(rows, 8)
+    for row, row_indices, is_valid in zip(rows, indices, is_found, strict=True):
+        assert row_indices[is_valid].tolist() == _by_sorting(row, 8)
+        assert not row_indices[~is_valid].any()
 
 
 def test_zeros_of_both_signs_are_equal():
-    places, _ = top_places(torch.tensor([-1.0, -0.0, 0.0, -0.0]), 3)
-    assert places.tolist() == [1, 2, 3]
+    indices, _ = top_places(torch.tensor([-1.0, -0.0, 0.0, -0.0]), 3)
+    assert indices.tolist() == [1, 2, 3]

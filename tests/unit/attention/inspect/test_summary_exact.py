@@ -26,19 +26,19 @@ CASES = [
 @pytest.mark.parametrize("options", CASES, ids=lambda o: "-".join(o.values()))
 def test_rows_columns_and_transposed_are_those_of_the_matrix(options):
     case = Case.draw(SIZES, torch.float64, **options)
-    whole = weigh(case.weighting, dense_scores(case), *case.of_sink)
+    matrix = weigh(case.weighting, dense_scores(case), *case.of_sink)
     query, key, _ = case.inputs
-    given = case.options()
-    torch.testing.assert_close(rg.rows(query, key, PLACES, **given), whole[:, :, PLACES])
-    torch.testing.assert_close(rg.columns(query, key, PLACES, **given), whole[..., PLACES])
-    lse = rg.summarize(query, key, **given).lse
-    known = rg.columns(query, key, torch.tensor(PLACES), lse=lse, **given)
-    torch.testing.assert_close(known, whole[..., PLACES])
+    options = case.options()
+    torch.testing.assert_close(rg.rows(query, key, PLACES, **options), matrix[:, :, PLACES])
+    torch.testing.assert_close(rg.columns(query, key, PLACES, **options), matrix[..., PLACES])
+    lse = rg.summarize(query, key, **options).lse
+    with_lse = rg.columns(query, key, torch.tensor(PLACES), lse=lse, **options)
+    torch.testing.assert_close(with_lse, matrix[..., PLACES])
     states = torch.randn(2, 1, 5, 3, dtype=torch.float64)
-    torch.testing.assert_close(rg.transposed(query, key, states, **given), whole.mT @ states)
+    torch.testing.assert_close(rg.transposed(query, key, states, **options), matrix.mT @ states)
 
 
-def test_slices_and_no_places():
+def test_slices_and_no_indices():
     query, key = torch.randn(5, 11), torch.randn(7, 11)
     whole = rg.weights(query, key)
     torch.testing.assert_close(rg.rows(query, key, slice(1, 4)), whole[1:4])
@@ -114,16 +114,16 @@ def test_gradients(name):
     inputs = [tensor(2, 3, 5, 4), tensor(2, 3, 7, 4), tensor(2, 1, 5, 2)]
 
     def call(query, key, states, *others):
-        given = {
+        args = {
             k: v(*others) if isinstance(v, type | FunctionType) else v for k, v in options.items()
         }
         counted = torch.tensor([True, True, False, True, True])
-        found = rg.summarize(query, key, top=2, map=3, queries=counted, **given)
-        made = [each for each in found.tensors().values() if each.is_floating_point()]
+        summary = rg.summarize(query, key, top=2, map=3, queries=counted, **args)
+        tensors = [each for each in summary.tensors().values() if each.is_floating_point()]
         return (
-            *(each.masked_fill(each == -torch.inf, 0) for each in made),
-            rg.transposed(query, key, states, **given),
-            rg.rows(query, key, [1, 4], **given),
+            *(each.masked_fill(each == -torch.inf, 0) for each in tensors),
+            rg.transposed(query, key, states, **args),
+            rg.rows(query, key, [1, 4], **args),
         )
 
     others = [tensor(*shape) for shape in shapes]
@@ -131,8 +131,8 @@ def test_gradients(name):
 
 
 def test_top_keys_and_counts_have_no_gradient():
-    found = rg.summarize(tensor(5, 4), tensor(7, 4))
-    assert found.entropy.requires_grad
-    assert not found.top_keys.requires_grad
-    assert not found.counts.requires_grad
-    assert not found.detach().entropy.requires_grad
+    summary = rg.summarize(tensor(5, 4), tensor(7, 4))
+    assert summary.entropy.requires_grad
+    assert not summary.top_keys.requires_grad
+    assert not summary.counts.requires_grad
+    assert not summary.detach().entropy.requires_grad

@@ -32,18 +32,18 @@ def drawn():
 def test_no_summary_holds_the_matrix(options):
     query, key = drawn()
     # At most two blocks of 2 M scores of four bytes, the gradients' copies of them, and O(N).
-    seen = profiled(lambda: rg.summarize(query, key, **options))
-    assert seen.largest < MATRIX / 2
-    assert seen.peak < MATRIX / 2
+    profile = profiled(lambda: rg.summarize(query, key, **options))
+    assert profile.largest < MATRIX / 2
+    assert profile.peak < MATRIX / 2
 
 
-def test_neither_do_gradients():
+def test_no_gradient_of_a_summary_holds_the_matrix():
     query, key = drawn()
     mask = rg.window(before=100)
 
     def call():
-        found = rg.summarize(query, key, mask=mask)
-        loss = found.entropy.sum() + found.received.square().sum()
+        summary = rg.summarize(query, key, mask=mask)
+        loss = summary.entropy.sum() + summary.received.square().sum()
         loss.backward()
 
     assert profiled(call).peak < MATRIX / 2

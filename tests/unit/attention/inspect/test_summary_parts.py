@@ -15,10 +15,14 @@ def drawn(N, M, dtype=torch.float64):
     return torch.randn(2, H, N, D, dtype=dtype), torch.randn(2, H, M, D, dtype=dtype)
 
 
-def assert_same(found, expected):
-    assert (found.bucket, found.start, found.map) == (expected.bucket, expected.start, expected.map)
+def assert_same(summary, expected):
+    assert (summary.bucket, summary.start, summary.map) == (
+        expected.bucket,
+        expected.start,
+        expected.map,
+    )
     for name, tensor in expected.tensors().items():
-        torch.testing.assert_close(getattr(found, name), tensor, atol=1e-12, rtol=1e-12, msg=name)
+        torch.testing.assert_close(getattr(summary, name), tensor, atol=1e-12, rtol=1e-12, msg=name)
 
 
 @pytest.mark.parametrize(
@@ -28,29 +32,29 @@ def assert_same(found, expected):
 )
 def test_steps_of_a_decoder_add_up_to_the_whole(sizes):
     query, key = drawn(23, 23)
-    whole = summarize(query, key, mask=causal(), map=4, bias=alibi())
-    parts, place = [], 0
+    expected = summarize(query, key, mask=causal(), map=4, bias=alibi())
+    parts, start = [], 0
     for size in sizes:
-        stop = place + size
+        stop = start + size
         parts.append(
             summarize(
-                query[:, :, place:stop],
+                query[:, :, start:stop],
                 key[:, :, :stop],
                 mask=causal(),
                 bias=alibi(),
                 map=4,
-                start=(place, 0),
+                start=(start, 0),
             )
         )
-        place = stop
-    assert_same(parts[0].joined(*parts[1:]), whole)
+        start = stop
+    assert_same(parts[0].joined(*parts[1:]), expected)
     one_by_one = parts[0]
     for part in parts[1:]:
         one_by_one = one_by_one.joined(part)
-    assert_same(one_by_one, whole)
+    assert_same(one_by_one, expected)
 
 
-def test_keys_that_a_window_dropped_keep_their_places():
+def test_keys_that_a_window_dropped_keep_their_positions():
     query, key = drawn(12, 12)
     whole = summarize(query, key, mask=causal(), map=64)
     late = summarize(query[:, :, 8:], key[:, :, 5:], mask=causal(), start=(8, 5))

@@ -40,7 +40,7 @@ def test_a_mask_is_read_and_written_alike(text: str) -> None:
     assert parse_mask(text).draw(3, keys) == WRITTEN[text].draw(3, keys)
 
 
-def test_spaces_prefixes_places_of_arguments_and_commas_at_the_end_do_not_matter() -> None:
+def test_spaces_prefixes_positions_of_arguments_and_trailing_commas_do_not_matter() -> None:
     text = " rg.causal( )&\n regard.window( 1 ,after = None, )|prefix( n=[ 2, ] ) "
     assert repr(parse_mask(text)) == "causal() & window(before=1) | prefix([2])"
 
@@ -97,7 +97,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=[text[:30] for text in REFUSED])
-def test_what_is_no_expression_is_refused_with_its_place(text: str) -> None:
+def test_what_is_no_expression_is_refused_with_its_position(text: str) -> None:
     with pytest.raises(SettingError, match=REFUSED[text]):
         parse_mask(text)
 

@@ -28,9 +28,9 @@ def out(tmp_path):
 def test_each_file_has_its_answers_as_the_command_gives_them(
     translator, files, patterns, out, capsys, one_thread
 ):
-    found = answer_files(translator, patterns, out)
-    assert (found.answered, found.skipped, found.errors, found.failed) == (5, 0, 0, [])
-    assert found.rows == 6 + 8 + 6 + 3 + 3
+    report = answer_files(translator, patterns, out)
+    assert (report.answered, report.skipped, report.errors, report.failed) == (5, 0, 0, [])
+    assert report.rows == 6 + 8 + 6 + 3 + 3
     answers = contents(out)
     assert [*answers] == [f"{name}.jsonl" for name in NAMES]
     for name in NAMES:
@@ -72,17 +72,17 @@ def read(path):
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def test_rows_that_cannot_be_answered_are_noted_beside(translator, files, out):
+def test_rows_that_cannot_be_answered_are_listed_in_a_file_of_errors(translator, files, out):
     (files / "bad.txt").write_bytes(b"ag\n\xff\xfe\nbh\n")
     records = ['{"source": "ag"}', '{"sauce": "ag"}', "no object"]
     (files / "bad.jsonl").write_text("\n".join(records), "utf-8")
-    found = answer_files(translator, [f"{files}/bad.*"], out)
-    assert (found.answered, found.rows, found.errors) == (2, 6, 3)
-    noted = read(out / "bad.txt.errors.jsonl")
-    assert [(each["row"], each["where"]) for each in noted] == [(2, "bad.txt:2")]
-    assert "not UTF-8" in noted[0]["problem"]
-    noted = read(out / "bad.jsonl.errors.jsonl")
-    assert [each["row"] for each in noted] == [2, 3]
+    report = answer_files(translator, [f"{files}/bad.*"], out)
+    assert (report.answered, report.rows, report.errors) == (2, 6, 3)
+    errors = read(out / "bad.txt.errors.jsonl")
+    assert [(each["row"], each["where"]) for each in errors] == [(2, "bad.txt:2")]
+    assert "not UTF-8" in errors[0]["problem"]
+    errors = read(out / "bad.jsonl.errors.jsonl")
+    assert [each["row"] for each in errors] == [2, 3]
     assert len((out / "bad.jsonl.jsonl").read_text("utf-8").splitlines()) == 3
     (files / "bad.txt").write_text("ag\nbh\n", "utf-8")
     answer_files(translator, [f"{files}/bad.*"], out)
@@ -94,16 +94,16 @@ def test_a_file_that_is_cut_short_leaves_nothing_and_the_others_are_answered(
 ):
     packed = files / "d.txt.gz"
     packed.write_bytes(packed.read_bytes()[:-9])
-    found = answer_files(translator, patterns, out)
-    assert found.answered == 4
-    assert [report.name for report in found.failed] == ["d.txt.gz"]
-    assert "must be a whole compressed file" in found.failed[0].problem
+    summary = answer_files(translator, patterns, out)
+    assert summary.answered == 4
+    assert [report.name for report in summary.failed] == ["d.txt.gz"]
+    assert "must be a whole compressed file" in summary.failed[0].problem
     assert [name for name in contents(out) if "d.txt" in name] == []
     words = ["predict", str(translator), "--input", f"{files}/*.gz", "--output", str(out / "x")]
     assert run_command(words) == 2
-    said = capsys.readouterr().err
-    assert "not answered:" in said
-    assert "every file must be readable to its end; 1 of 1 are not" in said
+    message = capsys.readouterr().err
+    assert "not answered:" in message
+    assert "every file must be readable to its end; 1 of 1 are not" in message
 
 
 def test_files_that_moved_are_the_same_and_others_of_their_names_are_refused(
@@ -128,8 +128,8 @@ def test_another_model_is_refused_or_remade(translator, other_translator, files,
     with pytest.raises(RunError, match=r"the weights of the run are others\. .*anew: --remake"):
         answer_files(other_translator, patterns, out)
     assert contents(out) == before
-    found = answer_files(other_translator, patterns, out, remake=True)
-    assert found.answered == 5
+    report = answer_files(other_translator, patterns, out, remake=True)
+    assert report.answered == 5
     assert contents(out).keys() == before.keys()
     assert contents(out) != before
     # Said again, it resumes with what was remade; of another model, other files are removed.
@@ -244,7 +244,7 @@ def test_without_ray_its_engine_says_how_to_get_it(monkeypatch):
         ray_engine()
 
 
-def test_a_ray_that_is_broken_is_told_before_anything_is_there(
+def test_a_ray_that_is_broken_is_reported_before_anything_is_written(
     translator, files, out, tmp_path, monkeypatch, capsys
 ):
     (tmp_path / "ray").mkdir()
@@ -254,9 +254,9 @@ def test_a_ray_that_is_broken_is_told_before_anything_is_there(
         monkeypatch.delitem(sys.modules, name)
     words = ["predict", str(translator), "--input", str(files), "--engine", "ray"]
     assert run_command([*words, "--output", str(out)]) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert "ray must be importable for --engine ray" in told
-    assert "libray.so: cannot open. Install it again" in told
+    message = " ".join(capsys.readouterr().err.split())
+    assert "ray must be importable for --engine ray" in message
+    assert "libray.so: cannot open. Install it again" in message
     assert not out.exists()
 
 
@@ -305,7 +305,7 @@ def test_tables_and_folders_are_answered_as_objects_of_jsonl(translator, files, 
     assert answers["e.jsonl.jsonl"].count(b"\n") == len(rows)
 
 
-def test_a_table_without_the_column_is_told_before_anything_is_there(translator, files, out):
+def test_a_table_without_the_column_is_refused_before_anything_is_written(translator, files, out):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table({"text": ["ag"], "id": [1]}), files / "f.parquet")

@@ -27,8 +27,8 @@ LOOPBACK = ("0100007F", f"{'0' * 24}01000000", f"{'0' * 16}FFFF00000100007F")
 
 
 def test_a_command_that_is_ended_by_sigterm_says_so_and_no_more(translator, tmp_path):
-    for place in range(500):
-        (tmp_path / f"{place}.txt").write_text("ag\nbh\nck\n" * 40, "utf-8")
+    for number in range(500):
+        (tmp_path / f"{number}.txt").write_text("ag\nbh\nck\n" * 40, "utf-8")
     out = tmp_path / "answers"
     words = ["predict", str(translator), "--input", f"{tmp_path}/*.txt", "--output", str(out)]
     process = subprocess.Popen(
@@ -39,12 +39,12 @@ def test_a_command_that_is_ended_by_sigterm_says_so_and_no_more(translator, tmp_
     while process.poll() is None and not list(out.glob("*.txt")):
         time.sleep(0.01)
     process.terminate()
-    _, told = process.communicate()
-    assert process.returncode == 128 + signal.SIGTERM, told
-    assert "Traceback" not in told
+    _, message = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM, message
+    assert "Traceback" not in message
 
 
-def test_it_gives_the_same_bytes_listens_on_the_loopback_only_and_tells_nobody(
+def test_it_gives_the_same_bytes_listens_on_the_loopback_only_and_reports_nothing(
     translator, patterns, files, tmp_path
 ):
     (files / "bad.txt").write_bytes(b"ag\n\xff\n")
@@ -58,7 +58,7 @@ def test_it_gives_the_same_bytes_listens_on_the_loopback_only_and_tells_nobody(
     out = tmp_path / "answers"
     answer_files(translator, patterns, out, engine=ray_engine(actors=2), progress=progress)
     assert contents(out) == contents(tmp_path / "plain")
-    assert [place for places in listening for place in places] == []
+    assert [address for addresses in listening for address in addresses] == []
 
 
 def test_a_cluster_that_is_not_there(translator, patterns, tmp_path):
@@ -77,7 +77,7 @@ def outside(process):
             cells = line.split()
             if cells[3] == "0A" and cells[1].split(":")[0] not in LOOPBACK:
                 inodes[f"socket:[{cells[9]}]"] = cells[1]
-    found = []
+    listening = []
     for number in family(process):
         for link in Path(f"/proc/{number}/fd").glob("*"):
             try:
@@ -85,9 +85,9 @@ def outside(process):
             except OSError:
                 continue
             if target in inodes:
-                said = Path(f"/proc/{number}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-                found.append((inodes[target], said[:120]))
-    return found
+                command = Path(f"/proc/{number}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                listening.append((inodes[target], command[:120]))
+    return listening
 
 
 def family(process):
@@ -99,8 +99,8 @@ def family(process):
         except OSError:
             continue
         children.setdefault(int(cells[1]), []).append(int(path.parent.name))
-    found, new = [], [process]
-    while new:
-        found += new
-        new = [child for each in new for child in children.get(each, ())]
-    return found
+    processes, level = [], [process]
+    while level:
+        processes += level
+        level = [child for each in level for child in children.get(each, ())]
+    return processes

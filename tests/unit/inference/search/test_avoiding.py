@@ -29,11 +29,13 @@ def said_by_each(tokenizer):
 def write(tokenizer, rule, seed):
     """A random text that keeps to the rule."""
     rng, tokens = random.Random(seed), list[int]()
-    says = said_by_each(tokenizer)
+    texts = said_by_each(tokenizer)
     for _ in range(40):
         log_probs = torch.zeros(1, tokenizer.vocab_size)
-        kept = rule(log_probs, Written(torch.tensor([tokens], dtype=torch.long), torch.tensor([0])))
-        choices = [i for i in (kept[0] == 0).nonzero()[:, 0].tolist() if says[i]]
+        allowed = rule(
+            log_probs, Written(torch.tensor([tokens], dtype=torch.long), torch.tensor([0]))
+        )
+        choices = [i for i in (allowed[0] == 0).nonzero()[:, 0].tolist() if texts[i]]
         tokens.append(rng.choice(choices))
     return tokenizer.decode(tokens)
 
@@ -43,14 +45,14 @@ def test_no_random_text_holds_the_word(tokenizer) -> None:
     rule = AvoidWords(tokenizer, words)
     nothing = AvoidWords(tokenizer, ["zebra"])
     free = [write(tokenizer, nothing, seed) for seed in range(25)]
-    kept = [write(tokenizer, rule, seed) for seed in range(25)]
+    constrained = [write(tokenizer, rule, seed) for seed in range(25)]
     assert any(rule.first_in(text) for text in free)
-    assert not any(rule.first_in(text) for text in kept)
-    assert not any("中国" in text or " art " in text or " art," in text for text in kept)
+    assert not any(rule.first_in(text) for text in constrained)
+    assert not any("中国" in text or " art " in text or " art," in text for text in constrained)
 
 
 @pytest.mark.parametrize(
-    ("text", "held"),
+    ("text", "match"),
     [
         ("state of the art", "art"),
         ("art.", "art"),
@@ -62,6 +64,6 @@ def test_no_random_text_holds_the_word(tokenizer) -> None:
         ("Art", None),
     ],
 )
-def test_a_word_stands_by_itself_where_words_do(text: str, held: str | None) -> None:
+def test_a_word_stands_by_itself_where_words_do(text: str, match: str | None) -> None:
     tokenizer = train_tokenizer(LINES, TokenizerConfig(type="words"))
-    assert AvoidWords(tokenizer, ["art", "中国"]).first_in(text) == held
+    assert AvoidWords(tokenizer, ["art", "中国"]).first_in(text) == match

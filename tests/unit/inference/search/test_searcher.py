@@ -35,13 +35,13 @@ CHANGES = [
 @cache
 def predictor(kind):
     """A translator that says different things, and ends them now and then."""
-    made = make_predictor(kind, output_bias=True)
+    translator = make_predictor(kind, output_bias=True)
     torch.manual_seed(2)
-    for parameter in made.model.parameters():
+    for parameter in translator.model.parameters():
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.2)
-    made.model.output_bias.data[EOS_ID] = 1.0
-    return made
+    translator.model.output_bias.data[EOS_ID] = 1.0
+    return translator
 
 
 def answers(kind="transformer", texts=TEXTS, attention=False, **settings):
@@ -51,8 +51,8 @@ def answers(kind="transformer", texts=TEXTS, attention=False, **settings):
     )
 
 
-def tokens(found):
-    return [[one.tokens for one in each] for each in found]
+def tokens(outputs):
+    return [[output.tokens for output in each] for each in outputs]
 
 
 @pytest.mark.parametrize(("before", "change"), CHANGES, ids=lambda s: " ".join(map(str, s)))
@@ -63,20 +63,20 @@ def test_every_setting_changes_what_is_found(before, change) -> None:
 @pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
 @pytest.mark.parametrize("settings", [SAMPLE | {"n_best": 3}, {"n_best": 5}, {}])
 def test_an_answer_does_not_depend_on_its_company(kind, settings) -> None:
-    together = tokens(answers(kind, **settings))
-    assert tokens(answers(kind, texts=TEXTS[::-1], **settings)) == together[::-1]
-    assert [tokens(answers(kind, texts=[text], **settings))[0] for text in TEXTS] == together
+    batched = tokens(answers(kind, **settings))
+    assert tokens(answers(kind, texts=TEXTS[::-1], **settings)) == batched[::-1]
+    assert [tokens(answers(kind, texts=[text], **settings))[0] for text in TEXTS] == batched
 
 
 def test_the_searches_are_those_of_decoding() -> None:
-    made = predictor("transformer")
-    ids = [made.tokenizer.source.encode(text) for text in TEXTS]
-    source, lengths = made.task.pad_sources(ids)
+    translator = predictor("transformer")
+    ids = [translator.tokenizer.source.encode(text) for text in TEXTS]
+    source, lengths = translator.task.pad_sources(ids)
 
-    def run(search, step=made.model.step, start=lambda state: state, **options):
+    def run(search, step=translator.model.step, start=lambda state: state, **options):
         return search(
             step,
-            start(made.model.start(source, lengths)),
+            start(translator.model.start(source, lengths)),
             batch_size=len(TEXTS),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
@@ -86,39 +86,39 @@ def test_the_searches_are_those_of_decoding() -> None:
             **options,
         )
 
-    found = answers(beam_size=4, n_best=3, coverage_penalty=0.0, no_repeat_ngram=2)
+    outputs = answers(beam_size=4, n_best=3, coverage_penalty=0.0, no_repeat_ngram=2)
     rules = [decoding.NoRepeatedNgrams(2)]
-    assert tokens(found) == tokens(run(decoding.beam, beam_size=4, n_best=3, rules=rules))
-    found = answers(method="greedy", repetition_penalty=2.0)
-    wanted = run(decoding.greedy, rules=[decoding.RepetitionPenalty(2.0)])
-    assert tokens(found) == [[one.tokens] for one in wanted]
-    found = answers(method="sample", top_k=1)
-    assert tokens(found) == [[one.tokens] for one in run(decoding.greedy)]
-    cover = decoding.CoveragePenalty(made.model.step, weight=3.0)
+    assert tokens(outputs) == tokens(run(decoding.beam, beam_size=4, n_best=3, rules=rules))
+    outputs = answers(method="greedy", repetition_penalty=2.0)
+    expected = run(decoding.greedy, rules=[decoding.RepetitionPenalty(2.0)])
+    assert tokens(outputs) == [[output.tokens] for output in expected]
+    outputs = answers(method="sample", top_k=1)
+    assert tokens(outputs) == [[output.tokens] for output in run(decoding.greedy)]
+    cover = decoding.CoveragePenalty(translator.model.step, weight=3.0)
     start = partial(cover.start, lengths=lengths)
-    wanted = run(decoding.beam, cover.step, start, beam_size=5, bonus=cover.bonus)
-    found = answers(coverage_penalty=3.0)
-    assert tokens(found) == tokens(wanted)
-    scores = [each[0].score for each in wanted]
-    assert [each[0].score for each in found] == pytest.approx(scores, abs=1e-4)
+    expected = run(decoding.beam, cover.step, start, beam_size=5, bonus=cover.bonus)
+    outputs = answers(coverage_penalty=3.0)
+    assert tokens(outputs) == tokens(expected)
+    scores = [each[0].score for each in expected]
+    assert [each[0].score for each in outputs] == pytest.approx(scores, abs=1e-4)
 
 
-def test_words_are_written_or_not_as_asked() -> None:
+def test_prefix_avoided_and_required_words_are_respected() -> None:
     for settings in ({}, {"method": "greedy"}, {"method": "sample", "n_best": 4}):
         for each in answers(prefix="He does", avoid=("China", "you"), **settings):
-            for one in each:
-                assert one.text.startswith("He does")
-                assert not {"China", "you"} & set(one.text.replace(".", " ").split())
-    held = answers(beam_size=8, require=("China", "He does"))
-    for each in held:
+            for output in each:
+                assert output.text.startswith("He does")
+                assert not {"China", "you"} & set(output.text.replace(".", " ").split())
+    constrained = answers(beam_size=8, require=("China", "He does"))
+    for each in constrained:
         assert "He does" in each[0].text
         assert " China" in f" {each[0].text}"
 
 
 def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
-    (found,) = answers(texts=["我爱中国。" * 4], prefix="He does", method="greedy")
-    assert found.parts > 1
-    assert found[0].text.startswith("He does")
+    (outputs,) = answers(texts=["我爱中国。" * 4], prefix="He does", method="greedy")
+    assert outputs.parts > 1
+    assert outputs[0].text.startswith("He does")
     assert answers(texts=[""], prefix="He does")[0][0].text == ""
 
 
@@ -148,6 +148,6 @@ def test_words_that_cannot_be_written_are_refused(settings, message) -> None:
 
 
 def test_a_model_without_attention_has_no_coverage() -> None:
-    made = make_predictor("rnn_seq2seq", attention="none")
+    translator = make_predictor("rnn_seq2seq", attention="none")
     with pytest.raises(SettingError, match="must attend to its source for a coverage penalty"):
-        made.translate(TEXTS, decoding=DecodingConfig(coverage_penalty=0.2))
+        translator.translate(TEXTS, decoding=DecodingConfig(coverage_penalty=0.2))

@@ -31,27 +31,27 @@ def sharp(name: str) -> Predictor:
 
     In float64, since such a one makes much of the last digit.
     """
-    made = make_predictor(**MODELS[name])
+    translator = make_predictor(**MODELS[name])
     torch.manual_seed(2)
-    for name, parameter in made.model.named_parameters():
+    for name, parameter in translator.model.named_parameters():
         torch.nn.init.normal_(parameter, std=9.0 if "look." in name else 0.6)
-    made.model.double()
-    return made
+    translator.model.double()
+    return translator
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("name", MODELS)
 def test_alignments_are_those_of_a_look_at_each_answer(name: str, beam_size: int) -> None:
-    made = sharp(name)
-    found = made.translate(SENTENCES, beam_size=beam_size, attention=True)
-    assert found == made.translate(SENTENCES, beam_size=beam_size)
+    translator = sharp(name)
+    translations = translator.translate(SENTENCES, beam_size=beam_size, attention=True)
+    assert translations == translator.translate(SENTENCES, beam_size=beam_size)
     uneven = 0.0
-    for (best, *_), text in zip(found, SENTENCES, strict=True):
+    for (best, *_), text in zip(translations, SENTENCES, strict=True):
         if not text:
             assert best.alignment is None
             continue
         assert best.alignment is not None
-        look = made.attention(text, best.tokens)
+        look = translator.attention(text, best.tokens)
         rows = look.cross()[: len(best.tokens)]
         torch.testing.assert_close(best.alignment.weights, rows, atol=1e-7, rtol=0)
         assert best.alignment.source_pieces == look.source_pieces
@@ -63,18 +63,18 @@ def test_alignments_are_those_of_a_look_at_each_answer(name: str, beam_size: int
 
 @pytest.mark.parametrize("name", ["rnn", "coverage", "local-m", "local-p", "mixture", "hard"])
 def test_a_look_has_the_weights_of_each_step_of_its_own(name: str) -> None:
-    made = sharp(name)
-    source, output = made.tokenizer.source.encode("他爱中国我爱你。"), [5, 6, 7, 8, 5]
-    made.model.eval()
+    translator = sharp(name)
+    source, output = translator.tokenizer.source.encode("他爱中国我爱你。"), [5, 6, 7, 8, 5]
+    translator.model.eval()
     calls: list[AttentionCall] = []
     with torch.no_grad(), observe(calls.append):
-        made.model(
+        translator.model(
             torch.tensor([[*source, EOS_ID]]),
             torch.tensor([len(source) + 1]),
             torch.tensor([[BOS_ID, *output]]),
         )
     rows = torch.cat([mean_weights(call)[0] for call in calls])
-    torch.testing.assert_close(made.attention("他爱中国我爱你。", output).cross(), rows)
+    torch.testing.assert_close(translator.attention("他爱中国我爱你。", output).cross(), rows)
     assert (rows[1:] - rows[:-1]).abs().amax() > 0.05  # or any step's would do
 
 
@@ -84,33 +84,33 @@ def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
     most_bytes: int, beam_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decoder, "MOST_BYTES", most_bytes)
-    made = make_predictor(**MODELS["transformer"])
+    translator = make_predictor(**MODELS["transformer"])
     torch.manual_seed(2)
-    for name, parameter in made.model.named_parameters():
+    for name, parameter in translator.model.named_parameters():
         torch.nn.init.normal_(parameter, std=2.0 if "look." in name else 0.4)
-    made.warm_up()
-    asked: list[int] = []
+    translator.warm_up()
+    announced: list[int] = []
     announce = decoder.announce
-    monkeypatch.setattr(decoder, "announce", lambda *call: asked.append(1) or announce(*call))
-    found = made.translate(SENTENCES, beam_size=beam_size, attention=True)
-    layers = made.recipe.model.num_decoder_layers  # type: ignore[attr-defined]
-    assert len(asked) == layers  # those of the first step; of others their queries are enough
-    assert found == made.translate(SENTENCES, beam_size=beam_size)
-    for (best, *_), text in zip(found, SENTENCES, strict=True):
+    monkeypatch.setattr(decoder, "announce", lambda *call: announced.append(1) or announce(*call))
+    translations = translator.translate(SENTENCES, beam_size=beam_size, attention=True)
+    layers = translator.recipe.model.num_decoder_layers  # type: ignore[attr-defined]
+    assert len(announced) == layers  # those of the first step; of others their queries are enough
+    assert translations == translator.translate(SENTENCES, beam_size=beam_size)
+    for (best, *_), text in zip(translations, SENTENCES, strict=True):
         if best.alignment is not None:
-            rows = made.attention(text, best.tokens).cross()[: len(best.tokens)]
+            rows = translator.attention(text, best.tokens).cross()[: len(best.tokens)]
             torch.testing.assert_close(best.alignment.weights, rows, atol=1e-4, rtol=0)
             assert (rows.amax() - rows.amin()) > 0.1
 
 
 def test_only_the_best_has_its_alignment_whose_links_leave_out_the_end_of_the_source() -> None:
-    (found,) = sharp("transformer").translate(["我爱中国。"], n_best=3, attention=True)
-    assert [one.alignment is not None for one in found] == [True, False, False]
-    best = found.best
+    (outputs,) = sharp("transformer").translate(["我爱中国。"], n_best=3, attention=True)
+    assert [output.alignment is not None for output in outputs] == [True, False, False]
+    best = outputs.best
     most = best.alignment.weights.argmax(-1).tolist()
-    places = len(best.alignment.source_pieces)
-    assert best.alignment.weights.shape[1] == places + 1
-    expected = [(source, target) for target, source in enumerate(most) if source < places]
+    length = len(best.alignment.source_pieces)
+    assert best.alignment.weights.shape[1] == length + 1
+    expected = [(source, target) for target, source in enumerate(most) if source < length]
     assert best.alignment.links() == expected
 
 
@@ -128,28 +128,28 @@ def test_a_model_without_such_attention_says_so(
         make_predictor(**settings).translate(["我"], attention=True, layers=layers)
 
 
-def watched(made: Predictor, **settings: object) -> list[tuple[str, int]]:
+def watched(translator: Predictor, **settings: object) -> list[tuple[str, int]]:
     """Kinds and layers of the calls of attention that a translation makes."""
     calls: list[tuple[str, int]] = []
     with observe(lambda call: calls.append((call.kind, call.layer))):
-        made.translate(["我爱中国。"], beam_size=2, **settings)
+        translator.translate(["我爱中国。"], beam_size=2, **settings)
     return calls
 
 
 @pytest.mark.usefixtures("as_users_have_it")
 def test_a_translator_that_is_warm_or_aligns_is_edited_and_watched_as_it_was() -> None:
-    made = make_predictor(**MODELS["transformer"])
-    found: list[object] = []
-    seen = [watched(made, attention=True)]
+    translator = make_predictor(**MODELS["transformer"])
+    edited: list[object] = []
+    calls = [watched(translator, attention=True)]
     for is_warm in (False, True):
         if is_warm:
-            made.warm_up()
+            translator.warm_up()
         with editing(lambda call: Edit(call.mask, lambda out, value: out * 0)):
-            found.append(made.translate(SENTENCES))
-        seen.append(watched(made))
-    assert found[0] == found[1] != made.translate(SENTENCES)
-    assert seen[0] == seen[1] == seen[2]
-    assert len(seen[0]) > 10
+            edited.append(translator.translate(SENTENCES))
+        calls.append(watched(translator))
+    assert edited[0] == edited[1] != translator.translate(SENTENCES)
+    assert calls[0] == calls[1] == calls[2]
+    assert len(calls[0]) > 10
 
 
 @pytest.mark.parametrize("width", [1, 4])
@@ -174,13 +174,13 @@ def test_a_trail_follows_rows_through_any_search(width: int) -> None:
     trail = Trail(step)
     options = {"batch_size": 3, "bos_id": BOS_ID, "eos_id": EOS_ID, "max_lengths": 6}
     start = trail.start(Nothing(), 3)
-    found = (
-        [[one] for one in greedy(trail.step, start, **options)]
+    outputs = (
+        [[output] for output in greedy(trail.step, start, **options)]
         if width == 1
         else beam(trail.step, start, beam_size=width, **options)
     )
-    answers = [one[0].tokens for one in found]
+    answers = [output[0].tokens for output in outputs]
     assert max(map(len, answers)) > 2
     for rows, answer in zip(trail.weights(answers), answers, strict=True):
-        looked = rows[: len(answer)].argmax(-1).tolist()
-        assert looked == [BOS_ID, *answer[:-1]]
+        positions = rows[: len(answer)].argmax(-1).tolist()
+        assert positions == [BOS_ID, *answer[:-1]]

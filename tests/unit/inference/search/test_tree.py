@@ -26,46 +26,48 @@ def shorter(predictor: Predictor, ratio: float) -> Predictor:
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_the_search_is_that_of_translate(predictor: Predictor, beam_size: int) -> None:
     plain = predictor.translate(["我爱中国。"], beam_size=beam_size, n_best=beam_size)[0]
-    found, search = searched(*ready(predictor), "我爱中国。", beam_size=beam_size)
-    assert (found.tokens, found.is_finished) == (plain[0].tokens, plain[0].is_finished)
-    assert found.score == pytest.approx(plain[0].score, abs=1e-5)
-    assert [one.text for one in search.answers] == [one.text for one in plain]
+    output, search = searched(*ready(predictor), "我爱中国。", beam_size=beam_size)
+    assert (output.tokens, output.is_finished) == (plain[0].tokens, plain[0].is_finished)
+    assert output.score == pytest.approx(plain[0].score, abs=1e-5)
+    assert [hypothesis.text for hypothesis in search.answers] == [
+        hypothesis.text for hypothesis in plain
+    ]
     assert search.beam_size == beam_size
     assert max(map(len, search.steps)) == beam_size
 
 
 def test_probabilities_multiply_to_that_of_the_output(predictor: Predictor) -> None:
-    found, search = searched(*ready(predictor), "我爱中国。", beam_size=3)
+    output, search = searched(*ready(predictor), "我爱中国。", beam_size=3)
     chances = [chance for chance in search.probabilities if chance is not None]
-    assert math.prod(chances) == pytest.approx(math.exp(found.log_prob), rel=0.01)
-    given = followed(*ready(predictor), "我爱中国。", found.tokens)
-    assert given.beam_size is None
-    assert given.probabilities[: len(chances)] == pytest.approx(chances, rel=0.01)
+    assert math.prod(chances) == pytest.approx(math.exp(output.log_prob), rel=0.01)
+    forced = followed(*ready(predictor), "我爱中国。", output.tokens)
+    assert forced.beam_size is None
+    assert forced.probabilities[: len(chances)] == pytest.approx(chances, rel=0.01)
 
 
-def test_what_is_kept_is_held_at_the_next_step_and_leads_back_to_its_parent(
+def test_an_extension_that_is_kept_is_a_hypothesis_of_the_next_step(
     predictor: Predictor,
 ) -> None:
     _, search = searched(*ready(predictor), "我爱中国。", beam_size=3)
     for step, after in zip(search.steps, search.steps[1:], strict=False):
         if not after[0].extensions:
             break  # cut at the longest length
-        kept = {
-            (place, longer.text)
-            for place, one in enumerate(step)
+        extended = {
+            (index, longer.text)
+            for index, one in enumerate(step)
             for longer in one.extensions
             if longer.outcome == "kept"
         }
-        assert kept == {(one.parent, one.text) for one in after}
-    texts = [step[place].text for step, place in zip(search.steps, search.path, strict=True)]
+        assert extended == {(one.parent, one.text) for one in after}
+    texts = [step[index].text for step, index in zip(search.steps, search.path, strict=True)]
     assert "".join(texts).strip() == search.answers[0].text
 
 
 def test_an_answer_that_was_cut_has_a_last_step_without_a_choice(predictor: Predictor) -> None:
     model = shorter(predictor, 0.01)
-    found, search = searched(*ready(model), "我", beam_size=2)
-    assert len(search.steps) == len(found.tokens) + 1
-    if not found.is_finished:
+    output, search = searched(*ready(model), "我", beam_size=2)
+    assert len(search.steps) == len(output.tokens) + 1
+    if not output.is_finished:
         assert search.steps[-1][search.path[-1]].extensions == ()
         assert search.probabilities[-1] is None
 

@@ -24,8 +24,8 @@ MODELS = {
 
 def continuations_of(predictor, prompts, decoding=None):
     """The texts of all continuations of each prompt."""
-    found = predictor.predictions(prompts, decoding=decoding)
-    return [[each.text for each in one] for one in found]
+    predictions = predictor.predictions(prompts, decoding=decoding)
+    return [[each.text for each in continuations] for continuations in predictions]
 
 
 def continuations(predictor, prompt, decoding=None):
@@ -67,7 +67,7 @@ def test_a_stream_writes_what_is_found_at_once(home, name, method, one_line):
         assert len(whole) == 21
 
 
-def test_a_window_holds_what_the_model_was_trained_on_and_its_second_half_goes_on():
+def test_a_window_is_as_long_as_in_training_and_slides_by_half():
     tokenizer = train_tokenizer(["abcdefg"], TokenizerConfig(type="characters"))
     read = []
 
@@ -79,12 +79,12 @@ def test_a_window_holds_what_the_model_was_trained_on_and_its_second_half_goes_o
             return super().start(prompt, lengths)
 
         def step(self, token, state):
-            before = token if state.pending is None else state.pending
+            last = token if state.pending is None else state.pending
             log_probs, state = super().step(token, state)
             letters = tokenizer.encode("abcdefg")
-            place = letters.index(int(before[0])) if int(before[0]) in letters else -1
+            index = letters.index(int(last[0])) if int(last[0]) in letters else -1
             log_probs = torch.full_like(log_probs, -50.0)
-            log_probs[:, letters[(place + 1) % 7]] = 0.0
+            log_probs[:, letters[(index + 1) % 7]] = 0.0
             return log_probs, state
 
     config = DecoderConfig(**MODELS["decoder"])
@@ -127,19 +127,19 @@ DECODINGS = {
 @pytest.mark.parametrize("decoding", DECODINGS.values(), ids=DECODINGS)
 def test_a_prepared_model_writes_what_the_model_writes(wide, decoding, monkeypatch):
     prompts, decoding = ["the", "", "qu"], DecodingConfig(max_tokens=70, **decoding)
-    made = []
+    models = []
 
-    def noted(model):
-        made.append(prepared(model))
-        return made[-1]
+    def recorded(model):
+        models.append(prepared(model))
+        return models[-1]
 
-    monkeypatch.setattr(preparation, "prepared", noted)
+    monkeypatch.setattr(preparation, "prepared", recorded)
     monkeypatch.setattr(wide, "preparation", preparation.Preparation())
-    found = [continuations(wide, prompt, decoding) for prompt in prompts]
-    assert [type(each) for each in made] == [PreparedDecoder]  # once for all prompts
+    continued = [continuations(wide, prompt, decoding) for prompt in prompts]
+    assert [type(each) for each in models] == [PreparedDecoder]  # once for all prompts
     monkeypatch.setattr(preparation.Preparation, "of", lambda self, model: model.eval())
-    assert found == [continuations(wide, prompt, decoding) for prompt in prompts]
-    assert len({text for texts in found for text in texts}) >= 3
+    assert continued == [continuations(wide, prompt, decoding) for prompt in prompts]
+    assert len({text for texts in continued for text in texts}) >= 3
 
 
 @pytest.mark.parametrize("decoding", DECODINGS.values(), ids=DECODINGS)
@@ -147,18 +147,18 @@ def test_a_prepared_model_writes_what_the_model_writes(wide, decoding, monkeypat
 def test_prompts_of_different_lengths_get_what_each_gets_alone(wide, decoding, most):
     decoding = DecodingConfig(max_tokens=most, batch_tokens=900, **decoding)
     prompts = ["the quick", "", "fox", "j", "brown fox jumps the brown quick fox " * 2, "fox"]
-    found = continuations_of(wide, prompts, decoding)
-    assert found == [continuations(wide, prompt, decoding) for prompt in prompts]
+    outputs = continuations_of(wide, prompts, decoding)
+    assert outputs == [continuations(wide, prompt, decoding) for prompt in prompts]
     assert continuations_of(wide, [], decoding) == []
 
 
 def test_samples_differ_and_are_drawn_again_alike(home):
     continuer = Predictor.load(home / "recurrent")
     decoding = DecodingConfig(method="sample", n_best=3, max_tokens=9)
-    found = continuations(continuer, "b", decoding)
-    assert len(set(found)) > 1
-    assert found == continuations(continuer, "b", decoding)
-    assert found != continuations(continuer, "b", decoding.changed(seed=1))
+    samples = continuations(continuer, "b", decoding)
+    assert len(set(samples)) > 1
+    assert samples == continuations(continuer, "b", decoding)
+    assert samples != continuations(continuer, "b", decoding.changed(seed=1))
 
 
 def test_a_beam_is_as_long_as_it_is_to_be_and_keeps_its_beginning(home):
@@ -180,7 +180,7 @@ def test_what_cannot_be_is_named(home, tmp_path):
         Predictor.load(tmp_path)
 
 
-def test_predict_goes_on_with_lines(home, tmp_path, capsys):
+def test_predict_continues_lines(home, tmp_path, capsys):
     (tmp_path / "prompts.txt").write_text("ab\nba\n", "utf-8")
     arguments = ["predict", str(home / "decoder"), str(tmp_path / "prompts.txt")]
     assert run_command(arguments) == 0

@@ -65,25 +65,30 @@ def test_an_elman_network_may_have_relus():
 def test_the_output_of_a_small_table_is_part_of_the_loop(has_logits, monkeypatch):
     if not has_logits:
         monkeypatch.setattr(decoder, "MOST_BYTES", 0)
-    made, seen = PreparedRnnSeq2Seq(recurrent_translator()), []
-    state, multiply = made.start(*source()), base.Linear.__call__
-    monkeypatch.setattr(base.Linear, "__call__", lambda *given: seen.append(1) or multiply(*given))
-    made.steps.best(torch.full((5,), 2), state, 3, [])
-    assert bool(seen) != has_logits
+    runtime, products = PreparedRnnSeq2Seq(recurrent_translator()), []
+    state, multiply = runtime.start(*source()), base.Linear.__call__
+    monkeypatch.setattr(
+        base.Linear, "__call__", lambda *args: products.append(1) or multiply(*args)
+    )
+    runtime.steps.best(torch.full((5,), 2), state, 3, [])
+    assert bool(products) != has_logits
 
 
-def test_who_looks_at_nothing_has_nothing_to_show():
-    made, seen = PreparedRnnSeq2Seq(recurrent_translator(attention="none")), []
-    with observe(seen.append):
-        made.step(torch.full((5,), 2), made.start(*source()))
-    assert not seen
+def test_without_attention_there_is_nothing_to_observe():
+    runtime, calls = PreparedRnnSeq2Seq(recurrent_translator(attention="none")), []
+    with observe(calls.append):
+        runtime.step(torch.full((5,), 2), runtime.start(*source()))
+    assert not calls
 
 
 def test_tokens_may_be_a_column_of_a_table():
-    made, table = PreparedRnnSeq2Seq(recurrent_translator()), torch.randint(4, VOCAB, (5, 3))
-    state = made.start(*source())
+    runtime, table = PreparedRnnSeq2Seq(recurrent_translator()), torch.randint(4, VOCAB, (5, 3))
+    state = runtime.start(*source())
     torch.testing.assert_close(
-        made.step(table[:, 1], state)[0], made.step(table[:, 1].clone(), state)[0], atol=0, rtol=0
+        runtime.step(table[:, 1], state)[0],
+        runtime.step(table[:, 1].clone(), state)[0],
+        atol=0,
+        rtol=0,
     )
 
 

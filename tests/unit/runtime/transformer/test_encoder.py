@@ -25,69 +25,69 @@ def drawn(lengths, *, longer=0):
     return torch.randint(4, VOCAB, (len(lengths), int(lengths.max()) + longer)), lengths
 
 
-def read(made, given):
-    return made.start(*given).memory
+def read(runtime, inputs):
+    return runtime.start(*inputs).memory
 
 
-def check_real(found, right, lengths, *, atol):
+def check_real(states, expected, lengths, *, atol):
     """Keys and values of what is no padding."""
     for b, length in enumerate(lengths.tolist()):
-        np.testing.assert_allclose(found[:, b, :length], right[:, b, :length], atol=atol, rtol=0)
+        np.testing.assert_allclose(
+            states[:, b, :length], expected[:, b, :length], atol=atol, rtol=0
+        )
 
 
-def test_it_is_one_loop_but_where_somebody_watches(monkeypatch):
+def test_it_is_one_loop_unless_observed(monkeypatch):
     calls, loop = [], encoder_kernels.encode_sources
     monkeypatch.setattr(
         encoder_kernels, "encode_sources", lambda *all: calls.append(all) or loop(*all)
     )
-    made, given, seen = PreparedTransformer(translator()), drawn([3, 2]), []
-    made.start(*given)
+    runtime, inputs, observed = PreparedTransformer(translator()), drawn([3, 2]), []
+    runtime.start(*inputs)
     assert len(calls) == 1
-    with observe(seen.append):
-        made.start(*given)
+    with observe(observed.append):
+        runtime.start(*inputs)
     assert len(calls) == 1
-    assert [call.kind for call in seen] == ["encoder"]
+    assert [call.kind for call in observed] == ["encoder"]
 
 
 @pytest.mark.parametrize("options", [{}, {"source_begin": True}], ids=str)
 @pytest.mark.parametrize("most", WAYS)
 def test_sources_without_tokens_leave_the_others_alone(options, most, monkeypatch):
     monkeypatch.setattr(encoder, "MOST_BYTES", most)
-    made = PreparedTransformer(translator(**options))
+    runtime = PreparedTransformer(translator(**options))
     source, lengths = drawn([0, 4, 0, 2])
-    found = read(made, (source, lengths))
-    for place in (1, 3):
-        alone = read(
-            made, (source[place : place + 1, : lengths[place]], lengths[place : place + 1])
-        )
-        np.testing.assert_allclose(
-            found[:, place, : lengths[place]], alone[:, 0], atol=1e-5, rtol=0
-        )
+    states = read(runtime, (source, lengths))
+    for row in (1, 3):
+        single = read(runtime, (source[row : row + 1, : lengths[row]], lengths[row : row + 1]))
+        np.testing.assert_allclose(states[:, row, : lengths[row]], single[:, 0], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "none"])
-def test_sources_may_be_longer_than_what_is_known_of_places(positions):
+def test_sources_may_be_longer_than_the_table_of_positions(positions):
     model = translator(positions=positions, num_decoder_layers=1)
-    made, given = PreparedTransformer(model), drawn([67, 150])
+    runtime, inputs = PreparedTransformer(model), drawn([67, 150])
     with torch.no_grad():
-        check_real(read(made, given), made._read(*given), given[1], atol=1e-4)
+        check_real(read(runtime, inputs), runtime._read(*inputs), inputs[1], atol=1e-4)
 
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("most", WAYS)
-def test_a_source_has_the_same_in_any_company_and_on_any_threads(precision, most, monkeypatch):
+def test_a_source_has_the_same_states_in_any_batch_and_on_any_threads(precision, most, monkeypatch):
     monkeypatch.setattr(encoder, "MOST_BYTES", most)
-    made = PreparedTransformer(in_precision(translator(num_encoder_layers=2), precision))
+    runtime = PreparedTransformer(in_precision(translator(num_encoder_layers=2), precision))
     random = torch.Generator().manual_seed(3)
     lengths = torch.randint(1, 20, (40,), generator=random)
     source = torch.randint(4, VOCAB, (40, 20), generator=random)
-    whole = read(made, (source, lengths))
+    batched = read(runtime, (source, lengths))
     for threads in (2, 3):
         torch.set_num_threads(threads)
-        np.testing.assert_array_equal(read(made, (source, lengths)), whole)
+        np.testing.assert_array_equal(read(runtime, (source, lengths)), batched)
     for rows in ([0], [39], [7, 3, 20], list(range(39, 4, -1))):
-        part = read(made, (source[rows], lengths[rows]))
-        for place, row in enumerate(rows):
-            one, other = (each[:, : lengths[row]] for each in (part[:, place], whole[:, row]))
-            np.testing.assert_array_equal(one, other)
+        part = read(runtime, (source[rows], lengths[rows]))
+        for index, row in enumerate(rows):
+            states, reference = (
+                each[:, : lengths[row]] for each in (part[:, index], batched[:, row])
+            )
+            np.testing.assert_array_equal(states, reference)

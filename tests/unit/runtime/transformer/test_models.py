@@ -79,7 +79,7 @@ def test_steps_of_a_language_model_are_the_models(options):
     ],
     ids=str,
 )
-def test_prompts_of_any_length_are_gone_on_from(positions, lengths):
+def test_prompts_of_any_length_are_continued(positions, lengths):
     model = language_model(positions=positions, num_layers=1)
     check_steps(model, PreparedDecoder(model), prompts(lengths), count=5)
 
@@ -94,24 +94,29 @@ def test_stores_and_positions_grow_with_answers(positions):
 
 def test_a_short_prompt_has_learned_positions_after_its_longer_neighbours_have_none():
     model = language_model(positions="learned", max_length=9)
-    made, given = PreparedDecoder(model), prompts([8, 2, 3])
+    runtime, inputs = PreparedDecoder(model), prompts([8, 2, 3])
     rows = torch.tensor([2, 1])
     with torch.no_grad():
-        state, ready = model.start(*given).select(rows), made.start(*given).select(rows)
+        state, runtime_state = (
+            model.start(*inputs).select(rows),
+            runtime.start(*inputs).select(rows),
+        )
         for token in torch.randint(4, VOCAB, (7, 2)):
             expected, state = model.step(token, state)
-            found, ready = made.step(token, ready)
-            torch.testing.assert_close(found, expected, atol=3e-5, rtol=0)
+            log_probs, runtime_state = runtime.step(token, runtime_state)
+            torch.testing.assert_close(log_probs, expected, atol=3e-5, rtol=0)
         with pytest.raises(ShapeError, match="at most max_length=9; got 10"):
-            made.step(token, ready)
+            runtime.step(token, runtime_state)
 
 
 def test_a_first_token_counts_only_without_a_prompt():
-    made = PreparedDecoder(language_model())
+    runtime = PreparedDecoder(language_model())
     for lengths, counts in (([3, 2], False), ([0, 0], True)):
-        start = made.start(*prompts(lengths))
-        one, other = (made.step(torch.full((2,), token), start)[0] for token in (5, 6))
-        assert ((one - other).abs().max() > 0.01) == counts
+        start = runtime.start(*prompts(lengths))
+        log_probs, after_another = (
+            runtime.step(torch.full((2,), token), start)[0] for token in (5, 6)
+        )
+        assert ((log_probs - after_another).abs().max() > 0.01) == counts
 
 
 @pytest.mark.parametrize("pairs", ["interleaved", "halves"])
@@ -140,8 +145,8 @@ def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops,
         kernels, "decode_step", lambda *all: calls.append("one") or decode_step(*all)
     )
     monkeypatch.setattr(base, "best_tokens", lambda *all: calls.append("many") or best_tokens(*all))
-    made = PreparedTransformer(in_precision(translator(**options), precision))
-    made.steps.best(torch.full((5,), 2), made.start(*source()), 3, [])
+    runtime = PreparedTransformer(in_precision(translator(**options), precision))
+    runtime.steps.best(torch.full((5,), 2), runtime.start(*source()), 3, [])
     assert calls == loops
 
 
@@ -149,22 +154,22 @@ def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops,
 @pytest.mark.parametrize("options", [{}, {"norm": "pre", "norm_kind": "rms"}], ids=str)
 def test_the_best_in_int8_are_those_of_its_step(options, rows):
     model = in_precision(translator(output_bias=True, tie_embeddings="none", **options), "int8")
-    made = PreparedTransformer(model)
-    given = torch.randint(4, VOCAB, (rows, 3)), torch.randint(1, 4, (rows,))
+    runtime = PreparedTransformer(model)
+    inputs = torch.randint(4, VOCAB, (rows, 3)), torch.randint(1, 4, (rows,))
     token = torch.randint(4, VOCAB, (rows,))
-    state, ready = made.start(*given), made.start(*given)
+    state, best_state = runtime.start(*inputs), runtime.start(*inputs)
     for _ in range(4):
-        right, state = made.step(token, state)
-        values, tokens, ready = made.steps.best(token, ready, VOCAB, [])
+        expected, state = runtime.step(token, state)
+        values, tokens, best_state = runtime.steps.best(token, best_state, VOCAB, [])
         # A number of a state that rounds the other way moves a logit, of about 5, so far.
-        torch.testing.assert_close(values, right.gather(1, tokens), atol=0.06, rtol=0)
+        torch.testing.assert_close(values, expected.gather(1, tokens), atol=0.06, rtol=0)
         token = tokens[:, 0]
 
 
 def test_more_tokens_than_there_are_end_in_nothing():
-    made = PreparedTransformer(translator())
-    values, tokens, _ = made.steps.best(
-        torch.full((5,), 2), made.start(*source()), VOCAB + 2, [0, 7]
+    runtime = PreparedTransformer(translator())
+    values, tokens, _ = runtime.steps.best(
+        torch.full((5,), 2), runtime.start(*source()), VOCAB + 2, [0, 7]
     )
     assert values[:, VOCAB - 2 :].eq(-torch.inf).all()
     assert sorted(tokens[0, : VOCAB - 2].tolist()) == [t for t in range(VOCAB) if t not in (0, 7)]
@@ -179,17 +184,17 @@ def test_layer_by_layer_what_a_sentence_gets_does_not_depend_on_the_others(
     torch.set_num_threads(count)
     for each in (decoder, encoder):
         monkeypatch.setattr(each, "MOST_BYTES", 0)
-    made = PreparedTransformer(translator(activation=activation, num_encoder_layers=2))
+    runtime = PreparedTransformer(translator(activation=activation, num_encoder_layers=2))
     lengths, tokens = torch.randint(1, 20, (67,)), torch.randint(4, VOCAB, (67, 3))
     source = torch.randint(4, VOCAB, (67, 20))
 
     def steps(rows):
-        state, found = made.start(source[rows], lengths[rows]), []
-        for place in range(tokens.shape[1]):
-            log_probs, state = made.step(tokens[rows, place], state)
-            found.append(log_probs)
-        return torch.stack(found)
+        state, outputs = runtime.start(source[rows], lengths[rows]), []
+        for position in range(tokens.shape[1]):
+            log_probs, state = runtime.step(tokens[rows, position], state)
+            outputs.append(log_probs)
+        return torch.stack(outputs)
 
-    whole = steps(list(range(67)))
+    batched = steps(list(range(67)))
     for rows in ([0], [3, 7], [66, 1, 5, 9, 12], list(range(40))):
-        assert steps(rows).equal(whole[:, rows])
+        assert steps(rows).equal(batched[:, rows])

@@ -42,8 +42,8 @@ LENGTHS = [[7, 3, 5, 1, 7], [17, 9, 20], [90, 0, 200, 61, 33]]
 def encoder(*, num_features=0, parts_vocab=0, **options):
     sizes = {"model_dim": 24, "num_heads": 3, "num_layers": 2, "ffn_dim": 29, "max_length": 250}
     config = EncoderConfig(**{**sizes, **options})
-    given = {"parts_vocab": parts_vocab, "num_features": num_features}
-    return shaken(Encoder(config, vocab_size=VOCAB, **given))
+    tables = {"parts_vocab": parts_vocab, "num_features": num_features}
+    return shaken(Encoder(config, vocab_size=VOCAB, **tables))
 
 
 def drawn(lengths):
@@ -52,21 +52,21 @@ def drawn(lengths):
 
 
 @torch.no_grad()
-def check_reads(made, reader, ids, lengths, **reading):
+def check_reads(runtime, reader, ids, lengths, **inputs):
     """States of what is no padding; of padding zeros."""
-    found, right = made(ids, lengths, **reading), reader(ids, lengths, **reading)
+    states, expected = runtime(ids, lengths, **inputs), reader(ids, lengths, **inputs)
     real = torch.arange(ids.shape[1]) < lengths[:, None]
-    torch.testing.assert_close(found[real], right[real], atol=3e-5, rtol=0)
-    assert found[~real].eq(0).all()
+    torch.testing.assert_close(states[real], expected[real], atol=3e-5, rtol=0)
+    assert states[~real].eq(0).all()
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    seen, loop = [], encoder_kernels.encode_texts
+    calls, loop = [], encoder_kernels.encode_texts
     monkeypatch.setattr(
-        encoder_kernels, "encode_texts", lambda *all: seen.append(all) or loop(*all)
+        encoder_kernels, "encode_texts", lambda *all: calls.append(all) or loop(*all)
     )
-    return seen
+    return calls
 
 
 @pytest.mark.parametrize("options", two_by_two(OPTIONS), ids=lambda each: str(each["positions"]))
@@ -76,27 +76,27 @@ def test_it_reads_as_the_encoder_does_in_one_loop_or_layer_by_layer(
 ):
     monkeypatch.setattr(encoders, "MOST_BYTES", most)
     reader = encoder(**options)
-    made = PreparedReader(reader)
+    runtime = PreparedReader(reader)
     for lengths in LENGTHS:
-        check_reads(made, reader, *drawn(lengths))
+        check_reads(runtime, reader, *drawn(lengths))
     assert bool(calls) == (most > 0)
 
 
-@pytest.mark.parametrize("given", ["segments", "parts", "features"])
-def test_what_is_said_of_tokens_besides_is_read(given, calls):
+@pytest.mark.parametrize("name", ["segments", "parts", "features"])
+def test_segments_parts_and_features_are_read(name, calls):
     options = {
         "segments": {},
         "parts": {"parts": "bag", "parts_vocab": 11},
         "features": {"num_features": 3},
-    }[given]
+    }[name]
     reader = encoder(**options)
     ids, lengths = drawn([7, 3, 0, 12])
-    reading = {
+    inputs = {
         "segments": torch.randint(0, 2, ids.shape),
         "parts": torch.randint(0, 11, (*ids.shape, 4)),
         "features": torch.randn(*ids.shape, 3),
-    }[given]
-    check_reads(PreparedReader(reader), reader, ids, lengths, **{given: reading})
+    }[name]
+    check_reads(PreparedReader(reader), reader, ids, lengths, **{name: inputs})
     assert calls
 
 
@@ -113,15 +113,15 @@ def test_what_a_text_gets_depends_neither_on_the_others_nor_on_the_threads(
     precision, most, threads, monkeypatch
 ):
     monkeypatch.setattr(encoders, "MOST_BYTES", most)
-    made = PreparedReader(in_precision(encoder(), precision))
+    runtime = PreparedReader(in_precision(encoder(), precision))
     ids, lengths = drawn([31, 4, 120, 1, 8, 77, 200, 19, 64, 2] * 3)
-    found = made(ids, lengths)
+    states = runtime(ids, lengths)
     for count in (1, 2, 3):
         torch.set_num_threads(count)
-        assert torch.equal(made(ids, lengths), found)
+        assert torch.equal(runtime(ids, lengths), states)
     for b, length in enumerate(lengths.tolist()):
-        alone = made(ids[b : b + 1, :length], lengths[b : b + 1])
-        assert torch.equal(found[b, :length], alone[0])
+        single = runtime(ids[b : b + 1, :length], lengths[b : b + 1])
+        assert torch.equal(states[b, :length], single[0])
 
 
 def test_texts_too_long_for_learned_positions_are_refused_as_by_the_encoder():
@@ -137,18 +137,18 @@ def test_long_texts_are_read_by_the_encoder(calls):
     assert not calls
 
 
-def test_who_observes_or_edits_sees_the_encoder(calls):
+def test_observers_and_edits_reach_the_encoder(calls):
     reader = encoder()
-    made, given, seen = PreparedReader(reader), drawn([5, 3]), []
+    runtime, inputs, observed = PreparedReader(reader), drawn([5, 3]), []
     with torch.no_grad():
-        with observe(seen.append):
-            made(*given)
-        assert [call.kind for call in seen] == ["encoder"] * 2
+        with observe(observed.append):
+            runtime(*inputs)
+        assert [call.kind for call in observed] == ["encoder"] * 2
         assert not calls
-        right = made(*given)
-        with edit(made) as edits:
+        expected = runtime(*inputs)
+        with edit(runtime) as edits:
             edits.mute(0)
-            assert not torch.allclose(made(*given)[0], right[0], atol=1e-4)
+            assert not torch.allclose(runtime(*inputs)[0], expected[0], atol=1e-4)
     assert len(calls) == 1
 
 
@@ -164,18 +164,18 @@ HEADS = {
 @pytest.mark.parametrize("head", list(HEADS))
 def test_models_whose_encoder_reads_for_a_head_are_prepared(head, calls):
     model = HEADS[head](encoder()).eval()
-    made, given = prepared(model), drawn([5, 12, 3])
-    assert type(made) is type(model)
-    assert isinstance(made.reader, PreparedReader)
+    runtime, inputs = prepared(model), drawn([5, 12, 3])
+    assert type(runtime) is type(model)
+    assert isinstance(runtime.reader, PreparedReader)
     assert isinstance(model.reader, Encoder)  # the model itself is left alone
     with torch.no_grad():
-        found, right = made(*given), model(*given)
+        outputs, expected = runtime(*inputs), model(*inputs)
     if head == "span_finder":
-        found, right = torch.stack(found), torch.stack(right)
-    real = torch.arange(12) < given[1][:, None]
+        outputs, expected = torch.stack(outputs), torch.stack(expected)
+    real = torch.arange(12) < inputs[1][:, None]
     if head == "tagger":
-        found, right = found[real], right[real]
-    torch.testing.assert_close(found, right, atol=1e-4, rtol=0)
+        outputs, expected = outputs[real], expected[real]
+    torch.testing.assert_close(outputs, expected, atol=1e-4, rtol=0)
     assert calls
 
 
@@ -193,8 +193,8 @@ def test_choices_are_read_by_what_is_prepared(calls):
 @pytest.mark.parametrize("options", [{"activation": "swiglu"}, {"model_dim": 384, "ffn_dim": 1536}])
 def test_what_one_loop_cannot_take_is_read_layer_by_layer(options, calls):
     model = HEADS["tagger"](encoder(num_heads=4, num_layers=6, **options)).eval()
-    ready, (ids, lengths) = prepared(model), drawn([9, 4, 20])
-    found, right = ready.reader(ids, lengths), model.reader(ids, lengths)
+    runtime, (ids, lengths) = prepared(model), drawn([9, 4, 20])
+    states, expected = runtime.reader(ids, lengths), model.reader(ids, lengths)
     real = torch.arange(20) < lengths[:, None]
-    torch.testing.assert_close(found[real], right[real], atol=1e-4, rtol=0)
+    torch.testing.assert_close(states[real], expected[real], atol=1e-4, rtol=0)
     assert not calls

@@ -27,15 +27,15 @@ def by_formula(text, history, word, order):
     def probability(history):
         lower = 1 / V if not history else probability(history[1:])
         counted = grams(len(history) + 1)
-        after = {run: count for run, count in counted.items() if run[:-1] == history}
-        if not after:
+        continuations = {run: count for run, count in counted.items() if run[:-1] == history}
+        if not continuations:
             return lower
-        once = sum(count == 1 for count in counted.values())
-        twice = sum(count == 2 for count in counted.values())
-        discount = once / (once + 2 * twice) if once else 0.5
-        total = sum(after.values())
-        own = max(after.get((*history, word), 0) - discount, 0) / total
-        return own + discount * len(after) / total * lower
+        num_once = sum(count == 1 for count in counted.values())
+        num_twice = sum(count == 2 for count in counted.values())
+        discount = num_once / (num_once + 2 * num_twice) if num_once else 0.5
+        total = sum(continuations.values())
+        own = max(continuations.get((*history, word), 0) - discount, 0) / total
+        return own + discount * len(continuations) / total * lower
 
     if not history:
         lower = 1 / V
@@ -49,10 +49,10 @@ def test_probabilities_are_those_of_the_formula(order):
     text = [min(dice.randrange(V), dice.randrange(V)) for _ in range(60)]
     unseen = [dice.randrange(V) for _ in range(20)]
     model = KneserNey(np.array(text), vocab_size=V, order=order)
-    found = model.log_probs(np.array(unseen))
-    for place in range(1, len(unseen)):
-        wanted = by_formula(text, unseen[:place], unseen[place], order)
-        assert found[place - 1] == pytest.approx(math.log(wanted), abs=1e-12), place
+    log_probs = model.log_probs(np.array(unseen))
+    for position in range(1, len(unseen)):
+        expected = by_formula(text, unseen[:position], unseen[position], order)
+        assert log_probs[position - 1] == pytest.approx(math.log(expected), abs=1e-12), position
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])

@@ -19,12 +19,12 @@ def grams(text):
 def log_probability(text, label, examples):
     """``log p(label) + Σ log p(gram | label)`` over known grams, each counted once more."""
     known = set().union(*(grams(t) for t, _ in examples))
-    ours = [grams(t) for t, each in examples if each == label]
-    total = sum(len(each) for each in ours) + len(known)
-    found = math.log(len(ours) / len(examples))
+    with_label = [grams(t) for t, each in examples if each == label]
+    total = sum(len(each) for each in with_label) + len(known)
+    total_log_prob = math.log(len(with_label) / len(examples))
     for gram in grams(text) & known:
-        found += math.log((1 + sum(gram in each for each in ours)) / total)
-    return found
+        total_log_prob += math.log((1 + sum(gram in each for each in with_label)) / total)
+    return total_log_prob
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -37,9 +37,12 @@ def test_the_label_is_the_most_probable_by_the_formula(seed):
         by_formula = {label: log_probability(text, label, examples) for label in "xyz"}
         best = max(by_formula.values())
         assert by_formula[bayes.label(text)] == pytest.approx(best)
-        shares = {label: math.exp(found) for label, found in by_formula.items()}
-        wanted = {label: share / sum(shares.values()) for label, share in shares.items()}
-        assert bayes.probabilities(text) == pytest.approx(wanted)
+        likelihoods = {label: math.exp(log_prob) for label, log_prob in by_formula.items()}
+        expected = {
+            label: likelihood / sum(likelihoods.values())
+            for label, likelihood in likelihoods.items()
+        }
+        assert bayes.probabilities(text) == pytest.approx(expected)
 
 
 def test_probabilities_of_long_texts_are_numbers():

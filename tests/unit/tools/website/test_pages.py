@@ -38,7 +38,7 @@ def places(nav: object) -> list[str]:
     if isinstance(nav, str):
         return [nav]
     items = nav.values() if isinstance(nav, dict) else nav
-    return [place for item in items for place in places(item)]
+    return [page for item in items for page in places(item)]
 
 
 def titles(nav: object) -> set[str]:
@@ -69,8 +69,8 @@ def test_the_two_languages_have_the_same_parts_and_lead_to_the_same_pages():
         return re.findall(r"^#+(?= )", pages.without_code(text), re.MULTILINE)
 
     def links(text: str) -> list[str]:
-        found = re.findall(r"\]\(([^)]+)\)", pages.without_code(without_languages(text)))
-        return [link.replace(".zh.", ".").partition("#")[0] for link in found]
+        targets = re.findall(r"\]\(([^)]+)\)", pages.without_code(without_languages(text)))
+        return [link.replace(".zh.", ".").partition("#")[0] for link in targets]
 
     for page in DOCS.rglob("*.zh.md"):
         english = page.with_name(page.name.replace(".zh.md", ".md")).read_text("utf-8")
@@ -101,17 +101,17 @@ def test_no_package_with_public_names_is_left_out():
 
     import regard
 
-    found = [
+    packages = [
         "regard",
         *(each.name for each in pkgutil.walk_packages(regard.__path__, "regard.") if each.ispkg),
     ]
-    public = [name for name in found if hasattr(importlib.import_module(name), "__all__")]
+    public = [name for name in packages if hasattr(importlib.import_module(name), "__all__")]
     assert set(public) <= set(reference.documented())
     for name in reference.documented():  # some are modules
         assert hasattr(importlib.import_module(name), "__all__"), name
 
 
-def test_the_figures_are_said_in_chinese_by_the_same_numbers():
+def test_the_figures_have_the_same_numbers_in_chinese():
     from benchmarks.tables import GROUPS
 
     for group in GROUPS:

@@ -10,9 +10,9 @@ from regard.training.corpora.scanning import chunks, read_chunks, scan, write_li
 @pytest.fixture
 def shards(tmp_path):
     def write(*texts):
-        for place, lines in enumerate(texts):
-            (tmp_path / f"{place}.txt").write_bytes(b"".join(line + b"\n" for line in lines))
-        return [(tmp_path / f"{place}.txt", None) for place in range(len(texts))]
+        for number, lines in enumerate(texts):
+            (tmp_path / f"{number}.txt").write_bytes(b"".join(line + b"\n" for line in lines))
+        return [(tmp_path / f"{number}.txt", None) for number in range(len(texts))]
 
     return write
 
@@ -25,43 +25,43 @@ def kept(lines):
 
 
 def test_lines_of_each_shard_are_counted(shards):
-    found = scan(shards(LINES[:3], [], LINES[:5]), None)
-    assert (found.lines, found.until, found.held) == ([3, 0, 5], 8, [])
-    assert found.headers == [b"line 0\n", b"", b"line 0\n"]
+    scanned = scan(shards(LINES[:3], [], LINES[:5]), None)
+    assert (scanned.lines, scanned.until, scanned.held) == ([3, 0, 5], 8, [])
+    assert scanned.headers == [b"line 0\n", b"", b"line 0\n"]
 
 
 def test_what_is_held_out_by_hash_does_not_depend_on_the_order(shards):
-    one = scan(shards(LINES[:120], LINES[120:]), "hash", share=0.05)
-    other = scan(shards(LINES[::-1]), "hash", share=0.05)
-    assert len(one.held) == 10
-    assert kept(one.held) == kept(other.held)
-    assert not kept(one.held) & kept(one.sample)
+    forward = scan(shards(LINES[:120], LINES[120:]), "hash", share=0.05)
+    backward = scan(shards(LINES[::-1]), "hash", share=0.05)
+    assert len(forward.held) == 10
+    assert kept(forward.held) == kept(backward.held)
+    assert not kept(forward.held) & kept(forward.sample)
 
 
 def test_a_line_that_repeats_is_one_of_the_sample(shards):
-    found = scan(shards([b"same"] * 50 + LINES), None)
-    assert len(found.sample) == 201
+    scanned = scan(shards([b"same"] * 50 + LINES), None)
+    assert len(scanned.sample) == 201
 
 
 def test_of_a_large_text_the_sample_is_bounded(shards, monkeypatch):
     monkeypatch.setattr(scanning, "SAMPLE", 20)
     monkeypatch.setattr(scanning, "HELD", 5)
-    found = scan(shards(LINES), "hash", share=0.5)
-    assert (len(found.sample), len(found.held)) == (20, 5)
-    assert kept(found.sample) <= {line + b"\n" for line in LINES}
+    scanned = scan(shards(LINES), "hash", share=0.5)
+    assert (len(scanned.sample), len(scanned.held)) == (20, 5)
+    assert kept(scanned.sample) <= {line + b"\n" for line in LINES}
 
 
 def test_the_end_is_held_out_and_not_learned_from(shards):
-    found = scan(shards(LINES[:150], LINES[150:]), "end", share=0.3)
-    assert [line.raw[0] for line in found.held] == [line + b"\n" for line in LINES[140:]]
-    assert found.until == 140
-    assert not kept(found.held) & kept(found.sample)
+    scanned = scan(shards(LINES[:150], LINES[150:]), "end", share=0.3)
+    assert [line.raw[0] for line in scanned.held] == [line + b"\n" for line in LINES[140:]]
+    assert scanned.until == 140
+    assert not kept(scanned.held) & kept(scanned.sample)
 
 
 def test_lines_are_read_as_they_were_written(tmp_path, shards):
     files = shards([b"a", b"caf\xe9", b"c"], [b"d"])
-    found = scan(files, None)
-    write_lines(tmp_path / "lines.jsonl", found.sample)
+    scanned = scan(files, None)
+    write_lines(tmp_path / "lines.jsonl", scanned.sample)
     headers = ["a\n", "d\n"]
     chunks = list(read_chunks(tmp_path / "lines.jsonl", files, headers))
     assert [chunk.lines for chunk in chunks] == [[b"a\n", b"caf\xe9\n", b"c\n"], [b"d\n"]]
@@ -74,16 +74,16 @@ def write(path, count, name="line"):
     return path, None
 
 
-def numbers(found):
-    return [(chunk.shard[0].name, list(chunk.numbers)) for chunk in found]
+def numbers(chunks):
+    return [(chunk.shard[0].name, list(chunk.numbers)) for chunk in chunks]
 
 
 def test_chunks_do_not_go_beyond_their_shard(tmp_path):
     shards = [write(tmp_path / "a", 9), write(tmp_path / "b", 3)]
-    found = list(chunks(shards, [9, 3]))
-    assert numbers(found) == [("a", [*range(1, 8)]), ("a", [8, 9]), ("b", [1, 2, 3])]
-    assert found[1].lines == [b"line 8\n", b"line 9\n"]
-    assert found[1].header == b"line 1\n"
+    read = list(chunks(shards, [9, 3]))
+    assert numbers(read) == [("a", [*range(1, 8)]), ("a", [8, 9]), ("b", [1, 2, 3])]
+    assert read[1].lines == [b"line 8\n", b"line 9\n"]
+    assert read[1].header == b"line 1\n"
 
 
 @pytest.mark.parametrize("skip", range(5))

@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tests.cases import slow_but
 
 from regard.errors import DataError
 from regard.text import BadLines, read_lines
@@ -22,7 +23,7 @@ def cache(tmp_path):
 
 def ids_of(stored):
     return {
-        name: [array[place].tolist() for place in range(len(array))]
+        name: [array[index].tolist() for index in range(len(array))]
         for name, array in stored.arrays.items()
     }
 
@@ -37,19 +38,19 @@ def as_in_memory(recipe, cache):
     text = StoredText.of(recipe, cache=cache)
     task = text.learned(recipe)
     stored = text.encoded(task, processes=1)
-    left = task.drop_overlap(task.read(recipe, "train", merge=False), text.valid())
-    wanted = task.encode(left, training=True)
-    assert len(stored) == len(wanted) == 60 - len(text.valid())
-    for found, each in zip(stored, wanted, strict=True):
-        assert found.source.tolist() == each.source.tolist()
-        assert found.target.tolist() == each.target.tolist()
-    return task, stored, wanted
+    pairs = task.drop_overlap(task.read(recipe, "train", merge=False), text.valid())
+    expected = task.encode(pairs, training=True)
+    assert len(stored) == len(expected) == 60 - len(text.valid())
+    for sample, each in zip(stored, expected, strict=True):
+        assert sample.source.tolist() == each.source.tolist()
+        assert sample.target.tolist() == each.target.tolist()
+    return task, stored, expected
 
 
 def test_pairs_on_disk_are_those_of_memory(recipe, cache):
-    task, stored, wanted = as_in_memory(recipe(), cache)
-    some = np.array([3, 50, 7])
-    assert (stored.lengths_at(some) == task.lengths(wanted)[:, some]).all()
+    task, stored, expected = as_in_memory(recipe(), cache)
+    indices = np.array([3, 50, 7])
+    assert (stored.lengths_at(indices) == task.lengths(expected)[:, indices]).all()
 
 
 @pytest.mark.parametrize(("ending", "delimiter"), [(".csv", ","), (".tsv", "\t")])
@@ -79,18 +80,18 @@ def test_running_text_on_disk_is_that_of_memory(recipe, cache, settings, tmp_pat
     task = text.learned(recipe)
     stored = text.encoded(task, processes=1)
     learned = [line for passage in text.sample() for line in passage.lines]
-    held = [line for passage in text.valid() for line in passage.lines]
-    assert (learned, held) == (lines[:241], lines[241:])
+    held_out = [line for passage in text.valid() for line in passage.lines]
+    assert (learned, held_out) == (lines[:241], lines[241:])
     (tmp_path / "text" / "a.txt").write_text("\n".join(lines[:241]) + "\n", encoding="utf-8")
-    wanted = task.encode(task.read(recipe, "train"), training=True)
-    assert abs(len(stored) - len(wanted)) <= 1  # in memory there is a line end before all text
-    shift = len(wanted[0].ids) - len(stored[0].ids)
-    assert stored[0].ids.tolist() == wanted[0].ids[shift:].tolist()
+    expected = task.encode(task.read(recipe, "train"), training=True)
+    assert abs(len(stored) - len(expected)) <= 1  # in memory there is a line end before all text
+    shift = len(expected[0].ids) - len(stored[0].ids)
+    assert stored[0].ids.tolist() == expected[0].ids[shift:].tolist()
     if settings is MASKED:
-        assert stored[0].words.tolist() == wanted[0].words.tolist()
-    places = np.arange(len(stored))
-    assert (stored.lengths_at(places)[0] == task.lengths([*stored])).all()
-    assert stored[1].first == wanted[1].first
+        assert stored[0].words.tolist() == expected[0].words.tolist()
+    indices = np.arange(len(stored))
+    assert (stored.lengths_at(indices)[0] == task.lengths([*stored])).all()
+    assert stored[1].first == expected[1].first
 
 
 def test_what_is_encoded_once_is_not_again(recipe, cache, pairs, monkeypatch):
@@ -136,7 +137,7 @@ def test_what_is_left_out_is_counted_in_every_chunk_and_again_of_the_cache(recip
     assert counts[0].total == 59 - len(stored) > 10
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", slow_but([1], [1, 2]))
 def test_a_line_that_cannot_be_used_is_named(recipe, cache, pairs, processes):
     with (pairs / "a.tsv").open("a") as file:
         file.write("no tab\n")
@@ -148,8 +149,8 @@ def test_a_line_that_cannot_be_used_is_named(recipe, cache, pairs, processes):
 
 
 @pytest.mark.parametrize("after", range(1, 9, 2))
-def test_a_killed_encoding_goes_on_where_its_files_are_whole(recipe, cache, tmp_path, after):
-    whole = ids_of(encoded(recipe(), tmp_path / "other"))
+def test_a_killed_encoding_resumes_where_its_files_are_complete(recipe, cache, tmp_path, after):
+    expected = ids_of(encoded(recipe(), tmp_path / "other"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "_SAVED_EVERY", 0.0)
         encode, calls = ChunkEncoder.encode, []
@@ -164,29 +165,29 @@ def test_a_killed_encoding_goes_on_where_its_files_are_whole(recipe, cache, tmp_
         with pytest.raises(KeyboardInterrupt):
             encoded(recipe(), cache)
     for file in cache.rglob("*.ids"):  # what was written after the last moment that counts
-        with file.open("ab") as left:
-            left.write(b"half")
+        with file.open("ab") as partial:
+            partial.write(b"half")
     with pytest.MonkeyPatch.context() as patch:
-        seen = []
+        chunks = []
 
-        def counted(self, chunk):
-            seen.append(chunk)
+        def recorded(self, chunk):
+            chunks.append(chunk)
             return encode(self, chunk)
 
-        patch.setattr(ChunkEncoder, "encode", counted)
-        assert ids_of(encoded(recipe(), cache)) == whole
-    assert len(seen) == 10 - after
+        patch.setattr(ChunkEncoder, "encode", recorded)
+        assert ids_of(encoded(recipe(), cache)) == expected
+    assert len(chunks) == 10 - after
     assert not list(cache.rglob("*.partial"))
 
 
 def test_files_that_are_shorter_than_they_were_are_made_anew(recipe, cache):
-    whole = ids_of(encoded(recipe(), cache))
-    (place,) = cache.glob("*/encoded/*")
-    (place / "about.json").unlink()
-    place.rename(place.with_name(f"{place.name}.partial"))
+    expected = ids_of(encoded(recipe(), cache))
+    (folder,) = cache.glob("*/encoded/*")
+    (folder / "about.json").unlink()
+    folder.rename(folder.with_name(f"{folder.name}.partial"))
     (partial,) = cache.glob("*/encoded/*")
     (partial / "source.ids").write_bytes(b"")
-    assert ids_of(encoded(recipe(), cache)) == whole
+    assert ids_of(encoded(recipe(), cache)) == expected
 
 
 def test_a_validation_file_holds_nothing_out(recipe, cache, tmp_path):

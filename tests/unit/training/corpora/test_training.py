@@ -8,6 +8,7 @@ from regard.errors import RunError
 from regard.runs import Run
 from regard.text import Batches
 from regard.training import ConsoleReporter
+from regard.training.corpora import stored_text
 from regard.training.session import fit as train
 from regard.training.start import with_test
 
@@ -24,9 +25,9 @@ SETTINGS = {
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    """Windows of four blocks of four, so that a small text has several of both."""
-    made = partial(Batches.of_stored, window=16, block=4)
-    monkeypatch.setattr(Batches, "of_stored", made)
+    """Windows of four blocks of four, so that a small text has several of both; one process."""
+    monkeypatch.setattr(Batches, "of_stored", partial(Batches.of_stored, window=16, block=4))
+    monkeypatch.setattr(stored_text, "count_cores", lambda: 1)
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_resumed_is_undisturbed(small, tmp_path):
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
 
 
-def test_a_run_goes_on_with_the_text_it_began_with_where_it_was(small, tmp_path, pairs):
+def test_a_run_resumes_with_the_text_it_began_with(small, tmp_path, pairs):
     train(small(updates=2), tmp_path / "run", reporter=Quiet())
     assert Run.open(tmp_path / "run").recipe["training"]["corpus"] == "disk"
     with pytest.raises(RunError, match=r"training\.corpus"):
@@ -101,7 +102,7 @@ RUNNING = {
 def test_running_text_is_learned_from_disk(recipe, tmp_path, task):
     lines = [" ".join(f"w{(n * m) % 20}" for m in range(1, 9)) for n in range(300)]
     (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    wanted = recipe(
+    running = recipe(
         task,
         data={"train": "text.txt", "context": 8},
         model={**RUNNING[task], **MODEL},
@@ -113,9 +114,9 @@ def test_running_text_is_learned_from_disk(recipe, tmp_path, task):
         },
     )
     reporter = Quiet()
-    train(wanted, tmp_path / "run", reporter=reporter)
+    train(running, tmp_path / "run", reporter=reporter)
     assert reporter.facts[0].endswith("windows of text to train on, 3 passages to validate on")
     with pytest.raises(KeyboardInterrupt):
-        train(wanted, tmp_path / "broken", reporter=Quiet(stop=3))
-    train(wanted, tmp_path / "broken", reporter=Quiet())
+        train(running, tmp_path / "broken", reporter=Quiet(stop=3))
+    train(running, tmp_path / "broken", reporter=Quiet())
     assert weights(tmp_path / "broken") == weights(tmp_path / "run")

@@ -10,7 +10,7 @@ from regard.training.distributed.launching import ProcessRank, check_processes, 
 WHOLE = {"RANK": "1", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
-def test_the_place_is_what_torchrun_says():
+def test_the_rank_is_what_torchrun_sets():
     local = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
     assert find_rank(WHOLE | local) == ProcessRank(1, 3, 0, 2)
     assert find_rank(WHOLE) == ProcessRank(1, 3, 1, 3)
@@ -19,7 +19,7 @@ def test_the_place_is_what_torchrun_says():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE must be a whole number of at least 1; got 'two'."),
         ({"WORLD_SIZE": "0"}, "WORLD_SIZE must be a whole number of at least 1; got '0'."),
@@ -29,16 +29,16 @@ def test_the_place_is_what_torchrun_says():
         ({"LOCAL_RANK": "5", "LOCAL_WORLD_SIZE": "2"}, "LOCAL_RANK must be a whole number from 0"),
     ],
 )
-def test_a_number_that_cannot_be_is_refused(wrong, said):
-    with pytest.raises(SettingError, match=re.escape(said)):
+def test_a_number_that_cannot_be_is_refused(wrong, message):
+    with pytest.raises(SettingError, match=re.escape(message)):
         find_rank(WHOLE | wrong)
 
 
 @pytest.mark.parametrize("name", ["RANK", "MASTER_ADDR", "MASTER_PORT"])
 def test_what_is_missing_is_named(name):
-    found = {key: value for key, value in WHOLE.items() if key != name}
+    environment = {key: value for key, value in WHOLE.items() if key != name}
     with pytest.raises(SettingError, match=f"{name} must be set where WORLD_SIZE is; got none"):
-        find_rank(found)
+        find_rank(environment)
 
 
 def test_processes_must_be_some_and_not_several_times_several(monkeypatch):
@@ -67,7 +67,7 @@ def test_the_others_are_ended_where_one_fails():
     assert launched("sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(60)", 2) == 7
 
 
-def test_what_was_killed_is_told():
+def test_a_killed_process_is_named():
     with pytest.raises(TrainingError, match=r"got process 2 ended by SIGKILL, perhaps by the sys"):
         launched(
             "os.kill(os.getpid(), signal.SIGKILL) if os.environ['RANK'] == '2' else time.sleep(60)",

@@ -49,7 +49,7 @@ def taken(path):
         ((ENGLISH + " {n}",), "language-model-characters-fast"),
     ],
 )
-def test_a_table_is_taken_for_what_its_columns_hold(tmp_path, cells, expected):
+def test_the_task_of_a_table_is_inferred_from_its_columns(tmp_path, cells, expected):
     assert taken(table(tmp_path, *many(*cells))) == expected
 
 
@@ -86,7 +86,7 @@ def test_columns_go_by_the_names_of_a_header(tmp_path):
         ([["source", "target"], ["hello", "hallo"], ["world", "welt"]], "sentence pairs"),
     ],
 )
-def test_few_rows_are_taken_for_what_their_header_says(tmp_path, rows, job):
+def test_the_task_of_few_rows_is_inferred_from_their_header(tmp_path, rows, job):
     assert infer_tasks(table(tmp_path, *rows[1:], header=rows[0])).best.description == job
 
 
@@ -129,11 +129,11 @@ def test_blocks_of_short_rows_are_tagged_words(tmp_path, words, tags, recipe):
         ),
     ],
 )
-def test_objects_are_taken_for_what_their_keys_say(tmp_path, record, expected):
+def test_the_task_of_objects_is_inferred_from_their_keys(tmp_path, record, expected):
     assert taken(objects(tmp_path, *[record] * 12)) == expected
 
 
-def test_keys_that_nobody_knows_are_taken_for_what_they_hold(tmp_path):
+def test_the_task_of_unknown_keys_is_inferred_from_their_values(tmp_path):
     record = {"reviewerID": "A3", "asin": "B7", "overall": 5.0, "verified": "true"}
     records = [{**record, "reviewText": f"{LONG} {n}", "overall": n % 5 + 1.0} for n in range(24)]
     path = objects(tmp_path, *records)
@@ -210,11 +210,11 @@ def test_a_header_of_words_and_tags_is_no_tag_and_a_column_may_part_sentences(tm
     task = infer_tasks(path).best
     assert (task.recipe, task.settings) == ("tagging-entities", {})
     assert "(B-PER, O, …)" in task.reason
-    found = list(read_tagged(path))
-    assert len(found) == 12
-    assert (found[1].words, found[1].tags) == (("Ann", "sings"), ("B-PER", "O"))
+    sentences = list(read_tagged(path))
+    assert len(sentences) == 12
+    assert (sentences[1].words, sentences[1].tags) == (("Ann", "sings"), ("B-PER", "O"))
     untagged = read_words(read_lines(path), ".csv", Field("word", 1))
-    assert [one.words for one in untagged] == [one.words for one in found]
+    assert [sentence.words for sentence in untagged] == [sentence.words for sentence in sentences]
 
 
 def test_words_with_tags_that_nothing_parts_say_what_would(tmp_path):
@@ -228,9 +228,9 @@ def test_a_folder_of_folders_of_pictures_is_pictures_with_labels(tmp_path):
     for label, sides in (("cats", (28, 28)), ("dogs", (28, 28)), ("owls", (28, 40))):
         (tmp_path / label).mkdir()
         image.new("L", sides).save(tmp_path / label / "1.png")
-    guess = infer_tasks(tmp_path).best
-    assert guess.recipe == "vision-transformer"
-    assert guess.settings == {"model.patch": 4, "data.size": 32}
+    inferred = infer_tasks(tmp_path).best
+    assert inferred.recipe == "vision-transformer"
+    assert inferred.settings == {"model.patch": 4, "data.size": 32}
     (tmp_path / "owls" / "1.png").unlink()
     (tmp_path / "owls").rmdir()
     assert infer_tasks(tmp_path).best.settings == {"model.patch": 4}

@@ -19,8 +19,8 @@ def texts(language, size):
     if language == "zh":
         return "".join(random.choice(CHINESE) for _ in range(random.randint(size - 2, size))) + "。"
     words = {"en": ENGLISH, "de": GERMAN, "fi": FINNISH}[language].split()
-    found = " ".join(random.choice(words) for _ in range(random.randint(size - 2, size)))
-    return f"{found}.".capitalize()
+    text = " ".join(random.choice(words) for _ in range(random.randint(size - 2, size)))
+    return f"{text}.".capitalize()
 
 
 def cell(kind, row):

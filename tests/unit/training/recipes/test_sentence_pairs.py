@@ -36,9 +36,9 @@ def test_little_text_gets_a_recurrent_model_and_words(tmp_path: Path) -> None:
     assert recipe.data.max_length == 32
     assert recipe.training["minutes"] == 3.0
     assert recipe.training["batch_tokens"] == 512
-    said = "\n".join(chosen.reasons)
-    assert "text: 60 pairs, zh to en, 7.0 characters and 11.0 words on average" in said
-    assert "model: recurrent model with attention" in said
+    reasons = "\n".join(chosen.reasons)
+    assert "text: 60 pairs, zh to en, 7.0 characters and 11.0 words on average" in reasons
+    assert "model: recurrent model with attention" in reasons
     TrainingConfig(**recipe.training)
 
 
