@@ -87,9 +87,9 @@ def test_a_stopped_training_saves_and_says_how_to_resume(
         while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.05)
         os.kill(process.pid, number)
-        _, said = process.communicate(timeout=60)
+        _, message = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    last = said.decode().splitlines()[-1]
+    last = message.decode().splitlines()[-1]
     assert last.startswith("stopped at update ")
     assert last.endswith("run the same command to go on")
 

@@ -15,15 +15,15 @@ LENGTH = 4096
 
 
 @pytest.fixture(scope="module")
-def shown() -> Document:
+def document() -> Document:
     """Two layers of six heads over 4,096 tokens."""
     return long_document(LENGTH, layers=2, heads=6)
 
 
 @pytest.fixture(scope="module")
-def file(shown: Document, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(document: Document, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("long") / "page.html"
-    file.write_text(page(shown), encoding="utf-8")
+    file.write_text(page(document), encoding="utf-8")
     return file
 
 
@@ -58,9 +58,9 @@ def test_pooled_squares_are_hatched_and_named_on_the_canvas(tab: Tab, file: Path
 
 
 def test_a_stored_head_is_not_blank_where_nothing_was_stored(
-    tab: Tab, file: Path, shown: Document
+    tab: Tab, file: Path, document: Document
 ) -> None:
-    layer = shown.examples[0].summaries[0]
+    layer = document.examples[0].summaries[0]
     assert layer.top_keys is not None
     head, count = layer.top_heads[0], layer.top_counts[0]
     opened(tab, file, f"view=map&layer=1&head={head + 1}&zoom=90_2000_3000")
@@ -73,12 +73,12 @@ def test_a_stored_head_is_not_blank_where_nothing_was_stored(
 
 @pytest.mark.parametrize("view", ["arcs", "text"])
 def test_views_of_links_open_at_a_head_that_has_some(
-    tab: Tab, file: Path, shown: Document, view: str
+    tab: Tab, file: Path, document: Document, view: str
 ) -> None:
     opened(tab, file)
     tab.click(f"[data-view={view}]")
     state = tab.ask("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
-    layer = shown.examples[0].summaries[int(state["layer"]) - 1]
+    layer = document.examples[0].summaries[int(state["layer"]) - 1]
     assert int(state["head"]) - 1 in layer.top_heads
     if view == "arcs":
         assert float(tab.page.locator(".legend .key span").last.inner_text()) > 0
@@ -86,14 +86,14 @@ def test_views_of_links_open_at_a_head_that_has_some(
     tab.press("m")  # who asks for the mean is told
     if view == "arcs":
         num_kept = sum(
-            len(layer_summary.top_heads) for layer_summary in shown.examples[0].summaries
+            len(layer_summary.top_heads) for layer_summary in document.examples[0].summaries
         )
         assert f"They were of {num_kept} of 12 heads" in tab.text("section .hint")
         assert not tab.page.locator(".legend").is_visible()
 
 
-def test_heads_say_how_much_was_stored_of_them(tab: Tab, file: Path, shown: Document) -> None:
-    layer = shown.examples[0].summaries[0]
+def test_heads_say_how_much_was_stored_of_them(tab: Tab, file: Path, document: Document) -> None:
+    layer = document.examples[0].summaries[0]
     opened(tab, file, "view=arcs&layer=1&head=mean")
     titles = tab.ask("[...document.querySelectorAll('[data-group=head] label')].map(l => l.title)")
     for head in range(6):

@@ -103,9 +103,9 @@ def test_a_command_prints_what_it_printed(
 @pytest.mark.parametrize("name", RECORDED)
 def test_an_interrupted_training_resumes_to_its_recorded_end(runs: Path, name: str):
     expected = Run.open(runs / name / "run").summary
-    begun = runs / name / "begun"
-    recipe = recipe_from_table(Run.open(begun).recipe)
-    summary = train(recipe, begun, reporter=ConsoleReporter(quiet=True)).summary
+    interrupted = runs / name / "begun"
+    recipe = recipe_from_table(Run.open(interrupted).recipe)
+    summary = train(recipe, interrupted, reporter=ConsoleReporter(quiet=True)).summary
     assert summary["updates"] == expected["updates"]
     # Adam makes steps of what is hardly more than a rounding.
     assert is_like(summary["validation"], expected["validation"], rel=5e-3)

@@ -87,8 +87,8 @@ def test_two_fingers_zoom_the_map_and_move_it(chromium: Browser, tmp_path: Path)
     assert box is not None
     x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.5 * box["height"]
 
-    def touch(kind: str, *apart: float) -> None:
-        points = [{"x": x + side, "y": y, "id": n} for n, side in enumerate(apart)]
+    def touch(kind: str, *offsets: float) -> None:
+        points = [{"x": x + side, "y": y, "id": n} for n, side in enumerate(offsets)]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     touch("touchStart", -20, 20)

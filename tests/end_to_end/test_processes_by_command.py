@@ -68,23 +68,23 @@ def test_a_killed_process_is_reported_once_and_ctrl_c_stops_all(started, tmp_pat
     first = started("--processes", "2")
     wait_until(lambda: updates(run) >= 20, first)
     os.kill(children(first.pid)[1], signal.SIGKILL)
-    _, said = first.communicate(timeout=60)
+    _, message = first.communicate(timeout=60)
     assert first.returncode == 2
-    errors = [line for line in said.splitlines() if "error" in line.lower()]
-    assert len(errors) == 1, said
+    errors = [line for line in message.splitlines() if "error" in line.lower()]
+    assert len(errors) == 1, message
     assert "got process 1 ended by SIGKILL" in errors[0]
-    assert said.count("stopped at update") == 1
+    assert message.count("stopped at update") == 1
     saved = Run.open(run).newest_checkpoint().step
     assert saved >= 20
 
     second = started("--processes", "2")
     wait_until(lambda: updates(run) >= saved + 20, second)
     second.send_signal(signal.SIGINT)
-    _, said = second.communicate(timeout=60)
-    assert second.returncode == 130, said
-    assert f"going on from update {saved}" in said
-    assert said.count("stopped at update") == 1
-    assert "error" not in said.lower()
+    _, message = second.communicate(timeout=60)
+    assert second.returncode == 130, message
+    assert f"going on from update {saved}" in message
+    assert message.count("stopped at update") == 1
+    assert "error" not in message.lower()
     assert Run.open(run).newest_checkpoint().step > saved
 
 
@@ -94,16 +94,16 @@ def test_torchrun_resumes_by_itself_after_a_kill(started, tmp_path):
     whole = started(launcher=torchrun, updates=160)
     wait_until(lambda: updates(run) >= 45, whole)
     os.kill(children(whole.pid)[0], signal.SIGKILL)
-    _, said = whole.communicate(timeout=120)
-    assert whole.returncode == 0, said
-    assert said.count("going on from update") == 1
+    _, message = whole.communicate(timeout=120)
+    assert whole.returncode == 0, message
+    assert message.count("going on from update") == 1
     assert Run.open(run).summary["updates"] == 160
 
 
 def test_an_error_is_reported_once(started):
     broken = started("--processes", "2", "--set", "model.hidden_dimm=8")
-    _, said = broken.communicate(timeout=60)
+    _, message = broken.communicate(timeout=60)
     assert broken.returncode == 2
-    assert said.strip().splitlines() == [
+    assert message.strip().splitlines() == [
         "error: model.hidden_dimm is not a setting. Did you mean model.hidden_dim?"
     ]

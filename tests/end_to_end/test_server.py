@@ -95,13 +95,13 @@ def test_under_load_every_request_has_its_answer_and_memory_stays(server: Server
 
 def test_answers_come_at_once_on_a_persistent_connection(server: Server):
     async def latencies() -> list[float]:
-        client, found = Client(server.port), []
+        client, seconds = Client(server.port), []
         for _ in range(30):
             start = time.perf_counter()
             await client.ask(request("/health"))
-            found.append(time.perf_counter() - start)
+            seconds.append(time.perf_counter() - start)
         client.close()
-        return found
+        return seconds
 
     # Nagle's algorithm and a delayed acknowledgement make 40 ms of each.
     assert min(asyncio.run(latencies())[1:]) < 0.02
@@ -138,13 +138,13 @@ def test_clients_that_send_slowly_or_nothing_are_let_go(impatient: Server):
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "share"),
+    ("path", "text", "fraction"),
     [
         ("/attention", "我爱中国。他昨天去北京了。" * 40, 0.2),
         ("/predict", "我爱中国。他昨天去北京了。" * 769, 0.5),
     ],
 )
-def test_a_long_text_leaves_room_for_others(server: Server, path: str, text: str, share: float):
+def test_a_long_text_leaves_room_for_others(server: Server, path: str, text: str, fraction: float):
     async def scene() -> tuple[Reply, list[float]]:
         other, client, waits = Client(server.port), Client(server.port), []
         long = asyncio.create_task(other.ask(request(path, {"text": text})))
@@ -159,12 +159,12 @@ def test_a_long_text_leaves_room_for_others(server: Server, path: str, text: str
 
     began = time.perf_counter()
     reply, waits = asyncio.run(scene())
-    whole, found = time.perf_counter() - began, reply.json()
+    total, body = time.perf_counter() - began, reply.json()
     is_look = path == "/attention"
-    assert len(found["examples"]) > 20 if is_look else found["translations"][0]["parts"] > 300
+    assert len(body["examples"]) > 20 if is_look else body["translations"][0]["parts"] > 300
     assert len(waits) > 2
-    assert statistics.median(waits) < whole * share
-    assert is_look or max(waits) < max(2.0, whole * share)
+    assert statistics.median(waits) < total * fraction
+    assert is_look or max(waits) < max(2.0, total * fraction)
 
 
 def test_a_run_that_is_deleted_while_it_is_served_is_served_on(run: Path, tmp_path: Path):

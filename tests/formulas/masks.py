@@ -79,8 +79,8 @@ def _prefix(sizes: Sizes) -> tuple[Mask, Tensor]:
 def _dense(sizes: Sizes) -> tuple[Mask, Tensor]:
     shape = (sizes.B, sizes.H, sizes.N, sizes.M)
     is_full = torch.randint(0, 2, (4,)).tolist()
-    seen = torch.rand([n if full else 1 for n, full in zip(shape, is_full, strict=True)]) > 0.4
-    return dense(seen), seen
+    visible = torch.rand([n if full else 1 for n, full in zip(shape, is_full, strict=True)]) > 0.4
+    return dense(visible), visible
 
 
 def _where(sizes: Sizes) -> tuple[Mask, Tensor]:
@@ -124,5 +124,5 @@ def make_mask(name: str | None, sizes: Sizes) -> tuple[Mask | None, Tensor]:
         if f" {sign} " in name:
             one, other = (MASKS[each](sizes) for each in name.split(f" {sign} "))
             return join(one[0], other[0]), join(one[1], other[1]).expand(whole)
-    mask, seen = MASKS[name](sizes)
-    return mask, seen.expand(whole)
+    mask, visible = MASKS[name](sizes)
+    return mask, visible.expand(whole)

@@ -129,13 +129,13 @@ def test_generation_with_other_caches(name, cache):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_gradients_in_training_are_those_of_the_eager_model(name):
-    model, given = make(name).train(), inputs(name, "right")
-    chosen = real(name, given)
+    model, batch = make(name).train(), inputs(name, "right")
+    chosen = real(name, batch)
     grads = []
     for prepare in (lambda model: model, rg.use):
         prepare(model).zero_grad()
         torch.manual_seed(0)
-        model(**given, use_cache=False)[0][chosen].square().mean().backward()
+        model(**batch, use_cache=False)[0][chosen].square().mean().backward()
         grads.append({n: p.grad for n, p in model.named_parameters() if p.grad is not None})
     assert grads[0].keys() == grads[1].keys()
     for parameter, grad in grads[0].items():

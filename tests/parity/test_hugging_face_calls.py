@@ -23,25 +23,25 @@ def floats(visible):
 @pytest.mark.parametrize("as_floats", [False, True])
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "gemma2"])
 def test_a_mask_of_ones_own_for_each_query(name, as_floats):
-    model, given = make(name), inputs(name)
+    model, batch = make(name), inputs(name)
     visible = (torch.rand(B, 1, N, N) > 0.4) | torch.eye(N, dtype=torch.bool)
     with torch.no_grad():
-        want = model(**given | {"attention_mask": floats(visible)})[0]
+        expected = model(**batch | {"attention_mask": floats(visible)})[0]
         mask = floats(visible) if as_floats else visible
-        out = rg.use(model)(**given | {"attention_mask": mask})[0]
-    assert_close(out, want, **CLOSE)
+        out = rg.use(model)(**batch | {"attention_mask": mask})[0]
+    assert_close(out, expected, **CLOSE)
 
 
 def test_a_mask_that_its_owner_changed_is_read_anew():
-    model, given = rg.use(make("llama")), inputs("llama")
+    model, batch = rg.use(make("llama")), inputs("llama")
     visible = torch.ones(B, 1, N, N, dtype=torch.bool).tril()
     with torch.no_grad():
-        one = model(**given | {"attention_mask": visible})[0]
+        first = model(**batch | {"attention_mask": visible})[0]
         visible[..., 0] = False
-        other = model(**given | {"attention_mask": visible})[0]
-        again = model(**given | {"attention_mask": visible.clone()})[0]
-    assert not torch.allclose(one, other)
-    assert torch.equal(other, again)
+        changed = model(**batch | {"attention_mask": visible})[0]
+        again = model(**batch | {"attention_mask": visible.clone()})[0]
+    assert not torch.allclose(first, changed)
+    assert torch.equal(changed, again)
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "qwen3", "llama4"])
@@ -58,18 +58,18 @@ def test_texts_packed_into_one_row_do_not_see_each_other(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_weights_are_returned_on_request(name):
-    model, given = make(name), inputs(name, "right")
+    model, batch = make(name), inputs(name, "right")
     with torch.no_grad():
-        want = model(**given, output_attentions=True)
-        out = rg.use(model)(**given, output_attentions=True)
-        assert not any(model(**given).get(key) for key in want if "attentions" in key)
-    kinds = [key for key in want if "attentions" in key]
+        expected = model(**batch, output_attentions=True)
+        out = rg.use(model)(**batch, output_attentions=True)
+        assert not any(model(**batch).get(key) for key in expected if "attentions" in key)
+    kinds = [key for key in expected if "attentions" in key]
     assert kinds
     for key in kinds:
-        for ours, theirs in zip(out[key], want[key], strict=True):
+        for ours, theirs in zip(out[key], expected[key], strict=True):
             # Of padding, eager's states depend on rows that see nothing and are even.
             is_text = FAMILIES[name].kind == "text"
-            chosen = given["attention_mask"][:, None, :, None] if is_text else 1
+            chosen = batch["attention_mask"][:, None, :, None] if is_text else 1
             assert_close(ours * chosen, theirs * chosen, **CLOSE)
 
 
@@ -79,14 +79,14 @@ def test_weights_are_returned_on_request(name):
     ("name", "backend"), [("llama", "inductor"), ("bert", "inductor"), ("mistral", "eager")]
 )
 def test_a_compiled_model_is_one_graph(name, backend):
-    model, given = make(name), inputs(name, "left")
-    chosen = given["attention_mask"].bool()
+    model, batch = make(name), inputs(name, "left")
+    chosen = batch["attention_mask"].bool()
     options = {} if name == "bert" else {"use_cache": False}
     torch._dynamo.reset()
     with torch.no_grad():
-        want = model(**given, **options)[0]
+        expected = model(**batch, **options)[0]
         compiled = torch.compile(rg.use(model), backend=backend, fullgraph=True)
-        assert_close(compiled(**given, **options)[0][chosen], want[chosen], **CLOSE)
+        assert_close(compiled(**batch, **options)[0][chosen], expected[chosen], **CLOSE)
 
 
 @pytest.mark.usefixtures("as_users_have_it")

@@ -213,9 +213,9 @@ def test_the_steps_of_a_generation_are_joined(name):
 
 
 def test_what_gives_no_weights_is_refused_with_the_reason():
-    def watched(model, **given):
+    def watched(model, **batch):
         with torch.no_grad(), rg.watch(model):
-            model(**given)
+            model(**batch)
 
     scores = hf.SqueezeBertModel(
         hf.SqueezeBertConfig(**SMALL, embedding_size=C, q_groups=1, k_groups=1, v_groups=1)

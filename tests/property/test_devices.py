@@ -183,17 +183,17 @@ ANSWERING = [
 
 @pytest.mark.parametrize("name", ANSWERING)
 def test_a_model_answers_and_is_looked_into_there(name: str, device: torch.device):
-    task, examples, here = learned(name)
-    there = Predictor(deepcopy(here).to(device), task)
-    answers = there.answers(examples[:3])
+    task, examples, on_cpu = learned(name)
+    on_device = Predictor(deepcopy(on_cpu).to(device), task)
+    answers = on_device.answers(examples[:3])
     assert len(answers) == len(examples[:3])
     assert all(isinstance(each.text(), str) for each in answers)
     if isinstance(task, OnePassTask):
-        _, loss = there.answers_and_loss(examples[:3])
-        _, wanted = Predictor(here, task).answers_and_loss(examples[:3])
-        assert loss == pytest.approx(wanted, rel=1e-3, abs=1e-4)
+        _, loss = on_device.answers_and_loss(examples[:3])
+        _, expected = Predictor(on_cpu, task).answers_and_loss(examples[:3])
+        assert loss == pytest.approx(expected, rel=1e-3, abs=1e-4)
     if text := asked(task, examples[0]):
-        document = look_into(there, text)
+        document = look_into(on_device, text)
         assert document.examples
 
 

@@ -94,9 +94,9 @@ def test_every_field_of_a_config_is_explained():
     from regard.text import TokenizerConfig
     from regard.training import TrainingConfig
 
-    made = [getattr(models, name) for name in models.__all__ if name.endswith("Config")]
-    assert len(made) > 10
-    configs = [*made, DataConfig, DecodingConfig, Recipe]
+    of_models = [getattr(models, name) for name in models.__all__ if name.endswith("Config")]
+    assert len(of_models) > 10
+    configs = [*of_models, DataConfig, DecodingConfig, Recipe]
     for config in [*configs, TokenizerConfig, TrainingConfig]:
         _, _, rest = inspect.getdoc(config).partition("Attributes:\n")
         attributes, _, _ = rest.partition("\n\n")

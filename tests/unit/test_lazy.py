@@ -32,9 +32,9 @@ def test_a_name_is_imported_once_and_cached(tmp_path):
         text=True,
         check=True,
     )
-    closed, opened, found = done.stdout.splitlines()
+    closed, opened, names_found = done.stdout.splitlines()
     assert (closed, opened) == ("closed", "opened")
-    assert "Sock" in found.split()
+    assert "Sock" in names_found.split()
 
 
 @pytest.mark.parametrize("name", LAZY)

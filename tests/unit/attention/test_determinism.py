@@ -38,12 +38,12 @@ LOOKED_AT = {
 def test_the_same_summary_by_any_number_of_threads(name):
     torch.manual_seed(7)
     query, key = (torch.randn(2, 4, 701, 16) for _ in range(2))
-    before, found = torch.get_num_threads(), []
+    before, summaries = torch.get_num_threads(), []
     try:
         for number in (1, 2, 5):
             torch.set_num_threads(number)
-            found.append(rg.summarize(query, key, **LOOKED_AT[name]).tensors())
+            summaries.append(rg.summarize(query, key, **LOOKED_AT[name]).tensors())
     finally:
         torch.set_num_threads(before)
-    for other in found[1:]:
-        assert all(torch.equal(found[0][each], other[each]) for each in other)
+    for other in summaries[1:]:
+        assert all(torch.equal(summaries[0][each], other[each]) for each in other)

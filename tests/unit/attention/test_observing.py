@@ -10,10 +10,10 @@ from regard.attention.observing import current_place
 
 def test_the_observer_sees_enough_to_work_the_weights_out_again(make_inputs):
     query, key, value = make_inputs()
-    score, bias, seen = Additive(torch.ones(11).double()), torch.randn(5, 7).double(), []
-    with observe(seen.append), at("cross", 3):
+    score, bias, calls = Additive(torch.ones(11).double()), torch.randn(5, 7).double(), []
+    with observe(calls.append), at("cross", 3):
         out = attend(query, key, value, score=score, mask=causal(), bias=bias)
-    (call,) = seen
+    (call,) = calls
     rows = weights(
         call.query,
         call.key,

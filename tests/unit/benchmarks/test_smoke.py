@@ -100,27 +100,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.data
 @pytest.mark.parametrize("script", sorted(SMOKE))
 def test_a_script_runs(script: str, beginnings: Path, folder: Path) -> None:
-    kept = _kept()
+    before = _kept()
     _run(script, beginnings, folder)
     if script not in UNRECORDED and not script.startswith("peers."):
         record = json.loads((folder / "tiny" / "records" / f"{script}.json").read_text("utf-8"))
         assert record["script"] == f"python -m benchmarks.{script}"
-    assert _kept() == kept, "a tiny run must leave records, figures and README alone"
+    assert _kept() == before, "a tiny run must leave records, figures and README alone"
 
 
 @cache
 def _run(script: str, corpora: Path, folder: Path) -> None:
-    places = {
+    paths = {
         "BATCHES": str(folder / "batches.jsonl"),
         "PAGES": str(folder),
         "RECORDS": str(BENCHMARKS / "records"),
         "TEXT": str(folder / "text"),
     }
     work = str(folder / script)
-    told = [places.get(word, word.replace("WORK", work)) for word in SMOKE[script]]
+    words = [paths.get(word, word.replace("WORK", work)) for word in SMOKE[script]]
     done = run_module(
         f"benchmarks.{script}",
-        told,
+        words,
         cwd=ROOT,
         env={
             "REGARD_DATA": str(corpora),
@@ -147,13 +147,13 @@ def cut(corpora: Path, to: Path) -> Path:
         for path in sorted((corpora / name).rglob("*")):
             if not (path.is_file() and path.name.endswith(_ENDINGS)):
                 continue
-            made = to / path.relative_to(corpora)
-            made.parent.mkdir(parents=True, exist_ok=True)
+            target = to / path.relative_to(corpora)
+            target.parent.mkdir(parents=True, exist_ok=True)
             is_tagged = name in _TAGGED  # so few sentences lack tags: the same in each part
             (read,) = (corpora / name).glob("*train*") if is_tagged else (path,)
             with _opened(read, "rt") as file:
                 text = _beginning(file, read.name, is_tagged=is_tagged)
-            with _opened(made, "wt") as file:
+            with _opened(target, "wt") as file:
                 file.write(text)
     return to
 

@@ -26,9 +26,9 @@ def here(tmp_path, monkeypatch):
 
 
 def test_a_typo_offers_the_recipe_whatever_files_follow(here):
-    for what in (["transfomer-tiny"], ["transfomer-tiny", "a.en", "b.en"]):
+    for words in (["transfomer-tiny"], ["transfomer-tiny", "a.en", "b.en"]):
         with pytest.raises(SettingError, match=r"neither. Did you mean 'transformer-tiny'\?"):
-            parse_arguments(what).resolve({})
+            parse_arguments(words).resolve({})
     with pytest.raises(SettingError, match=r"'xyzzy' must be a recipe or a file; .*`regard recip"):
         parse_arguments(["xyzzy", "a.tsv"]).resolve({})
 

@@ -106,8 +106,8 @@ def test_paths_set_for_a_packaged_recipe_start_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "folder"),
+    ("source", "folder"),
     [("demo", "runs/demo"), ("a/b.tsv.gz", "runs/b"), ("x.zh", "runs/x"), ("a/b/*", "runs/b")],
 )
-def test_a_run_is_named_after_what_it_trains(what: str, folder: str) -> None:
-    assert default_run(what) == Path(folder)
+def test_a_run_is_named_after_what_it_trains(source: str, folder: str) -> None:
+    assert default_run(source) == Path(folder)

@@ -94,10 +94,10 @@ def test_without_weight_it_is_the_plain_beam(source):
 
 
 def test_other_observers_see_the_same_calls(source):
-    model, seen = made("transformer"), []
-    with observe(seen.append):
+    model, calls = made("transformer"), []
+    with observe(calls.append):
         search(model, source, 0.2)
-    assert {each.kind for each in seen} >= {"cross", "decoder"}
+    assert {each.kind for each in calls} >= {"cross", "decoder"}
 
 
 def test_what_cannot_be_had_is_refused(source):

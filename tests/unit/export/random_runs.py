@@ -150,6 +150,6 @@ def classifier(
 def opened(folder, kind="AutoModelForSeq2SeqLM"):
     import transformers
 
-    model, told = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True)
-    assert not any(told[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    model, info = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True)
+    assert not any(info[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     return model.eval()

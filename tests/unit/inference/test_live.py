@@ -51,11 +51,11 @@ def unpacked(packed: dict) -> dict[str, Float[np.ndarray, "..."]]:
 
 @pytest.mark.parametrize("model", [TRANSFORMER, RECURRENT])
 def test_the_page_holds_the_rounded_model(model: dict[str, object]) -> None:
-    ours = predictor(model)
-    packed = pack_model(ours)
-    tensors, wanted = unpacked(packed), rounded(ours.model).state_dict()
-    assert set(tensors) == set(wanted)
-    for name, tensor in wanted.items():
+    translator = predictor(model)
+    packed = pack_model(translator)
+    tensors, expected = unpacked(packed), rounded(translator.model).state_dict()
+    assert set(tensors) == set(expected)
+    for name, tensor in expected.items():
         np.testing.assert_array_equal(tensors[name], tensor.numpy(), err_msg=name)
     assert all(entry["at"] % 4 == 0 for entry in packed["tensors"])
     names = [

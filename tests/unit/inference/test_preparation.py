@@ -32,12 +32,12 @@ def load(module):
 
 
 CHANGES = {
-    "learn": lambda given: given[0].weight.detach().add_(1),
-    "swap": lambda given: setattr(given[0].weight, "data", torch.zeros(2, 3)),
-    "replace": lambda given: given.__setitem__(0, nn.Linear(3, 2)),
-    "buffer": lambda given: given[1].running_mean.add_(1),
+    "learn": lambda module: module[0].weight.detach().add_(1),
+    "swap": lambda module: setattr(module[0].weight, "data", torch.zeros(2, 3)),
+    "replace": lambda module: module.__setitem__(0, nn.Linear(3, 2)),
+    "buffer": lambda module: module[1].running_mean.add_(1),
     "load": load,
-    "train": lambda given: given[2].train(),
+    "train": lambda module: module[2].train(),
 }
 
 

@@ -69,8 +69,8 @@ def warm(tmp_path_factory):
 
 
 def test_the_first_process_says_that_it_compiles_and_the_second_does_not(warm):
-    folder, (lines, said) = warm
-    assert said.count(SAYS) == 1
+    folder, (lines, message) = warm
+    assert message.count(SAYS) == 1
     assert lines[0].startswith("additive_cpu:")
     assert list(folder.glob("regard/kernels/*/**/*.nbi"))
     again, quiet = run(folder, f"{CALL}\nimport sys; print('numba' in sys.modules)")
@@ -124,9 +124,9 @@ def test_without_numba_the_tiles_answer_alike_and_the_plan_says_why(warm, code, 
 
 def test_a_cache_folder_that_cannot_be_written_is_done_without(warm, tmp_path):
     (tmp_path / "regard").write_text("a file where a folder should be")
-    lines, said = run(tmp_path, FORWARD)
+    lines, message = run(tmp_path, FORWARD)
     assert lines == warm[1][0][:-1]
-    assert b"cannot be written" in said
+    assert b"cannot be written" in message
 
 
 def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cache(warm, tmp_path):
@@ -138,11 +138,11 @@ def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cac
         time.sleep(0.02)
     time.sleep(0.5)
     stopped.send_signal(signal.SIGINT)
-    _, told = stopped.communicate(timeout=120)
-    assert stopped.returncode == 0 or b"KeyboardInterrupt" in told
+    _, message = stopped.communicate(timeout=120)
+    assert stopped.returncode == 0 or b"KeyboardInterrupt" in message
     for process in both:
-        out, told = process.communicate(timeout=120)
-        assert process.returncode == 0, told.decode()
+        out, message = process.communicate(timeout=120)
+        assert process.returncode == 0, message.decode()
         assert out.decode().splitlines() == warm[1][0][:-1]
     assert run(tmp_path, FORWARD)[0] == warm[1][0][:-1]
 

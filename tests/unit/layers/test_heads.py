@@ -12,11 +12,11 @@ PARTS = ((6, 2), (3, 2), (3, 5))  # 12 + 6 + 15 wide
 
 def by_slices(projected):
     """Head after head, column after column."""
-    heads, place = [], 0
+    heads, start = [], 0
     for count, width in PARTS:
-        columns = [projected[..., place + h * width :][..., :width] for h in range(count)]
+        columns = [projected[..., start + h * width :][..., :width] for h in range(count)]
         heads.append(torch.stack(columns, dim=1))
-        place += count * width
+        start += count * width
     return heads
 
 

@@ -32,8 +32,8 @@ SIZES = {
 
 
 def reader(name):
-    config, made = READERS[name].config, READERS[name].load()
-    return made(config(**SIZES[name], dropout=0.0), vocab_size=VOCAB)
+    config, architecture = READERS[name].config, READERS[name].load()
+    return architecture(config(**SIZES[name], dropout=0.0), vocab_size=VOCAB)
 
 
 def test_a_pooler_is_tanh_of_a_linear_layer():

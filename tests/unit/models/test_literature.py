@@ -128,12 +128,12 @@ def test_the_weights_of_a_held_out_sentence_are_its_alignment():
     verbs = {"爱": "love", "怕": "fear", "懂": "know", "想": "miss", "看": "see"}
     # No character names its word alone (中 is also in Mideast, 国 in every country): the last word
     # can only be told by looking at two.
-    things = {
+    objects = {
         **{"中国": "China", "英国": "England", "法国": "France", "中东": "Mideast"},
         **{"中文": "Chinese", "英文": "English", "法文": "French"},
     }
-    sources = ["".join(parts) for parts in product(people, verbs, things)]
-    targets = list(product(people.values(), verbs.values(), things.values()))
+    sources = ["".join(parts) for parts in product(people, verbs, objects)]
+    targets = list(product(people.values(), verbs.values(), objects.values()))
     characters = sorted(set("".join(sources)))
     words = sorted({word for target in targets for word in target})
     source = torch.tensor([[4 + characters.index(c) for c in row] for row in sources])

@@ -69,7 +69,9 @@ def test_another_text_read_once_serves_several_rows(compares):
 
 def inputs_of(reader, *args):
     captured = {}
-    hook = reader.read.register_forward_pre_hook(lambda _, given: captured.update(inputs=given[0]))
+    hook = reader.read.register_forward_pre_hook(
+        lambda _, arguments: captured.update(inputs=arguments[0])
+    )
     read(reader, *args)
     hook.remove()
     return captured["inputs"]

@@ -23,12 +23,12 @@ every_kind = pytest.mark.parametrize(("name", "parts"), KINDS)
 
 
 def reader(name, parts):
-    config, made = READERS[name].config, READERS[name].load()
+    config, architecture = READERS[name].config, READERS[name].load()
     more = {} if parts == "none" else {"parts": parts}
     if more and name != "transformer":  # which adds them to a word, and does not put them beside it
         more["parts_dim"] = 4
     vocab = {} if parts == "none" else {"parts_vocab": PARTS}
-    built = made(config(**SIZES[name], **more), vocab_size=VOCAB, **vocab)
+    built = architecture(config(**SIZES[name], **more), vocab_size=VOCAB, **vocab)
     for parameter in built.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return built.eval()

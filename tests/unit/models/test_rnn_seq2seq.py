@@ -133,9 +133,9 @@ def test_a_model_is_the_formulas_of_its_paper(formula, settings):
 
 
 def test_a_tied_table_is_the_last_layer():
-    tied, apart = build(), build(tie_embeddings=False)
+    tied, untied = build(), build(tie_embeddings=False)
     assert tied.output is tied.target_embedding
-    assert apart.output is not apart.target_embedding
+    assert untied.output is not untied.target_embedding
     assert not any(name.startswith("output.") for name, _ in tied.named_parameters())
 
 

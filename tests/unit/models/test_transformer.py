@@ -34,12 +34,12 @@ def batch():
 
 
 def test_tables_that_are_not_tied_are_counted_separately():
-    tied_three, tied_two, apart = (build(tie_embeddings=t) for t in ("all", "target", "none"))
+    tied_three, tied_two, untied = (build(tie_embeddings=t) for t in ("all", "target", "none"))
     assert count(tied_two) == count(tied_three) + V * 12
-    assert count(apart) == count(tied_three) + 2 * V * 12
+    assert count(untied) == count(tied_three) + 2 * V * 12
     assert tied_two.output is tied_two.target_embedding is not tied_two.source_embedding
-    assert apart.output is not apart.target_embedding
-    assert apart.output.scale == 1
+    assert untied.output is not untied.target_embedding
+    assert untied.output.scale == 1
 
 
 def test_two_vocabularies_tie_the_targets_tables_only():

@@ -117,9 +117,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_no_run_has_is_refused(bundle, tmp_path, monkeypatch, name):
-    change, told = HOSTILE[name]
+    change, message = HOSTILE[name]
     monkeypatch.setattr("regard.runs.bundle.mkdtemp", lambda prefix: made(tmp_path / "temporary"))
-    with pytest.raises(DamageError, match=told):
+    with pytest.raises(DamageError, match=message):
         Run.open(rewritten(bundle, change))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.regard", "run"]
 

@@ -66,11 +66,11 @@ def read(task, folder, split="train", **data):
     return TASKS[task].task.read(recipe, split)
 
 
-@pytest.mark.parametrize(("task", "row", "data", "says"), TABLES, ids=[t[0] for t in TABLES])
-def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, task, row, data, says):
+@pytest.mark.parametrize(("task", "row", "data", "expected"), TABLES, ids=[t[0] for t in TABLES])
+def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, task, row, data, expected):
     parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "a.parquet")
     (example,) = read(task, tmp_path, train="a.parquet", **data)
-    assert {name: getattr(example, name) for name in says} == says
+    assert {name: getattr(example, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(

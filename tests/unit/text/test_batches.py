@@ -93,11 +93,11 @@ def test_of_stored_samples_a_window_is_blocks_from_all_over_the_text_shuffled():
 
 
 def test_of_stored_samples_only_a_window_is_looked_at():
-    batches, asked = make_stored(100_000, window=64)
+    batches, requests = make_stored(100_000, window=64)
     next(batches.epoch(0))
-    assert [len(indices) for indices in asked] == [64]
+    assert [len(indices) for indices in requests] == [64]
     next(batches.epoch(0, 64 * 1000))
-    assert [len(indices) for indices in asked] == [64, 64]
+    assert [len(indices) for indices in requests] == [64, 64]
 
 
 def test_of_stored_samples_the_order_never_changes_between_versions():

@@ -123,7 +123,7 @@ def test_the_answer_does_not_depend_on_blocks_and_tasks(
     of_pairs, of_keys, table = (
         torch.randn(shape, requires_grad=True) for shape in [(1, 1, 19, 23), (B, 1, 1, 23), (32, H)]
     )
-    leaf, bias, seen = {
+    leaf, bias, visible = {
         "causal": (of_keys, of_keys, rg.causal()),
         "lengths & causal": (of_pairs, of_pairs, rg.lengths([17, 23]) & rg.causal()),
         "documents": (
@@ -132,7 +132,7 @@ def test_the_answer_does_not_depend_on_blocks_and_tasks(
             rg.documents(torch.arange(19) // 5, torch.arange(23) // 6),
         ),
     }[mask]
-    options = {"bias": bias, "weighting": weighting, "mask": seen, "dropout": 0.3}
+    options = {"bias": bias, "weighting": weighting, "mask": visible, "dropout": 0.3}
     assert_like_tiled(make(N=19, M=23), [leaf], **options)
 
 

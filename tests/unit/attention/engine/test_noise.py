@@ -28,7 +28,7 @@ def test_the_pattern_does_not_depend_on_the_blocks(make_inputs, monkeypatch, sco
 
     whole = call()
     small = blocks.Sizes(pairs=rows * 7, rows=rows, keys=4, splits_heads=False)
-    monkeypatch.setattr(blocks.Sizes, "of", lambda *given, **options: small)
+    monkeypatch.setattr(blocks.Sizes, "of", lambda *args, **options: small)
     torch.testing.assert_close(call(), whole)
 
 

@@ -55,32 +55,32 @@ WEIGHTINGS = [
 ]
 
 
-def flat(thing):
-    if isinstance(thing, Tensor):
-        return (thing.dtype, tuple(thing.shape), thing.flatten().tolist())
-    if isinstance(thing, Score | Mask | PositionBias | Weighting):
+def flat(value):
+    if isinstance(value, Tensor):
+        return (value.dtype, tuple(value.shape), value.flatten().tolist())
+    if isinstance(value, Score | Mask | PositionBias | Weighting):
         state = {}
-        for base in type(thing).__mro__:
+        for base in type(value).__mro__:
             for name in getattr(base, "__slots__", ()):
-                state[name] = getattr(thing, name)
-        state |= getattr(thing, "__dict__", {})
-        return (type(thing), {name: flat(each) for name, each in state.items()})
-    return (type(thing), repr(thing))
+                state[name] = getattr(value, name)
+        state |= getattr(value, "__dict__", {})
+        return (type(value), {name: flat(each) for name, each in state.items()})
+    return (type(value), repr(value))
 
 
-@pytest.mark.parametrize("thing", [*SCORES, *MASKS, *BIASES, *WEIGHTINGS])
-def test_a_built_in_thing_comes_back_as_it_was(thing):
-    assert is_built_in(thing)
-    (back,) = decode(encode(thing))
-    assert flat(back) == flat(thing)
+@pytest.mark.parametrize("value", [*SCORES, *MASKS, *BIASES, *WEIGHTINGS])
+def test_a_built_in_thing_comes_back_as_it_was(value):
+    assert is_built_in(value)
+    (back,) = decode(encode(value))
+    assert flat(back) == flat(value)
 
 
 def test_the_cases_above_leave_no_class_out():
     tested = {
         BUILT_IN[word]
         for each in (SCORES, MASKS, BIASES, WEIGHTINGS)
-        for thing in each
-        for word in encode(thing).form.split()
+        for value in each
+        for word in encode(value).form.split()
         if word in BUILT_IN
     }
     kinds = {
@@ -126,7 +126,7 @@ class OwnDot(rg.Dot):
 
 
 @pytest.mark.parametrize(
-    "thing",
+    "value",
     [
         rg.Custom(lambda q, k: q @ k.mT),
         rg.where(lambda b, h, q, k: q != k),
@@ -135,5 +135,5 @@ class OwnDot(rg.Dot):
         object(),
     ],
 )
-def test_what_a_user_wrote_is_not_built_in(thing):
-    assert not is_built_in(thing)
+def test_what_a_user_wrote_is_not_built_in(value):
+    assert not is_built_in(value)

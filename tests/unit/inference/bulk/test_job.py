@@ -155,7 +155,7 @@ def test_what_is_remade_is_never_counted_although_it_is_killed_in_between(
     answer_files(translator, [files / "b.txt"], out)
     answer_files(translator, patterns, out)
 
-    def killed(*given, **named):
+    def killed(*args, **named):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -115,8 +115,8 @@ def test_the_figures_have_the_same_numbers_in_chinese():
     from benchmarks.tables import GROUPS
 
     for group in GROUPS:
-        says = measured.CHINESE[group.title]["says"]
-        numbers = [set(re.findall(r"{.*?}", each)) for each in (says, group.says)]
+        sentence = measured.CHINESE[group.title]["says"]
+        numbers = [set(re.findall(r"{.*?}", each)) for each in (sentence, group.says)]
         assert numbers[0] == numbers[1], group.title
 
 
